@@ -1,0 +1,66 @@
+# `make help` lists what there is. Every target first sets up what it needs; repeating that is quick.
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lab bench torture lock clean python system system-test
+
+# So that a plain user finds sshd and ip, and no target meets settings of another environment.
+export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+ROOT_MAY := $(if $(filter 0,$(shell id -u)),--allow-root)
+
+help: ## this list
+	@echo 'make TARGET   (add SYSTEM=no to leave the packages of the system alone)'
+	@echo
+	@sed -n 's/^\([a-z]*\):[^#]*## /\1	/p' Makefile | while IFS='	' read -r name said; do \
+	    printf '  %-9s %s\n' "$$name" "$$said"; done
+
+demo: system ## from nothing to a judged study: hosts up, ping between them, report, hosts down
+	@$(BIN)/labkit demo
+
+test: system-test ## every test that this machine can run; the others say why they were skipped
+	@$(PYTEST)
+
+check: python ## what each change must pass: ruff, mypy, the quick tests; under a minute
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check --quiet || { echo 'hint: $(BIN)/ruff format'; exit 1; }
+	@$(BIN)/mypy
+	@$(PYTEST) -q -n 2 -m 'not box and not browser and not slow and not torture'
+
+lab: system ## JupyterLab, open at the notebook to start with
+	@$(BIN)/jupyter lab $(ROOT_MAY) notebooks/00-start-here.ipynb
+
+bench: system ## the benchmarks; each writes out/bench/<name>.json
+	@mkdir -p out/bench
+	@failed=; found=; for file in tests/bench/[!_]*.py; do \
+	    [ -e "$$file" ] || continue; found=yes; \
+	    echo "== $$file"; $(BIN)/python "$$file" || failed="$$failed $$file"; \
+	done; \
+	[ "$$found" ] || echo 'there are no benchmarks in tests/bench yet'; \
+	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+torture: system ## minutes to hours: crashes at random moments, long runs
+	@$(PYTEST) -m torture
+
+lock: python ## write .ci/requirements.txt anew, with the newest versions allowed
+	@.ci/lock
+
+clean: ## remove .venv and caches; results in out/ are kept
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	@find labkit tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo 'Clean. out/ is kept; a box that is up stays up (labkit box down).'
+
+python:
+	@.ci/venv
+
+system: python ## only the set-up: .venv and the system packages that are missing
+	@packages=$$($(BIN)/labkit doctor --packages) && \
+	    .ci/system-packages 'for the lab in a box' $$packages
+
+# Chromium is for the tests that look at notebooks and reports in a real browser.
+system-test: system
+	@for name in chromium chromium-browser google-chrome; do \
+	    command -v $$name >/dev/null && exit; done; \
+	.ci/system-packages 'for the tests in a browser' chromium

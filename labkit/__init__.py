@@ -1,0 +1,37 @@
+"""labkit: run documented virtualization studies on real hosts, and judge their claims.
+
+The names that a notebook needs are here; each is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+# jsonschema imports this only to check IRIs, which nothing here does, and it costs 1 to 2.5 s
+# of every `import altair` and `import papermill`.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+if TYPE_CHECKING:
+    from labkit.setting import applied as applied
+    from labkit.studies import find as find_study
+    from labkit.where import open_lab as open_lab
+    from labkit.where import study_results as study_results
+
+_HOMES = {
+    "applied": ("labkit.setting", "applied"),
+    "find_study": ("labkit.studies", "find"),
+    "open_lab": ("labkit.where", "open_lab"),
+    "study_results": ("labkit.where", "study_results"),
+}
+__all__ = ["applied", "find_study", "open_lab", "study_results"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)

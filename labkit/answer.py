@@ -1,0 +1,122 @@
+"""The answer to a study: its notebook run to the end, the verdicts, and where everything lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit import campaign
+from labkit.report import write as write_report
+from labkit.results import Results, out
+from labkit.stats import interval
+from labkit.study import PERCENTILES, Study
+from labkit.terminal import Line, table
+from labkit.where import check_place, note, recorded
+
+HEADS = {50.0: "median"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `labkit run --json` prints."""
+
+    study: str
+    where: str
+    note: str
+    results: str
+    notebook: str
+    report: str
+    rows: list[dict[str, Any]]
+    verdicts: list[dict[str, Any]]
+    runs: list[str]
+
+
+def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
+    """Run the study's notebook with these parameters, and read what it found."""
+    source = campaign.notebook(study.name)
+    values = campaign.read_parameters(source, given)
+    check_place(str(values["where"]))
+    stem = f"{study.name}-{values['label']}"
+    target = out() / "reports" / f"{stem}.ipynb"
+    line.say(f"running {source.name} on {values['where']}")
+    rerun = campaign.Rerun(source, target, values)
+    rerun.execute(line.tell)
+    line.say("writing the report")
+    write_report(target, target.with_suffix(".html"))
+    return _read(study, Results.open(_results(study, rerun)), target, str(values["where"]))
+
+
+def _results(study: Study, rerun: campaign.Rerun) -> Path:
+    if rerun.results is not None:
+        return rerun.results
+    where = str(rerun.values["where"])
+    return recorded(study.name) if where == "recorded" else Path(where)
+
+
+def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
+    return Answer(
+        study=study.name,
+        where=where,
+        note=note(results),
+        results=str(results.path),
+        notebook=str(target),
+        report=str(target.with_suffix(".html")),
+        rows=_rows(study, results),
+        verdicts=[asdict(verdict) for verdict in study.judge(results)],
+        runs=[str(run.path) for run in results.runs()],
+    )
+
+
+def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
+    rows = []
+    for condition, blocks in study.blocks(results).items():
+        for q in PERCENTILES:
+            found = interval(blocks, q)
+            rows.append(
+                {"condition": condition, "metric": study.metric, "unit": study.unit,
+                 "percentile": q, "blocks": len(blocks),
+                 "n": sum(len(values) for values in blocks.values()), **asdict(found)}
+            )  # fmt: skip
+    return rows
+
+
+def rendered(study: Study, found: Answer) -> str:
+    """The answer for a terminal: the percentiles, the verdicts, the files."""
+    parts = [
+        study.title,
+        f"{found.note}. These are not the figures of hardware." if found.note else "",
+        _percentiles(study, found.rows),
+        table(
+            [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],
+            ["claim", "verdict", "what was measured"],
+        ),
+        f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
+    by_condition: dict[str, list[str]] = {}
+    for row in rows:
+        by_condition.setdefault(row["condition"], []).append(_cell(row))
+    document = _document(study)
+    lines = [(name, *cells, document.get(name, "-")) for name, cells in by_condition.items()]
+    heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
+    shown = table(lines, [f"{study.metric}, {study.unit}", *heads, "document's median"])
+    return f"{shown}\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    if not row["enough"]:
+        return f"~{row['value']:.0f}"
+    return f"{row['value']:.0f} ({row['low']:.0f} to {row['high']:.0f})"
+
+
+def _document(study: Study) -> dict[str, str]:
+    return {
+        row["condition"]: row["value"]
+        for row in study.published()
+        if row["statistic"] == "median" and row["metric"] == "response_time"
+    }

@@ -1,0 +1,187 @@
+#!/bin/sh
+# guest: the virtual machine of this host, described by key=value lines.
+#
+#   guest get [KEY...]       values in force: the running guest's, else those for the next start
+#   guest set KEY=VALUE...   cpus and policy take effect at once, the others at the next start
+#   guest start              returns when one can log in
+#   guest stop
+#   guest state              running or stopped
+#   guest pids               its processes on this host
+#   guest placement          CPUs and policy that its threads really have, else those for the next start
+home=/run/labkit/guest
+user=64001
+seconds=30
+
+fail() {
+    echo "guest: $*" >&2
+    exit 1
+}
+
+pids() { find /proc -maxdepth 1 -user "$user" -name '[0-9]*' -printf '%f\n' 2> /dev/null; }
+
+state() {
+    if [ -n "$(pids)" ]; then echo running; else echo stopped; fi
+}
+
+in_force() {
+    if [ -e "$home/running" ] && [ "$(state)" = running ]; then
+        echo "$home/running"
+    else
+        echo "$home/description"
+    fi
+}
+
+value_of() { sed -n "s/^$2=//p" "$1"; }
+
+get() {
+    file=$(in_force)
+    [ $# -gt 0 ] || exec cat "$file"
+    for key in "$@"; do
+        grep -q "^$key=" "$file" || fail "no such key: $key; known: $(known)"
+        value_of "$file" "$key"
+    done
+}
+
+known() { sed -n 's/=.*//p' "$home/description" | tr '\n' ' '; }
+
+refuse_unless_legal() {
+    case $1 in
+        nic=bridge | nic=direct | lro=on | lro=off | policy=other | policy=fifo) ;;
+        batch=[1-9] | batch=[1-9][0-9] | batch=1[01][0-9] | batch=12[0-8]) ;;
+        memory=[1-9]*M) ;;
+        cpus=[0-9]*) taskset -c "${1#*=}" true || fail "cannot have $1" ;;
+        *) fail "cannot mean $1; known: nic=bridge|direct batch=1..128 lro=on|off memory=...M cpus=... policy=other|fifo" ;;
+    esac
+}
+
+set_values() {
+    for pair in "$@"; do
+        refuse_unless_legal "$pair"
+    done
+    for pair in "$@"; do
+        change "$home/description" "$pair"
+        case $pair in cpus=* | policy=*) [ ! -e "$home/running" ] || change "$home/running" "$pair" ;; esac
+    done
+    case "$*" in *cpus=* | *policy=*) [ "$(state)" = stopped ] || place ;; esac
+}
+
+change() {
+    sed "s/^${2%%=*}=.*/$2/" "$1" > "$1.new"
+    mv -f "$1.new" "$1"
+}
+
+scheduling() {
+    if [ "$(value_of "$1" policy)" = fifo ]; then echo -f; else echo -o; fi
+}
+
+priority() {
+    if [ "$(value_of "$1" policy)" = fifo ]; then echo 1; else echo 0; fi
+}
+
+# A process that the guest made meanwhile may have missed it, so it is done until it is so.
+place() {
+    cpus=$(value_of "$home/description" cpus)
+    for _ in 1 2 3 4 5; do
+        for pid in $(pids); do
+            taskset -a -c -p "$cpus" "$pid" && chrt -a "$(scheduling "$home/description")" \
+                -p "$(priority "$home/description")" "$pid"
+        done > "$home/placing" 2>&1
+        [ "$(placement | wc -l)" -ne 1 ] || return 0
+    done
+    fail "its threads did not all move: $(tail -n 1 "$home/placing")"
+}
+
+placement() {
+    if [ "$(state)" = stopped ]; then
+        echo "$(value_of "$home/description" cpus) $(value_of "$home/description" policy)"
+        return
+    fi
+    for pid in $(pids); do
+        for thread in "/proc/$pid/task/"*; do
+            cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$thread/status" 2> /dev/null)
+            policy=$(chrt -p "${thread##*/}" 2> /dev/null | sed -n 's/.*policy: SCHED_//p')
+            [ -z "$cpus" ] || [ -z "$policy" ] || echo "$cpus $policy"
+        done
+    done | tr '[:upper:]' '[:lower:]' | sort -u
+}
+
+data_nic() {
+    options="depth=$(value_of "$home/running" batch),mac=$(value_of "$home/running" mac1)"
+    [ "$(value_of "$home/running" lro)" = off ] || options="$options,gro=1"
+    case $(value_of "$home/running" nic) in
+        direct) echo "vec1:transport=raw,ifname=direct0,$options" ;;
+        *) echo "vec1:transport=tap,ifname=tap0,$options" ;;
+    esac
+}
+
+# It has no rights but to read raw frames, so that what it shares with this host stays as it is.
+boot() {
+    cpus=$(value_of "$home/running" cpus)
+    memory=$(value_of "$home/running" memory)
+    exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
+        taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
+        setpriv --reuid="$user" --regid="$user" --clear-groups \
+        --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
+        linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
+        init="$home/init" con=null con0=null,fd:1 ssl=null quiet \
+        "vec0:transport=raw,ifname=gcontrol0,depth=128,gro=1,mac=$(value_of "$home/running" mac0)" \
+        "$(data_nic)"
+}
+
+watch() {
+    boot 2>&1 < /dev/null | while IFS= read -r line; do
+        printf '%s\n' "$line" >> "$home/console"
+        case $line in
+            *"Server listening on "*) echo up >&3 ;;
+            "labkit: "*) printf '%s\n' "${line#labkit: }" >&3 ;;
+        esac
+    done
+    echo gone >&3
+}
+
+start() {
+    [ "$(state)" = stopped ] || return 0
+    cp "$home/description" "$home/running"
+    : > "$home/console"
+    rm -f "$home/ready"
+    mkfifo "$home/ready"
+    # Opened for both, so that opening waits for nobody.
+    exec 3<> "$home/ready"
+    setsid -f "$0" watch > /dev/null 2>&1 9>&-
+    verdict=$(timeout "$seconds" head -n 1 <&3 9>&-)
+    [ "$verdict" = up ] && return 0
+    stop
+    tail -n 5 "$home/console" >&2
+    fail "did not start: ${verdict:-nothing heard for $seconds s}"
+}
+
+# One look can miss a process that was just made, so it must be calm twice.
+stop() {
+    calm=0
+    while [ "$calm" -lt 2 ]; do
+        left=$(pids)
+        calm=$((calm + 1))
+        [ -z "$left" ] || calm=0
+        # shellcheck disable=SC2086
+        [ -z "$left" ] || kill -KILL $left 2> /dev/null
+        sleep 0.005
+    done
+    rm -f "$home/running"
+}
+
+alone() {
+    exec 9> "$home/lock"
+    flock 9
+    "$@"
+}
+
+verb=${1:-}
+[ $# -eq 0 ] || shift
+case $verb in
+    get) get "$@" ;;
+    set) alone set_values "$@" ;;
+    start | stop) alone "$verb" ;;
+    state | pids | placement) "$verb" ;;
+    watch) watch ;;
+    *) sed -n '2,/^home/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac

@@ -1,0 +1,40 @@
+# The first process of a box host: makes what the host sees its own, then becomes its sshd.
+# The files for /run arrive on standard input once the links are ready; without them the host ends.
+set -e
+
+for knob in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
+    [ ! -e "$knob" ] || echo 1 > "$knob"
+done
+[ ! -e /proc/sys/net/bridge ] || echo 0 > /proc/sys/net/bridge/bridge-nf-call-iptables
+
+# What a host writes must not stay on the machine.
+mount -o remount,bind,ro /
+mount -t sysfs sysfs /sys
+mount -t tmpfs -o mode=0755 tmpfs /run
+for place in /tmp /var/tmp; do
+    mount -t tmpfs -o mode=1777 tmpfs "$place"
+done
+for place in /root /var/log; do
+    mount -t tmpfs -o mode=0700 tmpfs "$place"
+done
+echo ready
+
+tar -x -f - -C /run
+mkdir /run/sshd
+hostname=$(cat /run/labkit/etc/hostname)
+echo "$hostname" > /proc/sys/kernel/hostname
+for file in /run/labkit/etc/*; do
+    target=/etc/${file##*/}
+    [ ! -e "$target" ] || mount --bind "$file" "$target"
+done
+
+# The machine's node for taps may be for its root only; the guest runs as someone else.
+if [ -d /run/labkit/guest ] && [ ! -w /dev/net/tun ]; then
+    echo "no /dev/net/tun" >&2
+    exit 1
+fi
+if [ -d /run/labkit/guest ] && mknod -m 666 /run/labkit/guest/tun c 10 200; then
+    mount --bind /run/labkit/guest/tun /dev/net/tun
+fi
+
+exec "$(command -v sshd)" -D -e -f /run/labkit/sshd_config < /dev/null > /dev/null

@@ -1,0 +1,94 @@
+"""Processes in namespaces of their own; when they end, everything in there vanishes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.layout import cpu_list
+from labkit.errors import BoxError
+
+# Tells its own number as this machine counts, which stays its own through every exec.
+NUMBERED = 'echo $$ && exec "$@"'
+SWITCH = ("unshare", "--net")
+HOST = (
+    "unshare", "--net", "--mount", "--uts", "--ipc", "--cgroup",
+    "--pid", "--fork", "--kill-child", "--mount-proc",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """A process that holds namespaces, waits for what it is given, and then goes on by itself."""
+
+    role: str
+    pid: int
+    log: Path
+    entrance: IO[bytes]
+
+    @property
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return Path("/proc", str(self.pid)).exists()
+
+    def ip(self, group: Cgroup, lines: str) -> None:
+        """Configure the network in there."""
+        group.run(["nsenter", "-t", str(self.pid), "-n", "ip", "-batch", "-"], lines)
+
+    def give(self, content: bytes) -> None:
+        """Give it what it waits for; it needs us no more."""
+        try:
+            with self.entrance:
+                self.entrance.write(content)
+        except BrokenPipeError:
+            raise self.ended() from None
+
+    def ended(self) -> BoxError:
+        """The error that says that it is gone, with its own last words."""
+        said = self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+        return BoxError(f"the {self.role} of the box ended before it was ready", said=said)
+
+
+@dataclass(frozen=True)
+class Birth:
+    """A namespace that was asked for and has not yet said that it is ready."""
+
+    role: str
+    log: Path
+    process: subprocess.Popen[bytes]
+
+    def ready(self) -> Namespace:
+        """Wait until the namespaces exist."""
+        assert self.process.stdin and self.process.stdout
+        with self.process.stdout as says:
+            number, word = says.readline(), says.readline()
+        self.process.wait()
+        there = Namespace(self.role, int(number or 0), self.log, self.process.stdin)
+        if word != b"ready\n":
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+            raise there.ended()
+        return there
+
+
+def begin(
+    group: Cgroup, role: str, kind: Sequence[str], script: str, cpus: Sequence[int], log: Path
+) -> Birth:
+    """Start `script` in namespaces of its own, in the group, with no tie to this process."""
+    words = [
+        "sh", "-c", NUMBERED, "number",
+        "taskset", "-c", cpu_list(cpus), *kind,
+        "sh", "-c", script, role,
+    ]  # fmt: skip
+    with open(log, "ab") as err:
+        # `setsid --fork` ends at once, so that nobody here has a child to wait for later.
+        process = subprocess.Popen(
+            ["setsid", "--fork", *group.within(words)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, env=ENVIRONMENT, cwd="/",
+        )  # fmt: skip
+    return Birth(role, log, process)

@@ -1,0 +1,53 @@
+"""What the lab in a box needs of this machine, and which Debian package brings it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for: a plain user's PATH, and root's after su, lack the sbin part."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """Some programs, the Debian package that they come in, and what they bring."""
+
+    programs: tuple[str, ...]
+    package: str
+    brings: str
+    required: bool = True
+    """Without it there can be no box; what is not required leaves a smaller one."""
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """The programs of this need that the machine does not have."""
+        return tuple(word for word in self.programs if not shutil.which(word, path=SEARCHED))
+
+
+NEEDS = {
+    "namespaces": Need(
+        ("unshare", "nsenter", "setpriv", "taskset", "chrt", "setsid", "flock"),
+        "util-linux",
+        "hosts of their own: namespaces, and processes on chosen CPUs",
+    ),
+    "mounts": Need(("mount",), "mount", "a view of the files of its own for each host"),
+    "links": Need(("ip",), "iproute2", "links, bridges and addresses between the hosts"),
+    "sshd": Need(("sshd",), "openssh-server", "a real SSH server on each host"),
+    "guest": Need(("linux.uml",), "user-mode-linux", "a virtual machine without KVM", False),
+    "ping": Need(("ping",), "iputils-ping", "round trips"),
+    "offloads": Need(("ethtool",), "ethtool", "reading and changing network offloads"),
+    "archives": Need(("tar",), "tar", "files for the hosts"),
+    "search": Need(("find",), "findutils", "finding the guest's processes"),
+}
+
+
+def missing() -> dict[str, Need]:
+    """The needs that this machine does not meet, by name."""
+    return {name: need for name, need in NEEDS.items() if need.absent}
+
+
+def is_root() -> bool:
+    """Whether this process may make namespaces and links for the whole machine."""
+    return os.geteuid() == 0

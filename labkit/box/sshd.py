@@ -1,0 +1,62 @@
+"""A real SSH server for each host, with keys that exist for this box only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
+
+from labkit.box.needs import SEARCHED
+
+PLACE = "/run/labkit"
+"""Where a host finds what the box gave it."""
+HOST_KEY, AUTHORIZED, SETTINGS = "labkit/host_key", "labkit/authorized_keys", "labkit/sshd_config"
+
+
+@dataclass(frozen=True)
+class KeyPair:
+    """An Ed25519 key as OpenSSH writes it: the private file, and the public words."""
+
+    private: bytes
+    public: str
+
+    @classmethod
+    def new(cls) -> KeyPair:
+        """A new key."""
+        key = Ed25519PrivateKey.generate()
+        private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+        public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+        return cls(private, public.decode())
+
+
+def sshd_config(address: str) -> str:
+    """How a host's sshd behaves: keys only, root only, on the control address only."""
+    return f"""\
+ListenAddress {address}
+HostKey /run/{HOST_KEY}
+AuthorizedKeysFile /run/{AUTHORIZED}
+AllowUsers root
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UsePAM no
+StrictModes no
+PidFile none
+UseDNS no
+LogLevel VERBOSE
+MaxSessions 100
+MaxStartups 100
+Subsystem sftp internal-sftp
+SetEnv PATH={PLACE}/bin:{SEARCHED} LC_ALL=C TMPDIR=/tmp
+"""
+
+
+def known_hosts(keys: dict[str, KeyPair]) -> str:
+    """The known_hosts file for hosts by address."""
+    return "".join(f"{address} {pair.public}\n" for address, pair in keys.items())

@@ -1,0 +1,134 @@
+"""What is there of a box, and whether it works."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labkit.box.cgroup import Cgroup, groups, hierarchy
+from labkit.box.folder import BOXES, Folder
+from labkit.box.layout import GUEST, HOSTS, INTERFACES, OUR_MAC, Layout, check_name, link_name
+from labkit.errors import LabkitError
+from labkit.lab import opened
+
+TIER, ACCELERATOR = "root", "uml"
+BANNER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class HostStatus:
+    """One host of a box; `alive` means that its sshd greets."""
+
+    name: str
+    role: str
+    control: str
+    address: str
+    interface: str
+    cpus: tuple[int, ...]
+    alive: bool
+
+
+@dataclass(frozen=True)
+class GuestStatus:
+    """One guest: `running` or `stopped`, and what it is made of; `unknown` when none can say."""
+
+    name: str
+    state: str
+    description: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BoxStatus:
+    """`state` is `up`, `down` or `broken`; `left` names what is there of a box that is not up."""
+
+    name: str
+    state: str
+    tier: str = TIER
+    accelerator: str = ACCELERATOR
+    lab: str = ""
+    hosts: tuple[HostStatus, ...] = ()
+    guests: tuple[GuestStatus, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def status(name: str = "lab") -> BoxStatus:
+    """What is there of box `name`, and whether its hosts answer."""
+    check_name(name)
+    left = left_over(name)
+    if not left:
+        return BoxStatus(name, "down")
+    folder = Folder(name)
+    layout = _layout(folder)
+    dead = not is_ours(link_name(name)) or not Cgroup.of(name).pids()
+    if dead or layout is None or not folder.lab.exists():
+        return BoxStatus(name, "broken", left=left)
+    hosts = tuple(_host(layout, role, greets(layout.control(role))) for role in HOSTS)
+    if not all(host.alive for host in hosts):
+        return BoxStatus(name, "broken", hosts=hosts, left=left)
+    if not layout.guest:
+        return BoxStatus(name, "up", accelerator="", lab=str(folder.lab), hosts=hosts)
+    guest = _guest(folder.lab)
+    alive = guest.state != "stopped" and greets(layout.control(GUEST))
+    hosts = (*hosts, _host(layout, GUEST, alive))
+    return BoxStatus(name, "up", lab=str(folder.lab), hosts=hosts, guests=(guest,))
+
+
+def names() -> list[str]:
+    """All boxes of which there is anything."""
+    folders = [path.name for path in BOXES.glob("*") if path.is_dir()]
+    links = [link.removeprefix("lk-") for _, link in socket.if_nameindex() if is_ours(link)]
+    return sorted({*folders, *groups(), *links})
+
+
+def left_over(name: str) -> tuple[str, ...]:
+    """Everything on this machine that belongs to box `name`."""
+    folder, link = Folder(name), link_name(name)
+    found = [f"folder {folder.path}"] if folder.path.exists() else []
+    if hierarchy() and (group := Cgroup.of(name)).exists:
+        pids = group.pids()
+        found += [f"control group {group.path} with {len(pids)} processes"]
+    if is_ours(link):
+        found.append(f"link {link}")
+    return tuple(found)
+
+
+def is_ours(link: str) -> bool:
+    """Whether a link of this machine is one that a box made."""
+    with suppress(OSError):
+        address = (Path("/sys/class/net") / link / "address").read_text()
+        return link.startswith("lk-") and address.startswith(OUR_MAC)
+    return False
+
+
+def greets(address: str, seconds: float = BANNER_SECONDS) -> bool:
+    """Whether an SSH server answers there."""
+    with suppress(OSError), socket.create_connection((address, 22), timeout=seconds) as there:
+        return there.recv(4) == b"SSH-"
+    return False
+
+
+def _layout(folder: Folder) -> Layout | None:
+    with suppress(OSError, ValueError, KeyError):
+        return Layout.from_json(folder.layout.read_text())
+    return None
+
+
+def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
+    name, cpus = f"{layout.name}-{role}", layout.cpus_of(role)
+    control, data = layout.control(role), layout.data(role)
+    return HostStatus(name, role, control, data, INTERFACES[role], cpus, alive)
+
+
+# Who may not read the key still sees the rest.
+def _guest(lab: Path) -> GuestStatus:
+    try:
+        with opened(lab) as box:
+            server = box.host("server")
+            state = server.check("guest", "state").strip()
+            lines = server.check("guest", "get").split()
+    except LabkitError:
+        return GuestStatus(GUEST, "unknown")
+    return GuestStatus(GUEST, state, dict(line.split("=", 1) for line in lines))

@@ -1,0 +1,66 @@
+"""Choosing two subnets that nothing on this machine uses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable
+from contextlib import suppress
+from ipaddress import IPv4Network
+from typing import Any
+
+from labkit.box.cgroup import ENVIRONMENT
+from labkit.box.folder import BOXES
+from labkit.box.layout import BENCHMARKING, PAIRS, Layout, control_net, data_net
+from labkit.errors import BoxError
+
+
+def free_pair() -> int:
+    """The number of a pair of subnets that is free; the caller keeps other boxes from choosing."""
+    used, promised = list(_in_use()), _promised()
+    for pair in range(PAIRS):
+        wanted = (control_net(pair), data_net(pair))
+        if pair not in promised and not any(net.overlaps(a) for net in wanted for a in used):
+            return pair
+    raise BoxError(
+        f"no free subnet for the box in {BENCHMARKING}",
+        said=", ".join(str(net) for net in used),
+        hint="`ip route` shows who uses that range",
+    )
+
+
+def _promised() -> set[int]:
+    pairs: set[int] = set()
+    for file in BOXES.glob("*/box.json"):
+        with suppress(OSError, ValueError, KeyError):
+            pairs.add(Layout.from_json(file.read_text()).pair)
+    return pairs
+
+
+def _in_use() -> Iterable[IPv4Network]:
+    routes = _ip("route", "show", "table", "all")
+    yield from _networks(route.get("dst", "") for route in routes)
+    yield from _networks(
+        f"{at['local']}/{at['prefixlen']}"
+        for link in _ip("addr")
+        for at in link.get("addr_info", [])
+    )
+
+
+# A route to everything is no sign that the range is used.
+def _networks(texts: Iterable[str]) -> Iterable[IPv4Network]:
+    for text in texts:
+        with suppress(ValueError):
+            net = IPv4Network(text, strict=False)
+            if net.overlaps(BENCHMARKING) and not net.supernet_of(BENCHMARKING):
+                yield net
+
+
+def _ip(*words: str) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        ["ip", "-4", "-j", *words], capture_output=True, text=True, env=ENVIRONMENT
+    )
+    if done.returncode:
+        raise BoxError(f"`ip {' '.join(words)}` failed", said=done.stderr)
+    answer: list[dict[str, Any]] = json.loads(done.stdout or "[]")
+    return answer

@@ -1,0 +1,42 @@
+"""Making and ending a box as a user who may use sudo: labkit runs itself again as root for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+from labkit.box.folder import Tell
+from labkit.errors import BoxError
+
+SECONDS = 5.0
+
+
+def works() -> bool:
+    """Whether sudo lets this user do things as root without a password."""
+    if os.geteuid() == 0 or not shutil.which("sudo"):
+        return False
+    try:
+        done = subprocess.run(["sudo", "-n", "true"], capture_output=True, timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
+
+
+def possible() -> bool:
+    """Whether sudo could work, asking for a password on the terminal if it must."""
+    return works() or bool(shutil.which("sudo") and sys.stdin.isatty() and sys.stderr.isatty())
+
+
+def box(verb: str, name: str, tell: Tell) -> None:
+    """Have `labkit box VERB` done as root; the files of the box become this user's."""
+    tell(f"box {verb} needs root: using sudo")
+    words = ["sudo", *([] if sys.stdin.isatty() else ["-n"]), sys.executable, "-m", "labkit.cli"]
+    # sudo asks on the terminal itself, so nothing of its question is lost here.
+    done = subprocess.run(
+        [*words, "box", verb, "--name", name, "--json"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise BoxError(f"box {verb} did not work through sudo", said=done.stderr)

@@ -1,0 +1,191 @@
+"""Papermill reruns: one notebook with its parameters, its progress seen, its end told truly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import papermill
+from jupyter_client.manager import AsyncKernelManager
+from traitlets.config import Config
+
+from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.results import HOME
+from labkit.study import WATCHED, Progress
+
+Parameters = Mapping[str, Any]
+LOOK_SECONDS = 0.2
+SECRET = ("password", "passwd", "secret", "token")
+
+
+def notebook(study: str) -> Path:
+    """The notebook that walks through a study."""
+    stem = study.replace("_", "-")
+    found = sorted((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb"))
+    if not found:
+        raise BadInput(f"{study} has no notebook", hint=f"it would be notebooks/NN-{stem}.ipynb")
+    return found[0]
+
+
+def parameters(source: Path) -> dict[str, dict[str, Any]]:
+    """The parameters of a notebook by name: type, default, what it is for."""
+    found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
+    return found
+
+
+def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
+    """Values for a notebook from NAME=VALUE words: an unknown name or a wrong type is refused."""
+    known = parameters(source)
+    values: dict[str, Any] = {}
+    for name, word in given.items():
+        if any(part in name.lower() for part in SECRET):
+            raise BadInput(
+                f"parameter {name}: a secret would be written into the notebook",
+                hint="use a key file or an ssh-agent",
+            )
+        if name not in known:
+            raise Unknown("parameter", name, known)
+        values[name] = _value(name, known[name]["inferred_type_name"], word)
+    return values
+
+
+def _value(name: str, kind: str, word: str) -> object:
+    readers: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _flag}
+    try:
+        return readers.get(kind, str)(word)
+    except (ValueError, KeyError):
+        raise BadInput(f"parameter {name} must be {kind}, not {word!r}") from None
+
+
+def _flag(word: str) -> bool:
+    return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+        word.lower()
+    ]
+
+
+@dataclass
+class Rerun:
+    """One notebook being executed by papermill; `source` is never changed."""
+
+    source: Path
+    target: Path
+    values: Parameters
+    results: Path | None = None
+    """Where the study keeps its runs, once it has said so."""
+
+    failure: BaseException | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+    kernels: list[AsyncKernelManager] = field(default_factory=list)
+
+    def execute(self, tell: Callable[[Progress], None]) -> None:
+        """Execute to the end; an interrupt lets the study put its settings back first."""
+        with _watched() as progress:
+            threading.Thread(target=self._papermill, daemon=True).start()
+            interrupted = self._watch(progress, tell)
+        if self.failure is not None:
+            raise _told(self.failure, self.target, interrupted)
+
+    # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
+    def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
+        interrupted, seen = False, 0
+        while not self.ended.is_set():
+            try:
+                self.ended.wait(LOOK_SECONDS)
+                seen = self._tell_new(progress, seen, tell)
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise Stopped("stopped at once; settings may still be in force") from None
+                if not self._interrupt():
+                    raise Stopped("stopped before anything was begun") from None
+                interrupted = True
+        self._tell_new(progress, seen, tell)
+        return interrupted
+
+    def _tell_new(self, progress: Path, seen: int, tell: Callable[[Progress], None]) -> int:
+        lines = progress.read_text("utf-8").splitlines(keepends=True) if progress.exists() else []
+        whole = [json.loads(line) for line in lines if line.endswith("\n")]
+        for line in whole[seen:]:
+            self.results = Path(line["results"])
+            tell(Progress(**line["progress"]))
+        return len(whole)
+
+    # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings.
+    def _interrupt(self) -> bool:
+        pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]
+        for pid in filter(None, pids):
+            os.kill(pid, signal.SIGINT)
+        return any(pids)
+
+    def _papermill(self) -> None:
+        half = self.target.with_name(f".{self.target.name}")
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            papermill.execute_notebook(
+                str(self.source), str(half), dict(self.values),
+                kernel_name="python3", progress_bar=False, autosave_cell_every=0,
+                kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
+                config=Config({"KernelManager": {"transport": "ipc"}}),
+            )  # fmt: skip
+            _insist_complete(half)
+        except BaseException as failed:
+            self.failure = failed
+        finally:
+            if half.exists():
+                half.replace(self.target)
+            self.ended.set()
+
+
+def _recorded(kernels: list[AsyncKernelManager]) -> type[AsyncKernelManager]:
+    class Recorded(AsyncKernelManager):
+        """A kernel manager that can be found again, to be interrupted."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            kernels.append(self)
+
+    return Recorded
+
+
+@contextmanager
+def _watched() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+        progress = Path(folder) / "progress.jsonl"
+        before = {name: os.environ.get(name) for name in (WATCHED, "LABKIT_BATCH")}
+        os.environ.update({WATCHED: str(progress), "LABKIT_BATCH": "1"})
+        try:
+            yield progress
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                os.environ.update({name: value} if value is not None else {})
+
+
+# papermill calls a cell "completed" also when its kernel died before it ran.
+def _insist_complete(executed: Path) -> None:
+    cells = json.loads(executed.read_text("utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"])]
+    missing = sum(1 for cell in code if cell["execution_count"] is None)
+    if missing:
+        raise LabkitError(f"{executed}: {missing} of {len(code)} cells never ran")
+
+
+def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitError:
+    if isinstance(failure, LabkitError):
+        return failure
+    name, value = getattr(failure, "ename", ""), getattr(failure, "evalue", "")
+    if interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
+        return Stopped("stopped; all settings are put back, and finished runs are kept")
+    first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
+    return LabkitError(
+        first if name else f"the notebook did not run to its end: {first}",
+        said="\n".join(line.removeprefix("  ") for line in rest),
+        hint=f"{target} shows how far it came",
+    )

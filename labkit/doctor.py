@@ -1,0 +1,208 @@
+"""What this machine can do, what is missing, and the one command that brings it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from labkit.box import needs, sudo
+from labkit.box.cgroup import hierarchy
+from labkit.results import HOME
+
+TUN = Path("/dev/net/tun")
+KVM = Path("/dev/kvm")
+SET_UP = "make system"
+TIERS = {
+    "root": "everything: the lab in a box runs here",
+    "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
+}
+UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does not: use Debian"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, what it brings, and how to get it (`fix`)."""
+
+    name: str
+    ok: bool
+    found: str
+    brings: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """`tier` is `root` or `recorded`; `next` is the one command to type now."""
+
+    tier: str
+    means: str
+    next: str
+    machine: Mapping[str, str | int]
+    checks: tuple[Check, ...]
+
+
+def examine() -> Report:
+    """Look at this machine; nothing is changed, and nothing stays running."""
+    checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), *_kernel_checks())
+    lesser = {name for name, need in needs.NEEDS.items() if not need.required}
+    tier = "root" if all(check.ok or check.name in lesser for check in checks) else "recorded"
+    return Report(tier, TIERS[tier], _next(checks), _machine(), checks)
+
+
+def packages() -> list[str]:
+    """The Debian packages that the lab in a box needs and that are missing here."""
+    system = _os_release().get("ID", "")
+    missing = {need.package for need in needs.missing().values()}
+    return sorted(package for package in missing if (system, package) not in UNPACKAGED)
+
+
+def render(report: Report) -> str:
+    """The report for a terminal: the tier first, and what to do next."""
+    checks: list[tuple[str, str]] = []
+    for check in report.checks:
+        checks.append(("ok" if check.ok else "--", f"{check.name:<12}{check.found}"))
+        if not check.ok:
+            checks.append(("", f"{'':<12}it brings {check.brings}"))
+            checks.append(("", f"{'':<12}to get it: {check.fix}"))
+    return "\n\n".join(
+        [
+            _aligned([("tier", f"{report.tier}: {report.means}"), ("next", report.next)]),
+            _aligned(
+                (name.replace("_mib", " (MiB)"), value) for name, value in report.machine.items()
+            ),
+            _aligned(checks, 4),
+        ]
+    )
+
+
+def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
+    return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in rows)
+
+
+# The first thing that is wrong decides: what comes after it may be right once it is.
+def _next(checks: Iterable[Check]) -> str:
+    wrong = [check for check in checks if not check.ok]
+    if not wrong:
+        return "make demo"
+    return next((c.fix for c in wrong if c.name != "root"), wrong[0].fix)
+
+
+# --- checks ---------------------------------------------------------------------------------
+
+
+def _python_checks() -> list[Check]:
+    absent = [name for name in _dependencies() if not _installed(name)]
+    found = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
+    fix = f"{sys.executable} -m pip install -e {HOME}"
+    return [Check("python", not absent, found, "all that labkit imports", fix if absent else "")]
+
+
+def _dependencies() -> list[str]:
+    with suppress(metadata.PackageNotFoundError):
+        asked = [word for word in metadata.requires("labkit") or [] if "extra ==" not in word]
+        return [re.split(r"[^\w.-]", word)[0] for word in asked]
+    return ["labkit"]
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def _program_check(item: tuple[str, needs.Need]) -> Check:
+    name, need = item
+    if need.absent:
+        return Check(name, False, f"missing {', '.join(need.absent)}", need.brings, _fix(need))
+    return Check(name, True, ", ".join(need.programs), need.brings)
+
+
+def _fix(need: needs.Need) -> str:
+    system = _os_release()
+    if (system.get("ID", ""), need.package) in UNPACKAGED:
+        return UNPACKAGED[system["ID"], need.package]
+    if not shutil.which("apt-get", path=needs.SEARCHED):
+        return f"install {' '.join(need.absent)} (Debian's package {need.package})"
+    # Unlike apt-get by itself, it starts no SSH server for all the world.
+    return SET_UP if (HOME / "Makefile").exists() else f"sudo apt-get install {need.package}"
+
+
+def _kernel_checks() -> list[Check]:
+    privilege = "network namespaces and links of our own"
+    if sudo.works():
+        return [Check("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
+    if not needs.is_root():
+        return [Check("root", False, f"user {os.geteuid()}, not root", privilege, "sudo make demo")]
+    refused, groups = _namespaces_refused(), hierarchy()
+    writable = groups is not None and os.access(groups, os.W_OK)
+    inside = "in a container, start it privileged"
+    return [
+        Check("root", True, "running as root", privilege),
+        Check("isolation", not refused, refused or "namespaces can be made",
+              "hosts of their own on this machine", inside if refused else ""),
+        Check("groups", writable, str(groups) if writable else "no control groups to write to",
+              "a box that can be ended for certain", "" if writable else inside),
+        Check("tun", TUN.exists(), str(TUN) if TUN.exists() else f"no {TUN}",
+              "network cards for guests", "" if TUN.exists() else "modprobe tun"),
+    ]  # fmt: skip
+
+
+# Only a try tells: containers often run as root and yet may not. What it makes ends with it.
+def _namespaces_refused() -> str:
+    words = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=2)
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        return f"unshare: {failed}"
+    return done.stderr.strip() if done.returncode else ""
+
+
+# --- the machine ----------------------------------------------------------------------------
+
+
+def _machine() -> dict[str, str | int]:
+    return {
+        "system": _os_release().get("PRETTY_NAME", platform.system()),
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": _line("/proc/cpuinfo", r"^model name\s*: (.*)") or platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mib": int(_line("/proc/meminfo", r"^MemTotal:\s*(\d+)") or 0) // 1024,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "virtualization": _virtualization(),
+        # The device can be there and guests hang all the same, so it proves nothing yet.
+        "kvm": f"{KVM} is present, not used yet" if KVM.exists() else f"no {KVM}",
+    }
+
+
+def _os_release() -> dict[str, str]:
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
+
+
+def _virtualization() -> str:
+    if not shutil.which("systemd-detect-virt"):
+        guest = _line("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b")
+        return "a virtual machine" if guest else "none seen"
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True, timeout=2)
+        return done.stdout.strip() or "unknown"
+    return "unknown"
+
+
+def _line(path: str, pattern: str) -> str:
+    with suppress(OSError):
+        found = re.search(pattern, Path(path).read_text("utf-8", "replace"), re.MULTILINE)
+        return found[1].strip() if found else ""
+    return ""

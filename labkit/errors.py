@@ -1,0 +1,107 @@
+"""What can go wrong, on one page.
+
+    LabkitError                 every error that labkit raises on purpose
+    ├── BadInput                what the caller asked for cannot be meant
+    │   └── Unknown             a name that is not known; lists the known ones
+    ├── HostError               a host did not do what it was asked
+    │   ├── Unreachable         no connection, or the connection was lost
+    │   ├── HostKeyRefused      the host is not the one we know, so nothing was sent
+    │   ├── CommandFailed       a command ended with a code other than 0
+    │   ├── TimedOut            a command was still running at its deadline
+    │   └── SettingRefused      a setting did not take, or did not go back
+    ├── BoxError                the lab in a box cannot do this on this machine
+    ├── ResultsError            stored results are missing, damaged or too new
+    └── Stopped                 the user asked to stop; everything has been put back
+
+Each prints as up to three lines: what happened and where, the tool's last words, what to try.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import ClassVar
+
+
+def readable(text: str) -> str:
+    """`text` with control characters shown as escapes, so that a terminal never obeys a host."""
+    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+
+
+def last_words(text: str, lines: int = 3) -> str:
+    """The last lines that a tool printed, safe to show."""
+    kept = [line.rstrip() for line in readable(text).splitlines() if line.strip()]
+    return "\n".join(kept[-lines:])
+
+
+class LabkitError(Exception):
+    """What happened and where; `said` is the tool's last words, `hint` what to try."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, said: str = "", hint: str = "") -> None:
+        super().__init__(what)
+        self.what, self.said, self.hint = readable(what), last_words(said), hint
+
+    def __str__(self) -> str:
+        said = [f"  {line}" for line in self.said.splitlines()]
+        return "\n".join([self.what, *said, *([f"  hint: {self.hint}"] if self.hint else [])])
+
+    # A notebook shows what happened, not the way through our code (IPython looks for this name).
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+class BadInput(LabkitError):
+    """What the caller asked for cannot be meant."""
+
+    exit_code = 2
+
+
+class Unknown(BadInput):
+    """A name that is not known; the message lists the known ones."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else ""
+        listed = ", ".join(names) or "none"
+        super().__init__(f"unknown {kind} {name!r}; known: {listed}", hint=hint)
+
+
+class HostError(LabkitError):
+    """A host did not do what it was asked."""
+
+
+class Unreachable(HostError):
+    """No connection to the host, or the connection was lost."""
+
+
+class HostKeyRefused(HostError):
+    """The host's key is not the one we know, so nothing was sent to it."""
+
+
+class CommandFailed(HostError):
+    """A command ended with a code other than 0."""
+
+
+class TimedOut(HostError):
+    """A command was still running at its deadline; it has been told to end."""
+
+
+class SettingRefused(HostError):
+    """A setting did not take, or did not go back."""
+
+
+class BoxError(LabkitError):
+    """The lab in a box cannot do this on this machine."""
+
+
+class ResultsError(LabkitError):
+    """Stored results are missing, damaged or too new."""
+
+
+class Stopped(LabkitError):
+    """The user asked to stop; everything has been put back."""
+
+    exit_code = 130

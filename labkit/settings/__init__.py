@@ -1,0 +1,1 @@
+"""What can be changed on a host, each with its way back."""

@@ -1,0 +1,270 @@
+"""A study: conditions, a workload, claims; and the loop that measures them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import random
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.claim import Claim, Verdict, judge
+from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import HOME, Results, Run
+from labkit.setting import InForce, Setting, in_force
+from labkit.stats import percentile
+from labkit.workload import Sample, Workload
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to run the workload: `means` is the document's, `here` what this lab does for it.
+
+    `settings` are required; `optional` ones are made where the host can take them. `roles` says
+    which role of the lab plays a role of the workload, where the names differ.
+    """
+
+    name: str
+    means: str
+    here: str
+    settings: tuple[Setting, ...] = ()
+    optional: tuple[Setting, ...] = ()
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+    def hosts(self, lab: Lab, workload: Workload) -> dict[str, Host]:
+        """The hosts that the workload runs between."""
+        return {role: lab.host(self.roles.get(role, role)) for role in workload.roles}
+
+    def refusal(self, lab: Lab, workload: Workload) -> str:
+        """Why this lab cannot do this condition; empty when it can."""
+        try:
+            self.hosts(lab, workload)
+            refusals = (setting.refusal(lab.host(setting.role)) for setting in self.settings)
+            return next((why for why in refusals if why), "")
+        except Unknown as missing:
+            return f"the lab has no host for it ({missing.what})"
+
+    def applicable(self, lab: Lab) -> list[Setting]:
+        """The settings to make on this lab, in order."""
+        able = [
+            setting
+            for setting in self.optional
+            if setting.role in lab.hosts and not setting.refusal(lab.host(setting.role))
+        ]
+        return [*able, *self.settings]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a study stands; `done` of `of` runs are kept."""
+
+    step: str
+    condition: str
+    block: int
+    done: int
+    of: int
+    seconds_left: float
+
+    @property
+    def share(self) -> float:
+        """The share of the runs that are kept, 0 to 1."""
+        return self.done / self.of if self.of else 1.0
+
+
+Tell = Callable[[Progress], None]
+WATCHED = "LABKIT_PROGRESS"
+"""Names a file that each Progress is appended to, so that another process can show it."""
+
+
+def to_file(progress: Progress, results: Results) -> None:
+    """Append to the file that $LABKIT_PROGRESS names, if it does."""
+    if name := os.environ.get(WATCHED):
+        line = {"results": str(results.path), "progress": asdict(progress)}
+        with open(name, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is asked, and how it is measured and judged."""
+
+    name: str
+    title: str
+    question: str
+    source: str
+    workload: Workload
+    conditions: tuple[Condition, ...]
+    claims: tuple[Claim, ...]
+    metric: str
+    unit: str
+    quick: Mapping[str, int] = field(default_factory=dict)
+    """Parameters of a short run: enough to see it work, too few to judge the tail."""
+
+    def asked(self, where: str, seed: int) -> dict[str, Any]:
+        """What a run of this study asks for, apart from the lab."""
+        load = {"name": type(self.workload).__name__, **asdict(self.workload)}
+        names = [condition.name for condition in self.conditions]
+        return {
+            "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
+        }  # fmt: skip
+
+    def refusals(self, lab: Lab) -> dict[str, str]:
+        """The conditions that this lab cannot do, and why."""
+        whys = {c.name: c.refusal(lab, self.workload) for c in self.conditions}
+        return {name: why for name, why in whys.items() if why}
+
+    def run(
+        self,
+        lab: Lab,
+        results: Results,
+        *,
+        repeats: int = 5,
+        tell: Tell = lambda _: None,
+        stop: threading.Event | None = None,
+    ) -> Results:
+        """Measure what `results` lacks, in shuffled blocks; what is finished is not run again."""
+        if repeats < 1:
+            raise BadInput(f"repeats must be 1 or more, not {repeats}")
+        refused = self.refusals(lab)
+        able = [condition for condition in self.conditions if condition.name not in refused]
+        if not able:
+            raise BadInput(
+                f"{lab.name} can do no condition of {self.name}", said="\n".join(refused.values())
+            )
+        steps = self._order(able, repeats, int(results.asked["seed"]))
+        _Loop(self, lab, results, tell, stop or threading.Event()).through(steps)
+        return results
+
+    # Each block holds every condition once, in an order of its own: drift of the lab hits all.
+    def _order(self, able: list[Condition], repeats: int, seed: int) -> list[_Step]:
+        steps: list[_Step] = []
+        for block in range(1, repeats + 1):
+            shuffled = list(able)
+            random.Random(f"{seed}/{block}").shuffle(shuffled)
+            steps += [_Step(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]
+        return steps
+
+    def blocks(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
+        """All values by condition and block, read from the raw text of the finished runs."""
+        values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
+        for run in results.finished():
+            values[run.condition][run.block] = self.sample(run).values
+        return {c.name: values[c.name] for c in self.conditions if c.name in values}
+
+    def sample(self, run: Run) -> Sample:
+        """The study's metric in one run, read from its raw text."""
+        parsed = {s.metric: s for s in self.workload.parse(run.text(f"{self.workload.name}.txt"))}
+        return parsed[self.metric]
+
+    def judge(self, results: Results) -> list[Verdict]:
+        """A verdict on each claim; what could not be measured says why."""
+        refused = results.asked.get("refused", {})
+        return [_explained(v, refused) for v in judge(self.claims, self.blocks(results))]
+
+    def published(self) -> list[dict[str, str]]:
+        """The document's own numbers."""
+        file = HOME / "data" / "published" / f"{self.name}.csv"
+        with file.open(encoding="utf-8", newline="") as lines:
+            return list(csv.DictReader(lines))
+
+
+@dataclass(frozen=True)
+class _Step:
+    block: int
+    order: int
+    condition: Condition
+
+
+@dataclass
+class _Loop:
+    """One pass over the steps; knows how long a run takes by the ones before."""
+
+    study: Study
+    lab: Lab
+    results: Results
+    tell: Tell
+    stop: threading.Event
+    done: int = 0
+    spent: list[float] = field(default_factory=list)
+
+    def through(self, steps: list[_Step]) -> None:
+        kept = {(run.condition, run.block) for run in self.results.finished()}
+        todo = [step for step in steps if (step.condition.name, step.block) not in kept]
+        self.done = len(steps) - len(todo)
+        with in_force(self.lab.hosts) as changes:
+            for step in todo:
+                if self.stop.is_set():
+                    raise Stopped(
+                        f"stopped after {self.done} of {len(steps)} runs; settings are put back",
+                        hint="run it again to measure only what is missing",
+                    )
+                self.spent.append(self._one(step, len(steps), changes).seconds)
+                self.done += 1
+        self._say("finished", steps[-1], len(steps))
+
+    def _one(self, step: _Step, of: int, changes: InForce) -> Run:
+        settings = step.condition.applicable(self.lab)
+        wanted = {setting.thing: setting.wanted for setting in settings}
+        begun, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
+        run = Run(
+            step.condition.name, step.block, step.order, "finished", "", wanted, started=started
+        )
+        try:
+            self._say("setting up", step, of)
+            changes.move_to(settings)
+            self._say("measuring", step, of)
+            text, measured = self._measure(step.condition)
+            changes.check(settings)
+            rows = tuple(_row(sample) for sample in self.study.workload.parse(text))
+        except LabkitError as failed:
+            took = time.monotonic() - begun
+            self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), {})
+            raise
+        whole = replace(
+            run,
+            before={thing: original for thing, (_, original) in changes.changed.items()},
+            seconds=time.monotonic() - begun,
+            measured_seconds=measured,
+            rows=rows,
+        )
+        return self.results.keep(whole, {f"{self.study.workload.name}.txt": text})
+
+    def _measure(self, condition: Condition) -> tuple[str, float]:
+        begun = time.monotonic()
+        text = self.study.workload.run(condition.hosts(self.lab, self.study.workload))
+        return text, time.monotonic() - begun
+
+    def _say(self, step: str, at: _Step, of: int) -> None:
+        each = float(np.mean(self.spent)) if self.spent else self.study.workload.seconds + 3
+        left = (of - self.done) * each if step != "finished" else 0.0
+        progress = Progress(step, at.condition.name, at.block, self.done, of, left)
+        to_file(progress, self.results)
+        self.tell(progress)
+
+
+def _row(sample: Sample) -> dict[str, Any]:
+    values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
+    return {
+        "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
+        **values, "max": round(float(sample.values.max()), 3),
+    }  # fmt: skip
+
+
+def _explained(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
+    whys = [f"{name}: {why}" for name, why in refused.items() if name in verdict.why]
+    if verdict.verdict != "not testable here" or not whys:
+        return verdict
+    return replace(verdict, why=f"{verdict.why} ({'; '.join(whys)})")

@@ -1,0 +1,85 @@
+"""Tables for notebooks and reports: every word is escaped, so that a host's text stays text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labkit import terminal
+from labkit.claim import Verdict
+from labkit.errors import readable
+
+MIME = "application/vnd.labkit.table+json"
+VERDICTS = ("claim", "the claim", "verdict", "what was measured")
+SHORT = 18
+LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
+# White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
+CHIPS = {
+    "holds": ("#00704F", "✔"),
+    "contradicted": ("#B03A00", "✘"),
+    "undecided": ("#5B5B5B", "?"),
+    "not testable here": ("#5B5B5B", "-"),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head; shows itself in a notebook, a terminal and a report."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+    def html(self) -> str:
+        """The table as HTML; only this function makes HTML of what hosts say."""
+        head = "".join(f'<th style="{LEFT}">{safe(cell)}</th>' for cell in self.head)
+        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in self.rows)
+        above = f'<p class="labkit-caption"><b>{safe(self.caption)}</b></p>' if self.caption else ""
+        body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+        return f'{above}<table class="labkit">{body}</table>'
+
+    def text(self) -> str:
+        """The table as aligned columns."""
+        above = f"{readable(self.caption)}\n\n" if self.caption else ""
+        return above + terminal.table(self.rows, self.head)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        rows = [list(row) for row in self.rows]
+        plain = {"head": list(self.head), "rows": rows, "caption": self.caption}
+        return {"text/html": self.html(), "text/plain": self.text(), MIME: plain}
+
+
+def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Table:
+    """A table of rows by column name; `head` chooses columns and their order."""
+    listed = list(rows)
+    names = tuple(head or (listed[0] if listed else ()))
+    return Table(names, tuple(tuple(str(row.get(n, "")) for n in names) for row in listed))
+
+
+def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
+    """One line for each claim: what the document says, the verdict, and why."""
+    rows = tuple((v.claim, v.statement, v.verdict, v.why) for v in verdicts)
+    return Table(VERDICTS, rows, note)
+
+
+def read(plain: Mapping[str, Any]) -> Table:
+    """The table that a notebook kept under its MIME type."""
+    rows = tuple(tuple(map(str, row)) for row in plain.get("rows", ()))
+    return Table(tuple(map(str, plain.get("head", ()))), rows, str(plain.get("caption", "")))
+
+
+def _cell(text: str) -> str:
+    if text not in CHIPS:
+        # Short words stay on one line, and lines of a text apart.
+        space = "pre-wrap" if "\n" in text else "nowrap" if len(text) <= SHORT else "normal"
+        return f'<td style="{LEFT};white-space:{space}">{safe(text)}</td>'
+    colour, sign = CHIPS[text]
+    style = f"background:{colour};color:#fff;padding:2px 8px;border-radius:9px;white-space:nowrap"
+    return f'<td style="{LEFT}"><span style="{style}">{sign} {safe(text)}</span></td>'
+
+
+def safe(text: str) -> str:
+    """`text` as HTML that shows it and does nothing else."""
+    return html.escape(readable(text))

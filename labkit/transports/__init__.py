@@ -1,0 +1,1 @@
+"""How commands and files reach a host."""

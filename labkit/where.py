@@ -1,0 +1,105 @@
+"""Where a study runs: the box, a lab file, or results that are already there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from labkit import box
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import HOME, Results, out
+from labkit.study import Study
+
+# One line a fact; every line is there on any Linux, whatever is missing prints nothing.
+FACTS = """
+echo "kernel=$(uname -sr)"
+echo "cpus=$(nproc)"
+echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
+echo "clock=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+"""
+
+
+def open_lab(where: str) -> Lab | None:
+    """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results."""
+    if is_stored(where):
+        return None
+    return Lab.read(box.up() if where == "box" else Path(where).expanduser())
+
+
+def check_place(where: str) -> None:
+    """Refuse a place that cannot be meant, before anything is started."""
+    if not is_stored(where) and where != "box":
+        Lab.read(Path(where).expanduser())
+
+
+def is_stored(where: str) -> bool:
+    """Whether `where` names results rather than a lab: `recorded`, or a folder of results."""
+    if where != "box" and not where.endswith(".toml") and not _folder(where):
+        raise Unknown("place to run", where, ["box", "recorded", "FILE.toml", "a results folder"])
+    return where == "recorded" or _folder(where)
+
+
+def study_results(
+    study: Study, lab: Lab | None, where: str, *, label: str = "notebook", seed: int = 1
+) -> Results:
+    """The results to read or to go on with; new ones when there are none for this question."""
+    if lab is None:
+        return Results.open(recorded(study.name) if where == "recorded" else Path(where))
+    asked = study.asked(where, seed)
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+    if not label.replace("-", "").replace("_", "").isalnum():
+        raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
+    path = out() / "results" / study.name / f"{label}-{digest}"
+    return Results.begin(path, {**asked, "label": label, "lab": facts(lab),
+                                "refused": study.refusals(lab)})  # fmt: skip
+
+
+def with_load(study: Study, **knobs: int | float) -> Study:
+    """The study with other knobs of its workload, each checked by name."""
+    known = vars(study.workload)
+    for knob in knobs:
+        if knob not in known:
+            raise Unknown(f"knob of {type(study.workload).__name__}", knob, known)
+    return replace(study, workload=replace(study.workload, **knobs))
+
+
+def recorded(study: str) -> Path:
+    """The recorded run of a study that comes with labkit."""
+    path = HOME / "data" / "recorded" / study
+    if not (path / "study.json").exists():
+        raise ResultsError(f"{study} has no recorded run", hint="try --where box")
+    return path
+
+
+def facts(lab: Lab) -> dict[str, Any]:
+    """What a lab is made of, as its hosts say."""
+    return {
+        "name": lab.name,
+        "tier": lab.tier,
+        "accelerator": lab.accelerator,
+        "hosts": {role: _host_facts(host) for role, host in lab.hosts.items()},
+    }
+
+
+def note(results: Results) -> str:
+    """The label that every figure of an emulated lab carries; empty for real hosts."""
+    lab: Mapping[str, str] = results.asked["lab"]
+    if lab["tier"] == "hosts":
+        return ""
+    guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
+    return f"Emulated: one machine, {guests}, tier {lab['tier']}"
+
+
+def _host_facts(host: Host) -> dict[str, str]:
+    lines = host.check("sh", "-c", FACTS).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _folder(where: str) -> bool:
+    return (Path(where) / "study.json").is_file() or where == "recorded"

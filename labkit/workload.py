@@ -1,0 +1,51 @@
+"""A workload: `run` touches hosts and returns what the tool printed, `parse` only reads it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.host import Host
+
+
+@dataclass(frozen=True)
+class Sample:
+    """All values of one metric from one run, in order, in `unit`; `lost` requests got no answer."""
+
+    metric: str
+    unit: str
+    values: npt.NDArray[np.float64]
+    lost: int = 0
+
+
+@dataclass(frozen=True)
+class Workload(ABC):
+    """A documented load; the fields are its knobs and their defaults are the document's."""
+
+    roles: ClassVar[tuple[str, ...]]
+    loop: ClassVar[str]
+    """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls)."""
+
+    @property
+    def name(self) -> str:
+        """The name of the tool, under which its raw text is kept."""
+        return type(self).__name__.lower()
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """About how long one run takes."""
+
+    @abstractmethod
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Run once between the hosts that play `roles`; return everything the tool printed."""
+
+    @staticmethod
+    @abstractmethod
+    def parse(text: str) -> list[Sample]:
+        """Read what `run` returned; pure, so that old runs can be read again."""

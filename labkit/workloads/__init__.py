@@ -1,0 +1,1 @@
+"""The documented loads, one file each."""

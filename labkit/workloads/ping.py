@@ -1,0 +1,107 @@
+"""Ping: the kernel of one host asks, the kernel of the other answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.workload import Sample, Workload
+
+# Everything that ping may say. A line of another form is refused, for a number may hide in it.
+ANSWER = re.compile(
+    r"(?:\[\d+\.\d+\] )?\d+ bytes from [^ ]+: icmp_seq=(?P<number>\d{1,5}) ttl=\d+"
+    r" time=(?P<ms>\d{1,9}(?:\.\d{1,6})?) ms(?: \(DUP!\))?",
+    re.ASCII,
+)
+SUMMARY = re.compile(
+    r"(?P<sent>\d{1,9}) packets transmitted, (?P<received>\d{1,9}) received,.*", re.ASCII
+)
+OTHERS = re.compile(
+    r"|PING .+ bytes of data\.|PING .+ data bytes"
+    r"|(?:\[\d+\.\d+\] )?From [^ ]+ icmp_seq=\d+ .+"
+    r"|Warning: time of day goes back .+"
+    r"|--- .+ ping statistics ---"
+    r"|rtt min/avg/max/mdev = .+|pipe \d+.*",
+    re.ASCII,
+)
+SMALLEST = 16  # bytes; what is shorter cannot carry the time it was sent, and gets no `time=`
+LARGEST = 65507
+WRAP = 1 << 16  # icmp_seq has 16 bits
+
+
+@dataclass(frozen=True)
+class Ping(Workload):
+    """Defaults are the latency-sensitivity paper's: 256 bytes, one request a millisecond (p. 9)."""
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = "open"
+
+    size: int = 256
+    interval: float = 0.001
+    count: int = 3000
+
+    def __post_init__(self) -> None:
+        if not SMALLEST <= self.size <= LARGEST:
+            raise BadInput(f"ping: size must be {SMALLEST} to {LARGEST} bytes, not {self.size!r}")
+        if not 0 < self.interval <= 60:
+            raise BadInput(f"ping: interval must be 0 to 60 s, not {self.interval!r}")
+        if not 1 <= self.count < 10**9:
+            raise BadInput(f"ping: count must be at least 1, not {self.count!r}")
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return self.count * self.interval
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Ping the server from the client; every round trip is printed."""
+        client, server = hosts["client"], hosts["server"]
+        return client.check(
+            "ping", "-n", "-D",
+            "-s", str(self.size), "-i", str(self.interval), "-c", str(self.count),
+            server.address,
+            seconds=30 + 3 * self.seconds,
+        )  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """One value per answered request, in sending order, in microseconds."""
+        answers: dict[int, float] = {}
+        summary, newest = None, 0
+        for at, line in enumerate(text.split("\n"), 1):
+            if answer := ANSWER.fullmatch(line):
+                number = _unwrapped(int(answer["number"]), newest)
+                newest = max(newest, number)
+                # The first answer counts; a second one is not always marked as such.
+                answers.setdefault(number, 1000 * float(answer["ms"]))
+            elif not summary and SUMMARY.fullmatch(line):
+                summary = SUMMARY.fullmatch(line)
+            elif not OTHERS.fullmatch(line):
+                raise ResultsError(f"ping: cannot read line {at} of what it printed", said=line)
+        lost = _lost(text, summary, len(answers))
+        values = np.array([answers[number] for number in sorted(answers)])
+        return [Sample("round trip", "us", values, lost)]
+
+
+# The number on the wire starts again from 0; answers come at most half a turn late.
+def _unwrapped(number: int, newest: int) -> int:
+    half = WRAP // 2
+    return newest + (number - newest + half) % WRAP - half
+
+
+def _lost(text: str, summary: re.Match[str] | None, answered: int) -> int:
+    if summary is None:
+        last = text.strip().rpartition("\n")[2]
+        raise ResultsError("ping: it did not run to its end", said=last or "it printed nothing")
+    sent, received = int(summary["sent"]), int(summary["received"])
+    if answered != received or received > sent:
+        raise ResultsError(f"ping: it printed {answered} answers", said=summary[0])
+    if not received:
+        raise ResultsError("ping: no request was answered", said=summary[0])
+    return sent - received

@@ -1,0 +1,38 @@
+"""What a box could leave on this machine."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from labkit.box.cgroup import PREFIX, hierarchy
+
+GONE = "(deleted)"
+
+
+# A process that has left its group is no trace: it goes as soon as this machine's init asks for it.
+def _processes():
+    found = set()
+    for group in Path("/proc").glob("[0-9]*/cgroup"):
+        try:
+            ended = (group.parent / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+            if f"/{PREFIX}" in (text := group.read_text()) and not ended and GONE not in text:
+                words = (group.parent / "cmdline").read_text().replace("\0", " ")
+                found.add(f"process {group.parent.name} {words} in {text}")
+        except OSError:
+            pass
+    return found
+
+
+def _links():
+    said = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
+    return {f"link {link['ifname']}" for link in json.loads(said)}
+
+
+def snapshot(name=""):
+    """What could be a box's, and all mounts; with a name only that box's, so others may be."""
+    mounts = {f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()}
+    groups = {f"group {path}" for path in hierarchy().glob(f"{PREFIX}*")}
+    files = {f"file {path}" for path in Path("/run/labkit").rglob("*")}
+    shared = {f"file {path}" for path in Path("/dev/shm").glob("*")}
+    found = _processes() | _links() | groups | files | shared
+    return mounts | {what for what in found if name in what}

@@ -1,0 +1,85 @@
+"""`make demo` as a newcomer types it: from a fresh clone, and killed half-way."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from labkit.box.status import left_over
+from tests.box.machine import snapshot
+
+HOME = Path(__file__).resolve().parents[2]
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+
+
+def labkit(*words, out):
+    return subprocess.run(
+        [sys.executable, "-m", "labkit.cli", *words],
+        capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(out)},
+    )  # fmt: skip
+
+
+def test_make_demo_works_from_a_fresh_clone(tmp_path):
+    clone, before = tmp_path / "labkit", snapshot()
+    subprocess.run(["git", "clone", "-q", str(HOME), str(clone)], check=True)
+    env = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "LABKIT_OUT")}
+    done = subprocess.run(["make", "demo"], cwd=clone, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for said in ("lat-ping-01", "lat-ping-07", "document's median", "make lab", "Emulated"):
+        assert said in done.stdout, said
+    (report,) = (clone / "out" / "reports").glob("lat_ping-*.html")
+    page = report.read_text("utf-8")
+    assert "lat-ping-07" in page and "http-equiv" not in page
+    runs = list((clone / "out" / "results").glob("lat_ping/*/runs/*/run.json"))
+    assert len(runs) == 20
+    assert {json.loads(run.read_text())["state"] for run in runs} == {"finished"}
+    assert snapshot() - before == set()
+
+
+@pytest.mark.parametrize("moment", ["bringing up", "measuring"])
+def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
+    before = snapshot()
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "labkit.cli", "demo"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+    )  # fmt: skip
+    assert demo.stderr
+    if moment == "measuring":
+        next(line for line in demo.stderr if "measuring" in line)
+    else:
+        wait_for(lambda: left_over("lab"))
+    demo.send_signal(signal.SIGKILL)
+    demo.wait()
+    done = labkit("box", "down", out=tmp_path)
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: not snapshot() - before)
+
+
+def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
+    before = snapshot()
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "labkit.cli", "demo"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+    )  # fmt: skip
+    assert demo.stderr
+    next(line for line in demo.stderr if "measuring VM" in line)
+    demo.send_signal(signal.SIGINT)
+    assert demo.wait(60) == 130
+    assert "put back" in demo.stderr.read()
+    assert snapshot() - before == set()
+    finished = [json.loads(f.read_text())["state"] for f in tmp_path.rglob("run.json")]
+    assert set(finished) <= {"finished"}
+
+
+def wait_for(truth, seconds=20):
+    end = time.monotonic() + seconds
+    while not truth():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.05)

@@ -1,0 +1,108 @@
+"""Settings that need the box's guest: they take, they are real, and they are put back."""
+
+import pytest
+
+from labkit.errors import CommandFailed, Unknown
+from labkit.setting import applied
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.offloads import Offloads
+from labkit.workloads.ping import Ping
+
+pytestmark = pytest.mark.box
+
+SETTINGS = [
+    GuestNic("direct", 1, False),
+    GuestNic("bridge", 1, True),
+    GuestPower("off"),
+    ExclusiveCpu(),
+    Offloads(gro=False),
+    Offloads(gro=False, tso=False, role="server"),
+    Offloads(gso=False, role="client"),
+]
+
+
+def values(lab):
+    return {str(setting): setting.read(lab.hosts[setting.role]) for setting in SETTINGS}
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_a_setting_takes_and_goes_back_after_an_exception(lab, setting):
+    host = lab.hosts[setting.role]
+    before = values(lab)
+    with pytest.raises(ZeroDivisionError), applied([setting], lab.hosts):
+        assert setting.refusal(host) == ""
+        assert setting.read(host) == setting.wanted
+        1 / 0  # noqa: B018
+    assert values(lab) == before
+
+
+def test_the_guest_keeps_its_cpu_when_its_nic_changes(lab):
+    server = lab.host("server")
+    with applied([ExclusiveCpu(), GuestNic("direct")], lab.hosts):
+        assert server.check("guest", "placement").split()[1] == "fifo"
+        assert GuestNic("direct").read(server) == GuestNic("direct").wanted
+    assert server.check("guest", "placement").split()[1] == "other"
+
+
+def test_what_an_exclusive_guest_starts_is_exclusive_too(lab):
+    with applied([ExclusiveCpu()], lab.hosts):
+        lab.host("guest").check("sh", "-c", "true; true | true")
+        assert lab.host("server").check("guest", "placement").count("\n") == 1
+
+
+def counters(server, *links):
+    counts = {}
+    for link in links:
+        stats = f"/sys/class/net/{link}/statistics"
+        counts[link] = sum(
+            int(server.check("cat", f"{stats}/{way}_packets")) for way in ("rx", "tx")
+        )
+    return counts
+
+
+@pytest.mark.parametrize("path, crossed", [("bridge", "tap0"), ("direct", "direct0")])
+def test_packets_take_the_path_that_was_asked_for_and_no_other(lab, path, crossed):
+    links = ("tap0", "uplink0", "direct0", "data0")
+    server = lab.host("server")
+    with applied([GuestNic(path)], lab.hosts):
+        before = counters(server, *links)
+        Ping(count=200).run({"client": lab.host("client"), "server": lab.host("guest")})
+        moved = {link: n - before[link] for link, n in counters(server, *links).items()}
+    expected = {"tap0", "uplink0"} if path == "bridge" else {"direct0"}
+    assert {link for link, n in moved.items() if n >= 200} == expected
+    assert crossed in expected
+
+
+def test_a_host_without_a_guest_says_so(lab):
+    for setting in (GuestNic(), GuestPower(), ExclusiveCpu()):
+        assert setting.refusal(lab.host("client")) == "client has no guest of the box"
+
+
+def test_an_offload_that_the_driver_fixes_is_refused(lab):
+    assert "no choice of lro" in Offloads(gro=None, lro=True).refusal(lab.host("guest"))
+
+
+def test_an_unknown_path_is_refused_with_the_known_ones():
+    with pytest.raises(Unknown, match="known: bridge, direct"):
+        GuestNic("tunnel")
+
+
+@pytest.mark.parametrize("pair", ["nic=tunnel", "batch=0", "cpus=999", "memory=lots", "x=1"])
+def test_the_guest_command_refuses_what_cannot_be_meant(lab, pair):
+    before = lab.host("server").check("guest", "get")
+    with pytest.raises(CommandFailed):
+        lab.host("server").check("guest", "set", pair)
+    assert lab.host("server").check("guest", "get") == before
+
+
+def test_a_guest_that_cannot_start_fails_with_its_last_words(lab):
+    server = lab.host("server")
+    with applied([GuestPower("off")], lab.hosts):
+        server.check("guest", "set", "memory=1M")
+        try:
+            with pytest.raises(CommandFailed, match="did not start"):
+                server.check("guest", "start")
+        finally:
+            server.check("guest", "set", "memory=128M")

@@ -1,0 +1,100 @@
+"""The box's hosts are hosts of their own, reached by SSH like any others."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from labkit import box
+from labkit.workloads.ping import Ping
+from tests.box.conftest import NAME
+
+pytestmark = pytest.mark.box
+
+ROLES = ("client", "server", "guest")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_host_runs_commands_under_a_name_of_its_own(lab, role):
+    assert lab.host(role).check("hostname").strip() == f"{NAME}-{role}"
+    assert lab.host(role).check("id", "-u").strip() == "0"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_each_host_sees_only_its_own_links(lab, role):
+    links = lab.host(role).check("ls", "/sys/class/net").split()
+    assert lab.host(role).interface in links
+    assert "eth0" not in links
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_file_goes_to_a_host_and_comes_back(lab, role):
+    content = bytes(range(256)) * 300
+    lab.host(role).put(content, "/tmp/there")
+    assert lab.host(role).get("/tmp/there") == content
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_host_cannot_write_the_files_of_the_machine(lab, role):
+    done = lab.host(role).run("touch", "/etc/labkit-was-here", "/usr/labkit-was-here")
+    assert done.code == 1
+    assert "Read-only" in done.stderr
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_root_of_a_host_does_not_see_what_root_of_the_machine_keeps(lab, role):
+    assert lab.host(role).check("ls", "-A", "/root") == ""
+
+
+def test_client_and_server_have_different_cpus_where_there_are_two(lab):
+    allowed = {
+        role: lab.host(role).check("grep", "Cpus_allowed_list", "/proc/1/status").split()[1]
+        for role in ("client", "server")
+    }
+    shown = {host.role: host.cpus for host in box.status(NAME).hosts}
+    assert (allowed["client"] != allowed["server"]) == (shown["client"] != shown["server"])
+
+
+@pytest.mark.parametrize("role", ["server", "guest"])
+def test_the_client_reaches_the_others_on_the_data_network(lab, role):
+    hosts = {"client": lab.host("client"), "server": lab.host(role)}
+    sample = Ping.parse(Ping(count=100).run(hosts))[0]
+    assert sample.lost == 0
+    assert len(sample.values) == 100
+
+
+def test_a_round_trip_to_the_guest_takes_longer_than_to_its_host(lab):
+    median = {}
+    for role in ("server", "guest"):
+        hosts = {"client": lab.host("client"), "server": lab.host(role)}
+        median[role] = np.median(Ping.parse(Ping(count=500).run(hosts))[0].values)
+    assert median["guest"] > median["server"]
+
+
+def test_status_tells_what_the_box_is_made_of(lab_file):
+    status = json.loads(json.dumps(dataclasses.asdict(box.status(NAME))))
+    assert (status["state"], status["tier"], status["accelerator"]) == ("up", "root", "uml")
+    assert [host["role"] for host in status["hosts"]] == list(ROLES)
+    assert all(host["alive"] for host in status["hosts"])
+    assert status["guests"][0]["state"] == "running"
+    assert status["guests"][0]["description"]["nic"] == "bridge"
+    assert NAME in box.names()
+
+
+def test_bringing_up_what_is_up_changes_nothing(lab_file, lab):
+    before = lab.host("server").check("guest", "pids")
+    assert box.up(NAME) == lab_file
+    assert lab.host("server").check("guest", "pids").split()[0] == before.split()[0]
+
+
+def test_a_guest_that_crashed_is_started_again_by_up(lab_file, lab):
+    server = lab.host("server")
+    server.run("sh", "-c", "kill -KILL $(guest pids)")
+    while server.check("guest", "pids"):
+        pass
+    assert box.status(NAME).guests[0].state == "stopped"
+    told = []
+    box.up(NAME, told.append)
+    assert "guest is booting" in told
+    assert lab.host("guest").check("hostname").strip() == f"{NAME}-guest"

@@ -1,0 +1,210 @@
+"""A box comes and goes without a trace, whatever happens in between."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from labkit import box
+from labkit.box import needs, subnets
+from labkit.box.cgroup import Cgroup
+from labkit.box.folder import Folder
+from labkit.errors import BadInput, BoxError
+from labkit.lab import opened
+from labkit.studies import find
+from tests.box.machine import snapshot
+
+pytestmark = pytest.mark.box
+
+TWO = "pytest-two"
+UP = "import sys; from labkit import box; box.up(sys.argv[1])"
+
+
+def killed_after(seconds, name):
+    up = subprocess.Popen([sys.executable, "-c", UP, name], stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    up.send_signal(signal.SIGKILL)
+    up.wait()
+
+
+def test_down_leaves_nothing(monkeypatch):
+    before = snapshot(TWO)
+    monkeypatch.setenv("SUDO_UID", "12345")
+    path = box.up(TWO)
+    assert {path.with_name(name).stat().st_uid for name in ("key", "lab.toml")} == {12345}
+    assert path.with_name("key").stat().st_mode & 0o777 == 0o600
+    assert snapshot(TWO) - before
+    box.down(TWO)
+    assert snapshot(TWO) - before == set()
+    assert box.status(TWO).state == "down"
+    assert TWO not in box.names()
+
+
+def test_without_user_mode_linux_there_is_a_smaller_box(monkeypatch):
+    absent = needs.Need(("no-such-program",), "user-mode-linux", "a guest", required=False)
+    monkeypatch.setitem(needs.NEEDS, "guest", absent)
+    try:
+        with opened(box.up("pytest-two")) as lab:
+            assert set(lab.hosts) == {"client", "server"} and lab.emulated
+            refused = find("lat_ping").refusals(lab)
+            assert set(refused) == {"VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"}
+        assert box.status("pytest-two").state == "up"
+    finally:
+        box.down("pytest-two")
+
+
+def test_down_of_nothing_does_nothing():
+    before, told = snapshot(TWO), []
+    box.down(TWO, told.append)
+    assert (snapshot(TWO), told) == (before, [f"box {TWO} is not up"])
+
+
+def test_two_boxes_work_side_by_side(lab):
+    try:
+        with opened(box.up(TWO)) as other:
+            for role in ("client", "server", "guest"):
+                assert other.host(role).check("hostname").strip() == f"{TWO}-{role}"
+                assert lab.host(role).check("hostname").strip() == f"pytest-{role}"
+                assert other.host(role).address != lab.host(role).address
+    finally:
+        box.down(TWO)
+    assert lab.host("guest").check("hostname").strip() == "pytest-guest"
+
+
+def kill_and_take_down(seconds):
+    before = snapshot(TWO)
+    killed_after(seconds, TWO)
+    box.down(TWO)
+    left = snapshot(TWO) - before
+    time.sleep(0.2)
+    assert (left, snapshot(TWO) - before) == (set(), set()), f"killed after {seconds:.3f} s"
+
+
+@pytest.mark.parametrize("turn", range(10))
+def test_down_leaves_nothing_of_a_box_whose_maker_was_killed(turn):
+    seconds = 0.2 + 0.6 * (turn + random.Random(turn).random()) / 10
+    kill_and_take_down(seconds)
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.5, 1.0])
+def test_ctrl_c_on_the_way_up_takes_everything_down(seconds):
+    before = snapshot(TWO)
+    up = subprocess.Popen([sys.executable, "-c", UP, TWO], stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    up.send_signal(signal.SIGINT)
+    assert up.wait(30) != 0
+    assert snapshot(TWO) - before == set()
+
+
+@pytest.mark.torture
+@pytest.mark.slow
+@pytest.mark.parametrize("turn", range(50))
+def test_fifty_killed_makers_leave_nothing(turn):
+    kill_and_take_down(random.Random(f"torture {turn}").uniform(0.1, 3))
+
+
+@pytest.mark.torture
+@pytest.mark.slow
+def test_fifty_boxes_come_and_go():
+    before = snapshot(TWO)
+    for _ in range(50):
+        with opened(box.up(TWO)) as lab:
+            lab.host("client").check("ping", "-c", "1", "-W", "2", lab.host("guest").address)
+        box.down(TWO)
+        assert snapshot(TWO) - before == set()
+
+
+def test_up_takes_the_remains_of_a_dead_box_down_first():
+    before, told = snapshot(TWO), []
+    path = box.up(TWO)
+    Cgroup.of(TWO).kill()
+    assert path.exists()
+    assert box.status(TWO).state == "broken"
+    try:
+        box.up(TWO, told.append)
+        assert told[0] == f"box {TWO} is broken; taking its remains down first"
+        assert box.status(TWO).state == "up"
+    finally:
+        box.down(TWO)
+    assert snapshot(TWO) - before == set()
+
+
+def test_files_left_from_before_a_reboot_are_no_obstacle():
+    folder = Folder(TWO)
+    folder.path.mkdir(parents=True)
+    (folder.path / "lab.toml").write_text("left over")
+    (folder.path / "box.json").write_text("{broken")
+    assert box.status(TWO).state == "broken"
+    box.down(TWO)
+    assert not folder.path.exists()
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_what_fails_on_the_way_up_is_taken_down(monkeypatch, error):
+    before = snapshot(TWO)
+
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("labkit.box.box._await_sshd", fail)
+    with pytest.raises((KeyboardInterrupt, BoxError)):
+        box.up(TWO)
+    assert snapshot(TWO) - before == set()
+
+
+def test_a_link_of_someone_elses_is_left_alone():
+    before = snapshot(TWO)
+    link = f"lk-{TWO}"
+    subprocess.run(["ip", "link", "add", link, "type", "bridge"], check=True)
+    try:
+        assert box.status(TWO).state == "down"
+        with pytest.raises(BoxError, match="exists"):
+            box.up(TWO)
+        assert snapshot(TWO) - before == {f"link {link}"}
+    finally:
+        subprocess.run(["ip", "link", "delete", link], check=True)
+
+
+def test_two_at_once_make_one_box():
+    before = snapshot(TWO)
+    ups = [subprocess.Popen([sys.executable, "-c", UP, TWO]) for _ in range(2)]
+    try:
+        assert [up.wait(60) for up in ups] == [0, 0]
+        assert box.status(TWO).state == "up"
+    finally:
+        box.down(TWO)
+    assert snapshot(TWO) - before == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Lab", "9lab", "-x", "a b", "averylongname", "a/b", "..", "a\n"]
+)
+def test_a_name_that_cannot_be_a_link_is_refused(name):
+    with pytest.raises(BadInput):
+        box.up(name)
+
+
+def test_without_root_it_says_what_to_do(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(BoxError, match="--where recorded"):
+        box.up(TWO)
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch):
+    need = needs.Need(("no-such-program",), "its-package", "nothing")
+    monkeypatch.setitem(needs.NEEDS, "nothing", need)
+    with pytest.raises(BoxError, match=r"no-such-program \(package its-package\)") as refused:
+        box.up(TWO)
+    assert "make system` installs its-package" in refused.value.hint
+
+
+def test_when_every_subnet_is_used_it_says_so(monkeypatch):
+    monkeypatch.setattr(subnets, "PAIRS", 0)
+    before = snapshot(TWO)
+    with pytest.raises(BoxError, match="no free subnet"):
+        box.up(TWO)
+    assert snapshot(TWO) - before == set()

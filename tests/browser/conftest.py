@@ -1,0 +1,220 @@
+"""One JupyterLab server for all browser tests, and pages that may only speak to this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from labkit import box, find_study
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+SCREENSHOTS = CHECKOUT / "out" / "screenshots"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+# The news and update pop-ups ask the internet, and hide what a screenshot should show.
+QUIET = {
+    "apputils-extension/notification": {
+        "fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True,
+    },
+    "notebook-extension/tracker": {"windowingMode": "none"},
+}  # fmt: skip
+READY = """() => {
+  const panel = window.jupyterapp?.shell?.currentWidget;
+  return panel?.sessionContext?.session?.kernel?.status === "idle";
+}"""
+# What the page knows of the notebook: cells that ran, cells that failed, cells in all.
+CELLS = """() => {
+  const cells = window.jupyterapp.shell.currentWidget.content.widgets
+    .map(widget => widget.model).filter(model => model.type === "code");
+  const failed = cells.flatMap(model => model.toJSON().outputs)
+    .filter(output => output.output_type === "error").map(output => output.evalue);
+  return { ran: cells.filter(model => model.executionCount).length, all: cells.length, failed };
+}"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A JupyterLab of our own: where it listens, its secret, the folder of its notebooks."""
+
+    port: int
+    token: str
+    folder: Path
+    log: Path
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}/{path}?token={self.token}"
+
+
+@pytest.fixture(scope="session")
+def lab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    pytest.importorskip("jupyterlab")
+    home = tmp_path_factory.mktemp("jupyter")
+    folder = home / "notebooks"
+    folder.mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = Server(port, secrets.token_hex(16), folder, home / "lab.log")
+    with server.log.open("wb") as log:
+        process = subprocess.Popen(
+            _command(server), cwd=home, env=_environment(home), stdout=log, stderr=log
+        )
+        try:
+            _wait(server, process)
+            yield server
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def _command(server: Server) -> list[str]:
+    return [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+        "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={server.port}",
+        "--ServerApp.port_retries=0", f"--IdentityProvider.token={server.token}",
+        f"--ServerApp.root_dir={server.folder}", "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly",
+    ]  # fmt: skip
+
+
+def _environment(home: Path) -> dict[str, str]:
+    for name, values in QUIET.items():
+        file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(values))
+    own = {
+        "JUPYTER_CONFIG_DIR": "config", "JUPYTER_DATA_DIR": "share", "IPYTHONDIR": "ipython",
+        "JUPYTER_RUNTIME_DIR": "runtime", "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces", "LABKIT_OUT": "out",
+    }  # fmt: skip
+    kept = {name: value for name, value in os.environ.items() if name != "LABKIT_BATCH"}
+    return {**kept, **{name: str(home / folder) for name, folder in own.items()}}
+
+
+def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urllib.request.urlopen(server.url("api/status"), timeout=2).close()
+            return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    pytest.fail(f"JupyterLab did not start:\n{server.log.read_text()[-3000:]}")
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    playwright = pytest.importorskip("playwright.sync_api")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if not found:
+        pytest.skip("no Chromium on this machine")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium):
+    """A page that notes every request; what would leave this machine is refused."""
+    opened = chromium.new_context(viewport={"width": 1400, "height": 1300}).new_page()
+    opened.strayed = []
+
+    def only_here(route):
+        url = route.request.url
+        if url.startswith(("http://127.0.0.1:", "file:", "data:", "blob:")):
+            return route.continue_()
+        opened.strayed.append(url)
+        return route.abort()
+
+    opened.route("**/*", only_here)
+    yield opened
+    opened.context.close()
+
+
+@dataclass
+class Notebook:
+    """A notebook of ours, open in JupyterLab."""
+
+    page: Any
+    server: Server
+    screenshots: Path
+
+    def open(self, stem: str, **values: object) -> None:
+        """Open a copy whose parameters have other values."""
+        notebook = nbformat.read(CHECKOUT / "notebooks" / f"{stem}.ipynb", as_version=4)
+        cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", ()))
+        cell.source += "".join(f"\n{name} = {value!r}" for name, value in values.items())
+        nbformat.write(notebook, self.server.folder / f"{stem}.ipynb")
+        # A workspace of its own: no tabs of earlier tests.
+        own = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
+        self.page.goto(self.server.url(own))
+        self.page.wait_for_function(READY, timeout=60_000)
+
+    def run_all(self, seconds: float = 120) -> None:
+        """Run all cells; the first that fails fails the test."""
+        # Not awaited: awaiting a command inside evaluate hangs.
+        self.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            cells = self.page.evaluate(CELLS)
+            assert not cells["failed"], cells
+            if cells["ran"] == cells["all"]:
+                return
+            self.page.wait_for_timeout(200)
+        pytest.fail(f"the notebook was not through after {seconds} s: {cells}")
+
+    def shoot(self, name: str, text: str) -> None:
+        """Keep a picture of the page, scrolled to the cell that holds `text`."""
+        found = self.page.locator(".jp-Cell", has_text=text).first
+        found.evaluate("cell => cell.scrollIntoView()")
+        self.page.wait_for_timeout(300)
+        self.page.screenshot(path=self.screenshots / f"{name}.png")
+
+
+@pytest.fixture
+def lab_notebook(page, lab_server, screenshots) -> Notebook:
+    return Notebook(page, lab_server, screenshots)
+
+
+@pytest.fixture(scope="session")
+def own_box() -> Iterator[str]:
+    """The lab.toml of a box that only these tests use."""
+    yield str(box.up("browser"))
+    box.down("browser")
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    return CHECKOUT
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory) -> str:
+    """Results to read: the recorded ones, or made-up ones where none are recorded yet."""
+    if (CHECKOUT / "data" / "recorded" / "lat_ping" / "study.json").exists():
+        return "recorded"
+    sys.path.insert(0, str(CHECKOUT / "tests"))
+    import synthetic
+
+    folder = tmp_path_factory.mktemp("stored")
+    return str(synthetic.write_results(folder, find_study("lat_ping")).path)
+
+
+@pytest.fixture(scope="session")
+def screenshots() -> Path:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return SCREENSHOTS

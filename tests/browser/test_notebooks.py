@@ -1,0 +1,94 @@
+"""Both notebooks in a real JupyterLab, in a real browser, with no way out to the internet."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+STEMS = ("00-start-here", "01-lat-ping")
+CHARTS = {"00-start-here": 2, "01-lat-ping": 3}
+DRAWN = ".vega-embed svg.marks, .vega-embed canvas"
+LADDER = ".jp-Cell:has(select)"
+
+
+def drawn(notebook) -> int:
+    notebook.page.wait_for_selector(DRAWN)
+    return notebook.page.locator(DRAWN).count()
+
+
+def marks(notebook) -> str:
+    """What the ladder's picture looks like now."""
+    return notebook.page.locator(f"{LADDER} canvas").first.evaluate("c => c.toDataURL()")
+
+
+def redrawn(notebook, before: str) -> str:
+    """The ladder's picture, once it is another one."""
+    for _ in range(100):
+        notebook.page.wait_for_timeout(100)
+        if notebook.page.locator(f"{LADDER} canvas").count() and (now := marks(notebook)) != before:
+            return now
+    pytest.fail("the chart did not change")
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_every_cell_runs_every_chart_is_drawn_and_nothing_leaves_this_machine(
+    lab_notebook, stored, stem
+):
+    lab_notebook.open(stem, where=stored)
+    lab_notebook.run_all()
+    lab_notebook.page.wait_for_timeout(1500)
+    assert drawn(lab_notebook) == CHARTS[stem]
+    lab_notebook.shoot(f"{stem}-top", "Parameters")
+    lab_notebook.shoot(f"{stem}-run", "One run by hand")
+    lab_notebook.shoot(f"{stem}-see", "What we see")
+    lab_notebook.shoot(f"{stem}-verdicts", "What the document says")
+    assert lab_notebook.page.strayed == []
+
+
+def test_the_choices_of_the_ladder_change_the_chart(lab_notebook, stored):
+    lab_notebook.open("01-lat-ping", where=stored)
+    lab_notebook.run_all()
+    lab_notebook.page.wait_for_selector(f"{LADDER} canvas")
+    whole = marks(lab_notebook)
+    percentiles, scale = lab_notebook.page.locator(f"{LADDER} select").all()
+    percentiles.select_option("up to 99 %")
+    fewer = redrawn(lab_notebook, whole)
+    scale.select_option("linear")
+    straight = redrawn(lab_notebook, fewer)
+    lab_notebook.page.locator(f"{LADDER} input[type=checkbox]").first.click()
+    redrawn(lab_notebook, straight)
+    lab_notebook.shoot("01-lat-ping-ladder-linear", "What we see")
+    assert lab_notebook.page.strayed == []
+
+
+@pytest.mark.box
+def test_on_the_box_a_study_is_stopped_and_goes_on_where_it_stopped(lab_notebook, own_box):
+    page = lab_notebook.page
+    lab_notebook.open("00-start-here", where=own_box, label="browser")
+    page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+    page.wait_for_selector("text=/[1-9] of 12 runs/", timeout=120_000)
+    lab_notebook.shoot("00-start-here-running", "Now the study measures")
+    page.click("button:has-text('Stop')")
+    page.wait_for_selector("text=Stopped; everything was put back", timeout=60_000)
+    lab_notebook.shoot("00-start-here-stopped", "Now the study measures")
+    page.click("button:has-text('Start')")
+    page.wait_for_selector("text=Finished in", timeout=180_000)
+    lab_notebook.run_all()
+    lab_notebook.shoot("00-start-here-box-see", "What we see")
+    lab_notebook.shoot("00-start-here-box-lab", "Who is in the lab?")
+    assert page.strayed == []
+
+
+def test_in_the_dark_theme_the_charts_are_dark_too(lab_notebook, stored):
+    lab_notebook.open("00-start-here", where=stored)
+    lab_notebook.page.evaluate(
+        "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
+    )
+    lab_notebook.page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
+    lab_notebook.run_all()
+    canvas = lab_notebook.page.locator(f"{LADDER} canvas").first
+    canvas.wait_for()
+    corner = canvas.evaluate("c => [...c.getContext('2d').getImageData(2, 2, 1, 1).data]")
+    assert max(corner[:3]) < 100 or corner[3] == 0, corner
+    lab_notebook.shoot("00-start-here-dark", "What we see")

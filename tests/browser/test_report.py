@@ -1,0 +1,87 @@
+"""A report in a real browser that has no network at all."""
+
+from __future__ import annotations
+
+import nbformat as nbf
+import papermill
+import pytest
+
+from labkit import report
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+HOSTILE = """
+from labkit.charts import round_trips
+from labkit.tables import table
+import numpy as np
+bad = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">'
+from IPython.display import HTML, display
+display(HTML(bad))
+display(table([{"a host said": bad}]))
+print(bad)
+round_trips(np.arange(1, 50.0), note=bad)
+"""
+
+
+@pytest.fixture
+def offline(page):
+    page.wrong = []
+    page.on("pageerror", lambda error: page.wrong.append(str(error)))
+    page.context.set_offline(True)
+    return page
+
+
+def test_the_report_of_a_study_draws_its_charts_from_one_file(
+    offline, stored, tmp_path, screenshots, checkout, monkeypatch
+):
+    monkeypatch.setenv("LABKIT_BATCH", "1")
+    executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
+    papermill.execute_notebook(
+        str(checkout / "notebooks" / "01-lat-ping.ipynb"), str(executed), {"where": stored},
+        kernel_name="python3", progress_bar=False,
+    )  # fmt: skip
+    report.write(executed, page)
+    asked = []
+    offline.on("request", lambda request: asked.append(request.url))
+    offline.goto(page.as_uri())
+    offline.wait_for_function("document.querySelectorAll('.labkit-chart[data-live]').length === 3")
+    assert asked == [page.as_uri()]
+    assert offline.locator(".labkit-chart[data-live] svg.marks").count() == 3
+    assert offline.title().startswith("Round trips by ping")
+    assert offline.locator(".labkit-top table.labkit tbody tr").count() == 7
+    assert not offline.locator("text=study_results(study").first.is_visible()
+    offline.check("#labkit-code")
+    assert offline.locator("text=study_results(study").first.is_visible()
+    offline.uncheck("#labkit-code")
+    offline.screenshot(path=screenshots / "report-top.png")
+    offline.locator("text=What we see").first.scroll_into_view_if_needed()
+    offline.locator(".labkit-chart").nth(1).screenshot(path=screenshots / "report-ladder.png")
+    assert offline.wrong == []
+
+
+def test_what_a_host_said_is_shown_and_never_executed(offline, tmp_path):
+    executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
+    cells = [nbf.v4.new_markdown_cell("# A bad host"), nbf.v4.new_code_cell(HOSTILE)]
+    nbf.write(nbf.v4.new_notebook(cells=cells), tmp_path / "bad.ipynb")
+    papermill.execute_notebook(
+        str(tmp_path / "bad.ipynb"), str(executed), kernel_name="python3", progress_bar=False
+    )
+    report.write(executed, page)
+    offline.goto(page.as_uri())
+    offline.wait_for_function("document.querySelectorAll('.labkit-chart[data-live]').length === 1")
+    assert offline.title() == "A bad host"
+    assert offline.locator("img[onerror]").count() == 0
+    assert "taken" in offline.locator("table.labkit").inner_text()
+
+
+def test_without_scripts_the_pictures_are_there(chromium, tmp_path):
+    executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
+    nbf.write(nbf.v4.new_notebook(cells=[nbf.v4.new_code_cell(HOSTILE)]), executed)
+    papermill.execute_notebook(
+        str(executed), str(executed), kernel_name="python3", progress_bar=False
+    )
+    report.write(executed, page)
+    plain = chromium.new_context(java_script_enabled=False).new_page()
+    plain.goto(page.as_uri())
+    assert plain.locator(".labkit-chart svg").count() == 1
+    plain.context.close()

@@ -1,0 +1,127 @@
+"""The form of the package: who imports whom, sizes, folders that are registries."""
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).parents[1]
+PACKAGE = HOME / "labkit"
+COLLECTIONS = ("transports", "settings", "workloads", "studies")
+
+# CONTRIBUTING.md holds the order: a module imports only from rows above its own.
+ROWS = (HOME / "CONTRIBUTING.md").read_text("utf-8").split("```order\n")[1].split("```")[0]
+ROW = {name: n for n, row in enumerate(ROWS.splitlines()) for name in row.split()}
+FORBIDDEN = {
+    "manager", "handler", "helper", "helpers", "util", "utils", "common", "misc", "engine",
+    "factory", "context", "config", "data", "info", "base", "core",
+}  # fmt: skip
+
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def name_of(path):
+    return str(path.relative_to(HOME))
+
+
+def tree(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+def home(path):
+    """The word of the order that a file belongs to: its folder, or its own name."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    """The words of the order that a file imports, wherever in the file, but not for types alone."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "labkit":
+            names = [f"labkit.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: a relative import"
+            names = [node.module]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("labkit."))
+
+
+def functions(path):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+
+
+def length(node):
+    return node.end_lineno - node.lineno + 1
+
+
+def test_every_module_has_its_row():
+    assert {home(path) for path in MODULES} <= set(ROW), "add the new word to CONTRIBUTING.md"
+    assert set(ROW) <= {home(path) for path in MODULES}, "CONTRIBUTING.md names what is not there"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_point_only_upwards(path):
+    own = home(path)
+    names = set(imported(path)) - {own, "__version__"}
+    assert {name for name in names if ROW[name] >= ROW[own]} == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_files_and_functions_are_short(path):
+    assert len(path.read_text("utf-8").splitlines()) <= 400
+    assert [f"{f.name}: {length(f)} lines" for f in functions(path) if length(f) > 50] == []
+
+
+def test_most_functions_are_a_few_lines():
+    lengths = sorted(length(f) for path in MODULES for f in functions(path))
+    assert lengths[len(lengths) // 2] <= 8, "median"
+    assert lengths[len(lengths) * 9 // 10] <= 25, "nine in ten"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_no_name_that_could_mean_anything(path):
+    classes = [node.name for node in tree(path).body if isinstance(node, ast.ClassDef)]
+    words = {word for name in [path.stem, *classes] for word in split(name)}
+    vague = {f.name.strip("_") for f in functions(path)} & FORBIDDEN - {"data"}
+    assert (words & FORBIDDEN) | vague == set()
+
+
+def split(name):
+    spaced = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+    return spaced.strip("_").split("_")
+
+
+@pytest.mark.parametrize("folder", COLLECTIONS)
+def test_each_file_of_a_collection_says_what_it_is_and_offers_it(folder):
+    for path in sorted((PACKAGE / folder).glob("[!_]*.py")):
+        assert ast.get_docstring(tree(path)), f"{name_of(path)} has no docstring"
+        module = importlib.import_module(f"labkit.{folder}.{path.stem}")
+        if folder == "studies":
+            assert module.study.name == path.stem
+        else:
+            assert public_classes(module), f"{name_of(path)} has no public class"
+
+
+def public_classes(module):
+    found = inspect.getmembers(module, inspect.isclass)
+    own = [one for name, one in found if one.__module__ == module.__name__]
+    return [one for one in own if not one.__name__.startswith("_")]
+
+
+def test_every_study_has_its_notebook_and_its_published_numbers():
+    for path in (PACKAGE / "studies").glob("[!_]*.py"):
+        stem = path.stem.replace("_", "-")
+        assert list((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb")), f"no {stem} notebook"
+        assert (HOME / f"data/published/{path.stem}.csv").exists()
+
+
+def test_every_workload_has_cases_of_real_output():
+    for path in (PACKAGE / "workloads").glob("[!_]*.py"):
+        module = importlib.import_module(f"labkit.workloads.{path.stem}")
+        for one in public_classes(module):
+            assert list((HOME / "tests/cases" / one.__name__).glob("*/stdout.txt")), one.__name__

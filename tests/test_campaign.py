@@ -1,0 +1,98 @@
+"""Papermill reruns tell the truth about how they ended."""
+
+import os
+import signal
+import threading
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from labkit import campaign
+from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+def written(folder, *cells):
+    parameters = new_code_cell('n: int = 3  # how many\nname: str = "x"\nflag: bool = False')
+    parameters.metadata.tags = ["parameters"]
+    source = folder / "in.ipynb"
+    whole = new_notebook(cells=[parameters, *map(new_code_cell, cells)])
+    whole.metadata.kernelspec = KERNEL
+    nbformat.write(whole, source)
+    return source
+
+
+def rerun(folder, *cells):
+    run = campaign.Rerun(written(folder, *cells), folder / "made" / "out.ipynb", {"n": 5})
+    run.execute(lambda _: None)
+    return nbformat.read(run.target, as_version=4)
+
+
+def test_a_notebook_runs_with_its_parameters_and_its_source_stays(tmp_path):
+    executed = rerun(tmp_path, "print(n * 2)")
+    assert executed.cells[-1].outputs[0].text == "10\n"
+    assert "outputs" not in (tmp_path / "in.ipynb").read_text().replace('"outputs": []', "")
+    assert [file.name for file in (tmp_path / "made").iterdir()] == ["out.ipynb"]
+
+
+def test_an_error_of_labkit_keeps_its_words(tmp_path):
+    code = "from labkit.errors import BadInput\nraise BadInput('it broke', said='why', hint='try')"
+    with pytest.raises(LabkitError, match="it broke") as failed:
+        rerun(tmp_path, code)
+    assert "why" in failed.value.said and "out.ipynb" in failed.value.hint
+
+
+def test_a_kernel_that_dies_is_never_called_finished(tmp_path):
+    with pytest.raises(LabkitError, match="did not run to its end"):
+        rerun(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1 + 1")
+
+
+def test_ctrl_c_reaches_the_kernel_which_may_finish_what_it_must(tmp_path):
+    done = tmp_path / "put-back"
+    code = f"""import time, pathlib
+try:
+    pathlib.Path({str(tmp_path / "begun")!r}).touch()
+    time.sleep(60)
+finally:
+    time.sleep(0.5)
+    pathlib.Path({str(done)!r}).touch()"""
+    threading.Thread(target=interrupt_when, args=[tmp_path / "begun"], daemon=True).start()
+    with pytest.raises(Stopped, match="put back"):
+        rerun(tmp_path, code)
+    assert done.exists()
+
+
+def interrupt_when(file):
+    while not file.exists():
+        threading.Event().wait(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [({"n": "7"}, {"n": 7}), ({"flag": "yes"}, {"flag": True}), ({"name": "7"}, {"name": "7"})],
+)
+def test_parameters_become_what_the_notebook_says_they_are(tmp_path, given, read):
+    assert campaign.read_parameters(written(tmp_path), given) == read
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "named"),
+    [
+        ({"m": "7"}, Unknown, "known: flag, n, name"),
+        ({"n": "many"}, BadInput, "n must be int"),
+        ({"flag": "perhaps"}, BadInput, "flag must be bool"),
+        ({"db_password": "x"}, BadInput, "secret"),
+    ],
+)
+def test_a_parameter_that_cannot_be_meant_is_refused(tmp_path, given, error, named):
+    with pytest.raises(error, match=named):
+        campaign.read_parameters(written(tmp_path), given)
+
+
+def test_a_study_without_a_notebook_says_which_it_would_be():
+    with pytest.raises(BadInput, match="has no notebook") as failed:
+        campaign.notebook("no_such")
+    assert "NN-no-such.ipynb" in failed.value.hint

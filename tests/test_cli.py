@@ -1,0 +1,77 @@
+"""The command line: what it prints, and the exit codes that scripts rely on."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.cli import main
+
+
+def run(*words, env=None):
+    return subprocess.run(
+        [sys.executable, "-m", "labkit.cli", *words], capture_output=True, text=True, env=env
+    )
+
+
+def test_no_command_prints_what_there_is_and_exits_with_2(capsys):
+    assert main([]) == 2
+    assert "labkit doctor" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["run", "lat_pong"], ["unknown study 'lat_pong'", "lat_ping", "did you mean"]),
+        (["run", "lat_ping", "--where", "bxo"], ["unknown place", "box", "recorded"]),
+        (["run", "lat_ping", "-p", "cuont=3"], ["unknown parameter 'cuont'", "count"]),
+        (["run", "lat_ping", "-p", "count"], ["NAME=VALUE"]),
+        (["run", "lat_ping", "-p", "count=many"], ["count must be int", "'many'"]),
+        (["run", "lat_ping", "-p", "password=x"], ["secret"]),
+        (["run", "lat_ping", "--where", "/no/such/lab.toml"], ["no lab file"]),
+        (["box", "up", "--name", "../x"], ["'../x'"]),
+    ],
+)
+def test_what_cannot_be_meant_is_named_with_what_is_known(capsys, words, named):
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert [word for word in named if word not in said] == []
+
+
+def test_an_unknown_word_exits_with_2():
+    assert run("frobnicate").returncode == 2
+    assert run("run").returncode == 2
+
+
+def test_studies_as_json_name_their_conditions_claims_and_parameters(capsys):
+    assert main(["studies", "--json"]) == 0
+    (study,) = [s for s in json.loads(capsys.readouterr().out) if s["name"] == "lat_ping"]
+    assert study["conditions"] == ["Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"]
+    assert len(study["claims"]) == 7
+    assert {"where", "repeats", "count", "seed"} <= set(study["parameters"])
+
+
+def test_the_recorded_run_is_judged_anywhere(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    assert main(["run", "lat_ping", "--where", "recorded", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {v["claim"] for v in found["verdicts"]} == {f"lat-ping-0{n}" for n in range(1, 8)}
+    assert {row["condition"] for row in found["rows"]} >= {"Native", "VM-Default"}
+    assert "Emulated" in found["note"]
+    page = Path(found["report"]).read_text("utf-8")
+    assert "lat-ping-01" in page and found["note"] in page
+
+
+def test_the_report_of_a_study_without_results_says_how_to_get_some(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    assert main(["report", "lat_ping"]) == 1
+    assert "labkit run lat_ping" in capsys.readouterr().err
+
+
+def test_a_command_is_there_at_once():
+    """No command imports what it does not need: the help needs neither paramiko nor altair."""
+    code = "import sys; from labkit.cli import main; main([]); print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+    assert {"altair", "papermill", "IPython", "scipy.stats"}.isdisjoint(loaded.split())

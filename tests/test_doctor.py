@@ -1,0 +1,115 @@
+"""The doctor: what it says of this machine, and of machines that lack something."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+
+import pytest
+
+from labkit import doctor
+from labkit.box import needs, sudo
+
+
+def absent(monkeypatch, *programs):
+    found = needs.shutil.which
+    monkeypatch.setattr(
+        needs.shutil,
+        "which",
+        lambda word, **more: None if word in programs else found(word, **more),
+    )
+
+
+def check(report, name):
+    return next(check for check in report.checks if check.name == name)
+
+
+def test_the_report_is_json_with_the_documented_keys():
+    report = json.loads(json.dumps(asdict(doctor.examine())))
+    assert report["tier"] in doctor.TIERS
+    assert {"system", "kernel", "cpus", "memory_mib", "python", "kvm"} <= report["machine"].keys()
+    for check in report["checks"]:
+        assert check.keys() == {"name", "ok", "found", "brings", "fix"}
+        assert check["brings"] and check["found"]
+        assert bool(check["fix"]) != check["ok"], (
+            "one command for what is missing, none for the rest"
+        )
+
+
+def test_it_says_the_tier_first_and_then_what_to_type():
+    report = doctor.examine()
+    first, second, *_ = doctor.render(report).splitlines()
+    assert first.split()[:2] == ["tier", f"{report.tier}:"]
+    assert second.split(maxsplit=1) == ["next", report.next]
+
+
+def test_a_missing_program_lowers_the_tier_and_is_named_with_its_package(monkeypatch):
+    absent(monkeypatch, "linux.uml", "ethtool")
+    report = doctor.examine()
+    assert report.tier == "recorded"
+    assert check(report, "guest").found == "missing linux.uml"
+    assert {"ethtool", "user-mode-linux"} <= set(doctor.packages())
+    assert "a virtual machine without KVM" in doctor.render(report)
+
+
+def test_the_fix_is_the_set_up_which_starts_no_public_ssh_server(monkeypatch):
+    absent(monkeypatch, "sshd")
+    report = doctor.examine()
+    assert (check(report, "sshd").fix, report.next) == ("make system", "make system")
+
+
+def test_ubuntu_has_no_package_with_the_guest(monkeypatch):
+    absent(monkeypatch, "linux.uml")
+    monkeypatch.setattr(doctor, "_os_release", lambda: {"ID": "ubuntu"})
+    report = doctor.examine()
+    assert "use Debian" in check(report, "guest").fix
+    assert report.tier == doctor.examine().tier
+    assert "user-mode-linux" not in doctor.packages()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the tier of a plain user is another")
+def test_without_the_guest_there_still_is_a_box(monkeypatch):
+    absent(monkeypatch, "linux.uml")
+    assert doctor.examine().tier == "root"
+
+
+def test_elsewhere_it_names_the_programs(monkeypatch):
+    absent(monkeypatch, "sshd", "apt-get")
+    assert check(doctor.examine(), "sshd").fix == "install sshd (Debian's package openssh-server)"
+
+
+def test_a_plain_user_has_recorded_runs_and_hosts_of_his_own(monkeypatch):
+    monkeypatch.setattr(needs.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sudo, "works", lambda: False)
+    report = doctor.examine()
+    assert report.tier == "recorded"
+    assert check(report, "root").fix == "sudo make demo"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may be refused namespaces")
+def test_root_without_the_right_to_make_namespaces_is_told_so(monkeypatch):
+    asked = subprocess.run
+    words = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-sys_admin"]
+    monkeypatch.setattr(
+        doctor.subprocess, "run", lambda asked_for, **more: asked([*words, *asked_for], **more)
+    )
+    report = doctor.examine()
+    assert report.tier == "recorded"
+    assert "unshare" in check(report, "isolation").found
+
+
+def test_kvm_is_never_believed_by_its_file():
+    assert doctor.examine().machine["kvm"] in {
+        "/dev/kvm is present, not used yet",
+        "no /dev/kvm",
+    }
+
+
+def test_it_is_quick_and_writes_nothing(tmp_path):
+    begun = time.process_time()
+    doctor.examine()
+    assert time.process_time() - begun < 0.2
+    subprocess.run([sys.executable, "-m", "labkit.cli", "doctor"], cwd=tmp_path, check=True)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,229 @@
+"""Panels are views over plain Python: they work with no browser, no notebook, no lab."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+import synthetic
+
+from labkit import charts, find_study, panels, study_panel
+from labkit.errors import CommandFailed, Stopped
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.panels import LabPanel, LadderPanel
+from labkit.results import Results, Run
+from labkit.study import Progress
+from labkit.study_panel import StudyPanel
+from labkit.transports.local import Local
+
+BAD = "<img src=x onerror=alert(1)>"
+
+
+class Silent(Local):
+    def run(self, words, *, stdin, seconds):
+        raise CommandFailed(f"far: no route {BAD}\nsecond line")
+
+
+@pytest.fixture
+def lab():
+    hosts = {"client": Host("client", "127.0.0.1", Local("client"))}
+    hosts["server"] = Host("far", "192.0.2.1", Silent("far"))
+    return Lab("two hosts", hosts)
+
+
+class Counting:
+    """A study of two conditions whose runs are instant, or wait until they are let go."""
+
+    name = "counting"
+    conditions = (SimpleNamespace(name="A"), SimpleNamespace(name="B"))
+
+    def __init__(self, fails=None):
+        self.fails, self.go, self.began = fails, threading.Event(), threading.Event()
+        self.go.set()
+
+    def run(self, lab, results, *, repeats, tell, stop):
+        kept = {(run.condition, run.block) for run in results.finished()}
+        steps = [(c.name, b) for b in range(1, repeats + 1) for c in self.conditions]
+        for order, (name, block) in enumerate(steps, 1):
+            if (name, block) in kept:
+                continue
+            if stop.is_set():
+                raise Stopped(f"stopped after {len(results.finished())} runs")
+            tell(Progress("measuring", name, block, order - 1, len(steps), 7.0))
+            self.began.set()
+            if self.fails:
+                raise self.fails
+            self.go.wait(10)
+            results.keep(Run(name, block, order, "finished"), {})
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results.begin(tmp_path / "results", {"study": "counting", "seed": 1, "refused": {}})
+
+
+@pytest.fixture
+def watched(monkeypatch):
+    """As if a notebook were open; what is displayed is kept."""
+    seen = []
+    monkeypatch.setattr(panels, "alone", lambda: False)
+    monkeypatch.setattr(study_panel, "alone", lambda: False)
+    monkeypatch.setattr(panels, "show", seen.append)
+    monkeypatch.setattr(study_panel, "show", seen.append)
+    return seen
+
+
+def words(panel):
+    return panel._view.words.value
+
+
+def test_nobody_is_there_in_plain_python_nor_in_a_batch(monkeypatch):
+    assert panels.alone()
+    monkeypatch.setenv("LABKIT_BATCH", "1")
+    assert panels.alone()
+
+
+def test_alone_a_study_prints_two_short_lines_and_returns_its_results(lab, results, capsys):
+    assert asyncio.run(StudyPanel(Counting(), lab, results, repeats=3).run()) is results
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == "counting: 0 of 6 runs are there"
+    assert last.startswith("Finished in") and last.endswith("6 of 6 runs")
+
+
+def test_run_again_measures_nothing_anew(lab, results, capsys):
+    for _ in range(2):
+        asyncio.run(StudyPanel(Counting(), lab, results, repeats=2).run())
+    assert len(results.runs()) == 4
+    assert "4 of 4 runs are there" in capsys.readouterr().out
+
+
+def test_without_a_lab_the_recorded_runs_are_returned_at_once(results, capsys):
+    assert asyncio.run(StudyPanel(Counting(), None, results).run()) is results
+    assert "(recorded)" in capsys.readouterr().out
+
+
+def test_watched_the_bars_fill_and_the_buttons_follow(lab, results, watched):
+    panel = StudyPanel(Counting(), lab, results, repeats=2)
+    asyncio.run(panel.run())
+    view = panel._view
+    assert watched == [view.whole]
+    assert [lane.value for lane in view.lanes.values()] == [2, 2]
+    assert (view.all.value, view.all.max, view.all.bar_style) == (4, 4, "success")
+    assert view.start.disabled and view.stop.disabled and "Finished" in words(panel)
+
+
+async def _stop_when_begun(panel, study, press):
+    running = asyncio.ensure_future(panel.run())
+    while not study.began.is_set():
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.3)
+    assert not panel._view.stop.disabled and "about 7 s left" in words(panel)
+    press(panel, running)
+    await asyncio.sleep(0.3)
+    assert "stopping" in words(panel) and not running.done()
+    study.go.set()
+    return await running
+
+
+@pytest.mark.parametrize(
+    "press",
+    [
+        lambda panel, running: panel._view.stop.click(),
+        # What an interrupt of the kernel becomes in a cell that awaits.
+        lambda panel, running: running.cancel(),
+    ],
+    ids=["the Stop button", "an interrupt"],
+)
+def test_stop_lets_the_run_end_keeps_it_and_raises_stopped(lab, results, watched, press):
+    study = Counting()
+    study.go.clear()
+    panel = StudyPanel(study, lab, results, repeats=3)
+    with pytest.raises(Stopped):
+        asyncio.run(_stop_when_begun(panel, study, press))
+    assert len(results.finished()) == 1
+    assert "Stopped; everything was put back" in words(panel)
+    assert not panel._view.start.disabled and panel._view.stop.disabled
+
+
+def test_start_goes_on_where_it_stopped(lab, results, watched):
+    results.keep(Run("A", 1, 1, "finished"), {})
+    panel = StudyPanel(Counting(), lab, results, repeats=2)
+    panel.show()
+    assert "1 of 4 runs" in words(panel) and not panel._view.start.disabled
+    panel._view.start.click()
+    for _ in range(100):
+        if "Finished" in words(panel):
+            break
+        threading.Event().wait(0.05)
+    assert len(results.finished()) == 4 and "Finished" in words(panel)
+
+
+def test_a_failure_is_raised_and_said_as_text(lab, results, watched):
+    panel = StudyPanel(Counting(CommandFailed("box1: tc", said=BAD)), lab, results)
+    with pytest.raises(CommandFailed):
+        asyncio.run(panel.run())
+    assert "Failed: box1: tc" in words(panel) and BAD not in words(panel)
+    assert panel._view.all.bar_style == "danger"
+
+
+def test_conditions_that_the_lab_refuses_have_no_lane(tmp_path):
+    asked = {"study": "counting", "seed": 1, "refused": {"B": "no guest"}}
+    now = study_panel.standing(Counting(), Results.begin(tmp_path / "r", asked), 5, "", "ready")
+    assert (list(now.lanes), now.of) == (["A"], 5)
+
+
+def test_the_lab_panel_says_who_answers_and_why_one_does_not(lab, capsys):
+    client, server = LabPanel(lab).hosts().rows
+    assert client[:3] == ("client", "127.0.0.1", "answers")
+    assert server[2] == f"no answer: far: no route {BAD}"
+    LabPanel(lab)._ipython_display_()
+    assert "two hosts: real hosts" in capsys.readouterr().out
+
+
+def test_the_lab_panel_as_a_widget_shows_what_hosts_say_as_text_and_asks_again(lab, watched):
+    LabPanel(lab)._ipython_display_()
+    badge, shown, again = watched[0].children
+    assert "real hosts" in badge.value
+    assert BAD not in shown.value and "&lt;img" in shown.value
+    shown.value = ""
+    again.click()
+    assert "answers" in shown.value and not again.disabled
+
+
+def test_without_a_lab_the_panel_shows_the_recorded_hosts_as_recorded():
+    panel = LabPanel(None, synthetic.LAB)
+    assert "guests by MADE-UP NUMBERS" in panel.badge
+    assert {row[1] for row in panel.hosts().rows} == {"recorded"}
+
+
+@pytest.fixture
+def ladder(tmp_path):
+    study = find_study("lat_ping")
+    return LadderPanel(synthetic.write_results(tmp_path / "r", study, 3, 500), study)
+
+
+def test_alone_the_ladder_is_displayed_once_as_a_chart(ladder, monkeypatch):
+    seen = []
+    monkeypatch.setattr(panels, "show", seen.append)
+    ladder._ipython_display_()
+    assert len(seen) == 1 and seen[0].to_dict()["title"]["subtitle"][0].startswith("Emulated")
+
+
+def test_each_choice_redraws_the_ladder(ladder):
+    view = ladder.view()
+    (percentiles, scale), ticks, picture = (
+        view.children[0].children,
+        view.children[1].children,
+        view.children[2],
+    )
+    pictures = [picture.outputs[0]["data"][charts.V5]]
+    for control, value in ((percentiles, "median only"), (scale, "linear"), (ticks[0], False)):
+        control.value = value
+        pictures.append(picture.outputs[0]["data"][charts.V5])
+        assert pictures[-1] != pictures[-2]
+    for tick in ticks:
+        tick.value = False
+    assert "nothing to draw" in picture.outputs[0]["data"]["text/plain"]

@@ -1,0 +1,80 @@
+"""Results on disk: all of a run or nothing of it, and nothing damaged is believed."""
+
+import gzip
+import json
+
+import pytest
+
+from labkit.errors import BadInput, ResultsError
+from labkit.results import Results, Run
+
+ASKED = {"study": "lat_ping", "where": "box", "label": "x"}
+RUN = Run("VM Default/odd", block=2, order=7, state="finished", rows=({"n": 3},))
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results.begin(tmp_path / "r", ASKED)
+
+
+def test_what_is_kept_is_read_back_the_same(results):
+    kept = results.keep(RUN, {"ping.txt": "64 bytes\n" * 1000})
+    (read,) = Results.open(results.path).runs()
+    assert read == kept and read.path == kept.path
+    assert read.text("ping.txt") == "64 bytes\n" * 1000
+
+
+def test_a_run_is_readable_without_labkit(results):
+    kept = results.keep(RUN, {"ping.txt": "hello"})
+    assert kept.path.name == "007-VM-Default-odd-b2"
+    assert json.loads((kept.path / "run.json").read_text())["condition"] == "VM Default/odd"
+    assert gzip.decompress((kept.path / "raw" / "ping.txt.gz").read_bytes()) == b"hello"
+
+
+def test_a_failed_run_stays_beside_its_repetition(results):
+    results.keep(Run("Native", 1, 1, "failed", why="no answer"), {})
+    results.keep(Run("Native", 1, 1, "finished"), {})
+    assert [run.state for run in results.runs()] == ["failed", "finished"]
+    assert [run.state for run in results.finished()] == ["finished"]
+
+
+def test_a_run_that_was_not_finished_writing_is_not_a_run(results):
+    kept = results.keep(RUN, {"ping.txt": "hello"})
+    kept.path.rename(kept.path.with_name(f".{kept.path.name}.half"))
+    assert results.runs() == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x1f\x8b junk", gzip.compress(b"jello")])
+def test_raw_text_that_changed_is_refused(results, damage):
+    kept = results.keep(RUN, {"ping.txt": "hello"})
+    (kept.path / "raw" / "ping.txt.gz").write_bytes(damage)
+    with pytest.raises(ResultsError, match=r"ping\.txt\.gz"):
+        results.runs()[0].text("ping.txt")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"condition": 1}', '{"format": 1, "x": 2}'])
+def test_a_damaged_run_is_named(results, text):
+    kept = results.keep(RUN, {})
+    (kept.path / "run.json").write_text(text)
+    with pytest.raises(ResultsError, match=r"run\.json"):
+        results.runs()
+
+
+def test_results_go_on_under_the_same_question_only(results):
+    assert Results.begin(results.path, ASKED).path == results.path
+    with pytest.raises(BadInput, match="where"):
+        Results.begin(results.path, {**ASKED, "where": "lab.toml"})
+
+
+def test_a_newer_format_is_refused_and_left_alone(results):
+    file = results.path / "study.json"
+    file.write_text(file.read_text().replace('"format": 1', '"format": 2'))
+    before = file.read_bytes()
+    with pytest.raises(ResultsError, match="format 2"):
+        Results.open(results.path)
+    assert file.read_bytes() == before
+
+
+def test_results_that_do_not_exist_say_so(tmp_path):
+    with pytest.raises(ResultsError, match="no results at"):
+        Results.open(tmp_path / "nothing")

@@ -1,0 +1,111 @@
+"""The loop of a study, on the loopback of this machine with the real ping."""
+
+import shutil
+import threading
+
+import pytest
+
+from labkit.claim import Ratio
+from labkit.errors import BadInput, CommandFailed, Stopped
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.study import Condition, Study
+from labkit.transports.local import Local
+from labkit.workloads.ping import Ping
+
+pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
+
+CLAIM = Ratio(
+    "c1", "b is as quick as a", "nowhere", percentile=50, over="b", under="a", published=1, within=9
+)
+
+
+def a_study(*conditions, **knobs):
+    return Study(
+        name="lat_ping", title="t", question="q", source="s",
+        workload=Ping(**{"count": 40, "interval": 0.002, **knobs}),
+        conditions=conditions, claims=(CLAIM,), metric="round trip", unit="us",
+    )  # fmt: skip
+
+
+A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
+NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
+
+
+@pytest.fixture
+def lab():
+    here = Local("here")
+    hosts = {r: Host(r, "127.0.0.1", here) for r in ("client", "server")}
+    return Lab("loopback", hosts)
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results.begin(tmp_path, {"study": "lat_ping", "seed": 1, "refused": {}})
+
+
+def test_every_condition_is_measured_once_a_block_and_every_round_trip_is_kept(lab, results):
+    study = a_study(A, B)
+    study.run(lab, results, repeats=3)
+    assert {c: sorted(b) for c, b in study.blocks(results).items()} == {
+        "a": [1, 2, 3],
+        "b": [1, 2, 3],
+    }
+    assert all(len(v) == 40 for blocks in study.blocks(results).values() for v in blocks.values())
+    assert [run.order for run in results.runs()] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_order_is_shuffled_by_the_kept_seed(lab, results):
+    study = a_study(A, B)
+    orders = {seed: [s.condition.name for s in study._order([A, B], 8, seed)] for seed in (1, 2)}
+    assert orders[1] == [s.condition.name for s in study._order([A, B], 8, 1)]
+    assert orders[1] != orders[2]
+    assert all({*orders[1][i : i + 2]} == {"a", "b"} for i in range(0, 16, 2))
+
+
+def test_what_is_finished_is_not_measured_again(lab, results):
+    study = a_study(A, B)
+    study.run(lab, results, repeats=1)
+    first = [run.started for run in results.runs()]
+    told = []
+    study.run(lab, results, repeats=2, tell=told.append)
+    assert [run.started for run in results.runs()][:2] == first
+    assert len(results.runs()) == 4
+    assert (told[0].done, told[-1].done, told[-1].step) == (2, 4, "finished")
+
+
+def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
+    study, stop = a_study(A, B), threading.Event()
+    with pytest.raises(Stopped, match="after 1 of 6 runs"):
+        study.run(lab, results, repeats=3, stop=stop, tell=lambda p: stop.set())
+    assert len(results.finished()) == 1
+
+
+def test_a_run_that_fails_is_kept_with_its_reason(lab, results):
+    gone = {**lab.hosts, "server": Host("server", "no-such-host.invalid", Local("here"))}
+    with pytest.raises(CommandFailed):
+        a_study(A).run(Lab("loopback", gone), results, repeats=1)
+    (run,) = results.runs()
+    assert run.state == "failed" and "ping" in run.why and results.finished() == []
+
+
+def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tmp_path):
+    study = a_study(A, NOWHERE)
+    assert "moon" in study.refusals(lab)["c"]
+    results = Results.begin(tmp_path, {"study": "x", "seed": 1, "refused": study.refusals(lab)})
+    study.run(lab, results, repeats=1)
+    assert set(study.blocks(results)) == {"a"}
+    (verdict,) = study.judge(results)
+    assert verdict.verdict == "not testable here"
+
+
+def test_a_lab_that_can_do_nothing_is_refused(lab, results):
+    with pytest.raises(BadInput, match="no condition"):
+        a_study(NOWHERE).run(lab, results)
+
+
+@pytest.mark.parametrize("repeats", [0, -1])
+def test_fewer_repeats_than_one_are_refused(lab, results, repeats):
+    with pytest.raises(BadInput, match="repeats"):
+        a_study(A).run(lab, results, repeats=repeats)

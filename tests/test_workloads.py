@@ -1,0 +1,109 @@
+"""What the tools really printed, and how each workload reads it."""
+
+import importlib
+import json
+import pkgutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from labkit import workloads
+from labkit.errors import BadInput, ResultsError
+from labkit.workload import Workload
+from labkit.workloads.ping import Ping
+
+CASES = sorted((Path(__file__).parent / "cases").glob("*/*"))
+for module in pkgutil.iter_modules(workloads.__path__):
+    importlib.import_module(f"labkit.workloads.{module.name}")
+KNOWN = {one.__name__: one for one in Workload.__subclasses__()}
+REAL = (Path(__file__).parent / "cases/Ping/one_millisecond/stdout.txt").read_text()
+
+
+# expected.json holds either the samples, or the words of the refusal.
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_each_output_is_read_as_expected(case):
+    text = (case / "stdout.txt").read_text("utf-8")
+    expected = json.loads((case / "expected.json").read_text())
+    parse = KNOWN[case.parent.name].parse
+    if isinstance(expected, dict):
+        with pytest.raises(ResultsError) as refused:
+            parse(text)
+        assert expected["refused"] in str(refused.value)
+    else:
+        assert [readable(sample) for sample in parse(text)] == expected
+
+
+def readable(sample):
+    values = [round(float(value), 6) for value in sample.values]
+    return {"metric": sample.metric, "unit": sample.unit, "lost": sample.lost, "values": values}
+
+
+def ping_text(numbers, sent=None):
+    """What ping prints when the requests `numbers` are answered, in that order."""
+    one = "[1.5] 264 bytes from 192.0.2.1: icmp_seq={} ttl=64 time={:.3f} ms"
+    answers = [one.format(n % 65536, 1 + n % 1000 / 1000) for n in numbers]
+    end = f"{sent or len(numbers)} packets transmitted, {len(numbers)} received, some lost"
+    return "\n".join(["PING 192.0.2.1 (192.0.2.1) 256(284) bytes of data.", *answers, "", end, ""])
+
+
+def test_the_number_of_a_request_starts_again_after_65535():
+    numbers = range(1, 140_001)
+    (sample,) = Ping.parse(ping_text(numbers))
+    assert sample.lost == 0
+    assert np.allclose(sample.values, [1000 + n % 1000 for n in numbers])
+
+
+def test_late_answers_are_put_in_sending_order_across_the_wrap():
+    numbers = [*range(1, 65_530), 65_536, 65_534, 65_540, 65_530]
+    (sample,) = Ping.parse(ping_text(numbers, sent=65_540))
+    assert list(sample.values[-4:]) == [1530, 1534, 1536, 1540]
+    assert sample.lost == 65_540 - len(numbers)
+
+
+def test_two_runs_in_one_file_are_refused():
+    with pytest.raises(ResultsError):
+        Ping.parse(REAL + REAL)
+
+
+@pytest.mark.parametrize("end", range(0, len(REAL) - 60, 97))
+def test_output_that_was_cut_off_is_refused(end):
+    with pytest.raises(ResultsError):
+        Ping.parse(REAL[:end])
+
+
+@given(st.text())
+@example("icmp_seq=99999999 ttl=1 time=9 ms")
+def test_any_text_is_read_or_refused(text):
+    refuses_or_reads(text)
+
+
+@given(st.integers(0, len(REAL)), st.integers(0, 80), st.text(max_size=20))
+def test_real_output_with_damage_is_read_or_refused(at, gone, instead):
+    refuses_or_reads(REAL[:at] + instead + REAL[at + gone :])
+
+
+@given(st.text(alphabet="0123456789. \n=()msicp_eqtlADUP!", max_size=200))
+def test_numbers_of_any_size_are_read_or_refused(noise):
+    line = f"264 bytes from a: icmp_seq={noise} ttl=64 time={noise} ms"
+    refuses_or_reads(f"{line}\n{noise} packets transmitted, {noise} received, 0%")
+
+
+def refuses_or_reads(text):
+    try:
+        (sample,) = Ping.parse(text)
+    except ResultsError:
+        return
+    assert len(sample.values) > 0 and sample.lost >= 0
+    assert np.isfinite(sample.values).all()
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [{"size": 8}, {"size": 70_000}, {"interval": 0}, {"interval": float("nan")}, {"count": 0}],
+)
+def test_knobs_that_no_ping_can_have_are_named(knobs):
+    with pytest.raises(BadInput, match=f"ping: {next(iter(knobs))} must be"):
+        Ping(**knobs)
