@@ -14,7 +14,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -123,14 +124,14 @@ class Results:
         sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
         kept = replace(run, raw=sums, path=self._free(run.name))
         half = kept.path.with_name(f".{kept.path.name}.half")
-        shutil.rmtree(half, ignore_errors=True)
-        (half / "raw").mkdir(parents=True)
-        for name, text in raw.items():
-            _write(half / "raw" / f"{name}.gz", gzip.compress(text.encode(), mtime=0))
-        _write(half / "run.json", _pretty({"format": FORMAT, **_plain(kept)}))
-        _sync(half)
-        half.rename(kept.path)
-        _sync(kept.path.parent)
+        with _whole_or_nothing(half):
+            (half / "raw").mkdir(parents=True)
+            for name, text in raw.items():
+                _write(half / "raw" / f"{name}.gz", gzip.compress(text.encode(), mtime=0))
+            _write(half / "run.json", _pretty({"format": FORMAT, **_plain(kept)}))
+            _sync(half)
+            half.rename(kept.path)
+            _sync(kept.path.parent)
         return kept
 
     # A failed run and its later repetition have the same name; both stay.
@@ -146,6 +147,21 @@ def stored(study: str) -> list[Path]:
     """The results of a study on this machine, oldest first."""
     found = (out() / "results" / study).glob("*/study.json")
     return sorted((file.parent for file in found), key=lambda path: path.stat().st_mtime)
+
+
+@contextmanager
+def _whole_or_nothing(half: Path) -> Iterator[None]:
+    shutil.rmtree(half, ignore_errors=True)
+    try:
+        yield
+    except OSError as refused:
+        raise ResultsError(
+            f"cannot keep a run in {half.parent}",
+            said=str(refused),
+            hint="is the disk full? the runs that are there already are whole",
+        ) from refused
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
 
 
 def _run(file: Path) -> Run:

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import random
+import resource
 
 import pytest
 
@@ -58,6 +60,22 @@ def test_a_damaged_run_is_named(results, text):
     (kept.path / "run.json").write_text(text)
     with pytest.raises(ResultsError, match=r"run\.json"):
         results.runs()
+
+
+def test_a_disk_that_takes_no_more_leaves_whole_runs_only(results):
+    first = results.keep(RUN, {"ping.txt": "hello"})
+    noise = random.Random(1).randbytes(100_000).hex()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(ResultsError, match="cannot keep a run") as refused:
+            results.keep(Run("Native", 1, 1, "finished"), {"ping.txt": noise})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "File too large" in str(refused.value)
+    assert [run.path for run in results.runs()] == [first.path]
+    assert [path.name for path in (results.path / "runs").iterdir()] == [first.path.name]
+    results.keep(Run("Native", 1, 1, "finished"), {"ping.txt": noise})
 
 
 def test_results_go_on_under_the_same_question_only(results):
