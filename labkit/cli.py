@@ -237,6 +237,8 @@ def _run(asked: argparse.Namespace) -> None:
     if asked.quick:
         given["quick"] = "true"
     _show_answer(study, given, asked)
+    if given["where"] == "box" and not asked.json:
+        print("box       stays up for the next run; `labkit box down` ends it")
 
 
 def _show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespace) -> None:

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from labkit import box
-from labkit.box import needs, subnets
+from labkit.box import needs, subnets, sudo
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
 from labkit.errors import BadInput, BoxError
@@ -190,6 +190,7 @@ def test_a_name_that_cannot_be_a_link_is_refused(name):
 
 def test_without_root_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sudo, "possible", lambda: False)
     with pytest.raises(BoxError, match="--where recorded"):
         box.up(TWO)
 
