@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit import __version__, studies
-from labkit.errors import BadInput, LabkitError, ResultsError
+from labkit.errors import BadInput, BoxError, LabkitError, ResultsError
 from labkit.results import Results, out, stored
 from labkit.study import Study
 
@@ -160,13 +160,15 @@ def _show_box(asked: argparse.Namespace) -> int:
     if asked.json:
         _print_json(asdict(status))
     else:
-        print(f"box {status.name} is {status.state}: tier {status.tier or 'none'}", end="")
-        print(f", guests by {status.accelerator}\n" if status.accelerator else "\n")
+        tier = f": tier {status.tier}" if status.tier else ""
+        guests = f", guests by {status.accelerator}" if status.accelerator else ""
+        print(f"box {status.name} is {status.state}{tier}{guests}")
         rows = [
             (h.role, h.control, h.address, h.interface, _cpus(h.cpus), "alive" if h.alive else "-")
             for h in status.hosts
         ]
         if rows:
+            print()
             print(table(rows, ["role", "control", "data", "interface", "cpus", "state"]))
     return 0 if status.state == "up" else 1
 
@@ -282,22 +284,18 @@ def _results_folder(named: str) -> Path:
 
 # --- demo -----------------------------------------------------------------------------------
 
-NEXT = """Three things to try next:
-  make lab                             JupyterLab, open at notebooks/00-start-here.ipynb
-  .venv/bin/labkit run lat_ping -p repeats=10   more blocks: the undecided claims get decided
-  .venv/bin/labkit doctor              what this machine can do, and what would bring the rest"""
+NEXT = """\
+Three things to try next:
+  make lab                                      JupyterLab, open at notebooks/00-start-here.ipynb
+  .venv/bin/labkit run lat_ping -p repeats=10   more blocks: the undecided claims get clearer
+  .venv/bin/labkit doctor                       what this machine can do, and what it lacks"""
 
 
 def _demo(asked: argparse.Namespace) -> None:
-    from labkit import box, doctor
+    from labkit import box
 
-    tier = doctor.examine().tier
-    place = "box" if tier == "root" else "recorded"
-    if place == "recorded":
-        print("No lab in a box without root: showing the recorded run instead.\n")
-    was_up = place == "box" and box.status("lab").state == "up"
-    if place == "box" and not was_up:
-        _demo_box_up()
+    was_up = box.status("lab").state == "up"
+    place = "box" if was_up or _demo_box_up() else "recorded"
     asked.json, given = False, {"where": place, "label": _now()}
     try:
         _show_answer(studies.find("lat_ping"), given, asked)
@@ -310,12 +308,17 @@ def _demo(asked: argparse.Namespace) -> None:
 
 
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
-def _demo_box_up() -> None:
+def _demo_box_up() -> bool:
     from labkit import box
     from labkit.terminal import progress_line
 
-    with progress_line() as line:
-        box.up("lab", line.say)
+    try:
+        with progress_line() as line:
+            box.up("lab", line.say)
+    except BoxError as refused:
+        print(f"{refused}\n\nSo you see a recorded run; `labkit doctor` says more.\n")
+        return False
+    return True
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -142,7 +142,8 @@ def _kernel_checks() -> list[Check]:
     if sudo.works():
         return [Check("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
     if not needs.is_root():
-        return [Check("root", False, f"user {os.geteuid()}, not root", privilege, "sudo make demo")]
+        how = "sudo -v && make demo" if shutil.which("sudo") else "as root: make demo"
+        return [Check("root", False, f"user {os.geteuid()}, not root", privilege, how)]
     refused, groups = _namespaces_refused(), hierarchy()
     writable = groups is not None and os.access(groups, os.W_OK)
     inside = "in a container, start it privileged"

@@ -46,8 +46,8 @@ class BoxStatus:
 
     name: str
     state: str
-    tier: str = TIER
-    accelerator: str = ACCELERATOR
+    tier: str = ""
+    accelerator: str = ""
     lab: str = ""
     hosts: tuple[HostStatus, ...] = ()
     guests: tuple[GuestStatus, ...] = ()
@@ -69,11 +69,11 @@ def status(name: str = "lab") -> BoxStatus:
     if not all(host.alive for host in hosts):
         return BoxStatus(name, "broken", hosts=hosts, left=left)
     if not layout.guest:
-        return BoxStatus(name, "up", accelerator="", lab=str(folder.lab), hosts=hosts)
+        return BoxStatus(name, "up", TIER, lab=str(folder.lab), hosts=hosts)
     guest = _guest(folder.lab)
     alive = guest.state != "stopped" and greets(layout.control(GUEST))
     hosts = (*hosts, _host(layout, GUEST, alive))
-    return BoxStatus(name, "up", lab=str(folder.lab), hosts=hosts, guests=(guest,))
+    return BoxStatus(name, "up", TIER, ACCELERATOR, str(folder.lab), hosts, (guest,))
 
 
 def names() -> list[str]:
