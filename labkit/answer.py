@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -70,16 +71,24 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
-    rows = []
+    rows, lost = [], _lost(results)
     for condition, blocks in study.blocks(results).items():
         for q in PERCENTILES:
             found = interval(blocks, q)
             rows.append(
                 {"condition": condition, "metric": study.metric, "unit": study.unit,
                  "percentile": q, "blocks": len(blocks),
-                 "n": sum(len(values) for values in blocks.values()), **asdict(found)}
+                 "n": sum(len(values) for values in blocks.values()),
+                 "lost": lost[condition], **asdict(found)}
             )  # fmt: skip
     return rows
+
+
+def _lost(results: Results) -> Counter[str]:
+    lost: Counter[str] = Counter()
+    for run in results.finished():
+        lost[run.condition] += sum(row["lost"] for row in run.rows)
+    return lost
 
 
 def rendered(study: Study, found: Answer) -> str:
@@ -105,6 +114,9 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
     lines = [(name, *cells, document.get(name, "-")) for name, cells in by_condition.items()]
     heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
     shown = table(lines, [f"{study.metric}, {study.unit}", *heads, "document's median"])
+    gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
+    for name, answered, lost in sorted(gone):
+        shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
     return f"{shown}\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
 
 

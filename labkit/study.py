@@ -222,16 +222,18 @@ class _Loop:
         run = Run(
             step.condition.name, step.block, step.order, "finished", "", wanted, started=started
         )
+        raw: dict[str, str] = {}
         try:
             self._say("setting up", step, of)
             changes.move_to(settings)
             self._say("measuring", step, of)
             text, measured = self._measure(step.condition)
+            raw = {f"{self.study.workload.name}.txt": text}
             changes.check(settings)
             rows = tuple(_row(sample) for sample in self.study.workload.parse(text))
         except LabkitError as failed:
             took = time.monotonic() - begun
-            self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), {})
+            self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
             raise
         whole = replace(
             run,
@@ -240,7 +242,7 @@ class _Loop:
             measured_seconds=measured,
             rows=rows,
         )
-        return self.results.keep(whole, {f"{self.study.workload.name}.txt": text})
+        return self.results.keep(whole, raw)
 
     def _measure(self, condition: Condition) -> tuple[str, float]:
         begun = time.monotonic()

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from labkit.claim import Ratio
-from labkit.errors import BadInput, CommandFailed, Stopped
+from labkit.errors import BadInput, CommandFailed, ResultsError, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results
@@ -88,6 +88,15 @@ def test_a_run_that_fails_is_kept_with_its_reason(lab, results):
         a_study(A).run(Lab("loopback", gone), results, repeats=1)
     (run,) = results.runs()
     assert run.state == "failed" and "ping" in run.why and results.finished() == []
+
+
+def test_text_that_cannot_be_read_is_kept_with_the_run_that_failed(lab, results, monkeypatch):
+    said = "ping: it printed something new"
+    monkeypatch.setattr(Ping, "run", lambda *_: said)
+    with pytest.raises(ResultsError):
+        a_study(A).run(lab, results, repeats=1)
+    (run,) = results.runs()
+    assert run.state == "failed" and run.text("ping.txt") == said
 
 
 def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tmp_path):
