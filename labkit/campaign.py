@@ -184,8 +184,11 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     if interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
         return Stopped("stopped; all settings are put back, and finished runs are kept")
     first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
-    return LabkitError(
+    said = [line.strip() for line in rest]
+    hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
+    kind = BadInput if name in ("BadInput", "Unknown") else LabkitError
+    return kind(
         first if name else f"the notebook did not run to its end: {first}",
-        said="\n".join(line.removeprefix("  ") for line in rest),
-        hint=f"{target} shows how far it came",
+        said="\n".join(line for line in said if not line.startswith("hint: ")),
+        hint="; ".join([*hints, f"{target} shows how far it came"]),
     )

@@ -39,9 +39,10 @@ def test_a_notebook_runs_with_its_parameters_and_its_source_stays(tmp_path):
 
 def test_an_error_of_labkit_keeps_its_words(tmp_path):
     code = "from labkit.errors import BadInput\nraise BadInput('it broke', said='why', hint='try')"
-    with pytest.raises(LabkitError, match="it broke") as failed:
+    with pytest.raises(BadInput, match="it broke") as failed:
         rerun(tmp_path, code)
-    assert "why" in failed.value.said and "out.ipynb" in failed.value.hint
+    assert failed.value.said == "why" and failed.value.hint.startswith("try; ")
+    assert "out.ipynb" in failed.value.hint
 
 
 def test_a_kernel_that_dies_is_never_called_finished(tmp_path):

@@ -30,11 +30,15 @@ def test_no_command_prints_what_there_is_and_exits_with_2(capsys):
         (["run", "lat_ping", "-p", "count"], ["NAME=VALUE"]),
         (["run", "lat_ping", "-p", "count=many"], ["count must be int", "'many'"]),
         (["run", "lat_ping", "-p", "password=x"], ["secret"]),
+        (["run", "lat_ping", "--where", "recorded", "-p", "count=0"], ["count must be at least 1"]),
         (["run", "lat_ping", "--where", "/no/such/lab.toml"], ["no lab file"]),
         (["box", "up", "--name", "../x"], ["'../x'"]),
     ],
 )
-def test_what_cannot_be_meant_is_named_with_what_is_known(capsys, words, named):
+def test_what_cannot_be_meant_is_named_with_what_is_known(
+    capsys, tmp_path, monkeypatch, words, named
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     assert main(words) == 2
     said = capsys.readouterr().err
     assert [word for word in named if word not in said] == []
