@@ -17,8 +17,6 @@ class Setting(ABC):
     """One thing that a study changes on the host that plays `role`."""
 
     role: ClassVar[str]
-    substitute: ClassVar[str] = ""
-    """What of the document this stands in for, where it is not the thing itself."""
 
     @property
     def thing(self) -> str:

@@ -23,7 +23,6 @@ class ExclusiveCpu(Setting):
     """
 
     role: ClassVar[str] = "server"
-    substitute: ClassVar[str] = "real-time priority on one CPU in place of exclusive access to it"
 
     exclusive: bool = True
 

@@ -23,7 +23,6 @@ class GuestNic(Setting):
     """
 
     role: ClassVar[str] = "server"
-    substitute: ClassVar[str] = "a link of the guest's own in place of an SR-IOV virtual function"
 
     path: str = "direct"
     batch: int = 128
