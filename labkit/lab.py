@@ -25,7 +25,8 @@ from typing import Any
 
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
-from labkit.transports.ssh import Address, Ssh
+from labkit.transports.connection import Address
+from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key"}
 LAB_KEYS = {"name", "known_hosts", "hosts", "box"}

@@ -9,7 +9,7 @@ import pytest
 from sshd import keygen, known, reached
 
 from labkit.errors import HostKeyRefused, Unreachable
-from labkit.transports.ssh import Address
+from labkit.transports.connection import Address
 
 
 def refused(at):

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import secrets
 import shlex
-import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import paramiko
-from paramiko.common import MSG_CHANNEL_REQUEST
 
 from labkit.errors import BadInput, HostError, TimedOut, Unreachable
 from labkit.host import Completed
-from labkit.transports.known_hosts import KnownHosts
+from labkit.transports.connection import CONNECT_SECONDS, LOST, Address, connect
 
-CONNECT_SECONDS = 15.0
 LAST_CHANCE_SECONDS = 1.0
 RETRY_SECONDS = 0.02
 CHUNK = 1 << 16
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on.
 SESSIONS = 8
 FILE_SECONDS = 600.0
-# Most hosts compute AES in hardware; 1.25 x paramiko's default choice.
-CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
-LOST = (paramiko.SSHException, EOFError, OSError)
 # What a command's shell says first: the process, and group of processes, to end in need.
 PID = "labkit-process:"
 SAID_PID = re.compile(rb"labkit-process:(\d+)\n")
@@ -41,21 +32,6 @@ kill -s 0 -- -{pid} || exit 0; sleep 0.1; done; kill -s KILL -- -{pid}"""
 PUT = """\
 umask 077 && [ ! -d "$3" ] && cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$2" "$1" &&
 mv -f "$1" "$3" && exit 0; rm -f "$1"; exit 1"""
-
-# What goes wrong is raised; paramiko would print it besides, with a traceback.
-logging.getLogger("paramiko").addHandler(logging.NullHandler())
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where and as whom to log in; `key` is a private key file, empty to ask the agent."""
-
-    name: str
-    control: str
-    port: int = 22
-    user: str = "root"
-    key: str = ""
-    known_hosts: tuple[str, ...] = ()
 
 
 @dataclass
@@ -255,92 +231,3 @@ def _lost(name: str, words: tuple[str, ...], lost: Exception) -> Unreachable:
         said=str(lost),
         hint="whether the command ended is unknown; look on the host before repeating it",
     )
-
-
-# --- connecting -----------------------------------------------------------------------------
-
-
-# paramiko passes over the message that says which signal ended a command, and reports -1.
-def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> None:
-    begun = message.packet.tell()
-    if message.get_text() == "exit-signal":
-        message.get_boolean()
-        known = signal.Signals.__members__.get(f"SIG{message.get_text()}", 0)
-        channel.exit_status = 128 + known
-        channel.status_event.set()
-        return
-    message.packet.seek(begun)
-    channel._handle_request(message)  # type: ignore[attr-defined]
-
-
-class _Client(paramiko.Transport):
-    _channel_handler_table = {  # noqa: RUF012
-        **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
-        MSG_CHANNEL_REQUEST: _channel_request,
-    }
-
-
-def connect(at: Address) -> paramiko.Transport:
-    """A logged-in connection to a host whose key we know, or a typed error."""
-    known = KnownHosts.read([Path(name).expanduser() for name in at.known_hosts])
-    client = _Client(_dial(at))
-    client.get_security_options().ciphers = CIPHERS
-    client.set_keepalive(5)
-    try:
-        client.banner_timeout = CONNECT_SECONDS
-        client.auth_timeout = CONNECT_SECONDS
-        known.prefer(client, at.control, at.port)
-        client.start_client(timeout=CONNECT_SECONDS)
-        known.verify(at.name, at.control, at.port, client.get_remote_server_key())
-        _log_in(client, at)
-    except BaseException as failed:
-        client.close()
-        if isinstance(failed, LOST):
-            raise Unreachable(
-                f"{at.name}: no SSH session with {at.user}@{at.control} port {at.port}",
-                said=str(failed) or type(failed).__name__,
-                hint=f"try `ssh -p {at.port} {at.user}@{at.control} true`",
-            ) from failed
-        raise
-    return client
-
-
-def _dial(at: Address) -> socket.socket:
-    try:
-        dialled = socket.create_connection((at.control, at.port), timeout=CONNECT_SECONDS)
-    except OSError as refused:
-        raise Unreachable(
-            f"{at.name}: cannot reach {at.control} port {at.port}",
-            said=str(refused),
-            hint="is the host up, and is its control address right?",
-        ) from refused
-    # Without this, Nagle's algorithm costs each command about 40 ms.
-    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
-    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
-    return dialled
-
-
-def _log_in(client: paramiko.Transport, at: Address) -> None:
-    keys = [_private_key(at)] if at.key else list(paramiko.Agent().get_keys())
-    if not keys:
-        raise Unreachable(
-            f"{at.name}: no key to log in with",
-            hint="name one with key = in the lab file, or start an ssh-agent and add one",
-        )
-    for key in keys[:-1]:
-        with suppress(paramiko.AuthenticationException):
-            client.auth_publickey(at.user, key)
-            return
-    client.auth_publickey(at.user, keys[-1])
-
-
-def _private_key(at: Address) -> paramiko.PKey:
-    try:
-        return paramiko.PKey.from_path(Path(at.key).expanduser())
-    except (OSError, ValueError, TypeError, paramiko.SSHException) as unreadable:
-        raise Unreachable(
-            f"{at.name}: cannot use the private key {at.key}",
-            said=str(unreadable),
-            hint="a key with a passphrase is used through an ssh-agent: leave out key =",
-        ) from None
