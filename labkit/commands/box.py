@@ -1,0 +1,77 @@
+"""`labkit box`: the lab in a box, up, looked at, and down."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from labkit.commands._verb import json_flag, print_json, verb
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    text = "the lab in a box: real hosts on this machine"
+    parser = verb(verbs, "box", _box_down, text)
+    inner = parser.add_subparsers(metavar="VERB", required=True)
+    for name, call, said in (
+        ("up", _box_up, "bring the box up; quick when it is up already"),
+        ("status", _box_status, "say which hosts the box has and whether they live"),
+        ("down", _box_down, "end the box: processes, namespaces, links, files, all of it"),
+    ):
+        one = verb(inner, name, call, said)
+        one.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+        json_flag(one)
+
+
+def _box_up(asked: argparse.Namespace) -> None:
+    from labkit import box
+    from labkit.terminal import progress_line
+
+    with progress_line() as line:
+        path = box.up(asked.name, line.say)
+    _show_box(asked)
+    if not asked.json:
+        print(f"\nits hosts are described in {path}; `labkit box down` ends it")
+
+
+def _box_status(asked: argparse.Namespace) -> int:
+    return _show_box(asked)
+
+
+def _box_down(asked: argparse.Namespace) -> None:
+    from labkit import box
+    from labkit.terminal import progress_line
+
+    with progress_line() as line:
+        box.down(asked.name, line.say)
+    if asked.json:
+        print_json(asdict(box.status(asked.name)))
+    else:
+        print(f"box {asked.name} is down; nothing of it is left")
+
+
+def _show_box(asked: argparse.Namespace) -> int:
+    from labkit import box
+    from labkit.terminal import table
+
+    status = box.status(asked.name)
+    if asked.json:
+        print_json(asdict(status))
+    else:
+        tier = f": tier {status.tier}" if status.tier else ""
+        guests = f", guests by {status.accelerator}" if status.accelerator else ""
+        print(f"box {status.name} is {status.state}{tier}{guests}")
+        rows = [
+            (h.role, h.control, h.address, h.interface, _cpus(h.cpus), "alive" if h.alive else "-")
+            for h in status.hosts
+        ]
+        if rows:
+            print()
+            print(table(rows, ["role", "control", "data", "interface", "cpus", "state"]))
+    return 0 if status.state == "up" else 1
+
+
+def _cpus(cpus: Sequence[int]) -> str:
+    return ",".join(map(str, cpus))

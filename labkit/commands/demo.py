@@ -1,0 +1,51 @@
+"""`labkit demo`: it all once, from the box to the report."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit import studies
+from labkit.commands._verb import now, show_answer, verb
+from labkit.errors import BoxError
+
+NEXT = """\
+Three things to try next:
+  make lab                                      JupyterLab, open at notebooks/00-start-here.ipynb
+  .venv/bin/labkit run lat_ping -p repeats=10   more blocks: the undecided claims get clearer
+  .venv/bin/labkit doctor                       what this machine can do, and what it lacks"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    verb(verbs, "demo", _demo, "see it all once: box up, a study, its report, box down")
+
+
+def _demo(asked: argparse.Namespace) -> None:
+    from labkit import box
+
+    was_up = box.status("lab").state == "up"
+    place = "box" if was_up or _demo_box_up() else "recorded"
+    asked.json, given = False, {"where": place, "label": now()}
+    try:
+        show_answer(studies.find("lat_ping"), given, asked)
+    finally:
+        if place == "box" and not was_up:
+            box.down("lab")
+    if place == "box":
+        print("box       left up, as it was" if was_up else "box       down again, nothing left")
+    print(f"\n{NEXT}")
+
+
+# Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
+def _demo_box_up() -> bool:
+    from labkit import box
+    from labkit.terminal import progress_line
+
+    try:
+        with progress_line() as line:
+            box.up("lab", line.say)
+    except BoxError as refused:
+        print(f"{refused}\n\nSo you see a recorded run; `labkit doctor` says more.\n")
+        return False
+    return True

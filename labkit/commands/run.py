@@ -1,0 +1,46 @@
+"""`labkit run`: a study measured and judged."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit import studies
+from labkit.commands._verb import json_flag, now, show_answer, verb
+from labkit.errors import BadInput
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "run", _run, "run a study: verdicts, notebook, report")
+    parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
+    parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
+    parser.add_argument(
+        "--where", default="box", metavar="PLACE",
+        help="box (default), recorded, the lab.toml of your own hosts, or a folder of results",
+    )  # fmt: skip
+    parser.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
+        help="a parameter of the study's notebook, as often as needed",
+    )  # fmt: skip
+    parser.add_argument("--label", default="", help="names the results; the time of day if absent")
+    json_flag(parser)
+
+
+def _run(asked: argparse.Namespace) -> None:
+    study = studies.find(asked.study)
+    given = dict(_pair(word) for word in asked.parameter)
+    for name, value in {"where": asked.where, "label": asked.label or now()}.items():
+        given.setdefault(name, value)
+    if asked.quick:
+        given["quick"] = "true"
+    show_answer(study, given, asked)
+    if given["where"] == "box" and not asked.json:
+        print("box       stays up for the next run; `labkit box down` ends it")
+
+
+def _pair(word: str) -> tuple[str, str]:
+    name, equals, value = word.partition("=")
+    if not equals or not name:
+        raise BadInput(f"-p needs NAME=VALUE, not {word!r}")
+    return name, value

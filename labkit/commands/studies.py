@@ -1,0 +1,42 @@
+"""`labkit studies`: what can be asked."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit import studies
+from labkit.commands._verb import json_flag, print_json, verb
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "studies", _studies, "list what can be asked")
+    parser.add_argument("--markdown", action="store_true", help="the table of the README")
+    json_flag(parser)
+
+
+def _studies(asked: argparse.Namespace) -> None:
+    from labkit import campaign
+    from labkit.terminal import table
+
+    found = [studies.find(name) for name in studies.names()]
+    if asked.markdown:
+        print(studies.markdown())
+        return
+    if not asked.json:
+        rows = [(s.name, len(s.conditions), len(s.claims), s.title) for s in found]
+        print(table(rows, ["study", "conditions", "claims", "what it asks"]))
+        return
+    print_json(
+        [
+            {
+                "name": s.name, "title": s.title, "question": s.question, "source": s.source,
+                "conditions": [c.name for c in s.conditions],
+                "claims": [claim.id for claim in s.claims],
+                "notebook": str(campaign.notebook(s.name)),
+                "parameters": campaign.parameters(campaign.notebook(s.name)),
+            }
+            for s in found
+        ]
+    )  # fmt: skip
