@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import links, namespaces, needs, sudo, view
+from labkit.box import links, namespaces, needs, sudo, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, Tell, all_boxes
-from labkit.box.layout import GUEST, HOSTS, INTERFACES, Layout, check_name, link_name
+from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
 from labkit.box.sshd import KeyPair, known_hosts
-from labkit.box.status import ACCELERATOR, TIER, greets, is_ours, left_over, status
+from labkit.box.status import ACCELERATOR, TIER, BoxStatus, greets, is_ours, left_over, status
 from labkit.box.subnets import free_pair
 from labkit.errors import BoxError, HostError
+from labkit.host import Host
 from labkit.lab import opened
 
-READY_SECONDS = 15.0
+DEFAULT = "pair"
+READY_SECONDS, BOOT_SECONDS = 15.0, 90.0
 SWITCH_SCRIPT = "echo ready && read -r go && exec sleep infinity"
 TUN = Path("/dev/net/tun")
 
@@ -29,32 +32,44 @@ def silent(_: str) -> None:
     """Tell nobody."""
 
 
-def up(name: str = "lab", tell: Tell = silent) -> Path:
-    """Bring box `name` up, unless it is; return its lab.toml."""
+def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
+    """Bring box `name` up, unless it is; return its lab.toml.
+
+    `made_of` names a topology or its file; none means what is up, or else a pair.
+    """
     check_name(name)
+    plan = topology.find(made_of or DEFAULT)
     folder = Folder(name)
     if not needs.is_root() and sudo.possible():
-        if status(name).state != "up":
-            sudo.box("up", name, tell)
+        if not _serves(status(name), made_of):
+            sudo.box("up", name, tell, *([made_of] if made_of else []))
         return folder.lab
-    _refuse_unless_possible(name)
+    _refuse_unless_possible(name, plan)
     with _disk_errors_named(folder), folder.locked(tell):
         now = status(name)
-        if now.state == "up":
-            if now.guests:
-                _start_guest(folder, tell)
+        if _serves(now, made_of):
+            _start_guests(folder, [g.name for g in now.guests if g.state != "running"], tell)
             return folder.lab
         if now.left:
             tell(f"box {name} is {now.state}; taking its remains down first")
             _take_down(name)
         try:
-            _make(folder, tell)
+            _make(folder, plan, tell)
         except BaseException:
             tell(f"box {name} did not come up; taking down what there is of it")
             _take_down(name)
             folder.unlock_for_good()
             raise
     return folder.lab
+
+
+def _serves(now: BoxStatus, made_of: str) -> bool:
+    if now.state == "up" and made_of and topology.find(made_of).name != now.topology:
+        raise BoxError(
+            f"box {now.name} is up already, made of {now.topology} and not of {made_of}",
+            hint=f"`labkit box down --name {now.name}` first, or choose another --name",
+        )
+    return now.state == "up"
 
 
 def down(name: str = "lab", tell: Tell = silent) -> None:
@@ -90,11 +105,11 @@ def _remove_link(link: str) -> None:
         time.sleep(0.002 if is_ours(link) else 0)
 
 
-def _make(folder: Folder, tell: Tell) -> None:
+def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     tell(f"making box {folder.name}")
     group = Cgroup.of(folder.name)
     group.make()
-    layout = _promise(folder)
+    layout = _promise(folder, plan)
     user = KeyPair.new()
     keys = {role: KeyPair.new() for role in layout.roles}
     folder.write(folder.key, user.private, 0o600)
@@ -102,20 +117,23 @@ def _make(folder: Folder, tell: Tell) -> None:
     folder.write(folder.known_hosts, known_hosts(addressed))
     _start_hosts(folder, group, layout, keys, user)
     folder.write(folder.lab, lab_toml(layout))
-    tell(f"hosts are up: {', '.join(HOSTS)}")
-    if layout.guest:
-        _start_guest(folder, tell)
-    else:
-        tell(f"no guest: package {needs.NEEDS['guest'].package} is not installed")
+    tell(f"hosts are up: {', '.join(layout.hosts)}")
+    if plan.guests and not layout.guests:
+        tell(f"no guests: package {needs.NEEDS['guest'].package} is not installed")
+    _start_guests(folder, layout.guests, tell)
 
 
-def _promise(folder: Folder) -> Layout:
+def _promise(folder: Folder, plan: topology.Topology) -> Layout:
     with all_boxes():
         folder.make()
-        cpus, guest = tuple(sorted(os.sched_getaffinity(0))), not needs.NEEDS["guest"].absent
-        layout = Layout(folder.name, free_pair(), cpus, guest)
+        made_of = plan.without_guests() if needs.NEEDS["guest"].absent else plan
+        layout = Layout(folder.name, free_pair(), _cpus(), made_of)
         folder.write(folder.layout, layout.to_json())
     return layout
+
+
+def _cpus() -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _start_hosts(
@@ -127,22 +145,20 @@ def _start_hosts(
             group, "switch", namespaces.SWITCH, SWITCH_SCRIPT, layout.cpus, folder.log("switch")
         )
     ]
-    for role in HOSTS:
+    for role in layout.hosts:
         cpus, log = layout.cpus_of(role), folder.log(role)
         births.append(namespaces.begin(group, role, namespaces.HOST, script, cpus, log))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
-    there["switch"].ip(group, links.at_switch(layout, {**pids, "root": os.getpid()}))
+    there["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
     group.run(["ip", "-batch", "-"], links.at_root(layout))
-    for role in HOSTS:
+    for role in layout.hosts:
         there[role].ip(group, links.at_host(layout, role))
     there["switch"].give(b"go\n")
-    for role in HOSTS:
+    for role in layout.hosts:
         files = view.files(layout, role, keys[role], user)
-        holds = role == "server" and layout.guest
-        guests = view.guest_files(layout, keys[GUEST], user) if holds else {}
-        there[role].give(view.packed({**files, **guests}))
-    for role in HOSTS:
+        there[role].give(view.packed(files | view.guest_files(layout, role, keys, user)))
+    for role in layout.hosts:
         _await_sshd(there[role], layout.control(role))
 
 
@@ -154,28 +170,35 @@ def _await_sshd(host: Namespace, address: str) -> None:
         time.sleep(0.005)
 
 
-def _start_guest(folder: Folder, tell: Tell) -> None:
-    with opened(folder.lab) as lab:
-        server = lab.host("server")
-        if server.check("guest", "state").strip() == "running":
-            return
-        tell("guest is booting")
-        begun = time.monotonic()
-        try:
-            server.check("guest", "start")
-        except HostError as failed:
-            raise BoxError("the guest of the box did not start", said=failed.said) from failed
-        tell(f"guest is up after {time.monotonic() - begun:.1f} s")
+# All at once: they wait for their kernels most of the time.
+def _start_guests(folder: Folder, guests: Sequence[str], tell: Tell) -> None:
+    if not guests:
+        return
+    layout = Layout.from_json(folder.layout.read_text())
+    tell(f"booting {', '.join(guests)}")
+    begun = time.monotonic()
+    with opened(folder.lab) as lab, ThreadPoolExecutor(len(guests)) as pool:
+        booted = {guest: pool.submit(_boot, lab.host(layout.on(guest)), guest) for guest in guests}
+        for guest, outcome in booted.items():
+            try:
+                outcome.result()
+            except HostError as failed:
+                raise BoxError(f"{guest} of the box did not start", said=failed.said) from failed
+    tell(f"{', '.join(guests)} up after {time.monotonic() - begun:.1f} s")
+
+
+def _boot(host: Host, guest: str) -> None:
+    host.check("guest", f"@{guest}", "start", seconds=BOOT_SECONDS)
 
 
 def lab_toml(layout: Layout) -> str:
     """The box as `Lab.read` reads it."""
     head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
-    accelerator = ACCELERATOR if layout.guest else ""
+    accelerator = ACCELERATOR if layout.guests else ""
     made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{accelerator}"\n'
     tables = [
         f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
-        f'interface = "{INTERFACES[role]}"\nuser = "root"\nkey = "key"\n'
+        f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'
         for role in layout.roles
     ]
     return head + made_of + "".join(tables)
@@ -189,9 +212,10 @@ def _refuse_unless_root() -> None:
         )
 
 
-def _refuse_unless_possible(name: str) -> None:
+def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
     _refuse_unless_root()
     Cgroup.of(name)
+    plan.check_machine(_cpus())
     if missing := {name: need for name, need in needs.missing().items() if need.required}:
         absent = [
             f"{word} (package {need.package})" for need in missing.values() for word in need.absent
@@ -201,8 +225,8 @@ def _refuse_unless_possible(name: str) -> None:
             f"the lab in a box needs programs that are not here: {', '.join(absent)}",
             hint=f"`make system` installs {packages}, and starts no service",
         )
-    if not TUN.exists() and not needs.NEEDS["guest"].absent:
-        raise BoxError(f"no {TUN}, which the guest's network needs", hint="modprobe tun")
+    if plan.guests and not TUN.exists() and not needs.NEEDS["guest"].absent:
+        raise BoxError(f"no {TUN}, which the network of guests needs", hint="modprobe tun")
 
 
 @contextmanager

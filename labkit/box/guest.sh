@@ -1,6 +1,8 @@
 #!/bin/sh
-# guest: the virtual machine of this host, described by key=value lines.
+# guest: the virtual machines of this host, described by key=value lines.
 #
+#   guest [@NAME] VERB...    one of several; without a name, the first by name
+#   guest list               their names
 #   guest get [KEY...]       values in force: the running guest's, else those for the next start
 #   guest set KEY=VALUE...   cpus and policy take effect at once, the others at the next start
 #   guest start              returns when one can log in
@@ -8,8 +10,7 @@
 #   guest state              running or stopped
 #   guest pids               its processes on this host
 #   guest placement          CPUs and policy that its threads really have, else those for the next start
-home=/run/labkit/guest
-user=64001
+guests=/run/labkit/guests
 seconds=30
 
 fail() {
@@ -41,6 +42,8 @@ get() {
         value_of "$file" "$key"
     done
 }
+
+wire() { value_of "$home/wires" "$1"; }
 
 known() { sed -n 's/=.*//p' "$home/description" | tr '\n' ' '; }
 
@@ -106,11 +109,11 @@ placement() {
 }
 
 data_nic() {
-    options="depth=$(value_of "$home/running" batch),mac=$(value_of "$home/running" mac1)"
+    options="depth=$(value_of "$home/running" batch),mac=$(wire mac1)"
     [ "$(value_of "$home/running" lro)" = off ] || options="$options,gro=1"
     case $(value_of "$home/running" nic) in
-        direct) echo "vec1:transport=raw,ifname=direct0,$options" ;;
-        *) echo "vec1:transport=tap,ifname=tap0,$options" ;;
+        direct) echo "vec1:transport=raw,ifname=$(wire direct),$options" ;;
+        *) echo "vec1:transport=tap,ifname=$(wire tap),$options" ;;
     esac
 }
 
@@ -124,7 +127,7 @@ boot() {
         --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
         linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
         init="$home/init" con=null con0=null,fd:1 ssl=null quiet \
-        "vec0:transport=raw,ifname=gcontrol0,depth=128,gro=1,mac=$(value_of "$home/running" mac0)" \
+        "vec0:transport=raw,ifname=$(wire control),depth=128,gro=1,mac=$(wire mac0)" \
         "$(data_nic)"
 }
 
@@ -147,7 +150,7 @@ start() {
     mkfifo "$home/ready"
     # Opened for both, so that opening waits for nobody.
     exec 3<> "$home/ready"
-    setsid -f "$0" watch > /dev/null 2>&1 9>&-
+    setsid -f "$0" "@${home##*/}" watch > /dev/null 2>&1 9>&-
     verdict=$(timeout "$seconds" head -n 1 <&3 9>&-)
     [ "$verdict" = up ] && return 0
     stop
@@ -175,13 +178,23 @@ alone() {
     "$@"
 }
 
+case ${1:-} in
+    @*)
+        home=$guests/${1#@}
+        [ -e "$home/wires" ] || fail "no such guest: ${1#@}; known: $(ls "$guests")"
+        shift
+        ;;
+    *) home=$guests/$(ls "$guests" | head -n 1) ;;
+esac
+user=$(wire user)
 verb=${1:-}
 [ $# -eq 0 ] || shift
 case $verb in
+    list) ls "$guests" ;;
     get) get "$@" ;;
     set) alone set_values "$@" ;;
     start | stop) alone "$verb" ;;
     state | pids | placement) "$verb" ;;
     watch) watch ;;
-    *) sed -n '2,/^home/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^guests/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,11 +1,12 @@
 #!/bin/sh
 # The first process of the guest. Its root is the server's root, read-only; /run becomes its own.
+place=${0%/*}
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=0755 tmpfs /tmp
-cp -r /run/labkit/guest/run/labkit /tmp/labkit
+cp -r "$place/run/labkit" /tmp/labkit
 mkdir /tmp/sshd
 chmod 600 /tmp/labkit/host_key
 mount -n --move /tmp /run

@@ -28,13 +28,13 @@ for file in /run/labkit/etc/*; do
     [ ! -e "$target" ] || mount --bind "$file" "$target"
 done
 
-# The machine's node for taps may be for its root only; the guest runs as someone else.
-if [ -d /run/labkit/guest ] && [ ! -w /dev/net/tun ]; then
+# The machine's node for taps may be for its root only; guests run as someone else.
+if [ -d /run/labkit/guests ] && [ ! -w /dev/net/tun ]; then
     echo "no /dev/net/tun" >&2
     exit 1
 fi
-if [ -d /run/labkit/guest ] && mknod -m 666 /run/labkit/guest/tun c 10 200; then
-    mount --bind /run/labkit/guest/tun /dev/net/tun
+if [ -d /run/labkit/guests ] && mknod -m 666 /run/labkit/tun c 10 200; then
+    mount --bind /run/labkit/tun /dev/net/tun
 fi
 
 exec "$(command -v sshd)" -D -e -f /run/labkit/sshd_config < /dev/null > /dev/null

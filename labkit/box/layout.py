@@ -8,55 +8,91 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 
+from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,9}")
 BENCHMARKING = IPv4Network("198.18.0.0/15")
 """Set aside for tests between networks (RFC 2544), so nothing real is there."""
 PAIRS = 256
-SEATS = {"root": 1, "client": 2, "server": 3, "guest": 4}
-HOSTS = ("client", "server")
-GUEST = "guest"
-INTERFACES = {"client": "data0", "server": "data0", "guest": "vec1"}
+ROOT = "root"
+"""This machine itself, at the first address of the control network."""
+HOST_INTERFACE, GUEST_INTERFACE = "data0", "vec1"
+FIRST_GUEST_UID = 64010
+"""A guest's processes run as a user of its own, who is in no passwd file and owns nothing."""
 OUR_MAC = "02:6c:6b"
 """Begins the hardware address of every link that a box makes, which tells ours from others'."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A box: `pair` numbers its two subnets, `cpus` are those it may use, `guest` if it has one."""
+    """A box: `pair` numbers its two subnets, `cpus` are those it may use."""
 
     name: str
     pair: int
     cpus: tuple[int, ...]
-    guest: bool = True
+    topology: Topology
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The roles of its hosts."""
+        return tuple(host.role for host in self.topology.hosts)
+
+    @property
+    def guests(self) -> tuple[str, ...]:
+        """The roles of its guests."""
+        return tuple(guest.role for guest in self.topology.guests)
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The hosts that labkit can reach, guests last."""
-        return (*HOSTS, GUEST) if self.guest else HOSTS
+        """The machines that labkit can reach, guests last."""
+        return (*self.hosts, *self.guests)
 
     @property
     def link(self) -> str:
         """The link in this machine's own network that leads to the box."""
         return link_name(self.name)
 
+    def seat(self, role: str) -> int:
+        """The last number of its addresses: this machine is 1."""
+        return 1 if role == ROOT else 2 + self.roles.index(role)
+
+    def number(self, guest: str) -> int:
+        """Which guest it is, counted from 0."""
+        return self.guests.index(guest)
+
+    def uid(self, guest: str) -> int:
+        """The user that the processes of a guest run as."""
+        return FIRST_GUEST_UID + self.number(guest)
+
+    def on(self, guest: str) -> str:
+        """The host that runs a guest."""
+        return next(plan.on for plan in self.topology.guests if plan.role == guest)
+
+    def guests_on(self, host: str) -> list[GuestPlan]:
+        """The guests that a host runs."""
+        return self.topology.guests_on(host)
+
     def control(self, role: str) -> str:
         """The address that SSH goes to."""
-        return str(control_net(self.pair)[SEATS[role]])
+        return str(control_net(self.pair)[self.seat(role)])
 
     def data(self, role: str) -> str:
         """The address that test traffic goes to."""
-        return str(data_net(self.pair)[SEATS[role]])
+        return str(data_net(self.pair)[self.seat(role)])
+
+    def interface(self, role: str) -> str:
+        """The interface that carries test traffic."""
+        return HOST_INTERFACE if role in self.hosts else GUEST_INTERFACE
 
     def mac(self, net: int, role: str) -> str:
         """A hardware address that no other link of any box has."""
-        return f"{OUR_MAC}:{self.pair:02x}:{net:02x}:{SEATS[role]:02x}"
+        return f"{OUR_MAC}:{self.pair:02x}:{net:02x}:{self.seat(role):02x}"
 
     def cpus_of(self, role: str) -> tuple[int, ...]:
-        """The client has the first half of the CPUs, the server and its guest the second."""
-        half = len(self.cpus) // 2
-        return (self.cpus[:half] if role == "client" else self.cpus[half:]) or self.cpus
+        """Its share of the CPUs; a guest has those of its host."""
+        host = role if role in self.hosts else self.on(role)
+        return next(plan for plan in self.topology.hosts if plan.role == host).among(self.cpus)
 
     def to_json(self) -> str:
         """The text that `from_json` reads."""
@@ -66,7 +102,13 @@ class Layout:
     def from_json(cls, text: str) -> Layout:
         """The layout that `to_json` wrote."""
         kept = json.loads(text)
-        return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), kept["guest"])
+        made_of = kept["topology"]
+        topology = Topology(
+            made_of["name"],
+            tuple(HostPlan(**host) for host in made_of["hosts"]),
+            tuple(GuestPlan(**guest) for guest in made_of["guests"]),
+        )
+        return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology)
 
 
 def control_net(pair: int) -> IPv4Network:

@@ -1,73 +1,102 @@
 """The wires of a box, as lines for `ip -batch`.
 
     this machine --+                          control bridge: SSH, never measured
-    client --------+-- switch
-    server --------+                          data bridge: test traffic
-    guest ---------+
+    each host -----+-- switch
+    each guest ----+                          data bridge: test traffic
 
-The server has one data link of its own, one that leads to its virtual switch (a bridge with the
-guest's tap), and one that the guest can have for itself, past the server's bridge and tap.
+A host has one data link of its own, one that leads to its virtual switch (a bridge with the taps
+of its guests), and for each guest one that it can have for itself, past the bridge and the tap.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
-from labkit.box.layout import GUEST, HOSTS, Layout
+from labkit.box.layout import ROOT, Layout
 
-GUEST_UID = 64001
-"""The guest's processes run as this user, who is in no passwd file and owns nothing."""
-TAP, UPLINK, VSWITCH, DIRECT, GUEST_CONTROL = "tap0", "uplink0", "vswitch0", "direct0", "gcontrol0"
+UPLINK, VSWITCH = "uplink0", "vswitch0"
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A pair of ends: one at a bridge of the switch, the other in the namespace of `at`."""
+
+    near: str
+    bridge: str
+    far: str
+    at: str
+    mac: str
+
+
+def wires(layout: Layout) -> Iterator[Wire]:
+    """Every wire of the box that begins at its switch."""
+    yield Wire("root-c", "control", layout.link, ROOT, layout.mac(0, ROOT))
+    for role in layout.hosts:
+        seat = layout.seat(role)
+        yield Wire(f"h{seat}-c", "control", "control0", role, layout.mac(0, role))
+        yield Wire(f"h{seat}-d", "data", "data0", role, layout.mac(1, role))
+        if layout.guests_on(role):
+            yield Wire(f"v{seat}-d", "data", UPLINK, role, layout.mac(2, role))
+    for guest in layout.guests:
+        seat, ends, at = layout.seat(guest), guest_ends(layout, guest), layout.on(guest)
+        yield Wire(f"g{seat}-c", "control", ends["control"], at, layout.mac(3, guest))
+        yield Wire(f"g{seat}-d", "data", ends["direct"], at, layout.mac(4, guest))
+
+
+def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
+    """What a guest's ends are called on its host."""
+    number = layout.number(guest)
+    names = {"tap": "tap", "direct": "direct", "control": "gcontrol"}
+    return {end: f"{name}{number}" for end, name in names.items()}
 
 
 def at_switch(layout: Layout, pids: Mapping[str, int]) -> str:
-    """Both bridges, and every link of the box, its far end in the namespace of `pids`."""
-    wires = [("root-c", "control", layout.link, "root", layout.mac(0, "root"))]
-    for role in HOSTS:
-        wires += [
-            (f"{role}-c", "control", "control0", role, layout.mac(0, role)),
-            (f"{role}-d", "data", "data0", role, layout.mac(1, role)),
-        ]
-    wires += [
-        ("vswitch-d", "data", UPLINK, "server", layout.mac(2, "server")),
-        ("guest-c", "control", GUEST_CONTROL, "server", layout.mac(3, "server")),
-        ("guest-d", "data", DIRECT, "server", layout.mac(4, "server")),
-    ]
-    bridges = [f"link add {name} up type bridge mcast_snooping 0" for name in ("control", "data")]
+    """Both bridges, and every wire, its far end in the namespace of `pids`."""
     return _batch(
-        *bridges,
+        *(f"link add {name} up type bridge mcast_snooping 0" for name in ("control", "data")),
         *(
-            f"link add {near} master {bridge} up type veth"
-            f" peer name {far} address {mac} netns {pids[role]}"
-            for near, bridge, far, role, mac in wires
+            f"link add {wire.near} master {wire.bridge} up type veth"
+            f" peer name {wire.far} address {wire.mac} netns {pids[wire.at]}"
+            for wire in wires(layout)
         ),
     )
 
 
 def at_root(layout: Layout) -> str:
     """This machine's own end, for SSH only."""
-    return _batch(*_addressed(layout.link, layout.control("root")))
+    return _batch(*_addressed(layout.link, layout.control(ROOT)))
 
 
 def at_host(layout: Layout, role: str) -> str:
-    """A host's two links, and on the server those of its guest."""
+    """A host's two links, and those of its guests."""
     own = _addressed("control0", layout.control(role)) + _addressed("data0", layout.data(role))
-    return _batch("link set lo up", *own, *(_for_guest() if role == "server" else []))
+    return _batch("link set lo up", *own, *_for_guests(layout, role))
 
 
 # An end that the guest reads raw has to take frames that are for the guest's hardware address.
-def _for_guest() -> list[str]:
-    return [
+def _for_guests(layout: Layout, role: str) -> list[str]:
+    guests = [guest.role for guest in layout.guests_on(role)]
+    if not guests:
+        return []
+    lines = [
         f"link add {VSWITCH} up type bridge mcast_snooping 0",
-        f"tuntap add dev {TAP} mode tap user {GUEST_UID}",
-        *(f"link set {port} master {VSWITCH} up" for port in (UPLINK, TAP)),
-        *(f"link set {port} promisc on up" for port in (DIRECT, GUEST_CONTROL)),
+        f"link set {UPLINK} master {VSWITCH} up",
     ]
+    for guest in guests:
+        ends = guest_ends(layout, guest)
+        lines += [
+            f"tuntap add dev {ends['tap']} mode tap user {layout.uid(guest)}",
+            f"link set {ends['tap']} master {VSWITCH} up",
+            f"link set {ends['direct']} promisc on up",
+            f"link set {ends['control']} promisc on up",
+        ]
+    return lines
 
 
-def at_guest(layout: Layout) -> str:
-    """The guest's own two links."""
-    control, data = layout.control(GUEST), layout.data(GUEST)
+def at_guest(layout: Layout, guest: str) -> str:
+    """A guest's own two links."""
+    control, data = layout.control(guest), layout.data(guest)
     return _batch("link set lo up", *_addressed("vec0", control), *_addressed("vec1", data))
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
-from labkit.box.layout import GUEST, HOSTS, INTERFACES, OUR_MAC, Layout, check_name, link_name
+from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
 from labkit.errors import LabkitError
+from labkit.host import Host
 from labkit.lab import opened
 
 TIER, ACCELERATOR = "root", "uml"
@@ -46,6 +48,7 @@ class BoxStatus:
 
     name: str
     state: str
+    topology: str = ""
     tier: str = ""
     accelerator: str = ""
     lab: str = ""
@@ -65,15 +68,14 @@ def status(name: str = "lab") -> BoxStatus:
     dead = not is_ours(link_name(name)) or not Cgroup.of(name).pids()
     if dead or layout is None or not folder.lab.exists():
         return BoxStatus(name, "broken", left=left)
-    hosts = tuple(_host(layout, role, greets(layout.control(role))) for role in HOSTS)
-    if not all(host.alive for host in hosts):
-        return BoxStatus(name, "broken", hosts=hosts, left=left)
-    if not layout.guest:
-        return BoxStatus(name, "up", TIER, lab=str(folder.lab), hosts=hosts)
-    guest = _guest(folder.lab)
-    alive = guest.state != "stopped" and greets(layout.control(GUEST))
-    hosts = (*hosts, _host(layout, GUEST, alive))
-    return BoxStatus(name, "up", TIER, ACCELERATOR, str(folder.lab), hosts, (guest,))
+    alive = _greeting(layout)
+    hosts = tuple(_host(layout, role, role in alive) for role in layout.roles)
+    made_of = layout.topology.name
+    if not set(layout.hosts) <= alive:
+        return BoxStatus(name, "broken", made_of, hosts=hosts, left=left)
+    guests = _guests(folder.lab, layout)
+    accelerator = ACCELERATOR if guests else ""
+    return BoxStatus(name, "up", made_of, TIER, accelerator, str(folder.lab), hosts, guests)
 
 
 def names() -> list[str]:
@@ -116,19 +118,29 @@ def _layout(folder: Folder) -> Layout | None:
     return None
 
 
+# All asked at once: those that are not there answer only by their silence.
+def _greeting(layout: Layout) -> set[str]:
+    with ThreadPoolExecutor(len(layout.roles)) as pool:
+        answers = pool.map(lambda role: greets(layout.control(role)), layout.roles)
+        return {role for role, there in zip(layout.roles, answers, strict=True) if there}
+
+
 def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
-    name, cpus = f"{layout.name}-{role}", layout.cpus_of(role)
+    name, cpus, interface = f"{layout.name}-{role}", layout.cpus_of(role), layout.interface(role)
     control, data = layout.control(role), layout.data(role)
-    return HostStatus(name, role, control, data, INTERFACES[role], cpus, alive)
+    return HostStatus(name, role, control, data, interface, cpus, alive)
 
 
 # Who may not read the key still sees the rest.
-def _guest(lab: Path) -> GuestStatus:
+def _guests(lab: Path, layout: Layout) -> tuple[GuestStatus, ...]:
+    with opened(lab) as box:
+        return tuple(_guest(box.host(layout.on(guest)), guest) for guest in layout.guests)
+
+
+def _guest(host: Host, guest: str) -> GuestStatus:
     try:
-        with opened(lab) as box:
-            server = box.host("server")
-            state = server.check("guest", "state").strip()
-            lines = server.check("guest", "get").split()
+        state = host.check("guest", f"@{guest}", "state").strip()
+        lines = host.check("guest", f"@{guest}", "get").split()
     except LabkitError:
-        return GuestStatus(GUEST, "unknown")
-    return GuestStatus(GUEST, state, dict(line.split("=", 1) for line in lines))
+        return GuestStatus(guest, "unknown")
+    return GuestStatus(guest, state, dict(line.split("=", 1) for line in lines))

@@ -29,13 +29,13 @@ def possible() -> bool:
     return works() or bool(shutil.which("sudo") and sys.stdin.isatty() and sys.stderr.isatty())
 
 
-def box(verb: str, name: str, tell: Tell) -> None:
+def box(verb: str, name: str, tell: Tell, *more: str) -> None:
     """Have `labkit box VERB` done as root; the files of the box become this user's."""
     tell(f"box {verb} needs root: using sudo")
     words = ["sudo", *([] if sys.stdin.isatty() else ["-n"]), sys.executable, "-m", "labkit.cli"]
     # sudo asks on the terminal itself, so nothing of its question is lost here.
     done = subprocess.run(
-        [*words, "box", verb, "--name", name, "--json"],
+        [*words, "box", verb, *more, "--name", name, "--json"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     if done.returncode:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import io
+import re
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.box.layout import GUEST, SEATS, Layout, cpu_list
-from labkit.box.links import GUEST_UID, at_guest
+from labkit.box.layout import Layout, cpu_list
+from labkit.box.links import at_guest, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
+from labkit.box.topology import GuestPlan
 
 SCRIPTS = Path(__file__).parent
-GUEST_FILES = "labkit/guest/run"
+GUESTS = "labkit/guests"
 
 
 @dataclass(frozen=True)
@@ -48,29 +50,36 @@ def files(layout: Layout, role: str, own: KeyPair, user: KeyPair) -> dict[str, F
     }
 
 
-def guest_files(layout: Layout, own: KeyPair, user: KeyPair) -> dict[str, File]:
-    """What the server needs to run its guest, who may read its own part of it only."""
-    inside = files(layout, GUEST, own, user) | {"labkit/links": File(at_guest(layout))}
-    return {
-        "labkit/bin/guest": File(script("guest.sh"), 0o755),
-        "labkit/guest/init": File(script("guest_init.sh"), 0o755),
-        "labkit/guest/description": File(_description(layout)),
-        **{
-            f"{GUEST_FILES}/{path}": File(file.content, file.mode, GUEST_UID)
-            for path, file in inside.items()
-        },
-    }
+def guest_files(
+    layout: Layout, host: str, keys: Mapping[str, KeyPair], user: KeyPair
+) -> dict[str, File]:
+    """What a host needs to run its guests, each of whom may read its own part only."""
+    found = {"labkit/bin/guest": File(script("guest.sh"), 0o755)} if layout.guests_on(host) else {}
+    for plan in layout.guests_on(host):
+        place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
+        own = files(layout, plan.role, keys[plan.role], user)
+        own["labkit/links"] = File(at_guest(layout, plan.role))
+        found |= {
+            f"{place}/init": File(script("guest_init.sh"), 0o755),
+            f"{place}/wires": File(_wires(layout, plan.role)),
+            f"{place}/description": File(_description(layout, plan)),
+            **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in own.items()},
+        }
+    return found
 
 
 def packed(content: Mapping[str, File]) -> bytes:
     """The files as a tar archive, parents before children."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
-        for folder in sorted({str(up) for path in content for up in Path(path).parents} - {"."}):
+        owners = {
+            str(up): file.owner for path, file in content.items() for up in Path(path).parents
+        }
+        for folder in sorted(set(owners) - {"."}):
             member = tarfile.TarInfo(folder)
             member.type, member.mode = tarfile.DIRTYPE, 0o755
-            if folder == GUEST_FILES:
-                member.mode, member.uid = 0o700, GUEST_UID
+            if re.fullmatch(f"{GUESTS}/[^/]+/run", folder):
+                member.mode, member.uid = 0o700, owners[folder]
             archive.addfile(member)
         for path, file in content.items():
             whole = file.content.encode() if isinstance(file.content, str) else file.content
@@ -82,7 +91,7 @@ def packed(content: Mapping[str, File]) -> bytes:
 
 
 def _hosts(layout: Layout) -> str:
-    roles = [role for role in SEATS if role != "root"]
+    roles = layout.roles
     control = "".join(f"{layout.control(role)} {role}-control\n" for role in roles)
     data = "".join(f"{layout.data(role)} {layout.name}-{role} {role}\n" for role in roles)
     return f"127.0.0.1 localhost\n{control}{data}"
@@ -98,10 +107,17 @@ def _passwd() -> str:
 
 
 def _serial(layout: Layout, role: str) -> str:
-    return f"{layout.pair:030x}{SEATS[role]:02x}"
+    return f"{layout.pair:030x}{layout.seat(role):02x}"
 
 
-def _description(layout: Layout) -> str:
-    cpus = cpu_list(layout.cpus_of("server"))
-    macs = f"mac0={layout.mac(0, GUEST)}\nmac1={layout.mac(1, GUEST)}\n"
-    return f"nic=bridge\nbatch=128\nlro=on\nmemory=128M\ncpus={cpus}\npolicy=other\n{macs}"
+# What a guest does not choose: its user, and the ends of its wires on this host.
+def _wires(layout: Layout, guest: str) -> str:
+    ends = guest_ends(layout, guest)
+    macs = {"mac0": layout.mac(0, guest), "mac1": layout.mac(1, guest)}
+    fixed = {"user": str(layout.uid(guest)), **ends, **macs}
+    return "".join(f"{key}={value}\n" for key, value in fixed.items())
+
+
+def _description(layout: Layout, plan: GuestPlan) -> str:
+    cpus = cpu_list(layout.cpus_of(plan.on))
+    return f"nic=bridge\nbatch=128\nlro=on\nmemory={plan.memory}\ncpus={cpus}\npolicy=other\n"

@@ -9,6 +9,8 @@ from typing import Any
 
 from labkit.commands._verb import json_flag, print_json, verb
 
+MADE_OF = "what it is made of: a name that `labkit box topologies` lists, or a file (pair)"
+
 
 def add(verbs: Any) -> None:
     """Add the verb."""
@@ -21,8 +23,27 @@ def add(verbs: Any) -> None:
         ("down", _box_down, "end the box: processes, namespaces, links, files, all of it"),
     ):
         one = verb(inner, name, call, said)
+        if name == "up":
+            one.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF)
         one.add_argument("--name", default="lab", help="which box, where there are several (lab)")
         json_flag(one)
+    json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of"))
+
+
+def _box_topologies(asked: argparse.Namespace) -> None:
+    from labkit.box import topology
+    from labkit.terminal import table
+
+    known = [topology.find(name) for name in topology.names()]
+    if asked.json:
+        print_json([asdict(one) for one in known])
+        return
+    rows = [
+        (one.name, ", ".join(h.role for h in one.hosts),
+         ", ".join(f"{g.role} on {g.on}" for g in one.guests))
+        for one in known
+    ]  # fmt: skip
+    print(table(rows, ["topology", "hosts", "guests"]))
 
 
 def _box_up(asked: argparse.Namespace) -> None:
@@ -30,7 +51,7 @@ def _box_up(asked: argparse.Namespace) -> None:
     from labkit.terminal import progress_line
 
     with progress_line() as line:
-        path = box.up(asked.name, line.say)
+        path = box.up(asked.name, line.say, made_of=asked.topology)
     _show_box(asked)
     if not asked.json:
         print(f"\nits hosts are described in {path}; `labkit box down` ends it")
@@ -62,7 +83,8 @@ def _show_box(asked: argparse.Namespace) -> int:
     else:
         tier = f": tier {status.tier}" if status.tier else ""
         guests = f", guests by {status.accelerator}" if status.accelerator else ""
-        print(f"box {status.name} is {status.state}{tier}{guests}")
+        made_of = f", made of {status.topology}" if status.topology else ""
+        print(f"box {status.name} is {status.state}{made_of}{tier}{guests}")
         rows = [
             (h.role, h.control, h.address, h.interface, _cpus(h.cpus), "alive" if h.alive else "-")
             for h in status.hosts

@@ -96,5 +96,5 @@ def test_a_guest_that_crashed_is_started_again_by_up(lab_file, lab):
     assert box.status(NAME).guests[0].state == "stopped"
     told = []
     box.up(NAME, told.append)
-    assert "guest is booting" in told
+    assert "booting guest" in told
     assert lab.host("guest").check("hostname").strip() == f"{NAME}-guest"

@@ -1,0 +1,215 @@
+"""What a box is made of: hosts, and guests on them. A value, from a file or built here.
+
+[hosts.client]              # the table's name is the role
+cpus = "first half"         # of the machine's: all (default), first half, second half, or 0-1,3
+
+[hosts.server]
+cpus = "second half"
+
+[guests.guest]
+on = "server"               # the host that runs it
+memory = "128M"             # what it sees as its memory
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import BadInput, BoxError, Unknown
+
+BUILT_IN = Path(__file__).parent / "topologies"
+ROLE = re.compile(r"[a-z][a-z0-9]{0,11}", re.ASCII)
+MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
+LEAST_MEMORY = 64
+"""MiB; a guest with less does not reach its sshd."""
+MOST_MACHINES = 200
+HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
+
+
+@dataclass(frozen=True)
+class HostPlan:
+    """A host: namespaces and an sshd of its own, on `cpus` of the machine."""
+
+    role: str
+    cpus: str = "all"
+
+    def among(self, cpus: Sequence[int]) -> tuple[int, ...]:
+        """The CPUs that it gets of those that the box may use."""
+        if self.cpus in HALVES:
+            first, last = (bound * (len(cpus) // 2) for bound in HALVES[self.cpus])
+            own = cpus[first:] if HALVES[self.cpus][1] == 2 else cpus[first:last]
+            return tuple(own or cpus)
+        return tuple(sorted(_listed(self.role, self.cpus)))
+
+
+@dataclass(frozen=True)
+class GuestPlan:
+    """A virtual machine on the host `on`, with `memory` to see."""
+
+    role: str
+    on: str
+    memory: str = "128M"
+
+    @property
+    def mebibytes(self) -> int:
+        """Its memory in MiB."""
+        return int(self.memory[:-1])
+
+
+@dataclass(frozen=True)
+class Topology:
+    """The machines of a box, hosts first; the order decides their addresses."""
+
+    name: str
+    hosts: tuple[HostPlan, ...]
+    guests: tuple[GuestPlan, ...] = ()
+
+    def __post_init__(self) -> None:
+        roles = self.roles
+        _refuse(not self.hosts, self.name, "has no hosts", "add a table [hosts.client]")
+        _refuse(
+            len(roles) > MOST_MACHINES, self.name, f"has {len(roles)} machines",
+            f"a box has up to {MOST_MACHINES}",
+        )  # fmt: skip
+        for role in roles:
+            _refuse(
+                not ROLE.fullmatch(role), self.name, f"cannot have a role {role!r}",
+                "use up to 12 small letters and digits, a letter first",
+            )  # fmt: skip
+            _refuse(roles.count(role) > 1, self.name, f"has {role!r} twice", "name one otherwise")
+        for host in self.hosts:
+            _ = host.cpus in HALVES or _listed(host.role, host.cpus)
+        for guest in self.guests:
+            self._check_guest(guest)
+
+    def _check_guest(self, guest: GuestPlan) -> None:
+        hosts = [host.role for host in self.hosts]
+        if guest.on not in hosts:
+            raise Unknown(f"host for {guest.role} of {self.name}", guest.on, hosts)
+        enough = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= LEAST_MEMORY
+        _refuse(
+            not enough, self.name, f"cannot give {guest.role} {guest.memory!r} of memory",
+            f'write it as "128M"; the least is {LEAST_MEMORY}M',
+        )  # fmt: skip
+
+    @property
+    def roles(self) -> list[str]:
+        """All machines, hosts first."""
+        return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
+
+    def guests_on(self, host: str) -> list[GuestPlan]:
+        """The guests that one host runs."""
+        return [guest for guest in self.guests if guest.on == host]
+
+    def without_guests(self) -> Topology:
+        """The same hosts, for a machine that cannot run guests."""
+        return Topology(self.name, self.hosts)
+
+    def check_machine(self, cpus: Sequence[int]) -> None:
+        """Refuse what this machine cannot hold, before anything is started."""
+        for host in self.hosts:
+            if absent := set(host.among(cpus)) - set(cpus):
+                raise BoxError(
+                    f"{self.name}: {host.role} wants CPUs {sorted(absent)}",
+                    said=f"the box may use {list(cpus)}",
+                    hint='cpus = "all", "first half" and "second half" fit every machine',
+                )
+        wanted, free = sum(guest.mebibytes for guest in self.guests), _free_mebibytes()
+        if wanted > free:
+            raise BoxError(
+                f"{self.name}: its guests want {wanted} MiB, and {free} MiB are free",
+                hint="give them less memory, or have fewer",
+            )
+
+
+def names() -> list[str]:
+    """The topologies that come built in."""
+    return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
+
+
+def find(named: str) -> Topology:
+    """A built-in topology, or the one that a file describes."""
+    if named.endswith(".toml"):
+        return _read(Path(named).expanduser())
+    if named not in names():
+        raise Unknown("topology", named, [*names(), "FILE.toml"])
+    return _read(BUILT_IN / f"{named}.toml")
+
+
+def _read(path: Path) -> Topology:
+    try:
+        asked = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"no topology {path}", hint=f"built in: {', '.join(names())}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as unreadable:
+        raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
+    return from_tables(path.stem, asked)
+
+
+def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
+    """The topology that tables of TOML or JSON describe."""
+    _known(name, "table", asked, {"hosts", "guests"})
+    hosts = [HostPlan(role, **_texts(name, role, table, {"cpus"}))
+             for role, table in _tables(name, asked, "hosts")]  # fmt: skip
+    guests = [GuestPlan(role, **_texts(name, role, table, {"on", "memory"}, {"on"}))
+              for role, table in _tables(name, asked, "guests")]  # fmt: skip
+    return Topology(name, tuple(hosts), tuple(guests))
+
+
+def _tables(name: str, asked: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
+    tables = asked.get(kind, {})
+    _refuse(not isinstance(tables, dict), name, f"has no tables in {kind}", f"write [{kind}.role]")
+    return list(tables.items())
+
+
+def _texts(
+    name: str,
+    role: str,
+    table: Any,
+    known: set[str],
+    required: set[str] = frozenset(),  # type: ignore[assignment]
+) -> dict[str, str]:
+    _refuse(not isinstance(table, dict), name, f"{role} is no table", f"write [hosts.{role}]")
+    _known(name, f"key of {role}", table, known)
+    for key in sorted(required - set(table)):
+        raise BadInput(f"{name}: {role} lacks {key} = ...")
+    for key, value in table.items():
+        _refuse(not isinstance(value, str), name, f"{role}: {key} must be text", f"not {value!r}")
+    return dict(table)
+
+
+def _known(name: str, kind: str, table: Mapping[str, Any], known: set[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise Unknown(f"{kind} in {name}", key, known)
+
+
+def _refuse(wrong: bool, name: str, what: str, hint: str) -> None:
+    if wrong:
+        raise BadInput(f"{name}: {what}", hint=hint)
+
+
+def _listed(role: str, text: str) -> set[int]:
+    cpus: set[int] = set()
+    for part in text.split(","):
+        span = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip(), re.ASCII)
+        if not span or int(span[2] or span[1]) < int(span[1]):
+            raise BadInput(
+                f"{role}: {text!r} is no list of CPUs",
+                hint=f"known: {', '.join(HALVES)}, or numbers such as 0-1,3",
+            )
+        cpus |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
+    return cpus
+
+
+def _free_mebibytes() -> int:
+    pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    found = [int(line.split()[1]) >> 10 for line in lines if line.startswith("MemAvailable:")]
+    return found[0] if found else pages * size >> 20

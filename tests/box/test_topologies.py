@@ -1,0 +1,67 @@
+"""Boxes of several guests and several servers."""
+
+import pytest
+
+from labkit import box
+from labkit.errors import BadInput, BoxError
+from labkit.lab import opened
+from tests.box.machine import snapshot
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+
+NAME = "pytest-top"
+FOUR = ("guest", "guest2", "guest3", "guest4")
+
+
+@pytest.fixture
+def made_of(request):
+    box.down(NAME)
+    before = snapshot(NAME)
+    try:
+        with opened(box.up(NAME, made_of=request.param)) as lab:
+            yield lab
+    finally:
+        box.down(NAME)
+    assert snapshot(NAME) - before == set()
+
+
+@pytest.mark.parametrize("made_of", ["four-guests"], indirect=True)
+def test_four_guests_share_a_host_and_nothing_else(made_of):
+    server, client = made_of.host("server"), made_of.host("client")
+    assert server.check("guest", "list").split() == list(FOUR)
+    for guest in FOUR:
+        host = made_of.host(guest)
+        assert host.check("hostname").strip() == f"{NAME}-{guest}"
+        client.check("ping", "-n", "-c", "1", "-W", "2", host.address)
+        assert host.run("cat", "/run/labkit/guests/guest/run/labkit/host_key").code
+    server.check("guest", "@guest2", "stop")
+    server.check("guest", "@guest3", "set", "nic=direct", "batch=1")
+    server.check("guest", "@guest3", "stop")
+    server.check("guest", "@guest3", "start")
+    states = {guest.name: guest.state for guest in box.status(NAME).guests}
+    assert states == {name: "stopped" if name == "guest2" else "running" for name in FOUR}
+    assert server.check("guest", "@guest", "get", "nic").strip() == "bridge"
+    client.check("ping", "-n", "-c", "1", "-W", "2", made_of.host("guest3").address)
+    box.up(NAME)
+    assert {guest.state for guest in box.status(NAME).guests} == {"running"}
+    with pytest.raises(BoxError, match="made of four-guests and not of pair"):
+        box.up(NAME, made_of="pair")
+    assert "no such guest: x" in server.run("guest", "@x", "state").stderr
+
+
+@pytest.mark.parametrize("made_of", ["two-servers"], indirect=True)
+def test_each_server_has_its_own_guest(made_of):
+    for host, guest in (("server", "guest"), ("server2", "guest2")):
+        assert made_of.host(host).check("guest", "list").split() == [guest]
+        assert made_of.host(host).check("guest", "state").strip() == "running"
+    made_of.host("guest").check("ping", "-n", "-c", "1", "-W", "2", made_of.host("guest2").address)
+
+
+def test_an_impossible_box_starts_nothing(tmp_path):
+    file, before = tmp_path / "big.toml", snapshot(NAME)
+    file.write_text('[hosts.a]\n[guests.g]\non = "a"\nmemory = "900000M"\n')
+    with pytest.raises(BoxError, match="900000 MiB"):
+        box.up(NAME, made_of=str(file))
+    with pytest.raises(BadInput):
+        box.up(NAME, made_of="no-such")
+    assert snapshot(NAME) == before

@@ -1,0 +1,109 @@
+"""What a box can be made of, and what is refused before anything is started."""
+
+import os
+
+import pytest
+
+from labkit.box import topology
+from labkit.box.layout import Layout
+from labkit.box.links import at_host, at_switch, wires
+from labkit.box.topology import GuestPlan, HostPlan, Topology
+from labkit.errors import BadInput, BoxError, Unknown
+
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("name", topology.names())
+def test_a_built_in_topology_has_a_layout_that_comes_back_from_its_text(name):
+    layout = Layout("lab", 3, CPUS, topology.find(name))
+    assert Layout.from_json(layout.to_json()) == layout
+
+
+@pytest.mark.parametrize("name", topology.names())
+def test_no_two_machines_share_an_address_a_hardware_address_or_a_link_name(name):
+    layout = Layout("lab", 3, CPUS, topology.find(name))
+    both = [address(role) for role in layout.roles for address in (layout.control, layout.data)]
+    assert len(set(both)) == len(both)
+    found = list(wires(layout))
+    assert len({wire.mac for wire in found}) == len(found)
+    assert len({wire.near for wire in found}) == len(found)
+    assert len({(wire.at, wire.far) for wire in found}) == len(found)
+    assert all(len(end) < 16 for wire in found for end in (wire.near, wire.far))
+
+
+def test_every_wire_ends_in_the_host_that_configures_it():
+    layout = Layout("lab", 0, CPUS, topology.find("two-servers"))
+    pids = {role: seat for seat, role in enumerate(["root", *layout.hosts], 100)}
+    lines = at_switch(layout, pids).splitlines()
+    assert sum(f"netns {pids['server2']}" in line for line in lines) == 5
+    assert "tap1" in at_host(layout, "server2") and "tap0" not in at_host(layout, "server2")
+    assert "tap" not in at_host(layout, "client")
+
+
+@pytest.mark.parametrize(
+    "cpus, first, second", [((0, 1), (0,), (1,)), ((0, 1, 2), (0,), (1, 2)), ((5,), (5,), (5,))]
+)
+def test_halves_share_what_there_is(cpus, first, second):
+    assert HostPlan("a", "first half").among(cpus) == first
+    assert HostPlan("a", "second half").among(cpus) == second
+    assert HostPlan("a").among(cpus) == cpus
+
+
+BAD = {
+    "no hosts": {},
+    "unknown table": {"hosts": {"a": {}}, "links": {}},
+    "unknown key": {"hosts": {"a": {"cores": "1"}}},
+    "not text": {"hosts": {"a": {"cpus": 1}}},
+    "not a table": {"hosts": {"a": "b"}},
+    "no tables": {"hosts": ["a"]},
+    "bad role": {"hosts": {"A b": {}}},
+    "role twice": {"hosts": {"a": {}}, "guests": {"a": {"on": "a"}}},
+    "guest of nobody": {"hosts": {"a": {}}, "guests": {"g": {"on": "b"}}},
+    "guest on nothing": {"hosts": {"a": {}}, "guests": {"g": {}}},
+    "no unit": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "memory": "128"}}},
+    "too little": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "memory": "8M"}}},
+    "bad cpus": {"hosts": {"a": {"cpus": "third half"}}},
+    "cpus backwards": {"hosts": {"a": {"cpus": "3-1"}}},
+    "too many": {"hosts": {f"h{n}": {} for n in range(201)}},
+}
+
+
+@pytest.mark.parametrize("tables", BAD.values(), ids=BAD)
+def test_what_cannot_be_meant_is_refused(tables):
+    with pytest.raises(BadInput) as refused:
+        topology.from_tables("mine", tables)
+    assert "mine" in str(refused.value) or "a:" in str(refused.value)
+
+
+def test_an_unknown_topology_is_answered_with_the_known_ones():
+    with pytest.raises(Unknown, match=r"known: FILE\.toml, four-guests, pair"):
+        topology.find("star")
+
+
+def test_a_topology_is_read_from_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[hosts.a]\n[hosts.b]\ncpus = "0"\n[guests.g]\non = "b"\nmemory = "96M"\n')
+    found = topology.find(str(file))
+    assert found == Topology(
+        "mine", (HostPlan("a"), HostPlan("b", "0")), (GuestPlan("g", "b", "96M"),)
+    )
+
+
+@pytest.mark.parametrize("text", ["[hosts", "\udcff", None])
+def test_a_file_that_cannot_be_read_says_so(tmp_path, text):
+    file = tmp_path / "mine.toml"
+    if text is not None:
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(BadInput, match=r"mine\.toml"):
+        topology.find(str(file))
+
+
+def test_more_memory_than_there_is_is_refused():
+    greedy = Topology("big", (HostPlan("a"),), (GuestPlan("g", "a", "999999M"),))
+    with pytest.raises(BoxError, match="999999 MiB"):
+        greedy.check_machine(CPUS)
+
+
+def test_a_cpu_that_the_machine_lacks_is_refused():
+    with pytest.raises(BoxError, match=r"wants CPUs \[4095\]"):
+        Topology("big", (HostPlan("a", "4095"),)).check_machine(CPUS)
