@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -150,6 +151,7 @@ def _start_hosts(
         births.append(namespaces.begin(group, role, namespaces.HOST, script, cpus, log))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
+    folder.write(folder.pids, json.dumps(pids))
     there["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
     group.run(["ip", "-batch", "-"], links.at_root(layout))
     for role in layout.hosts:

@@ -36,6 +36,11 @@ class Folder:
         return self.path / "box.json"
 
     @property
+    def pids(self) -> Path:
+        """The process that holds the namespaces of each host, and of the switch."""
+        return self.path / "pids.json"
+
+    @property
     def lab(self) -> Path:
         """The lab.toml; written last, so a box that has one was complete."""
         return self.path / "lab.toml"

@@ -30,8 +30,11 @@ for knob in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
 done
 ip -batch /run/labkit/links
 
-# The switch has to learn which of its ports the guest is at now. One announcement is not enough:
-# a bridge drops what arrives before it has noticed that its port is in use.
-ping -n -q -c 1 -i 0.02 -w 5 client > /dev/null || echo "labkit: no answer on the data network"
+# The switch has to learn which of its ports the guest is at now, on both networks. One announcement
+# is not enough: a bridge drops what arrives before it has noticed that its port is in use.
+known() { ping -n -q -c 1 -i 0.02 -w 5 "$1" > /dev/null || echo "labkit: $1 does not answer"; }
+known root-control &
+known "$(cat /run/labkit/peer)"
+wait
 
 exec "$(command -v sshd)" -D -e -f /run/labkit/sshd_config

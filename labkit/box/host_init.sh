@@ -5,6 +5,9 @@ set -e
 for knob in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
     [ ! -e "$knob" ] || echo 1 > "$knob"
 done
+# Each address answers on its own link only, or test traffic would take another way than it says.
+echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
+echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce
 [ ! -e /proc/sys/net/bridge ] || echo 0 > /proc/sys/net/bridge/bridge-nf-call-iptables
 
 # What a host writes must not stay on the machine.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.box.layout import Layout, cpu_list
+from labkit.box.layout import ROOT, Layout, cpu_list
 from labkit.box.links import at_guest, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan
@@ -59,6 +59,7 @@ def guest_files(
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)
         own["labkit/links"] = File(at_guest(layout, plan.role))
+        own["labkit/peer"] = File(layout.data(layout.hosts[0]))
         found |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
             f"{place}/wires": File(_wires(layout, plan.role)),
@@ -92,7 +93,7 @@ def packed(content: Mapping[str, File]) -> bytes:
 
 def _hosts(layout: Layout) -> str:
     roles = layout.roles
-    control = "".join(f"{layout.control(role)} {role}-control\n" for role in roles)
+    control = "".join(f"{layout.control(role)} {role}-control\n" for role in (ROOT, *roles))
     data = "".join(f"{layout.data(role)} {layout.name}-{role} {role}\n" for role in roles)
     return f"127.0.0.1 localhost\n{control}{data}"
 

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from labkit.commands._verb import json_flag, print_json, verb
+from labkit.errors import BoxError, Unknown
 
 MADE_OF = "what it is made of: a name that `labkit box topologies` lists, or a file (pair)"
 
@@ -27,7 +32,34 @@ def add(verbs: Any) -> None:
             one.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF)
         one.add_argument("--name", default="lab", help="which box, where there are several (lab)")
         json_flag(one)
+    _add_ssh(inner)
     json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of"))
+
+
+def _add_ssh(inner: Any) -> None:
+    ssh = verb(inner, "ssh", _box_ssh, "log in to a host of the box, or run a command there")
+    ssh.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+    ssh.add_argument("host", metavar="HOST", help="its role, such as client or guest")
+    ssh.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="words, kept apart")
+
+
+def _box_ssh(asked: argparse.Namespace) -> None:
+    from labkit import box
+
+    now = box.status(asked.name)
+    there = {host.role: host for host in now.hosts}
+    if not there:
+        raise BoxError(f"box {asked.name} is not up", hint="labkit box up")
+    if asked.host not in there:
+        raise Unknown(f"host of box {asked.name}", asked.host, there)
+    folder = Path(now.lab).parent
+    options = [f"UserKnownHostsFile={folder / 'known_hosts'}", "StrictHostKeyChecking=yes",
+               "IdentitiesOnly=yes", "LogLevel=ERROR"]  # fmt: skip
+    words = ["ssh", "-F", "none", "-i", str(folder / "key")]
+    words += [word for option in options for word in ("-o", option)]
+    sys.stdout.flush()
+    command = [shlex.join(asked.words)] if asked.words else []
+    os.execvp("ssh", [*words, f"root@{there[asked.host].control}", *command])
 
 
 def _box_topologies(asked: argparse.Namespace) -> None:

@@ -1,5 +1,8 @@
 """Boxes of several guests and several servers."""
 
+import subprocess
+import sys
+
 import pytest
 
 from labkit import box
@@ -65,3 +68,16 @@ def test_an_impossible_box_starts_nothing(tmp_path):
     with pytest.raises(BadInput):
         box.up(NAME, made_of="no-such")
     assert snapshot(NAME) == before
+
+
+def ssh(*words):
+    command = [sys.executable, "-m", "labkit.cli", "box", "ssh", "--name", "pytest", *words]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_box_ssh_runs_a_command_on_a_host_as_it_is_written(lab_file):
+    done = ssh("guest", "printf", "%s|", "a b", "$HOME", "'")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "a b|$HOME|'|", "")
+    assert ssh("client", "sh", "-c", "exit 3").returncode == 3
+    refused = ssh("nobody", "true")
+    assert refused.returncode == 2 and "known: client, guest, server" in refused.stderr

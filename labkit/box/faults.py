@@ -1,0 +1,186 @@
+"""Faults, on purpose: each holds while its `with` lasts, and is healed at its end.
+
+They reach into a box from this machine, as root: what a cable, a power switch or a scheduler does
+to a host that knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.folder import Folder
+from labkit.box.layout import Layout
+from labkit.box.links import wires
+from labkit.errors import BadInput, BoxError, Unknown
+from labkit.host import Host
+from labkit.lab import opened
+
+NETWORKS = ("data", "control")
+# A port in this state takes and sends nothing, and neither end learns of it (bridge(8)).
+SILENT, FORWARDING = "0", "3"
+
+
+@dataclass(frozen=True)
+class Faults:
+    """The faults that can be made in one box that is up."""
+
+    name: str
+
+    @contextmanager
+    def cut(self, role: str, network: str = "data") -> Iterator[None]:
+        """No packet passes between `role` and that network; no link goes down, nobody is told."""
+        ports = self._ports(role, network)
+        try:
+            for port in ports:
+                self._bridge(port, SILENT)
+            yield
+        finally:
+            for port in ports:
+                self._bridge(port, FORWARDING)
+
+    @contextmanager
+    def freeze(self, role: str) -> Iterator[None]:
+        """Nothing runs on `role`, as when its hypervisor pauses it; its guests stand still too."""
+        # A guest's kernel traces its processes: they stop with it, and our signal would reach them.
+        stopped = [pid for pid in self._processes(role) if not _traced(pid)]
+        try:
+            _tell(stopped, signal.SIGSTOP)
+            yield
+        finally:
+            _tell(stopped, signal.SIGCONT)
+
+    def lose(self, role: str) -> None:
+        """`role` is gone at once, with all that it had not written; `labkit box up` brings it back.
+
+        A host takes its guests along, and the box is then broken until it is made anew.
+        """
+        _tell(self._processes(role), signal.SIGKILL)
+
+    @contextmanager
+    def fill(self, role: str, folder: str = "/tmp") -> Iterator[None]:
+        """No space is left in the file system of `folder` on `role`."""
+        with opened(Folder(self.name).lab) as lab:
+            host = lab.host(role)
+            filler = f"{folder.rstrip('/')}/.labkit-filler"
+            try:
+                _fill(host, folder, filler)
+                yield
+            finally:
+                host.check("rm", "-f", "--", filler)
+
+    @contextmanager
+    def skew(self, guest: str, seconds: float) -> Iterator[None]:
+        """The clock of `guest` shows the time of day `seconds` later, or earlier when negative.
+
+        Only a guest has a clock of its own: the hosts of a box share this machine's.
+        """
+        if guest not in self._layout.guests:
+            raise BadInput(
+                f"{guest} shares the clock of this machine",
+                hint=f"guests have their own: {', '.join(self._layout.guests) or 'none here'}",
+            )
+        with opened(Folder(self.name).lab) as lab:
+            host = lab.host(guest)
+            try:
+                _step(host, seconds)
+                yield
+            finally:
+                _step(host, -seconds)
+
+    @property
+    def _layout(self) -> Layout:
+        try:
+            return Layout.from_json(Folder(self.name).layout.read_text())
+        except OSError:
+            raise BoxError(f"box {self.name} is not up", hint="labkit box up") from None
+
+    # A host's data network has two ports where it has guests: its own, and its virtual switch's.
+    def _ports(self, role: str, network: str) -> list[str]:
+        layout = self._layout
+        if role not in layout.roles:
+            raise Unknown(f"role of box {self.name}", role, layout.roles)
+        if network not in NETWORKS:
+            raise Unknown("network", network, NETWORKS)
+        if role in layout.guests and network == "data":
+            raise BadInput(
+                f"{role} reaches the data network through {layout.on(role)}",
+                hint=f"cut {layout.on(role)}, or the control network of {role}",
+            )
+        seat = layout.seat(role)
+        wanted = {f"h{seat}", f"v{seat}"} if role in layout.hosts else {f"g{seat}"}
+        return [w.near for w in wires(layout)
+                if w.bridge == network and w.near.split("-")[0] in wanted]  # fmt: skip
+
+    def _bridge(self, port: str, state: str) -> None:
+        _run(["nsenter", "-t", str(self._pid("switch")), "-n",
+              "bridge", "link", "set", "dev", port, "state", state])  # fmt: skip
+
+    # All processes that are in the namespace of a host, or that are those of a guest.
+    def _processes(self, role: str) -> list[int]:
+        layout = self._layout
+        if role not in layout.roles:
+            raise Unknown(f"role of box {self.name}", role, layout.roles)
+        space = os.readlink(f"/proc/{self._pid(layout.on(role) if role in layout.guests else role)}"
+                            "/ns/pid_for_children")  # fmt: skip
+        found = [pid for pid in Cgroup.of(self.name).pids() if _space(pid) == space]
+        if role in layout.guests:
+            found = [pid for pid in found if _user(pid) == layout.uid(role)]
+        return found
+
+    def _pid(self, role: str) -> int:
+        try:
+            pid = int(json.loads(Folder(self.name).pids.read_text())[role])
+        except (OSError, ValueError, KeyError):
+            raise BoxError(f"box {self.name} is not up", hint="labkit box up") from None
+        if pid not in Cgroup.of(self.name).pids():
+            raise BoxError(f"the {role} of box {self.name} is gone", hint="labkit box up")
+        return pid
+
+
+def _space(pid: int) -> str:
+    with suppress(OSError):
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    return ""
+
+
+def _user(pid: int) -> int:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}").stat().st_uid
+    return -1
+
+
+def _traced(pid: int) -> bool:
+    with suppress(OSError):
+        return "\nTracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
+    return True
+
+
+def _tell(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _fill(host: Host, folder: str, filler: str) -> None:
+    free = int(host.check("stat", "-f", "-c", "%a", "--", folder))
+    size = int(host.check("stat", "-f", "-c", "%S", "--", folder))
+    host.check("fallocate", "-l", str(max(free * size, 1)), "--", filler)
+
+
+def _step(host: Host, seconds: float) -> None:
+    now = float(host.check("date", "+%s.%N"))
+    host.check("date", "-s", f"@{now + seconds:.6f}")
+
+
+def _run(words: list[str]) -> None:
+    done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
+    if done.returncode:
+        raise BoxError(f"`{' '.join(words)}` ended with code {done.returncode}", said=done.stderr)

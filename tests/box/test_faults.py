@@ -1,0 +1,83 @@
+"""Faults on purpose: they do what they say, and are healed."""
+
+import time
+
+import pytest
+
+from labkit.box import Faults, status
+from labkit.errors import BadInput, BoxError, CommandFailed, Unknown
+from tests.box.conftest import NAME
+
+pytestmark = pytest.mark.box
+
+
+@pytest.fixture
+def faults(lab_file):
+    return Faults(NAME)
+
+
+def answered(lab, role, count=3):
+    words = ("ping", "-n", "-q", "-c", str(count), "-i", "0.1", "-W", "1", lab.host(role).address)
+    return lab.host("client").run(*words).ok
+
+
+def test_a_cut_silences_the_network_and_no_link_goes_down(lab, faults):
+    assert answered(lab, "server") and answered(lab, "guest")
+    with faults.cut("server"):
+        assert not answered(lab, "server") and not answered(lab, "guest")
+        assert lab.host("server").check("cat", "/sys/class/net/data0/carrier") == "1\n"
+    assert answered(lab, "server") and answered(lab, "guest")
+
+
+def test_a_cut_is_healed_after_an_exception(lab, faults):
+    with pytest.raises(ZeroDivisionError), faults.cut("client"):
+        1 / 0  # noqa: B018
+    assert answered(lab, "server")
+
+
+@pytest.mark.parametrize("role", ["server", "guest"])
+def test_a_frozen_machine_stands_still_and_goes_on(lab, faults, role):
+    before = lab.host(role).check("cat", "/proc/sys/kernel/random/boot_id")
+    with faults.freeze(role):
+        assert not status(NAME).hosts[1 if role == "server" else 2].alive
+    assert lab.host(role).check("cat", "/proc/sys/kernel/random/boot_id") == before
+
+
+def test_a_lost_guest_is_gone_at_once_and_comes_back_with_up(lab, faults):
+    faults.lose("guest")
+    time.sleep(0.1)
+    assert status(NAME).guests[0].state == "stopped"
+    lab.host("server").check("guest", "start")
+    lab.host("guest").close()
+    assert lab.host("guest").check("hostname").strip() == f"{NAME}-guest"
+
+
+def test_a_full_disk_takes_nothing_more_and_then_does_again(lab, faults):
+    client = lab.host("client")
+    with faults.fill("client"), pytest.raises(CommandFailed, match="No space left"):
+        client.check("fallocate", "-l", "1M", "/tmp/more")
+    client.check("fallocate", "-l", "1M", "/tmp/more")
+    client.check("rm", "-f", "/tmp/more")
+
+
+def test_the_clock_of_a_guest_is_skewed_and_set_right(lab, faults):
+    def ahead():
+        here = time.time()
+        return float(lab.host("guest").check("date", "+%s.%N")) - here
+
+    with faults.skew("guest", 3 * 86400):
+        assert ahead() > 2.9 * 86400
+    assert abs(ahead()) < 5
+    with pytest.raises(BadInput, match="shares the clock"), faults.skew("client", 1):
+        pass
+
+
+def test_what_is_not_there_cannot_fail(faults):
+    with pytest.raises(Unknown, match="known: client, guest, server"), faults.cut("router"):
+        pass
+    with pytest.raises(Unknown), faults.cut("client", "storage"):
+        pass
+    with pytest.raises(BadInput, match="through server"), faults.cut("guest"):
+        pass
+    with pytest.raises(BoxError, match="is not up"), Faults("pytest-no").cut("client"):
+        pass
