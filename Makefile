@@ -58,6 +58,7 @@ python:
 system: python ## only the set-up: .venv and the system packages that are missing
 	@packages=$$($(BIN)/labkit doctor --packages) && \
 	    .ci/system-packages 'for the lab in a box' $$packages
+	@.ci/guest-kernel
 
 # Chromium is for the tests that look at notebooks and reports in a real browser.
 system-test: system

@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import links, namespaces, needs, sudo, topology, view
+from labkit.box import accelerator, links, namespaces, needs, sudo, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
 from labkit.box.sshd import KeyPair, known_hosts
-from labkit.box.status import ACCELERATOR, TIER, BoxStatus, greets, is_ours, left_over, status
+from labkit.box.status import TIER, BoxStatus, greets, is_ours, left_over, status
 from labkit.box.subnets import free_pair
 from labkit.errors import BoxError, HostError
 from labkit.host import Host
@@ -110,7 +110,7 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     tell(f"making box {folder.name}")
     group = Cgroup.of(folder.name)
     group.make()
-    layout = _promise(folder, plan)
+    layout = _promise(folder, plan, tell)
     user = KeyPair.new()
     keys = {role: KeyPair.new() for role in layout.roles}
     folder.write(folder.key, user.private, 0o600)
@@ -124,11 +124,12 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     _start_guests(folder, layout.guests, tell)
 
 
-def _promise(folder: Folder, plan: topology.Topology) -> Layout:
+def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
+    made_of = plan.accelerated(lambda asked: accelerator.choice(asked, tell))
+    files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()
-        made_of = plan.without_guests() if needs.NEEDS["guest"].absent else plan
-        layout = Layout(folder.name, free_pair(), _cpus(), made_of)
+        layout = Layout(folder.name, free_pair(), _cpus(), made_of, *files)
         folder.write(folder.layout, layout.to_json())
     return layout
 
@@ -196,8 +197,7 @@ def _boot(host: Host, guest: str) -> None:
 def lab_toml(layout: Layout) -> str:
     """The box as `Lab.read` reads it."""
     head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
-    accelerator = ACCELERATOR if layout.guests else ""
-    made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{accelerator}"\n'
+    made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{layout.accelerators}"\n'
     tables = [
         f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
         f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'

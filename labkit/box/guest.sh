@@ -11,7 +11,7 @@
 #   guest pids               its processes on this host
 #   guest placement          CPUs and policy that its threads really have, else those for the next start
 guests=/run/labkit/guests
-seconds=30
+seconds=60
 
 fail() {
     echo "guest: $*" >&2
@@ -48,12 +48,20 @@ wire() { value_of "$home/wires" "$1"; }
 known() { sed -n 's/=.*//p' "$home/description" | tr '\n' ' '; }
 
 refuse_unless_legal() {
+    if [ "$(wire accelerator)" != uml ]; then
+        case $1 in
+            vcpus=[1-9] | vcpus=[1-5][0-9] | vcpus=6[0-4]) return ;;
+            nic=bridge | batch=128 | lro=on) return ;;
+            nic=* | batch=* | lro=*) fail "a guest of QEMU has no choice of $1" ;;
+        esac
+    fi
     case $1 in
+        vcpus=1) ;;
         nic=bridge | nic=direct | lro=on | lro=off | policy=other | policy=fifo) ;;
         batch=[1-9] | batch=[1-9][0-9] | batch=1[01][0-9] | batch=12[0-8]) ;;
         memory=[1-9]*M) ;;
         cpus=[0-9]*) taskset -c "${1#*=}" true || fail "cannot have $1" ;;
-        *) fail "cannot mean $1; known: nic=bridge|direct batch=1..128 lro=on|off memory=...M cpus=... policy=other|fifo" ;;
+        *) fail "cannot mean $1; known: nic=bridge|direct batch=1..128 lro=on|off memory=...M vcpus=... cpus=... policy=other|fifo" ;;
     esac
 }
 
@@ -117,10 +125,14 @@ data_nic() {
     esac
 }
 
-# It has no rights but to read raw frames, so that what it shares with this host stays as it is.
 boot() {
     cpus=$(value_of "$home/running" cpus)
     memory=$(value_of "$home/running" memory)
+    if [ "$(wire accelerator)" = uml ]; then boot_uml; else boot_qemu; fi
+}
+
+# It has no rights but to read raw frames, so that what it shares with this host stays as it is.
+boot_uml() {
     exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
         taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
         setpriv --reuid="$user" --regid="$user" --clear-groups \
@@ -129,6 +141,24 @@ boot() {
         init="$home/init" con=null con0=null,fd:1 ssl=null quiet \
         "vec0:transport=raw,ifname=$(wire control),depth=128,gro=1,mac=$(wire mac0)" \
         "$(data_nic)"
+}
+
+nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }
+
+boot_qemu() {
+    cat "$(wire image)" "$home/run/own.cpio" > "$home/initrd" || fail "cannot make its first root"
+    accelerator=$(wire accelerator)
+    [ "$accelerator" = kvm ] || accelerator=tcg,thread=multi
+    # shellcheck disable=SC2046
+    exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
+        taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
+        setpriv --reuid="$user" --regid="$user" --clear-groups --inh-caps=-all \
+        qemu-system-x86_64 -name "${home##*/}" -accel "$accelerator" -machine q35 -cpu max \
+        -m "$memory" -smp "$(value_of "$home/running" vcpus)" -nodefaults -no-user-config \
+        -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
+        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on" \
+        -qmp "unix:$home/run/qmp,server=on,wait=off" -device virtio-rng-pci \
+        $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
 }
 
 watch() {
@@ -152,6 +182,7 @@ start() {
     exec 3<> "$home/ready"
     setsid -f "$0" "@${home##*/}" watch > /dev/null 2>&1 9>&-
     verdict=$(timeout "$seconds" head -n 1 <&3 9>&-)
+    rm -f "$home/initrd"
     [ "$verdict" = up ] && return 0
     stop
     tail -n 5 "$home/console" >&2

@@ -32,6 +32,9 @@ class Layout:
     pair: int
     cpus: tuple[int, ...]
     topology: Topology
+    kernel: str = ""
+    """The kernel of guests of QEMU, and in `image` their root."""
+    image: str = ""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -65,9 +68,18 @@ class Layout:
         """The user that the processes of a guest run as."""
         return FIRST_GUEST_UID + self.number(guest)
 
+    def plan(self, guest: str) -> GuestPlan:
+        """What a guest is made of."""
+        return next(plan for plan in self.topology.guests if plan.role == guest)
+
     def on(self, guest: str) -> str:
         """The host that runs a guest."""
-        return next(plan.on for plan in self.topology.guests if plan.role == guest)
+        return self.plan(guest).on
+
+    @property
+    def accelerators(self) -> str:
+        """What runs the guests: uml, kvm, tcg, or several of them."""
+        return ", ".join(sorted({plan.accelerator for plan in self.topology.guests}))
 
     def guests_on(self, host: str) -> list[GuestPlan]:
         """The guests that a host runs."""
@@ -108,7 +120,8 @@ class Layout:
             tuple(HostPlan(**host) for host in made_of["hosts"]),
             tuple(GuestPlan(**guest) for guest in made_of["guests"]),
         )
-        return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology)
+        files = (kept["kernel"], kept["image"])
+        return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)
 
 
 def control_net(pair: int) -> IPv4Network:

@@ -48,6 +48,8 @@ def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
     """What a guest's ends are called on its host."""
     number = layout.number(guest)
     names = {"tap": "tap", "direct": "direct", "control": "gcontrol"}
+    if layout.plan(guest).accelerator != "uml":
+        names |= {"switch": "gswitch", "control_tap": "gtap"}
     return {end: f"{name}{number}" for end, name in names.items()}
 
 
@@ -91,7 +93,18 @@ def _for_guests(layout: Layout, role: str) -> list[str]:
             f"link set {ends['direct']} promisc on up",
             f"link set {ends['control']} promisc on up",
         ]
+        if "switch" in ends:
+            lines += _control_by_tap(ends, layout.uid(guest))
     return lines
+
+
+# QEMU reads no link raw, so that its control link leads through a switch of its own.
+def _control_by_tap(ends: Mapping[str, str], uid: int) -> list[str]:
+    return [
+        f"link add {ends['switch']} up type bridge mcast_snooping 0",
+        f"tuntap add dev {ends['control_tap']} mode tap user {uid}",
+        *(f"link set {ends[end]} master {ends['switch']} up" for end in ("control", "control_tap")),
+    ]
 
 
 def at_guest(layout: Layout, guest: str) -> str:

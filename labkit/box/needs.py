@@ -36,6 +36,13 @@ NEEDS = {
     "links": Need(("ip",), "iproute2", "links, bridges and addresses between the hosts"),
     "sshd": Need(("sshd",), "openssh-server", "a real SSH server on each host"),
     "guest": Need(("linux.uml",), "user-mode-linux", "a virtual machine without KVM", False),
+    "qemu": Need(
+        ("qemu-system-x86_64",),
+        "qemu-system-x86",
+        "virtual machines with several CPUs, which can move from host to host",
+        False,
+    ),
+    "modules": Need(("busybox",), "busybox", "loading drivers in guests of QEMU", False),
     "ping": Need(("ping",), "iputils-ping", "round trips"),
     "offloads": Need(("ethtool",), "ethtool", "reading and changing network offloads"),
     "archives": Need(("tar",), "tar", "files for the hosts"),

@@ -16,8 +16,10 @@ from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import opened
 
-TIER, ACCELERATOR = "root", "uml"
+TIER = "root"
 BANNER_SECONDS = 1.0
+# An emulated guest is in no hurry.
+GUEST_BANNER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -74,8 +76,8 @@ def status(name: str = "lab") -> BoxStatus:
     if not set(layout.hosts) <= alive:
         return BoxStatus(name, "broken", made_of, hosts=hosts, left=left)
     guests = _guests(folder.lab, layout)
-    accelerator = ACCELERATOR if guests else ""
-    return BoxStatus(name, "up", made_of, TIER, accelerator, str(folder.lab), hosts, guests)
+    accelerator, lab = layout.accelerators, str(folder.lab)
+    return BoxStatus(name, "up", made_of, TIER, accelerator, lab, hosts, guests)
 
 
 def names() -> list[str]:
@@ -120,8 +122,11 @@ def _layout(folder: Folder) -> Layout | None:
 
 # All asked at once: those that are not there answer only by their silence.
 def _greeting(layout: Layout) -> set[str]:
+    def patience(role: str) -> float:
+        return GUEST_BANNER_SECONDS if role in layout.guests else BANNER_SECONDS
+
     with ThreadPoolExecutor(len(layout.roles)) as pool:
-        answers = pool.map(lambda role: greets(layout.control(role)), layout.roles)
+        answers = pool.map(lambda role: greets(layout.control(role), patience(role)), layout.roles)
         return {role for role, there in zip(layout.roles, answers, strict=True) if there}
 
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,12 @@ ROLE = re.compile(r"[a-z][a-z0-9]{0,11}", re.ASCII)
 MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
 LEAST_MEMORY = 64
 """MiB; a guest with less does not reach its sshd."""
+GUEST_KEYS = {"on", "memory", "accelerator", "vcpus"}
 MOST_MACHINES = 200
+LEAST_QEMU_MEMORY = 192
+"""MiB; its root is in its memory."""
+ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
+MOST_VCPUS = 64
 HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
 
 
@@ -55,6 +60,8 @@ class GuestPlan:
     role: str
     on: str
     memory: str = "128M"
+    accelerator: str = "uml"
+    vcpus: str = "1"
 
     @property
     def mebibytes(self) -> int:
@@ -92,10 +99,19 @@ class Topology:
         hosts = [host.role for host in self.hosts]
         if guest.on not in hosts:
             raise Unknown(f"host for {guest.role} of {self.name}", guest.on, hosts)
-        enough = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= LEAST_MEMORY
+        if guest.accelerator not in ACCELERATORS:
+            raise Unknown(f"accelerator of {guest.role}", guest.accelerator, ACCELERATORS)
+        least = LEAST_MEMORY if guest.accelerator == "uml" else LEAST_QEMU_MEMORY
+        enough = MEMORY.fullmatch(guest.memory) and guest.mebibytes >= least
         _refuse(
             not enough, self.name, f"cannot give {guest.role} {guest.memory!r} of memory",
-            f'write it as "128M"; the least is {LEAST_MEMORY}M',
+            f'write it as "256M"; the least for {guest.accelerator} is {least}M',
+        )  # fmt: skip
+        most = 1 if guest.accelerator == "uml" else MOST_VCPUS
+        _refuse(
+            not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= most, self.name,
+            f"cannot give {guest.role} {guest.vcpus!r} CPUs",
+            f'accelerator "{guest.accelerator}" has 1 to {most}',
         )  # fmt: skip
 
     @property
@@ -107,9 +123,11 @@ class Topology:
         """The guests that one host runs."""
         return [guest for guest in self.guests if guest.on == host]
 
-    def without_guests(self) -> Topology:
-        """The same hosts, for a machine that cannot run guests."""
-        return Topology(self.name, self.hosts)
+    def accelerated(self, choice: Callable[[str], str]) -> Topology:
+        """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
+        chosen = [replace(guest, accelerator=choice(guest.accelerator)) for guest in self.guests
+                  if choice(guest.accelerator)]  # fmt: skip
+        return Topology(self.name, self.hosts, tuple(chosen))
 
     def check_machine(self, cpus: Sequence[int]) -> None:
         """Refuse what this machine cannot hold, before anything is started."""
@@ -157,7 +175,7 @@ def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
     _known(name, "table", asked, {"hosts", "guests"})
     hosts = [HostPlan(role, **_texts(name, role, table, {"cpus"}))
              for role, table in _tables(name, asked, "hosts")]  # fmt: skip
-    guests = [GuestPlan(role, **_texts(name, role, table, {"on", "memory"}, {"on"}))
+    guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}))
               for role, table in _tables(name, asked, "guests")]  # fmt: skip
     return Topology(name, tuple(hosts), tuple(guests))
 

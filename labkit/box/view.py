@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labkit.box.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
 from labkit.box.links import at_guest, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
@@ -25,6 +26,11 @@ class File:
     content: str | bytes
     mode: int = 0o644
     owner: int = 0
+
+    @property
+    def whole(self) -> bytes:
+        """Its bytes."""
+        return self.content.encode() if isinstance(self.content, str) else self.content
 
 
 def script(name: str) -> str:
@@ -66,7 +72,19 @@ def guest_files(
             f"{place}/description": File(_description(layout, plan)),
             **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in own.items()},
         }
+        if plan.accelerator != "uml":
+            found[f"{place}/run/own.cpio"] = File(_own_root(own), 0o600, uid)
     return found
+
+
+# What the kernel of a guest of QEMU finds on top of the image that all of them share.
+def _own_root(own: Mapping[str, File]) -> bytes:
+    archive = Archive()
+    archive.files({"/init": script("qemu_init.sh").encode()})
+    for mode in sorted({file.mode for file in own.values()}):
+        archive.files({f"/run/{path}": file.whole for path, file in own.items()
+                       if file.mode == mode}, mode)  # fmt: skip
+    return archive.whole()
 
 
 def packed(content: Mapping[str, File]) -> bytes:
@@ -83,11 +101,10 @@ def packed(content: Mapping[str, File]) -> bytes:
                 member.mode, member.uid = 0o700, owners[folder]
             archive.addfile(member)
         for path, file in content.items():
-            whole = file.content.encode() if isinstance(file.content, str) else file.content
             member = tarfile.TarInfo(path)
-            member.size, member.mode = len(whole), file.mode
+            member.size, member.mode = len(file.whole), file.mode
             member.uid = member.gid = file.owner
-            archive.addfile(member, io.BytesIO(whole))
+            archive.addfile(member, io.BytesIO(file.whole))
     return out.getvalue()
 
 
@@ -116,9 +133,14 @@ def _wires(layout: Layout, guest: str) -> str:
     ends = guest_ends(layout, guest)
     macs = {"mac0": layout.mac(0, guest), "mac1": layout.mac(1, guest)}
     fixed = {"user": str(layout.uid(guest)), **ends, **macs}
+    fixed["accelerator"] = layout.plan(guest).accelerator
+    if layout.kernel:
+        fixed |= {"kernel": layout.kernel, "image": layout.image}
     return "".join(f"{key}={value}\n" for key, value in fixed.items())
 
 
 def _description(layout: Layout, plan: GuestPlan) -> str:
     cpus = cpu_list(layout.cpus_of(plan.on))
-    return f"nic=bridge\nbatch=128\nlro=on\nmemory={plan.memory}\ncpus={cpus}\npolicy=other\n"
+    values = {"nic": "bridge", "batch": "128", "lro": "on", "memory": plan.memory, "cpus": cpus,
+              "policy": "other", "vcpus": plan.vcpus}  # fmt: skip
+    return "".join(f"{key}={value}\n" for key, value in values.items())

@@ -16,11 +16,11 @@ from labkit.box.folder import Folder
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from labkit.studies import find
+from tests.box.conftest import NAME, TWO
 from tests.box.machine import snapshot
 
 pytestmark = pytest.mark.box
 
-TWO = "pytest-two"
 UP = "import sys; from labkit import box; box.up(sys.argv[1])"
 
 
@@ -48,13 +48,13 @@ def test_without_user_mode_linux_there_is_a_smaller_box(monkeypatch):
     absent = needs.Need(("no-such-program",), "user-mode-linux", "a guest", required=False)
     monkeypatch.setitem(needs.NEEDS, "guest", absent)
     try:
-        with opened(box.up("pytest-two")) as lab:
+        with opened(box.up(TWO)) as lab:
             assert set(lab.hosts) == {"client", "server"} and lab.emulated
             refused = find("lat_ping").refusals(lab)
             assert set(refused) == {"VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"}
-        assert box.status("pytest-two").state == "up"
+        assert box.status(TWO).state == "up"
     finally:
-        box.down("pytest-two")
+        box.down(TWO)
 
 
 def test_down_of_nothing_does_nothing():
@@ -68,11 +68,11 @@ def test_two_boxes_work_side_by_side(lab):
         with opened(box.up(TWO)) as other:
             for role in ("client", "server", "guest"):
                 assert other.host(role).check("hostname").strip() == f"{TWO}-{role}"
-                assert lab.host(role).check("hostname").strip() == f"pytest-{role}"
+                assert lab.host(role).check("hostname").strip() == f"{NAME}-{role}"
                 assert other.host(role).address != lab.host(role).address
     finally:
         box.down(TWO)
-    assert lab.host("guest").check("hostname").strip() == "pytest-guest"
+    assert lab.host("guest").check("hostname").strip() == f"{NAME}-guest"
 
 
 def kill_and_take_down(seconds):

@@ -8,24 +8,24 @@ import pytest
 from labkit import box
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
+from tests.box.conftest import NAME, OTHER
 from tests.box.machine import snapshot
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
-NAME = "pytest-top"
 FOUR = ("guest", "guest2", "guest3", "guest4")
 
 
 @pytest.fixture
 def made_of(request):
-    box.down(NAME)
-    before = snapshot(NAME)
+    box.down(OTHER)
+    before = snapshot(OTHER)
     try:
-        with opened(box.up(NAME, made_of=request.param)) as lab:
+        with opened(box.up(OTHER, made_of=request.param)) as lab:
             yield lab
     finally:
-        box.down(NAME)
-    assert snapshot(NAME) - before == set()
+        box.down(OTHER)
+    assert snapshot(OTHER) - before == set()
 
 
 @pytest.mark.parametrize("made_of", ["four-guests"], indirect=True)
@@ -34,21 +34,21 @@ def test_four_guests_share_a_host_and_nothing_else(made_of):
     assert server.check("guest", "list").split() == list(FOUR)
     for guest in FOUR:
         host = made_of.host(guest)
-        assert host.check("hostname").strip() == f"{NAME}-{guest}"
+        assert host.check("hostname").strip() == f"{OTHER}-{guest}"
         client.check("ping", "-n", "-c", "1", "-W", "2", host.address)
         assert host.run("cat", "/run/labkit/guests/guest/run/labkit/host_key").code
     server.check("guest", "@guest2", "stop")
     server.check("guest", "@guest3", "set", "nic=direct", "batch=1")
     server.check("guest", "@guest3", "stop")
     server.check("guest", "@guest3", "start")
-    states = {guest.name: guest.state for guest in box.status(NAME).guests}
+    states = {guest.name: guest.state for guest in box.status(OTHER).guests}
     assert states == {name: "stopped" if name == "guest2" else "running" for name in FOUR}
     assert server.check("guest", "@guest", "get", "nic").strip() == "bridge"
     client.check("ping", "-n", "-c", "1", "-W", "2", made_of.host("guest3").address)
-    box.up(NAME)
-    assert {guest.state for guest in box.status(NAME).guests} == {"running"}
+    box.up(OTHER)
+    assert {guest.state for guest in box.status(OTHER).guests} == {"running"}
     with pytest.raises(BoxError, match="made of four-guests and not of pair"):
-        box.up(NAME, made_of="pair")
+        box.up(OTHER, made_of="pair")
     assert "no such guest: x" in server.run("guest", "@x", "state").stderr
 
 
@@ -60,18 +60,37 @@ def test_each_server_has_its_own_guest(made_of):
     made_of.host("guest").check("ping", "-n", "-c", "1", "-W", "2", made_of.host("guest2").address)
 
 
+@pytest.mark.parametrize("made_of", ["two-hypervisors"], indirect=True)
+def test_a_guest_of_qemu_has_several_cpus_and_a_root_of_its_own(made_of):
+    guest, server = made_of.host("guest"), made_of.host("server")
+    assert guest.check("nproc").strip() == "2"
+    assert made_of.accelerator in ("kvm", "tcg")
+    before = guest.check("cat", "/proc/sys/kernel/random/boot_id")
+    guest.check("touch", "/etc/written-here")
+    made_of.host("client").check("ping", "-n", "-c", "1", "-W", "5", guest.address)
+    refused = server.run("guest", "set", "nic=direct")
+    assert refused.code == 1 and "has no choice of nic=direct" in refused.stderr
+    server.check("guest", "stop")
+    server.check("guest", "set", "vcpus=1")
+    server.check("guest", "start", seconds=90)
+    guest.close()
+    assert guest.check("nproc").strip() == "1"
+    assert guest.check("cat", "/proc/sys/kernel/random/boot_id") != before
+    assert not guest.run("test", "-e", "/etc/written-here").ok
+
+
 def test_an_impossible_box_starts_nothing(tmp_path):
-    file, before = tmp_path / "big.toml", snapshot(NAME)
+    file, before = tmp_path / "big.toml", snapshot(OTHER)
     file.write_text('[hosts.a]\n[guests.g]\non = "a"\nmemory = "900000M"\n')
     with pytest.raises(BoxError, match="900000 MiB"):
-        box.up(NAME, made_of=str(file))
+        box.up(OTHER, made_of=str(file))
     with pytest.raises(BadInput):
-        box.up(NAME, made_of="no-such")
-    assert snapshot(NAME) == before
+        box.up(OTHER, made_of="no-such")
+    assert snapshot(OTHER) == before
 
 
 def ssh(*words):
-    command = [sys.executable, "-m", "labkit.cli", "box", "ssh", "--name", "pytest", *words]
+    command = [sys.executable, "-m", "labkit.cli", "box", "ssh", "--name", NAME, *words]
     return subprocess.run(command, capture_output=True, text=True)
 
 
