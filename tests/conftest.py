@@ -19,7 +19,9 @@ def pytest_collection_modifyitems(config, items):
         for marker, why in lacking.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
-    # Quick ones first. The browser comes last, for its event loop runs to the end of the session.
+        # Boxes share the machine's CPUs and links, so one process has all of them, one by one.
+        if any(item.get_closest_marker(name) for name in ("box", "browser")):
+            item.add_marker(pytest.mark.xdist_group("machine"))
     items.sort(key=lambda item: [bool(item.get_closest_marker(m)) for m in ("browser", "box")])
 
 

@@ -115,7 +115,7 @@ def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:
     pytest.fail(f"JupyterLab did not start:\n{server.log.read_text()[-3000:]}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium():
     playwright = pytest.importorskip("playwright.sync_api")
     found = next(filter(None, map(shutil.which, BROWSERS)), None)
