@@ -1,12 +1,14 @@
 """What a box can be made of, and what is refused before anything is started."""
 
 import os
+from xml.etree import ElementTree
 
 import pytest
 
-from labkit.box import topology
+from labkit.box import draw, topology
 from labkit.box.layout import Layout
 from labkit.box.links import at_host, at_switch, wires
+from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput, BoxError, Unknown
 
@@ -113,3 +115,25 @@ def test_more_memory_than_there_is_is_refused():
 def test_a_cpu_that_the_machine_lacks_is_refused():
     with pytest.raises(BoxError, match=r"wants CPUs \[4095\]"):
         Topology("big", (HostPlan("a", "4095"),)).check_machine(CPUS)
+
+
+def test_the_picture_shows_each_machine_once_and_guests_in_their_host():
+    layout = Layout("lab", 3, CPUS, topology.find("two-servers"))
+    hosts = tuple(
+        HostStatus(f"lab-{role}", role, layout.control(role), layout.data(role),
+                   layout.interface(role), layout.cpus_of(role), role != "guest2")
+        for role in layout.roles
+    )  # fmt: skip
+    guests = tuple(GuestStatus(role, layout.on(role), "running") for role in layout.guests)
+    picture = draw(BoxStatus("lab", "up", "two-servers", "root", "uml", "", hosts, guests))
+    drawn = ElementTree.fromstring(picture.svg)
+    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert [word for word in words if word in layout.roles] == [
+        "client", "server", "guest", "server2", "guest2",
+    ]  # fmt: skip
+    assert picture.svg.count('stroke-dasharray="5 4"') == 1, "what does not live is dashed"
+    assert "guest2" in picture.text
+
+
+def test_a_box_that_is_down_can_be_drawn():
+    assert "is down" in draw(BoxStatus("lab", "down")).svg

@@ -2,6 +2,7 @@
 
 from labkit.box.box import down, up
 from labkit.box.faults import Faults
+from labkit.box.picture import Picture, draw
 from labkit.box.status import BoxStatus, names, status
 
-__all__ = ["BoxStatus", "Faults", "down", "names", "status", "up"]
+__all__ = ["BoxStatus", "Faults", "Picture", "down", "draw", "names", "status", "up"]

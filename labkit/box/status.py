@@ -37,9 +37,10 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class GuestStatus:
-    """One guest: `running` or `stopped`, and what it is made of; `unknown` when none can say."""
+    """One guest, on the host `on`: `running` or `stopped`, `unknown` when none can say."""
 
     name: str
+    on: str
     state: str
     description: Mapping[str, str] = field(default_factory=dict)
 
@@ -139,13 +140,15 @@ def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
 # Who may not read the key still sees the rest.
 def _guests(lab: Path, layout: Layout) -> tuple[GuestStatus, ...]:
     with opened(lab) as box:
-        return tuple(_guest(box.host(layout.on(guest)), guest) for guest in layout.guests)
+        return tuple(
+            _guest(box.host(layout.on(guest)), guest, layout.on(guest)) for guest in layout.guests
+        )
 
 
-def _guest(host: Host, guest: str) -> GuestStatus:
+def _guest(host: Host, guest: str, on: str) -> GuestStatus:
     try:
         state = host.check("guest", f"@{guest}", "state").strip()
         lines = host.check("guest", f"@{guest}", "get").split()
     except LabkitError:
-        return GuestStatus(guest, "unknown")
-    return GuestStatus(guest, state, dict(line.split("=", 1) for line in lines))
+        return GuestStatus(guest, on, "unknown")
+    return GuestStatus(guest, on, state, dict(line.split("=", 1) for line in lines))

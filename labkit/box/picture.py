@@ -1,0 +1,103 @@
+"""A box as a picture: who is on which network, and on which CPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+
+from labkit.box.status import BoxStatus, HostStatus
+
+WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
+GUEST_HEIGHT = 64
+# Readable on white and on black: a picture does not know the page that it is on.
+INK, FAINT, GOOD, BAD = "#6e7681", "#8b949e", "#1a7f5a", "#c0504d"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG picture that a notebook shows."""
+
+    svg: str
+    text: str
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        return {"image/svg+xml": self.svg, "text/plain": self.text}
+
+
+def draw(status: BoxStatus) -> Picture:
+    """Hosts side by side below the two networks, each with its guests in it."""
+    homes = {guest.name: guest.on for guest in status.guests}
+    hosts = [host for host in status.hosts if host.role not in homes]
+    columns = [
+        (host, [g for g in status.hosts if homes.get(g.role) == host.role]) for host in hosts
+    ]
+    tallest = max((len(guests) for _, guests in columns), default=0)
+    width = GAP + len(columns) * (WIDTH + GAP)
+    height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
+    parts = _networks(width) if columns else []
+    for number, (host, guests) in enumerate(columns):
+        parts += _host(GAP + number * (WIDTH + GAP), host, guests)
+    kind = f", guests by {status.accelerator}" if status.accelerator else ""
+    said = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
+    return Picture(_svg(max(width, 240), height, parts, said), said)
+
+
+def _networks(width: int) -> list[str]:
+    return [
+        _line(GAP, 36, width - GAP, 36, "4 3"), _words(GAP, 28, "control: SSH, never measured"),
+        _line(GAP, 66, width - GAP, 66), _words(GAP, 58, "data: test traffic"),
+    ]  # fmt: skip
+
+
+def _host(left: int, host: HostStatus, guests: list[HostStatus]) -> list[str]:
+    inner = len(guests) * (GUEST_HEIGHT + GAP // 2)
+    middle = left + WIDTH // 2
+    parts = [
+        _line(middle + 24, 36, middle + 24, TOP, "4 3"), _line(middle + 56, 66, middle + 56, TOP),
+        _box(left, TOP, WIDTH, HEIGHT - GAP // 2 + inner, host.alive), *_facts(left, TOP, host),
+    ]  # fmt: skip
+    for number, guest in enumerate(guests):
+        top = TOP + HEIGHT - GAP + number * (GUEST_HEIGHT + GAP // 2) + GAP // 2
+        parts += [_box(left + 8, top, WIDTH - 16, GUEST_HEIGHT, guest.alive, 10)]
+        parts += _facts(left + 8, top, guest, small=True)
+    return parts
+
+
+def _facts(left: int, top: int, host: HostStatus, small: bool = False) -> list[str]:
+    cpus = ",".join(map(str, host.cpus))
+    lines = [f"{host.address} {host.interface}", f"CPU {cpus}" if not small else "virtual machine"]
+    return [
+        _words(left + 10, top + 20, host.role, INK, 14, "bold"),
+        *(_words(left + 10, top + 37 + 16 * n, line) for n, line in enumerate(lines)),
+    ]
+
+
+def _svg(width: int, height: int, parts: list[str], said: str) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" role="img" font-family="sans-serif">'
+        f"<title>{escape(said)}</title>{''.join(parts)}</svg>"
+    )
+
+
+def _box(left: int, top: int, width: int, height: int, alive: bool, round_by: int = 6) -> str:
+    dashes = "" if alive else ' stroke-dasharray="5 4"'
+    return (
+        f'<rect x="{left}" y="{top}" width="{width}" height="{height}" rx="{round_by}"'
+        f' fill="none" stroke="{GOOD if alive else BAD}" stroke-width="2"{dashes}/>'
+    )
+
+
+def _line(x1: int, y1: int, x2: int, y2: int, dashes: str = "") -> str:
+    pattern = f' stroke-dasharray="{dashes}"' if dashes else ""
+    ends = f'x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"'
+    return f'<line {ends} stroke="{FAINT}" stroke-width="2"{pattern}/>'
+
+
+def _words(
+    left: int, top: int, text: str, colour: str = FAINT, size: int = 12, weight: str = "normal"
+) -> str:
+    return (
+        f'<text x="{left}" y="{top}" fill="{colour}" font-size="{size}" font-weight="{weight}">'
+        f"{escape(text)}</text>"
+    )
