@@ -5,7 +5,9 @@
     │   └── Unknown             a name that is not known; lists the known ones
     ├── HostError               a host did not do what it was asked
     │   ├── Unreachable         no connection, or the connection was lost
+    │   │   └── LoginRefused    the host does not let us in; not tried again for a minute
     │   ├── HostKeyRefused      the host is not the one we know, so nothing was sent
+    │   ├── WrongHost           the key is right, the machine is another: nothing is changed on it
     │   ├── CommandFailed       a command ended with a code other than 0
     │   ├── TimedOut            a command was still running at its deadline
     │   └── SettingRefused      a setting did not take, or did not go back
@@ -77,8 +79,16 @@ class Unreachable(HostError):
     """No connection to the host, or the connection was lost."""
 
 
+class LoginRefused(Unreachable):
+    """The host does not let us in; for a minute it is not asked again."""
+
+
 class HostKeyRefused(HostError):
     """The host's key is not the one we know, so nothing was sent to it."""
+
+
+class WrongHost(HostError):
+    """The key is right, but the machine is not the one that was trusted: nothing is changed."""
 
 
 class CommandFailed(HostError):

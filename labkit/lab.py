@@ -1,15 +1,17 @@
 """A lab: hosts by the role they play, read from a lab.toml.
 
     name = "two servers in the basement"
-    known_hosts = "known_hosts"        # beside this file; without it ~/.ssh/known_hosts
+    known_hosts = "known_hosts"        # beside this file; without it lab.known_hosts and ssh's own
+    ssh_config = "ssh_config"          # beside this file; without it ssh's own; or "none"
 
     [hosts.client]                     # the table's name is the role
-    control = "192.0.2.10"             # where SSH goes
+    control = "192.0.2.10"             # where SSH goes: an address, or a Host of ssh_config
     address = "10.0.0.10"              # where test traffic goes; without it, the control address
     interface = "eth1"                 # the interface that carries test traffic
-    user = "root"
+    user = "root"                      # these four win over ssh_config
     port = 22
-    key = "~/.ssh/id_ed25519"          # without it, the ssh-agent is asked
+    key = "~/.ssh/id_ed25519"          # without it, the ssh-agent and ssh's usual files
+    jump = "gate.example.com"          # as `ssh -J`
 
 The lab in a box writes a file of this form too, with a table [box] that says what it is made of.
 """
@@ -19,18 +21,19 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
-from labkit.transports.connection import Address
+from labkit.transports.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 
-HOST_KEYS = {"control", "address", "interface", "user", "port", "key"}
-LAB_KEYS = {"name", "known_hosts", "hosts", "box"}
+HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump"}
+LAB_KEYS = {"name", "known_hosts", "ssh_config", "hosts", "box"}
 BOX_KEYS = {"tier", "accelerator"}
+SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Lab:
     tier: str = "hosts"
     accelerator: str = ""
     path: Path = field(default=Path(), repr=False, compare=False)
+    defaults: Address = field(default=Address("", ""), repr=False, compare=False)
+    """What holds for every SSH address of the lab."""
 
     @classmethod
     def read(cls, path: Path) -> Lab:
@@ -52,13 +57,13 @@ class Lab:
         if not isinstance(made_of, dict) or not all(isinstance(v, str) for v in made_of.values()):
             raise BadInput(f"{path}: [box] is a table of texts: tier and accelerator")
         _refuse_unknown(path, "key of [box]", made_of, BOX_KEYS)
-        known = _known_hosts(path, asked.get("known_hosts", ""))
+        defaults = _for_all(path, asked)
         tables = asked.get("hosts", {})
         if not isinstance(tables, dict) or not tables:
             raise BadInput(f"{path}: no hosts", hint="add a table [hosts.client] and its like")
-        hosts = {role: _host(path, role, table, known) for role, table in tables.items()}
+        hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
-        return cls(str(asked.get("name", path.stem)), hosts, tier, accelerator, path)
+        return cls(str(asked.get("name", path.stem)), hosts, tier, accelerator, path, defaults)
 
     @property
     def emulated(self) -> bool:
@@ -98,28 +103,54 @@ def _toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
 
 
-def _host(path: Path, role: str, table: Any, known: tuple[str, ...]) -> Host:
+def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
     if not isinstance(table, dict) or not table.get("control"):
         raise BadInput(f'{path}: [hosts.{role}] needs control = "address"')
     _refuse_unknown(path, f"key of [hosts.{role}]", table, HOST_KEYS)
     text = {key: table.get(key, "") for key in HOST_KEYS - {"port"}}
     port = table.get("port", 22)
     for key, value in text.items():
-        if not isinstance(value, str) or value.startswith("-"):
+        if not isinstance(value, str) or value.startswith("-") or not value.isprintable():
             raise BadInput(f"{path}: [hosts.{role}] {key} must be text, not {value!r}")
     if type(port) is not int or not 0 < port < 65536:
         raise BadInput(f"{path}: [hosts.{role}] port must be 1 to 65535, not {port!r}")
     key = str(path.parent / Path(text["key"]).expanduser()) if text["key"] else ""
-    at = Address(role, text["control"], port, text["user"] or "root", key, known)
-    return Host(role, text["address"] or text["control"], Ssh(at), text["interface"])
+    control = _bare(path, role, text["control"])
+    at = replace(
+        defaults, name=role, control=control, port=table.get("port", 0), user=text["user"],
+        key=key, jump=text["jump"],
+    )  # fmt: skip
+    return Host(role, text["address"] or control, Ssh(at), text["interface"])
 
 
-def _known_hosts(path: Path, named: object) -> tuple[str, ...]:
-    if not isinstance(named, str):
-        raise BadInput(f"{path}: known_hosts must be the name of a file, not {named!r}")
-    if named:
-        return (str(path.parent / Path(named).expanduser()),)
-    return ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
+# An address of IPv6 may stand in brackets, but the port has a key of its own.
+def _bare(path: Path, role: str, control: str) -> str:
+    bare = control.removeprefix("[").removesuffix("]")
+    if "[" in bare or "]" in bare or "@" in bare or " " in bare:
+        raise BadInput(
+            f"{path}: [hosts.{role}] control must be an address, not {control!r}",
+            hint="or a Host of ssh_config; user = and port = are keys of their own",
+        )
+    return bare
+
+
+# What all hosts of a lab share. A box needs none of its user's settings for other hosts.
+def _for_all(path: Path, asked: Mapping[str, Any]) -> Address:
+    named = {key: asked.get(key, "") for key in ("known_hosts", "ssh_config")}
+    for key, value in named.items():
+        if not isinstance(value, str):
+            raise BadInput(f"{path}: {key} must be the name of a file, not {value!r}")
+    file = named["ssh_config"] or (NOT_READ if "box" in asked else "")
+    if file not in ("", NOT_READ):
+        file = str(path.parent / Path(file).expanduser())
+        if not Path(file).is_file():
+            raise BadInput(f"{path}: no file {file}, which ssh_config = names")
+    if named["known_hosts"]:
+        own = path.parent / Path(named["known_hosts"]).expanduser()
+        return Address("", "", known_hosts=(str(own),), ssh_config=file, lab=str(path))
+    known = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
+    shared = file != NOT_READ
+    return Address("", "", known_hosts=known, ssh_config=file, shared=shared, lab=str(path))
 
 
 def _refuse_unknown(path: Path, kind: str, table: Any, known: set[str]) -> None:

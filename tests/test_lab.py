@@ -1,11 +1,13 @@
 """A lab.toml: what it may say, and how what it may not say is answered."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
+from labkit.transports.openssh import resolved
 
 EXAMPLE = Path(__file__).parents[1] / "data/labs/example.toml"
 
@@ -25,13 +27,14 @@ def test_the_example_is_a_lab_of_real_hosts():
     at = client.transport.at
     assert (at.control, at.user, at.port) == ("192.0.2.10", "root", 22)
     assert at.key == str(Path("~/.ssh/id_ed25519").expanduser())
-    assert "~/.ssh/known_hosts" in at.known_hosts
+    assert at.shared and at.known_hosts == (str(EXAMPLE.with_suffix(".known_hosts")),)
 
 
 def test_the_smallest_lab_is_one_control_address(tmp_path):
     host = read(tmp_path, '[hosts.client]\ncontrol = "192.0.2.1"').host("client")
     assert (host.name, host.address) == ("client", "192.0.2.1")
-    assert host.transport.at.user == "root"
+    target = resolved(replace(host.transport.at, ssh_config="none"))
+    assert str(target) == "root@192.0.2.1 port 22"
 
 
 def test_files_are_looked_for_beside_the_lab_file(tmp_path):
@@ -39,6 +42,26 @@ def test_files_are_looked_for_beside_the_lab_file(tmp_path):
     at = read(tmp_path, text).host("client").transport.at
     assert at.known_hosts == (str(tmp_path / "known"),)
     assert at.key == str(tmp_path / "id")
+
+
+def test_sshs_own_files_count_too_unless_the_lab_names_its_own_or_is_a_box(tmp_path):
+    host = '[hosts.client]\ncontrol = "192.0.2.1"'
+    (tmp_path / "mine").write_text("")
+    at = read(tmp_path, host).defaults
+    assert (at.ssh_config, at.shared) == ("", True)
+    at = read(tmp_path, 'known_hosts = "known"\nssh_config = "mine"\n' + host).defaults
+    assert (at.ssh_config, at.shared) == (str(tmp_path / "mine"), False)
+    for text in (f'[box]\ntier = "root"\n{host}', f'ssh_config = "none"\n{host}'):
+        at = read(tmp_path, text).defaults
+        assert (at.ssh_config, at.shared) == ("none", False)
+        assert "~/.ssh/known_hosts" in at.known_hosts
+
+
+@pytest.mark.parametrize("written", ["::1", "[::1]"])
+def test_an_address_of_ipv6_may_stand_in_brackets(tmp_path, written):
+    at = read(tmp_path, f'[hosts.client]\ncontrol = "{written}"\nport = 2222').host("client")
+    assert at.transport.at.control == at.address == "::1"
+    assert resolved(at.transport.at).known_as.first == "[::1]:2222"
 
 
 def test_the_box_says_what_it_is_made_of(tmp_path):
@@ -62,6 +85,13 @@ def test_the_box_says_what_it_is_made_of(tmp_path):
         ('[hosts.client]\ncontrol = "a"\nport = true', "not True"),
         ('[hosts.client]\ncontrol = "-oProxyCommand=x"', "control must be text"),
         ('[hosts.client]\ncontrol = ""', "control"),
+        ('[hosts.client]\ncontrol = "root@a"', "control must be an address"),
+        ('[hosts.client]\ncontrol = "[::1]:22"', "control must be an address"),
+        ('[hosts.client]\ncontrol = "a\\nb"', "control must be text"),
+        ('[hosts.client]\ncontrol = "a"\njump = "-x"', "jump must be text"),
+        ('[hosts.client]\ncontrol = "a"\njump = 3', "jump must be text"),
+        ('ssh_config = 3\n[hosts.client]\ncontrol = "a"', "ssh_config must be"),
+        ('ssh_config = "absent"\n[hosts.client]\ncontrol = "a"', "which ssh_config = names"),
         ('[hosts.client]\ncontrol = "a"\naddress = "-f"', "address must be text"),
         ('known_hosts = 3\n[hosts.client]\ncontrol = "a"', "known_hosts must be"),
         ('[box]\ntire = "root"\n[hosts.client]\ncontrol = "a"', "did you mean 'tier'"),

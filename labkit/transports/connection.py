@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 import logging
+import random
 import signal
-import socket
-from contextlib import suppress
+import threading
+import time
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import count
+from typing import Any
 
 import paramiko
 from paramiko.common import MSG_CHANNEL_REQUEST
+from paramiko.packet import Packetizer
 
 from labkit.errors import Unreachable
+from labkit.transports.address import Address as Address
+from labkit.transports.address import Target
 from labkit.transports.known_hosts import KnownHosts
+from labkit.transports.login import log_in
+from labkit.transports.openssh import resolved
+from labkit.transports.refusals import Refusals
+from labkit.transports.way import Way, through
 
 CONNECT_SECONDS = 15.0
-# Most hosts compute AES in hardware; 1.25 x paramiko's default choice.
+# Most hosts compute AES in hardware; 1.25 x paramiko's default choice. No CBC, which with MACs
+# over the ciphertext is what Terrapin (CVE-2023-48795) breaks; paramiko has no chacha20 at all.
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
+MACS = (
+    "hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com",
+    "hmac-sha2-256", "hmac-sha2-512",
+)  # fmt: skip
 LOST = (paramiko.SSHException, EOFError, OSError)
+# What sshd says before it hangs up on an address that comes too often, if it says anything.
+BUSY = ("Exceeded MaxStartups", "Not allowed at this time")
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 # What goes wrong is raised; paramiko would print it besides, with a traceback.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)
-class Address:
-    """Where and as whom to log in; `key` is a private key file, empty to ask the agent."""
+class Negotiated:
+    """What a connection came to: how its keys were exchanged, and what protects it."""
 
-    name: str
-    control: str
-    port: int = 22
-    user: str = "root"
-    key: str = ""
-    known_hosts: tuple[str, ...] = ()
+    kex: str
+    host_key: str
+    cipher: str
+    mac: str
+    """Empty when the cipher protects against changes itself, as GCM does."""
+    strict_kex: bool
+    """Whether both sides count messages from the first (against Terrapin)."""
+    server: str
 
 
 # paramiko passes over the message that says which signal ended a command, and reports -1.
@@ -49,74 +68,170 @@ def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> No
     channel._handle_request(message)  # type: ignore[attr-defined]
 
 
-class _Client(paramiko.Transport):
+# Keeps the lines that come before the keys are exchanged: they say what answers, if not sshd.
+class _Heard(Packetizer):
+    def __init__(self, socket: Any) -> None:
+        super().__init__(socket)
+        self.lines: list[str] = []
+
+    def readline(self, timeout: float) -> str:
+        line: str = super().readline(timeout)
+        self.lines.append(line)
+        return line
+
+
+class Client(paramiko.Transport):
+    """paramiko's connection, with the key the host showed and the way that it runs over."""
+
     _channel_handler_table = {  # noqa: RUF012
         **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
         MSG_CHANNEL_REQUEST: _channel_request,
     }
 
+    def __init__(self, way: Way, algorithms: tuple[str, ...]) -> None:
+        super().__init__(way.end, packetizer_class=_Heard)  # type: ignore[arg-type]
+        self._way, self._algorithms = way, algorithms
+        self.shown, self.kex = b"", ""
+        options = self.get_security_options()
+        options.ciphers, options.digests = CIPHERS, MACS
+        self.banner_timeout = self.handshake_timeout = CONNECT_SECONDS
+        self.set_keepalive(5)
 
-def connect(at: Address) -> paramiko.Transport:
+    @property
+    def preferred_keys(self) -> tuple[str, ...]:
+        """The kinds of host key to ask for, certificates among them, in this order."""
+        return self._algorithms
+
+    def run(self) -> None:
+        """Paramiko's thread; when the connection ends, however it does, its way goes too."""
+        try:
+            super().run()
+        finally:
+            self._way.close()
+
+    # Keys are exchanged again now and then. ssh looks at the key each time, paramiko does not.
+    def _verify_key(self, host_key: bytes, sig: bytes) -> None:
+        super()._verify_key(host_key, sig)  # type: ignore[misc]
+        if self.shown and self.shown != host_key:
+            raise paramiko.SSHException("the host showed another key than before")
+        self.shown = host_key
+        # paramiko forgets it as soon as the new keys are in use.
+        names = {kind: name for name, kind in self._kex_info.items()}  # type: ignore[attr-defined]
+        self.kex = names[type(self.kex_engine)]
+
+    @property
+    def heard(self) -> str:
+        """The last words of whatever answered, if it was no SSH server."""
+        lines = getattr(self.packetizer, "lines", [])
+        return "\n".join(line.strip() for line in lines if line.strip())
+
+    @property
+    def lost_on_the_way(self) -> str:
+        """Which jump host, if any, took the connection with it when it ended."""
+        return self._way.broken
+
+
+def negotiated(client: Client) -> Negotiated:
+    """How this connection is protected."""
+    aead = client._cipher_info[client.local_cipher].get("is_aead")  # type: ignore[attr-defined]
+    return Negotiated(
+        client.kex,
+        str(client.host_key_type),
+        str(client.local_cipher),
+        "" if aead else str(client.local_mac),
+        client.agreed_on_strict_kex,  # type: ignore[attr-defined]
+        client.remote_version,
+    )
+
+
+def connect(at: Address) -> Client:
     """A logged-in connection to a host whose key we know, or a typed error."""
-    known = KnownHosts.read([Path(name).expanduser() for name in at.known_hosts])
-    client = _Client(_dial(at))
-    client.get_security_options().ciphers = CIPHERS
-    client.set_keepalive(5)
+    return reached(resolved(at))
+
+
+def reached(target: Target) -> Client:
+    """The same, for a host that ssh's files have been asked about, through its jump hosts."""
+    Refusals.of_user().check(target)
+    known = KnownHosts.read(target.known_hosts)
+    client = shaken_hands(target, known.algorithms(target.known_as))
     try:
-        client.banner_timeout = CONNECT_SECONDS
-        client.auth_timeout = CONNECT_SECONDS
-        known.prefer(client, at.control, at.port)
-        client.start_client(timeout=CONNECT_SECONDS)
-        known.verify(at.name, at.control, at.port, client.get_remote_server_key())
-        _log_in(client, at)
+        known.verify(target.name, target.known_as, client.shown, target.trust)
+        log_in(client, target)
     except BaseException as failed:
         client.close()
         if isinstance(failed, LOST):
-            raise Unreachable(
-                f"{at.name}: no SSH session with {at.user}@{at.control} port {at.port}",
-                said=str(failed) or type(failed).__name__,
-                hint=f"try `ssh -p {at.port} {at.user}@{at.control} true`",
-            ) from failed
+            raise _failed(target, "while logging in", str(failed) or "it hung up") from failed
         raise
     return client
 
 
-def _dial(at: Address) -> socket.socket:
+class _TurnedAwayError(Exception):
+    pass
+
+
+def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
+    """A connection whose keys are exchanged; the host's key is not judged yet.
+
+    A server with too many logins under way turns some away at random (sshd_config(5), MaxStartups):
+    these are tried again, ever more slowly.
+    """
+    begun = time.monotonic()
+    for attempt in count():
+        try:
+            return _shaken_hands(target, algorithms)
+        except _TurnedAwayError as busy:
+            pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            if time.monotonic() + pause - begun > CONNECT_SECONDS:
+                raise Unreachable(
+                    f"{target.name}: {target.address} port {target.port} refuses new connections"
+                    f" from this address: {attempt + 1} in {CONNECT_SECONDS:g} s",
+                    said=str(busy) or "it hangs up before it says anything",
+                    hint="wait, and see MaxStartups and PerSourcePenalties in its sshd_config",
+                ) from None
+            time.sleep(pause)
+    raise AssertionError
+
+
+def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
+    way = through(target, reached)
+    client = Client(way, algorithms)
+    done = threading.Event()
     try:
-        dialled = socket.create_connection((at.control, at.port), timeout=CONNECT_SECONDS)
-    except OSError as refused:
-        raise Unreachable(
-            f"{at.name}: cannot reach {at.control} port {at.port}",
-            said=str(refused),
-            hint="is the host up, and is its control address right?",
-        ) from refused
-    # Without this, Nagle's algorithm costs each command about 40 ms.
-    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
-    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
-    return dialled
+        client.start_client(done)
+        answered = done.wait(CONNECT_SECONDS)
+        if not answered and client.remote_version:
+            answered = done.wait(CONNECT_SECONDS)
+        if answered and client.is_active():
+            return client
+        failed = client.get_exception()
+        raise _no_session(target, client, failed, answered) from failed
+    except BaseException:
+        client.close()
+        way.close()
+        raise
 
 
-def _log_in(client: paramiko.Transport, at: Address) -> None:
-    keys = [_private_key(at)] if at.key else list(paramiko.Agent().get_keys())
-    if not keys:
-        raise Unreachable(
-            f"{at.name}: no key to log in with",
-            hint="name one with key = in the lab file, or start an ssh-agent and add one",
-        )
-    for key in keys[:-1]:
-        with suppress(paramiko.AuthenticationException):
-            client.auth_publickey(at.user, key)
-            return
-    client.auth_publickey(at.user, keys[-1])
+def _no_session(
+    target: Target, client: Client, failed: Exception | None, answered: bool
+) -> Exception:
+    said = str(failed) if failed and answered else f"nothing within {CONNECT_SECONDS:g} s"
+    if client.lost_on_the_way:
+        return _failed(target, "on the way", client.lost_on_the_way)
+    if client.remote_version:
+        return _failed(target, "while exchanging keys", said)
+    heard = client.heard
+    if heard.startswith(BUSY) or (not heard and answered and "timed out" not in said):
+        return _TurnedAwayError(heard)
+    return Unreachable(
+        f"{target.name}: no SSH session with {target}: no SSH banner in {CONNECT_SECONDS:g} s",
+        said=heard or said,
+        hint="is this the port of its sshd?" if heard else "does the host hang?",
+    )
 
 
-def _private_key(at: Address) -> paramiko.PKey:
-    try:
-        return paramiko.PKey.from_path(Path(at.key).expanduser())
-    except (OSError, ValueError, TypeError, paramiko.SSHException) as unreadable:
-        raise Unreachable(
-            f"{at.name}: cannot use the private key {at.key}",
-            said=str(unreadable),
-            hint="a key with a passphrase is used through an ssh-agent: leave out key =",
-        ) from None
+def _failed(target: Target, when: str, said: str) -> Unreachable:
+    return Unreachable(
+        f"{target.name}: no SSH session with {target}: lost {when}",
+        said=said,
+        hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",
+    )

@@ -1,126 +1,377 @@
-"""Which host keys we know: read from OpenSSH's known_hosts files, never written to them."""
+"""Which host keys we know: OpenSSH's known_hosts files, read exactly as ssh reads them.
+
+What is followed here is the code of OpenSSH: hostkeys_foreach() and check_host_key(), with their
+less known sides. A host on another port may be known without the port; a certificate that does
+not hold is looked up as the plain key it contains; `@revoked` counts for the names it gives.
+"""
 
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import hmac
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-import paramiko
-from paramiko.hostkeys import HostKeyEntry, HostKeys
-
 from labkit.errors import HostKeyRefused
+from labkit.transports import certificates
+from labkit.transports.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
 
+REVOKED = "@revoked"
+AUTHORITY = "@cert-authority"
+BLANK = " \t"
+# OpenSSH compares no more than this of one name.
+NAME_BYTES = 1023
+# What an RSA key, which known_hosts calls ssh-rsa, is asked for as.
 RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
-"""How an RSA key, which known_hosts calls ssh-rsa, is asked for."""
+# ssh's order (ssh_config(5), HostKeyAlgorithms), without those that paramiko cannot verify.
+PLAIN = (
+    "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
+    *RSA_SIGNATURES,
+)  # fmt: skip
+ALGORITHMS = (*(f"{kind}{CERTIFICATE}" for kind in PLAIN), *PLAIN)
+
+
+class Status(Enum):
+    """What the files say about a key that a host shows."""
+
+    KNOWN = "known"
+    NEW = "not known"
+    CHANGED = "changed"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that names the host: where it is, its marker, and its key."""
+
+    file: Path
+    number: int
+    marker: str
+    key: bytes
+
+    @property
+    def where(self) -> str:
+        """As a compiler would say it."""
+        return f"{self.file}:{self.number}"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A line that says nothing, and why: ssh passes over it, and so do we."""
+
+    file: Path
+    number: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a key, the lines that decided it, and what is wrong with a certificate."""
+
+    status: Status
+    lines: tuple[Line, ...] = ()
+    certificate: str = ""
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a host is called in known_hosts: its address and port, or its HostKeyAlias."""
+
+    address: str
+    port: int = 22
+    alias: str = ""
+
+    @property
+    def first(self) -> str:
+        """The name that is looked for."""
+        bracketed = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+        return self.alias or _lower(bracketed)
+
+    @property
+    def second(self) -> str:
+        """The name that is looked for when nobody knows the first; empty when there is none."""
+        return "" if self.alias or self.port == 22 else _lower(self.address)
+
+    @property
+    def principal(self) -> str:
+        """The name that a certificate must hold."""
+        return self.alias or _lower(self.address)
 
 
 @dataclass(frozen=True)
 class KnownHosts:
-    """The keys of some known_hosts files; a revoked key is refused whoever shows it."""
+    """The lines of some known_hosts files, and how a key is judged by them."""
 
-    entries: tuple[HostKeyEntry, ...]
-    revoked: frozenset[str]
     files: tuple[Path, ...]
+    text: tuple[tuple[Path, int, str], ...]
 
     @classmethod
     def read(cls, files: Sequence[Path]) -> KnownHosts:
-        """Read the files that exist; lines that cannot be read are passed over, as ssh does."""
-        entries: list[HostKeyEntry] = []
-        revoked: set[str] = set()
-        for line in (line for file in files for line in _lines(file)):
-            marker, _, rest = line.partition(" ")
-            if marker == "@revoked" and (entry := _entry(rest.strip())):
-                revoked.add(entry.key.get_base64())
-            elif entry := _entry(line):
-                entries.append(entry)
-        return cls(tuple(entries), frozenset(revoked), tuple(files))
+        """Read the files that exist."""
+        text = [(file, n, line) for file in files for n, line in enumerate(_lines(file), 1)]
+        return cls(tuple(files), tuple(text))
 
-    def of(self, address: str, port: int) -> list[paramiko.PKey]:
-        """The keys that are known for an address."""
-        name = (address if port == 22 else f"[{address}]:{port}").lower()
-        return [entry.key for entry in self.entries if _matches(name, entry.hostnames)]
+    def of(self, name: str) -> tuple[Line, ...]:
+        """The lines that give a name, whole and readable."""
+        name = name.encode("utf-8", "surrogateescape").decode("latin-1")
+        return tuple(found for found in self._found(name) if isinstance(found, Line))
 
-    def prefer(self, client: paramiko.Transport, address: str, port: int) -> None:
-        """Ask the server for a kind of key that we know it by, before any other kind."""
-        options = client.get_security_options()
-        names = [key.get_name() for key in self.of(address, port)]
-        kinds = [k for name in names for k in (RSA_SIGNATURES if name == "ssh-rsa" else (name,))]
-        known = [kind for kind in dict.fromkeys(kinds) if kind in options.key_types]
-        rest = [kind for kind in options.key_types if kind not in known]
-        options.key_types = (*known, *rest)
+    def bad(self) -> tuple[Bad, ...]:
+        """The lines that are passed over."""
+        return tuple(found for found in self._found(None) if isinstance(found, Bad))
 
-    def verify(self, name: str, address: str, port: int, key: paramiko.PKey) -> None:
-        """Refuse a key that is not one of those known for this address."""
-        where = ", ".join(map(str, self.files)) or "no known_hosts file"
-        known = self.of(address, port)
-        if key.get_base64() in self.revoked:
+    def algorithms(self, name: Name) -> tuple[str, ...]:
+        """What to ask the server for: the kinds of key that we know it by come first."""
+        # As order_hostkeyalgs() of OpenSSH: it decides which of its keys a server shows.
+        lines = self.of(name.first)
+        kinds = {certificates.kind_of(line.key) for line in lines if not line.marker}
+        if PLAIN[0] in kinds:
+            return ALGORITHMS
+        vouched = any(line.marker == AUTHORITY for line in lines)
+        wanted = [
+            one
+            for one in ALGORITHMS
+            if _key(one) in kinds or (vouched and one.endswith(CERTIFICATE))
+        ]
+        return (*wanted, *(a for a in ALGORITHMS if a not in wanted))
+
+    def judge(self, name: Name, shown: bytes, now: float | None = None) -> Judgement:
+        """What the files say about the key or certificate that a host shows."""
+        return self._judge(name, name.first, shown, time.time() if now is None else now)
+
+    def verify(self, who: str, name: Name, shown: bytes, trust: str = "") -> None:
+        """Refuse a key that is not known; `trust` is the command that would make it so."""
+        if not _sound(shown):
             raise HostKeyRefused(
-                f"{name}: the key of {address} port {port} is revoked; nothing was sent to it",
-                said=f"it shows {_shown(key)}",
-                hint=f"a line @revoked in {where} says that this key is not to be trusted",
+                f"{who}: {name.address} port {name.port} shows a broken key; nothing was sent",
+                said="it cannot be read, or its certificate is not signed by whom it names",
+                hint="is this the host, and its HostCertificate the one that was made for its key?",
             )
-        if not known:
-            raise HostKeyRefused(
-                f"{name}: the key of {address} port {port} is not known ({where})",
-                said=f"it shows {_shown(key)}",
-                hint=f"compare the fingerprint, then keep the key: {self._log_in(address, port)}",
-            )
-        if key.get_base64() not in {one.get_base64() for one in known}:
-            raise HostKeyRefused(
-                f"{name}: the key of {address} port {port} has CHANGED; nothing was sent to it",
-                said=f"known: {', '.join(map(_shown, known))}\nshown: {_shown(key)}",
-                hint=f"if the host was made anew, remove its old line from {where}",
-            )
+        found = self.judge(name, shown)
+        if found.status is not Status.KNOWN:
+            raise refusal(who, name, shown, found, self, trust)
 
-    def _log_in(self, address: str, port: int) -> str:
-        first = f"-o UserKnownHostsFile={self.files[0]} " if self.files else ""
-        return f"ssh {first}-p {port} {address}"
+    def _judge(self, name: Name, looked_for: str, shown: bytes, now: float) -> Judgement:
+        certificate = _certificate(shown)
+        found = _status(self.of(looked_for), shown, certificate)
+        why = ""
+        if found.status is Status.KNOWN and certificate:
+            why = certificate.why_not(name.principal, now)
+        if found.status is Status.REVOKED or (found.status is Status.KNOWN and not why):
+            return found
+        if found.status is Status.NEW and name.second and looked_for != name.second:
+            without_port = self._judge(name, name.second, shown, now)
+            if without_port.status is Status.KNOWN:
+                return without_port
+        if certificate:
+            plainly = self._judge(name, looked_for, certificate.key, now)
+            return Judgement(plainly.status, plainly.lines, plainly.certificate or why)
+        return found
+
+    def _found(self, name: str | None) -> Iterator[Line | Bad]:
+        for file, number, line in self.text:
+            try:
+                parsed = _parsed(line, name)
+            except Malformed as wrong:
+                yield Bad(file, number, str(wrong))
+            else:
+                if parsed:
+                    yield Line(file, number, *parsed)
 
 
-def fingerprint(key: paramiko.PKey) -> str:
-    """The SHA256 fingerprint, as ssh-keygen prints it."""
-    digest = hashlib.sha256(key.asbytes()).digest()
-    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+def refusal(
+    who: str, name: Name, shown: bytes, found: Judgement, known: KnownHosts, trust: str = ""
+) -> HostKeyRefused:
+    """The error for a key that is not known, revoked or another than the known one."""
+    where = ", ".join(map(str, known.files)) or "no known_hosts file"
+    host = f"{who}: the key of {name.address} port {name.port}"
+    its = f"{said(shown)}{f' (its certificate: {found.certificate})' * bool(found.certificate)}"
+    if found.status is Status.REVOKED:
+        return HostKeyRefused(
+            f"{host} is revoked; nothing was sent to it",
+            said=f"shown: {its}",
+            hint=f"{_places(found)} says that this key is not to be trusted",
+        )
+    if found.status is Status.CHANGED:
+        return HostKeyRefused(
+            f"{host} has CHANGED; nothing was sent to it",
+            said="\n".join([*map(_known, found.lines[:2]), f"shown: {its}"]),
+            hint="somebody may be in between; if the host was made anew, compare its fingerprint"
+            f" and remove {_places(found)}",
+        )
+    return HostKeyRefused(
+        f"{host} is not known ({where})",
+        said="\n".join([*(f"passed over {bad}" for bad in known.bad()[:2]), f"it shows {its}"]),
+        hint=f"compare the fingerprint, then keep the key: {trust or _by_hand(name, known.files)}",
+    )
 
 
-def _shown(key: paramiko.PKey) -> str:
-    return f"{key.get_name()} {fingerprint(key)}"
+def _known(line: Line) -> str:
+    return f"known: {said(line.key)} ({line.where})"
 
 
+def said(key: bytes) -> str:
+    """A key for people: its kind and its fingerprint."""
+    return f"{certificates.kind_of(key)} {fingerprint(key)}"
+
+
+def _places(found: Judgement) -> str:
+    return ", ".join(line.where for line in found.lines)
+
+
+def _by_hand(name: Name, files: Sequence[Path]) -> str:
+    first = f"-o UserKnownHostsFile={files[0]} " if files else ""
+    return f"ssh {first}-p {name.port} {name.address}"
+
+
+def _key(algorithm: str) -> str:
+    return _bare(certificates.plain(algorithm))
+
+
+# ssh checks the signature of every certificate it is shown, also of those it has no use for.
+def _sound(shown: bytes) -> bool:
+    try:
+        certificates.check_key(shown)
+        certificate = _certificate(shown)
+    except Malformed:
+        return False
+    return certificate is None or not certificate.checkable or certificate.is_signed()
+
+
+def _certificate(shown: bytes) -> HostCertificate | None:
+    if not certificates.kind_of(shown).endswith(CERTIFICATE):
+        return None
+    return HostCertificate.read(shown)
+
+
+# As check_hostkeys_by_key_or_type(): the last of several other keys is the one to name.
+def _status(lines: Sequence[Line], shown: bytes, certificate: HostCertificate | None) -> Judgement:
+    keys = {certificate.key, certificate.authority} if certificate else {shown}
+    revoked = tuple(
+        line for line in lines if line.marker == REVOKED and certificates.public(line.key) in keys
+    )
+    if revoked:
+        return Judgement(Status.REVOKED, revoked)
+    marker, wanted = (AUTHORITY, certificate.authority) if certificate else ("", shown)
+    rivals = tuple(line for line in lines if line.marker == marker)
+    same = tuple(line for line in rivals if line.key == wanted)
+    if same:
+        return Judgement(Status.KNOWN, same[:1])
+    # An authority for other hosts proves nothing against this one.
+    return Judgement(Status.CHANGED, rivals) if rivals else Judgement(Status.NEW)
+
+
+# --- lines ----------------------------------------------------------------------------------
+
+
+# A line ends with \n alone, and for ssh, which is written in C, also with a zero byte.
 def _lines(file: Path) -> list[str]:
     try:
-        return file.read_text("utf-8", "replace").splitlines()
+        text = file.read_bytes().decode("latin-1")
     except OSError:
         return []
+    return [line.split("\0")[0] for line in text.split("\n")]
 
 
-def _entry(line: str) -> HostKeyEntry | None:
-    try:
-        entry = HostKeyEntry.from_line(line) if line and line[0] not in "#@" else None
-    except Exception:  # paramiko raises several kinds for one bad line; ssh skips it too
+# The marker and the key of a line; None for a comment, or when it is about another name.
+def _parsed(line: str, name: str | None) -> tuple[str, bytes] | None:
+    rest = line.lstrip(BLANK)
+    if not rest or rest[0] == "#":
         return None
-    return entry if entry is not None and entry.key is not None else None
+    marker, rest = _marker(rest)
+    names, rest = _word(rest)
+    if name is not None and not _gives(names, name):
+        return None
+    if names.startswith("|") and not _salt(names):
+        raise Malformed("a hashed name that is none")
+    if not rest or rest[0] == "#":
+        raise Malformed("ends before the kind of key")
+    kind, rest = _word(rest)
+    blob = _decoded(_word(rest)[0])
+    if _bare(kind) != _bare(certificates.check_key(blob)):
+        raise Malformed(f"says {kind}, but its key is another kind")
+    return marker, blob
 
 
-# sshd(8): names, patterns with * and ?, `!` before one that must not match, or hashed names.
-def _matches(name: str, patterns: Sequence[str]) -> bool:
+# check_markers() looks for a space first: a tab ends a marker only in a line without spaces.
+def _marker(line: str) -> tuple[str, str]:
+    if line[0] != "@":
+        return "", line
+    marker, blank, rest = line.partition(" " if " " in line else "\t")
+    rest = rest.lstrip(BLANK)
+    if marker not in (REVOKED, AUTHORITY) or not blank or rest.startswith("@"):
+        raise Malformed(f"no known marker: {marker[:32]}")
+    return marker, rest
+
+
+def _word(text: str) -> tuple[str, str]:
+    end = min((at for at in map(text.find, BLANK) if at >= 0), default=len(text))
+    return text[:end], text[end:].lstrip(BLANK)
+
+
+# An RSA key may be called by the name of a signature.
+def _bare(kind: str) -> str:
+    return "ssh-rsa" if kind in RSA_SIGNATURES else kind
+
+
+# b64_pton() passes over white space, and takes nothing but whole groups of four.
+def _decoded(text: str) -> bytes:
+    packed = "".join(c for c in text if c not in "\r\v\f")
+    try:
+        blob = binascii.a2b_base64(packed, strict_mode=True)
+    except (binascii.Error, ValueError):
+        blob = b""
+    if not blob or base64.b64encode(blob).decode() != packed:
+        raise Malformed("its key is no base64")
+    return blob
+
+
+# sshd(8): names, patterns with * and ?, `!` before one that must not match, or one hashed name.
+def _gives(names: str, name: str) -> bool:
+    if names.startswith("|"):
+        return hmac.compare_digest(_hashed(name, names).encode("latin-1"), names.encode("latin-1"))
     found = False
-    for pattern in patterns:
-        if pattern.startswith("|1|"):
-            found |= hmac.compare_digest(HostKeys.hash_host(name, pattern), pattern)
-        elif pattern.startswith("!"):
-            if _fits(name, pattern[1:]):
+    for pattern in names.split(","):
+        bare = pattern.removeprefix("!")
+        if len(bare) > NAME_BYTES:
+            return False
+        if _fits(name, _lower(bare)):
+            if pattern.startswith("!"):
                 return False
-        else:
-            found |= _fits(name, pattern)
+            found = True
     return found
 
 
 # Brackets are no wildcards here: they hold the address where there is a port.
 def _fits(name: str, pattern: str) -> bool:
-    return fnmatchcase(name, pattern.lower().replace("[", "[[]"))
+    return fnmatchcase(name, pattern.replace("[", "[[]"))
+
+
+# ssh knows no other letters.
+def _lower(text: str) -> str:
+    return text.translate({upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)})
+
+
+def _salt(names: str) -> bytes:
+    parts = names.split("|")
+    try:
+        salt = base64.b64decode(parts[2], validate=True) if len(parts) == 4 else b""
+    except (binascii.Error, ValueError):
+        return b""
+    return salt if parts[:2] == ["", "1"] and len(salt) == 20 else b""
+
+
+def _hashed(name: str, names: str) -> str:
+    salt = _salt(names)
+    digest = hmac.new(salt, name.encode("latin-1", "replace"), hashlib.sha1).digest()
+    first, second = (base64.b64encode(part).decode() for part in (salt, digest))
+    return f"|1|{first}|{second}" if salt else ""
