@@ -1,0 +1,168 @@
+"""`labkit trust`: first contact with a host; its key is shown, and kept when you say so."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.commands._verb import json_flag, print_json, verb
+from labkit.errors import BadInput, HostError, HostKeyRefused
+from labkit.host import Host
+
+if TYPE_CHECKING:
+    from labkit.lab import Lab
+    from labkit.transports.address import Address, Target
+    from labkit.transports.trust import Shown
+
+TEXT = """\
+Show the host keys of a host by their fingerprints, ask once, and keep them in the lab's own
+known_hosts; note which machine it is, so that a clone of it is told apart. A key that has
+changed is refused.
+"""
+COMPARE = """\
+Compare one with what the host itself says, by a way that you trust (its console, its owner):
+  for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf "$key"; done
+"""
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """What `labkit trust` found and did; `kept` are the fingerprints that were written down."""
+
+    name: str
+    address: str
+    port: int
+    keys: Sequence[Shown]
+    known: bool
+    kept: tuple[str, ...]
+    known_hosts: str
+    machine: str
+    """Which machine it is; or why that is not noted."""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "trust", _trust, "make the key of a host known, by its fingerprint")
+    parser.description = TEXT
+    parser.add_argument("host", metavar="HOST", help="a role of the lab, or any address on its way")
+    parser.add_argument("--lab", default="lab.toml", type=Path, help="the lab's file (lab.toml)")
+    parser.add_argument(
+        "--yes", default="", metavar="FINGERPRINT", help="do not ask: SHA256:..., as the host says"
+    )
+    json_flag(parser)
+
+
+def _trust(asked: argparse.Namespace) -> None:
+    from labkit.lab import Lab
+    from labkit.transports import trust
+    from labkit.transports.openssh import resolved
+
+    lab = Lab.read(asked.lab)
+    at = _address(lab, asked.host)
+    target, file = resolved(at), Path(at.known_hosts[0]).expanduser()
+    keys = trust.shown(target)
+    known = trust.is_known(target, keys)
+    kept = () if known else _agreed(asked, target, keys)
+    if kept:
+        trust.keep(file, target, kept)
+    machine = _machine(at, target) if at.name in lab.hosts else ""
+    done = Trusted(
+        at.name, target.address, target.port, keys, known,
+        tuple(key.fingerprint for key in kept), str(file), machine,
+    )  # fmt: skip
+    _say(done, asked.json)
+
+
+# A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
+def _address(lab: Lab, named: str) -> Address:
+    from labkit.transports.openssh import JUMP
+
+    for role, host in lab.hosts.items():
+        at: Address = getattr(host.transport, "at")  # noqa: B009
+        if named in (role, at.control):
+            return at
+    before, _, last = named.rpartition(",")
+    found = JUMP.fullmatch(last)
+    if found is None or named.startswith("-"):
+        raise BadInput(f"{named!r} is no host", hint=f"roles of this lab: {', '.join(lab.hosts)}")
+    host_name, port = found["six"] or found["host"], int(found["port"] or 0)
+    return replace(
+        lab.defaults,
+        name=named,
+        control=host_name,
+        port=port,
+        user=found["user"] or "",
+        jump=before,
+    )
+
+
+# A human compares, once; nobody else is asked (under papermill or cron there is nobody to ask).
+def _agreed(
+    asked: argparse.Namespace, target: Target, keys: tuple[Shown, ...]
+) -> tuple[Shown, ...]:
+    if asked.yes:
+        return _chosen(target, keys, asked.yes)
+    if asked.json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        again = ["labkit", "trust", asked.host, "--lab", str(asked.lab), "--yes", "FINGERPRINT"]
+        raise HostKeyRefused(
+            f"{target.name}: its key is not known, and there is no terminal to ask on",
+            said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),
+            hint=f"compare a fingerprint, then: {shlex.join(again)}",
+        )
+    print(f"{target.name}: {target.address} port {target.port} shows\n", file=sys.stderr)
+    for key in keys:
+        print(f"  {key.kind:<20} {key.fingerprint}", file=sys.stderr)
+    print(f"\n{COMPARE}\nIs this the host? (yes, no, or a fingerprint) ", end="", file=sys.stderr)
+    sys.stderr.flush()
+    answer = sys.stdin.readline().strip()
+    return keys if answer == "yes" else _chosen(target, keys, answer)
+
+
+# One fingerprint proves one key: the others might come from somebody in between.
+def _chosen(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, ...]:
+    same = tuple(key for key in keys if key.fingerprint == answer)
+    if not same:
+        raise HostKeyRefused(
+            f"{target.name}: {answer or 'no answer'} is none of its fingerprints; nothing was kept",
+            said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),
+            hint="if the host says another fingerprint than this, somebody is in between",
+        )
+    return same
+
+
+# The machine can be noted once we may log in; until then the key alone is known.
+def _machine(at: Address, target: Target) -> str:
+    from labkit.transports import pins
+    from labkit.transports.ssh import Ssh
+
+    file, name = pins.pin_file(at), target.known_as.first
+    with closing(Ssh(at)) as transport:
+        try:
+            now = pins.identity(Host(at.name, target.address, transport), name)
+        except HostError as refused:
+            return f"not noted: {refused.what}"
+    pinned = [(where, pin) for where, pin in pins.read(file) if pin.name == name]
+    if pinned:
+        pins.compare(at.name, pinned[-1][1], pinned[-1][0], now)
+    else:
+        pins.remember(file, now)
+    return f"{now.machine}, host name {now.hostname}"
+
+
+def _say(done: Trusted, as_json: bool) -> None:
+    if as_json:
+        keys = [{"kind": key.kind, "fingerprint": key.fingerprint} for key in done.keys]
+        print_json({**vars(done), "keys": keys})
+        return
+    if done.known:
+        print(f"{done.name}: its key is known already")
+    else:
+        print(f"{done.name}: kept {', '.join(done.kept)} in {done.known_hosts}")
+    if done.machine:
+        print(f"machine: {done.machine}")

@@ -1,0 +1,38 @@
+"""Lines that are added to a file for good: whole, or not at all, and never by writing it anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from labkit.errors import LabkitError
+
+
+class NotKept(LabkitError):
+    """A line could not be written down."""
+
+
+def append(file: Path, *lines: str) -> None:
+    """Add lines at the end of a file that only its owner may read, and wait for the disk."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with open(os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600), "rb+") as opened:
+            # One write: whoever else adds a line at this moment does so before it or after it.
+            opened.write(
+                "".join([_mend(opened.fileno()), *(f"{line}\n" for line in lines)]).encode()
+            )
+            opened.flush()
+            os.fsync(opened.fileno())
+        folder = os.open(file.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as refused:
+        raise NotKept(f"cannot write {file}", said=str(refused)) from refused
+
+
+# Somebody's editor may have left the last line without its end.
+def _mend(opened: int) -> str:
+    size = os.fstat(opened).st_size
+    return "\n" if size and os.pread(opened, 1, size - 1) != b"\n" else ""
