@@ -420,10 +420,18 @@ def test_a_login_that_is_never_answered_has_its_time_too(own, tmp_path, hurried)
     assert "while logging in" in said and "no answer to our key within 1.5 s" in said
 
 
+def penalize(client):
+    # What sshd says while a penalty lasts (sshd_config(5), PerSourcePenalties; OpenSSH 9.8).
+    client.sendall(b"Not allowed at this time\r\n")
+    client.close()
+
+
 @pytest.mark.slow
-def test_a_server_that_turns_us_away_is_asked_more_and_more_slowly(hurried):
-    with answering(lambda client: client.close()) as (at, held):
+@pytest.mark.parametrize("answer", [socket.socket.close, penalize], ids=["silently", "penalty"])
+def test_a_server_that_turns_us_away_is_asked_more_and_more_slowly(hurried, answer):
+    with answering(answer) as (at, held):
         said = unreachable(at)
+    assert answer is not penalize or "Not allowed at this time" in said
     assert "refuses new connections from this address" in said and "MaxStartups" in said
     assert 3 <= len(held) <= 8
 
@@ -481,6 +489,13 @@ def test_a_jump_host_that_cannot_reach_the_host_is_named(own, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_host_that_turns_us_away_behind_a_jump_host_is_not_taken_for_the_jump_host(own, hurried):
+    with answering(socket.socket.close) as (at, held):
+        said = refused(own.target(known_as=Name("127.0.0.1", at.port), jump=through(own)))
+    assert f"127.0.0.1 port {at.port} refuses new connections" in said and len(held) > 1
+
+
+@pytest.mark.slow
 def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path):
     with sshd(tmp_path / "gate") as gate:
         client = connection.reached(inner.target(jump=through(gate)))
@@ -513,7 +528,8 @@ def test_a_command_can_lead_to_the_host_and_ends_with_the_connection(own):
 
 @pytest.mark.slow
 def test_a_command_that_leads_nowhere_is_a_typed_error(own, hurried):
-    assert "refuses new connections" in refused(own.target(proxy="false"))
+    said = refused(own.target(proxy="sh -c 'echo no way >&2; exit 3'"))
+    assert "no way" in said and "ProxyCommand ended with code 3" in said
 
 
 @pytest.mark.parametrize("address", ["::1"])

@@ -22,7 +22,7 @@ from labkit.transports.known_hosts import KnownHosts
 from labkit.transports.login import log_in
 from labkit.transports.openssh import resolved
 from labkit.transports.refusals import Refusals
-from labkit.transports.way import Way, through
+from labkit.transports.way import MOMENT_SECONDS, Way, through
 
 CONNECT_SECONDS = 15.0
 # Most hosts compute AES in hardware; 1.25 x paramiko's default choice. No CBC, which with MACs
@@ -91,7 +91,9 @@ class Client(paramiko.Transport):
     def __init__(self, way: Way, algorithms: tuple[str, ...]) -> None:
         super().__init__(way.end, packetizer_class=_Heard)  # type: ignore[arg-type]
         self._way, self._algorithms = way, algorithms
-        self.shown, self.kex = b"", ""
+        self.shown, self.kex, self._closing = b"", "", False
+        self.lost_on_the_way = ""
+        """Which jump host or command, if any, took the connection with it when it ended."""
         options = self.get_security_options()
         options.ciphers, options.digests = CIPHERS, MACS
         self.banner_timeout = self.handshake_timeout = CONNECT_SECONDS
@@ -107,7 +109,15 @@ class Client(paramiko.Transport):
         try:
             super().run()
         finally:
+            if not self._closing:
+                self.lost_on_the_way = self._way.broken()
             self._way.close()
+
+    def close(self) -> None:
+        """End the connection, and what it runs over."""
+        self._closing = True
+        super().close()
+        self._way.close()
 
     # Keys are exchanged again now and then. ssh looks at the key each time, paramiko does not.
     def _verify_key(self, host_key: bytes, sig: bytes) -> None:
@@ -124,11 +134,6 @@ class Client(paramiko.Transport):
         """The last words of whatever answered, if it was no SSH server."""
         lines = getattr(self.packetizer, "lines", [])
         return "\n".join(line.strip() for line in lines if line.strip())
-
-    @property
-    def lost_on_the_way(self) -> str:
-        """Which jump host, if any, took the connection with it when it ended."""
-        return self._way.broken
 
 
 def negotiated(client: Client) -> Negotiated:
@@ -193,8 +198,7 @@ def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
 
 
 def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
-    way = through(target, reached)
-    client = Client(way, algorithms)
+    client = Client(through(target, reached), algorithms)
     done = threading.Event()
     try:
         client.start_client(done)
@@ -207,7 +211,6 @@ def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
         raise _no_session(target, client, failed, answered) from failed
     except BaseException:
         client.close()
-        way.close()
         raise
 
 
@@ -215,6 +218,7 @@ def _no_session(
     target: Target, client: Client, failed: Exception | None, answered: bool
 ) -> Exception:
     said = str(failed) if failed and answered else f"nothing within {CONNECT_SECONDS:g} s"
+    client.join(2 * MOMENT_SECONDS)
     if client.lost_on_the_way:
         return _failed(target, "on the way", client.lost_on_the_way)
     if client.remote_version:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import paramiko
 
@@ -18,6 +20,8 @@ from labkit.transports.address import Target
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 CHANNEL_SECONDS = 15.0
+MOMENT_SECONDS = 0.2
+WORDS_BYTES = 2000
 
 
 # A jump host's channel. paramiko's cannot be closed once the jump host is gone.
@@ -41,13 +45,22 @@ class Way:
     jump: paramiko.Transport | None = None
     hop: str = ""
     command: subprocess.Popen[bytes] | None = None
+    words: IO[bytes] | None = None
+    """What the command complains of."""
 
-    @property
     def broken(self) -> str:
-        """What is said when the host on the way is gone; empty when it is not."""
-        if self.jump is None or self.jump.is_active():
-            return ""
-        return f"{self.hop} ended the connection"
+        """Which host or command on the way has ended, and its last words; empty when none has."""
+        if self.jump is not None:
+            # Its channels end a moment before it says so itself.
+            self.jump.join(MOMENT_SECONDS)
+            return "" if self.jump.is_active() else f"{self.hop} ended the connection"
+        if self.command is not None and self.words is not None:
+            with suppress(subprocess.TimeoutExpired):
+                if code := self.command.wait(MOMENT_SECONDS):
+                    self.words.seek(max(self.words.seek(0, os.SEEK_END) - WORDS_BYTES, 0))
+                    said = self.words.read().decode("utf-8", "replace")
+                    return f"{said}\nthe ProxyCommand ended with code {code}"
+        return ""
 
     def close(self) -> None:
         """Close it all; any number of times."""
@@ -89,48 +102,50 @@ def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.
     return Way(_Carried(channel), client, jump.name)
 
 
-# ssh too gives the command a shell, which it replaces. What it says is about this connection.
+# ssh too gives the command a shell, which it replaces.
 def _by_command(target: Target) -> Way:
     ours, its = socket.socketpair()
+    words = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the command)
     with its:
         command = subprocess.Popen(
             ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=its.fileno(), stdout=its.fileno(),
-            stderr=subprocess.DEVNULL, start_new_session=True,
+            stderr=words, start_new_session=True,
         )  # fmt: skip
-    return Way(ours, command=command)
+    return Way(ours, command=command, words=words)
 
 
 def _dialled(target: Target) -> socket.socket:
-    failed: OSError = OSError("no address")
     deadline = time.monotonic() + target.seconds
+    failed = OSError("it has no address of this family")
     try:
-        found = socket.getaddrinfo(
-            target.address, target.port, FAMILIES[target.family], socket.SOCK_STREAM
-        )
-    except OSError as unknown:
-        raise _unreachable(target, unknown) from unknown
-    for left, (family, kind, protocol, _, where) in zip(
-        range(len(found), 0, -1), found, strict=True
-    ):
-        with _closed_if_failed(socket.socket(family, kind, protocol)) as dialled:
+        family = FAMILIES[target.family]
+        found = socket.getaddrinfo(target.address, target.port, family, socket.SOCK_STREAM)
+        for left in range(len(found), 0, -1):
+            # An address that does not answer leaves its share of the time to the others.
+            seconds = max(deadline - time.monotonic(), 0.1) / left
             try:
-                dialled.settimeout(max(deadline - time.monotonic(), 0.1) / left)
-                dialled.connect(where)
-                _tune(dialled)
-                return dialled
+                return _attempt(found[-left], seconds)
             except OSError as refused:
                 failed = refused
-                dialled.close()
-    raise _unreachable(target, failed) from failed
+    except OSError as unknown:
+        failed = unknown
+    raise Unreachable(
+        f"{target.name}: cannot reach {target.address} port {target.port}",
+        said=str(failed),
+        hint="is the host up, and is its control address right?",
+    ) from failed
 
 
-@contextmanager
-def _closed_if_failed(opened: socket.socket) -> Iterator[socket.socket]:
+def _attempt(where: tuple[Any, ...], seconds: float) -> socket.socket:
+    dialled = socket.socket(*where[:3])
     try:
-        yield opened
+        dialled.settimeout(seconds)
+        dialled.connect(where[4])
+        _tune(dialled)
     except BaseException:
-        opened.close()
+        dialled.close()
         raise
+    return dialled
 
 
 def _tune(dialled: socket.socket) -> None:
@@ -138,11 +153,3 @@ def _tune(dialled: socket.socket) -> None:
     dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
     dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)
-
-
-def _unreachable(target: Target, refused: OSError) -> Unreachable:
-    return Unreachable(
-        f"{target.name}: cannot reach {target.address} port {target.port}",
-        said=str(refused),
-        hint="is the host up, and is its control address right?",
-    )
