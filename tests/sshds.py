@@ -33,9 +33,9 @@ class Sshd:
         return (self.folder / "log").read_text("utf-8", "replace")
 
     def sessions(self):
-        """The process of each connection."""
-        words = ["ps", "-o", "pid=", "--ppid", str(self.pid)]
-        return [int(pid) for pid in subprocess.check_output(words).split()]
+        """The processes of all connections: a user other than root has two for each."""
+        first = children(self.pid)
+        return [*first, *(pid for one in first for pid in children(one))]
 
     def public(self, kind="ed25519"):
         return " ".join((self.folder / f"host_{kind}.pub").read_text().split()[:2])
@@ -47,6 +47,11 @@ class Sshd:
             "known_hosts": (known,), "identities": (str(self.folder / "user"),), "only": True,
         }  # fmt: skip
         return Target(**{**asked, **changed})
+
+
+def children(pid):
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
+    return [int(one) for one in listed.stdout.split()]
 
 
 def key(folder, name, kind="ed25519"):

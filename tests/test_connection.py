@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import paramiko
 import pytest
-from sshd import keygen, reached
+from sshd import keygen, reached, tell
 from sshds import certify, key, sshd
 
 from labkit.errors import HostKeyRefused, LoginRefused, Unreachable
@@ -499,8 +499,7 @@ def test_a_host_that_turns_us_away_behind_a_jump_host_is_not_taken_for_the_jump_
 def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path):
     with sshd(tmp_path / "gate") as gate:
         client = connection.reached(inner.target(jump=through(gate)))
-        for session in gate.sessions():
-            os.kill(session, signal.SIGKILL)
+        tell(gate.sessions(), signal.SIGKILL)
         client.join(10)
         assert not client.is_active()
         assert client.lost_on_the_way == "box1: jump host gate ended the connection"

@@ -142,6 +142,17 @@ def test_what_cannot_be_followed_is_refused_before_anything_is_sent(written, tex
     assert said in str(why.value).lower() and "box1" in str(why.value)
 
 
+@pytest.mark.parametrize(
+    ("named", "agent"),
+    [("", "/of/the/environment"), ("none", ""), ("/own/%u", f"/own/{getpass.getuser()}"),
+     ("$LABKIT_TEST", "/from/the/environment"), ("SSH_AUTH_SOCK", "/of/the/environment")],
+)  # fmt: skip
+def test_the_agent_is_the_one_that_ssh_would_ask(written, monkeypatch, named, agent):
+    monkeypatch.setenv("SSH_AUTH_SOCK", "/of/the/environment")
+    file = written(f"IdentityAgent {named}\n" if named else "")
+    assert resolved(Address("box1", "a", ssh_config=file)).agent == agent
+
+
 def test_a_missing_ssh_is_a_typed_error(written, monkeypatch):
     file = written("")
     monkeypatch.setenv("PATH", "/nowhere")
