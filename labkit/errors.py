@@ -5,11 +5,13 @@
     │   └── Unknown             a name that is not known; lists the known ones
     ├── HostError               a host did not do what it was asked
     │   ├── Unreachable         no connection, or the connection was lost
-    │   │   └── LoginRefused    the host does not let us in; not tried again for a minute
+    │   │   ├── LoginRefused    the host does not let us in; not tried again for a minute
+    │   │   └── OutcomeUnknown  while a command ran: it may have ended or not, or run on
     │   ├── HostKeyRefused      the host is not the one we know, so nothing was sent
     │   ├── WrongHost           the key is right, the machine is another: nothing is changed on it
     │   ├── CommandFailed       a command ended with a code other than 0
     │   ├── TimedOut            a command was still running at its deadline
+    │   ├── SudoRefused         the host does not let this login act as root
     │   └── SettingRefused      a setting did not take, or did not go back
     ├── BoxError                the lab in a box cannot do this on this machine
     ├── ResultsError            stored results are missing, damaged or too new
@@ -72,7 +74,9 @@ class Unknown(BadInput):
 
 
 class HostError(LabkitError):
-    """A host did not do what it was asked."""
+    """A host did not do what it was asked; `completed` holds the results of a batch before it."""
+
+    completed: tuple[object, ...] = ()
 
 
 class Unreachable(HostError):
@@ -81,6 +85,10 @@ class Unreachable(HostError):
 
 class LoginRefused(Unreachable):
     """The host does not let us in; for a minute it is not asked again."""
+
+
+class OutcomeUnknown(Unreachable):
+    """The connection, or the command's shell, was lost before the command had said how it ended."""
 
 
 class HostKeyRefused(HostError):
@@ -97,6 +105,10 @@ class CommandFailed(HostError):
 
 class TimedOut(HostError):
     """A command was still running at its deadline; it has been told to end."""
+
+
+class SudoRefused(HostError):
+    """The host does not let this login act as root, or it wants a password that nobody gave."""
 
 
 class SettingRefused(HostError):

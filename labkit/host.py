@@ -3,23 +3,44 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol
 
-from labkit.errors import CommandFailed
+from labkit.errors import CommandFailed, HostError
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+KEPT = 64 << 20
+"""So many bytes of each stream of a command are kept, unless the caller says otherwise."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """What one command did: its words, how it ended, what it printed, how long it took."""
+    """What one command did: how it ended, what it printed, how long it took, and when.
+
+    `seconds` are the controller's, the way to the host included; `host_seconds` are the host's, to
+    0.01 s, and nan where it has no /proc. `left_behind`: something that the command started still
+    held its output when it had ended, so that there may be more, which nobody reads.
+    """
 
     host: str
     words: tuple[str, ...]
     code: int
-    stdout: str
-    stderr: str
+    stdout_bytes: bytes
+    stderr_bytes: bytes
+    stdout_size: int
+    stderr_size: int
     seconds: float
+    host_seconds: float
+    begun: datetime
+    ended: datetime
+    left_behind: bool = False
 
     @property
     def ok(self) -> bool:
@@ -31,12 +52,74 @@ class Completed:
         """The command as a shell would read it."""
         return shlex.join(self.words)
 
+    @property
+    def signal(self) -> str:
+        """The signal that ended it, such as "KILL", or "".
+
+        Read from the code as a shell counts it, 128 and the number: a command that itself ends
+        with code 137 cannot be told from a killed one.
+        """
+        known = {number.value: number.name for number in signal.Signals}
+        return known.get(self.code - 128, "").removeprefix("SIG")
+
+    @property
+    def truncated(self) -> bool:
+        """Whether it printed more than was kept; what was kept is the beginning."""
+        kept = len(self.stdout_bytes), len(self.stderr_bytes)
+        return kept != (self.stdout_size, self.stderr_size)
+
+    @cached_property
+    def stdout(self) -> str:
+        """Its output as text; a byte that is no UTF-8 becomes U+FFFD."""
+        return self.stdout_bytes.decode("utf-8", "replace")
+
+    @cached_property
+    def stderr(self) -> str:
+        """Its error stream as text, in the same way."""
+        return self.stderr_bytes.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a running command, without its end; one of more than 64 KiB comes in parts."""
+
+    stream: str
+    text: str
+
+
+class Stream(Protocol):
+    """A running command: its lines as they come, then what `run` would have returned."""
+
+    def __iter__(self) -> Iterator[Line]:
+        """Each line, of either stream, until the command has ended."""
+
+    @property
+    def done(self) -> Completed:
+        """How it ended; reads what is left of it first."""
+
 
 class Transport(Protocol):
     """How commands and files reach a host."""
 
-    def run(self, words: tuple[str, ...], *, stdin: bytes, seconds: float) -> Completed:
+    def run(
+        self, words: tuple[str, ...], *, stdin: bytes | Path = b"",
+        env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
+    ) -> Completed:  # fmt: skip
         """Run one command to its end, or raise when `seconds` have passed."""
+
+    def batch(
+        self, commands: Sequence[tuple[str, ...]], *, seconds: float, cap: int
+    ) -> list[Completed]:
+        """Run commands one after another without waiting for an answer in between."""
+
+    def stream(
+        self, words: tuple[str, ...], *, stdin: bytes | Path, env: Mapping[str, str],
+        seconds: float, cap: int,
+    ) -> AbstractContextManager[Stream]:  # fmt: skip
+        """Run one command and hand out its lines as they come; it ends with the block."""
+
+    def as_root(self, password: Callable[[], str] | None) -> Transport:
+        """The same host by the same connection, but as root."""
 
     def put(self, content: bytes, path: str, mode: int) -> None:
         """Write a whole file, complete or not at all."""
@@ -57,20 +140,59 @@ class Host:
     transport: Transport = field(repr=False, compare=False)
     interface: str = ""
 
-    def run(self, *words: str, stdin: bytes = b"", seconds: float = 60.0) -> Completed:
-        """Run a command and report how it ended, whatever its code."""
-        return self.transport.run(tuple(words), stdin=stdin, seconds=seconds)
+    def run(
+        self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
+        seconds: float = 60.0, cap: int = KEPT,
+    ) -> Completed:  # fmt: skip
+        """Run a command and report how it ended, whatever its code; keep `cap` bytes a stream."""
+        return self.transport.run(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
 
-    def check(self, *words: str, stdin: bytes = b"", seconds: float = 60.0) -> str:
-        """Run a command that must end with code 0; return what it printed."""
-        done = self.run(*words, stdin=stdin, seconds=seconds)
+    def check(
+        self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
+        seconds: float = 60.0, cap: int = KEPT,
+    ) -> str:  # fmt: skip
+        """Run a command that must end with code 0; return all that it printed."""
+        done = self.transport.run(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
         if not done.ok:
             raise CommandFailed(
                 f"{self.name}: `{done.command}` ended with code {done.code}",
                 said=done.stderr or done.stdout,
                 hint=_hint(done),
             )
+        if done.stdout_size > len(done.stdout_bytes):
+            raise HostError(
+                f"{self.name}: `{done.command}` printed {done.stdout_size} bytes; {cap} were kept",
+                hint="allow more with cap=, or take its lines one by one with stream()",
+            )
         return done.stdout
+
+    def batch(
+        self, commands: Sequence[Sequence[str]], *, seconds: float = 60.0, cap: int = KEPT
+    ) -> list[Completed]:
+        """Run commands that need not wait for one another's output: one way there and back in all.
+
+        They run one after another, whatever their codes; `seconds` are for each. An error names
+        the one that it befell, and keeps the results before it in `completed`.
+        """
+        return self.transport.batch([tuple(one) for one in commands], seconds=seconds, cap=cap)
+
+    def stream(
+        self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
+        seconds: float = 60.0, cap: int = KEPT,
+    ) -> AbstractContextManager[Stream]:  # fmt: skip
+        """Run a command and see its lines while it runs: `with host.stream(...) as lines:`.
+
+        Leaving the block before its end ends the command.
+        """
+        return self.transport.stream(words, stdin=stdin, env=env, seconds=seconds, cap=cap)
+
+    def as_root(self, password: Callable[[], str] | None = None) -> Host:
+        """The same host, with everything done as root through sudo, if the login is not root.
+
+        Where sudo wants a password, `password` is called once; without it the keyring is asked
+        (service "labkit", name "user@host"), then whoever sits at the terminal.
+        """
+        return replace(self, transport=self.transport.as_root(password))
 
     def put(self, content: bytes | Path, path: str, mode: int = 0o644) -> None:
         """Write `content` (bytes, or a local file) to `path` on the host, whole or not at all."""

@@ -230,7 +230,10 @@ def test_more_threads_than_sessions_wait_their_turn(ssh):
 
 def test_a_session_that_the_server_ended_is_opened_again(ssh, server):
     assert ssh.check("echo", "one") == "one\n"
+    ended = server.processes()
     end_sessions(server)
+    for pid in ended:
+        assert_gone(pid)
     assert ssh.check("echo", "two") == "two\n"
 
 
@@ -269,7 +272,8 @@ def hung(pids):
         tell(pids, signal.SIGCONT)
 
 
-def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server):
+def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkeypatch):
+    monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
     before = set(server.processes())
     with reached(server.address()) as host:
         host.check("true")

@@ -23,7 +23,7 @@ BAD = "<img src=x onerror=alert(1)>"
 
 
 class Silent(Local):
-    def run(self, words, *, stdin, seconds):
+    def run(self, words, **options):
         raise CommandFailed(f"far: no route {BAD}\nsecond line")
 
 

@@ -3,101 +3,111 @@
 from __future__ import annotations
 
 import os
-import shlex
+import select
+import selectors
 import signal
 import subprocess
-import tempfile
-import time
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 
-from labkit.errors import BadInput, HostError, TimedOut
-from labkit.host import Completed
+from labkit.errors import HostError
+from labkit.transports.shell import Channel, Gone
+from labkit.transports.sudo import Sudo
+from labkit.transports.through_shell import ThroughShell
 
-LAST_CHANCE_SECONDS = 1.0
+MANY = 1 << 20
+# A thread that gives input looks up so often whether its pipe has been closed.
+TURN_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
-class Local:
-    """Runs commands as child processes."""
+class Local(ThroughShell):
+    """Runs each command in a session, and by a shell, of its own."""
 
     name: str = "local"
+    sudo: Sudo | None = None
 
-    def run(
-        self, words: tuple[str, ...], *, stdin: bytes = b"", seconds: float = 60.0
-    ) -> Completed:
-        """Run one command in a process group of its own, which ends with it."""
-        if not words or any("\0" in word for word in words):
-            raise BadInput(f"{self.name}: {words!r} cannot be a command")
-        begun = time.monotonic()
-        try:
-            code, out, err = self._ended(words, stdin, seconds)
-        except FileNotFoundError as missing:
-            code, out, err = 127, b"", str(missing).encode()
-        except OSError as refused:
-            code, out, err = 126, b"", str(refused).encode()
-        # As a shell counts: 137 is the end by signal 9.
-        code = 128 - code if code < 0 else code
-        said, complained = (stream.decode("utf-8", "replace") for stream in (out, err))
-        return Completed(self.name, words, code, said, complained, time.monotonic() - begun)
-
-    def _ended(
-        self, words: tuple[str, ...], stdin: bytes, seconds: float
-    ) -> tuple[int, bytes, bytes]:
-        pipe = subprocess.PIPE
-        process = subprocess.Popen(
-            words, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True,
-            env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-        try:
-            out, err = process.communicate(stdin, timeout=seconds)
-        except BaseException as ended:
-            _end_group(process)
-            if isinstance(ended, subprocess.TimeoutExpired):
-                raise TimedOut(
-                    f"{self.name}: `{shlex.join(words)}` had not ended after {seconds:g} s"
-                ) from None
-            raise
-        return process.returncode, out, err
-
-    def put(self, content: bytes, path: str, mode: int) -> None:
-        """Write beside the target, then rename."""
-        target = Path(path)
-        beside = ""
-        try:
-            with tempfile.NamedTemporaryFile(dir=target.parent, delete=False) as file:
-                beside = file.name
-                file.write(content)
-            os.chmod(beside, mode)
-            os.replace(beside, target)
-        except OSError as refused:
-            raise HostError(f"{self.name}: cannot write {path}", said=str(refused)) from refused
-        finally:
-            with suppress(OSError):
-                os.unlink(beside)
-
-    def get(self, path: str) -> bytes:
-        """The bytes of a file."""
-        try:
-            return Path(path).read_bytes()
-        except OSError as refused:
-            raise HostError(f"{self.name}: cannot read {path}", said=str(refused)) from refused
+    def as_root(self, password: Callable[[], str] | None = None) -> Local:
+        """The same machine, as root."""
+        return replace(self, sudo=Sudo.of("localhost", password))
 
     def close(self) -> None:
         """Nothing to let go of."""
 
+    @contextmanager
+    def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
+        with closing(Process(self.sudo.line(script) if self.sudo else script, self.name)) as one:
+            if self.sudo:
+                self.sudo.admit(one, self.name)
+            yield one
 
-# First asked, then told. What left the group may hold the pipes open: nobody waits for it.
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(LAST_CHANCE_SECONDS)
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
+
+class Process:
+    """A shell script as a child process, in a session of its own."""
+
+    lost = False
+
+    def __init__(self, script: str, name: str) -> None:
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(
+                ("sh", "-c", script), stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as refused:
+            raise HostError(f"{name}: cannot start a shell", said=str(refused)) from refused
+        self._pipes = selectors.DefaultSelector()
+        for side, stream in enumerate((self._process.stdout, self._process.stderr)):
+            assert stream
+            self._pipes.register(stream, selectors.EVENT_READ, side)
+        assert self._process.stdin
+        self._stdin = self._process.stdin
+        os.set_blocking(self._stdin.fileno(), False)
+        self._sending = threading.Lock()
+
+    @property
+    def ended(self) -> bool:
+        """Whether both streams have ended."""
+        return not self._pipes.get_map()
+
+    def send(self, part: bytes) -> None:
+        """Give it input."""
+        left = memoryview(part)
+        try:
+            while left:
+                select.select([], [self._stdin], [], TURN_SECONDS)
+                with self._sending, suppress(BlockingIOError):
+                    left = left[os.write(self._stdin.fileno(), left) :]
+        except (OSError, ValueError) as closed:
+            raise Gone from closed
+
+    def finish(self) -> None:
+        """Close its input."""
+        with self._sending, suppress(OSError):
+            self._stdin.close()
+
+    def recv(self, seconds: float) -> tuple[bytes, bytes]:
+        """What has come on each stream."""
+        parts = [b"", b""]
+        for key, _ in [] if self.ended else self._pipes.select(seconds):
+            parts[key.data] = os.read(key.fd, MANY)
+            if not parts[key.data]:
+                self._pipes.unregister(key.fileobj)
+        return parts[0], parts[1]
+
+    def close(self) -> None:
+        """Close its streams; end what is left of its group."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2 if self.ended else 0)
+        if self._process.returncode is None:
             with suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self.finish()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream:
                 stream.close()
+        self._pipes.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)

@@ -1,0 +1,54 @@
+"""How one stream carries the output of many commands: a mark that none of them knows ends each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+LONGEST = 256
+"""A mark and its words are never longer, in bytes."""
+
+
+class BrokenStream(Exception):
+    """What follows a mark is not what a shell of ours says."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The end of one command on one stream, and the words that the shell put behind it."""
+
+    words: tuple[bytes, ...]
+
+
+class Marked:
+    """Cuts a stream at its marks, however the bytes arrive; it holds back a few bytes at most."""
+
+    def __init__(self, nonce: bytes) -> None:
+        self._nonce = nonce
+        self._held = b""
+
+    def feed(self, part: bytes) -> Iterator[bytes | Mark]:
+        """What is now known to be output, in order, and the marks between."""
+        rest = self._held + part if self._held else part
+        while (at := rest.find(self._nonce)) >= 0:
+            end = rest.find(b"\n", at, at + LONGEST)
+            if end < 0 and len(rest) - at >= LONGEST:
+                raise BrokenStream(f"a mark of more than {LONGEST} bytes")
+            if at:
+                yield rest[:at]
+            if end < 0:
+                self._held = rest[at:]
+                return
+            yield Mark(tuple(rest[at + len(self._nonce) : end].split()))
+            rest = rest[end + 1 :]
+        begun = self._begun(rest)
+        self._held = rest[begun:]
+        if begun:
+            yield rest[:begun]
+
+    # Where the end of `rest` may be the beginning of a mark.
+    def _begun(self, rest: bytes) -> int:
+        at = rest.find(self._nonce[:1], max(0, len(rest) - len(self._nonce) + 1))
+        while at >= 0 and not self._nonce.startswith(rest[at:]):
+            at = rest.find(self._nonce[:1], at + 1)
+        return len(rest) if at < 0 else at

@@ -1,0 +1,265 @@
+"""The sessions of one address, on as many connections as its sshd makes necessary."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import paramiko
+from paramiko.common import cMSG_CHANNEL_REQUEST
+
+from labkit.errors import Unreachable
+from labkit.transports.connection import CONNECT_SECONDS, LOST, Address, connect
+from labkit.transports.shell import Gone, Shell
+
+RETRY_SECONDS = 0.02
+# sshd counts a session that we closed until it looks round.
+SETTLE_SECONDS = 0.5
+MANY = 1 << 22
+# sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
+# for telling a command to end.
+SESSIONS = 8
+
+
+@dataclass(eq=False)
+class Connection:
+    """One connection, and how many sessions we hold on it of how many it allows."""
+
+    client: paramiko.Transport
+    open: int = 0
+    most: int = SESSIONS
+    closed: float = 0.0
+    loopless: set[object] = field(default_factory=set)
+    """For whom no shell can run many commands there."""
+
+
+@dataclass
+class Sessions:
+    """Opens and closes sessions; any number of threads may ask."""
+
+    at: Address
+    _connections: list[Connection] = field(default_factory=list)
+    _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _free: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SESSIONS))
+
+    @contextmanager
+    def turn(self, spare: bool = False) -> Iterator[None]:
+        """Wait until fewer than the usual number of commands are running; `spare` never waits."""
+        if spare:
+            yield
+            return
+        with self._free:
+            yield
+
+    def open(self, seconds: float, window: int | None = None, patient: bool = True) -> Session:
+        """A new session. One that was not opened has run nothing, so trying again is safe.
+
+        Where a connection hangs, a new one takes its place; but not for the impatient.
+        """
+        begun, connections = time.monotonic(), 0
+        while True:
+            connection = self._roomy()
+            asked = time.monotonic()
+            try:
+                channel = connection.client.open_session(window_size=window, timeout=seconds)
+                return Session(self, connection, channel)
+            except LOST as refused:
+                self.left(connection, closed=False)
+                hung = time.monotonic() - asked >= seconds
+                if hung and not patient:
+                    raise _no_session(self.at.name, refused) from refused
+                if hung or not connection.client.is_active():
+                    self.drop(connection)
+                    connections += 1
+                if connections == 2 or asked - begun > CONNECT_SECONDS:
+                    raise _no_session(self.at.name, refused) from refused
+                self._learn(connection)
+                time.sleep(RETRY_SECONDS)
+            except BaseException:
+                self.left(connection, closed=False)
+                raise
+
+    def take(self, key: object) -> tuple[Shell, Session] | None:
+        """The idle shell that was used last."""
+        with self._lock:
+            for kept in reversed(self._idle):
+                if kept[0] == key:
+                    self._idle.remove(kept)
+                    return kept[1:]
+        return None
+
+    def keep(self, key: object, shell: Shell, session: Session) -> None:
+        """Keep a shell for the next command."""
+        with self._lock:
+            kept = session.connection in self._connections
+            if kept:
+                self._idle.append((key, shell, session))
+        if not kept:
+            session.close()
+
+    def usable(self) -> Connection:
+        """A live connection; made if there is none."""
+        with self._lock:
+            return next(iter(self._live()), None) or self._connect()
+
+    def left(self, connection: Connection, closed: bool) -> None:
+        """One session less on a connection."""
+        with self._lock:
+            connection.open -= 1
+            if closed:
+                connection.closed = time.monotonic()
+
+    def drop(self, connection: Connection) -> None:
+        """Use a connection no more; another thread may have a new one already."""
+        with self._lock:
+            if connection in self._connections:
+                self._connections.remove(connection)
+            self._idle = [kept for kept in self._idle if kept[2].connection is not connection]
+        connection.client.close()
+
+    def close(self) -> None:
+        """Close all connections; the next command opens a new one."""
+        with self._lock:
+            for connection in list(self._connections):
+                self.drop(connection)
+
+    # A connection that has room, where need be that of an idle shell.
+    def _roomy(self) -> Connection:
+        with self._lock:
+            live = self._live()
+            found = next((one for one in live if one.open < one.most), None)
+            if not found and self._idle:
+                _, _, session = self._idle.pop(0)
+                session.close()
+                found = session.connection
+            # Those who tell commands to end need no room of their own on a usual sshd.
+            if not found:
+                found = next((one for one in live if one.open < one.most + 1 < 10), None)
+            found = found or self._connect()
+            found.open += 1
+            return found
+
+    # sshd refused a session: its limit is what we hold there, unless we have just closed one.
+    def _learn(self, connection: Connection) -> None:
+        with self._lock:
+            if connection.open and time.monotonic() - connection.closed > SETTLE_SECONDS:
+                connection.most = connection.open
+
+    def _live(self) -> list[Connection]:
+        for one in [one for one in self._connections if not one.client.is_active()]:
+            self.drop(one)
+        return self._connections
+
+    def _connect(self) -> Connection:
+        made = Connection(connect(self.at))
+        self._connections.append(made)
+        return made
+
+
+class _Bell(threading.Event):
+    """Rings for the one thread that waits on a channel; paramiko's own event serves one stream."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._silent = threading.Lock()
+        self._silent.acquire()
+
+    def set(self) -> None:
+        """Ring."""
+        # Two may ring at once, and the second finds it ringing.
+        with suppress(RuntimeError):
+            if self._silent.locked():
+                self._silent.release()
+
+    def clear(self) -> None:
+        """What was read does not say that there is nothing on the other stream."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for a ring since the last one that was waited for."""
+        seconds = threading.TIMEOUT_MAX if timeout is None else timeout
+        return self._silent.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
+
+
+class Session:
+    """A channel of a connection: the streams of a shell."""
+
+    def __init__(self, owner: Sessions, connection: Connection, channel: paramiko.Channel) -> None:
+        self.connection, self.channel = connection, channel
+        self._owner = owner
+        self._bell = _Bell()
+        self._closing = threading.Lock()
+        self._closed = False
+        channel.in_buffer.set_event(self._bell)
+        channel.in_stderr_buffer.set_event(self._bell)
+
+    @property
+    def ended(self) -> bool:
+        """Whether both streams have ended, and have been read."""
+        channel = self.channel
+        over = bool(channel.eof_received or channel.closed)
+        return over and not channel.recv_ready() and not channel.recv_stderr_ready()
+
+    @property
+    def lost(self) -> bool:
+        """Whether the connection has ended."""
+        return not self.connection.client.is_active()
+
+    def start(self, script: str) -> None:
+        """Run a script, without waiting for an answer: its first output is one."""
+        request = paramiko.Message()
+        request.add_byte(cMSG_CHANNEL_REQUEST)
+        request.add_int(self.channel.remote_chanid)
+        request.add_string("exec")
+        request.add_boolean(True)
+        request.add_string(script)
+        client = self.connection.client
+        self._telling(lambda: client._send_user_message(request))  # type: ignore[attr-defined]
+
+    def send(self, part: bytes) -> None:
+        """Give it input."""
+        self._telling(lambda: self.channel.sendall(part))
+
+    def finish(self) -> None:
+        """Tell it that there is no more input."""
+        # paramiko can send that after it has closed the channel, and sshd takes it for the end of
+        # another command's input.
+        with self._closing:
+            if not self._closed:
+                self._telling(self.channel.shutdown_write)
+
+    def recv(self, seconds: float) -> tuple[bytes, bytes]:
+        """What has come on each stream."""
+        channel = self.channel
+        if not self.ended:
+            self._bell.wait(seconds)
+        out = channel.recv(MANY) if channel.recv_ready() else b""
+        err = channel.recv_stderr(MANY) if channel.recv_stderr_ready() else b""
+        return out, err
+
+    def close(self) -> None:
+        """Close the channel, once."""
+        with self._closing:
+            closed, self._closed = self._closed, True
+            if closed:
+                return
+            with suppress(*LOST):
+                self.channel.close()
+        self._owner.left(self.connection, closed=True)
+
+    def _telling(self, tell: Callable[[], object]) -> None:
+        try:
+            tell()
+        except LOST as lost:
+            raise Gone from lost
+
+
+def _no_session(name: str, refused: Exception) -> Unreachable:
+    return Unreachable(
+        f"{name}: the host is there but opens no session",
+        said=str(refused),
+        hint=f"labkit uses up to {SESSIONS} at once; what is MaxSessions in its sshd_config?",
+    )
