@@ -60,7 +60,11 @@ def known(port, public):
 
 
 @contextmanager
-def serving(folder, kinds=("ed25519",)):
+def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
+    """An sshd of our own; of a setting that is given twice, sshd takes the first: `extra`.
+
+    What matches some users only comes last; `before` is put before sshd's own words.
+    """
     # As root, sshd insists on a folder that its package or its service would make.
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -70,15 +74,17 @@ def serving(folder, kinds=("ed25519",)):
         port = free.getsockname()[1]
     (folder / "known_hosts").write_text("".join(known(port, one) for one in public))
     (folder / "sshd_config").write_text("\n".join([
+        *extra,
         f"Port {port}", "ListenAddress 127.0.0.1", "PidFile none", "UsePAM no", "StrictModes no",
         *(f"HostKey {folder}/host_{kind}" for kind in kinds),
         f"AuthorizedKeysFile {folder}/authorized", "PermitRootLogin prohibit-password",
         "PasswordAuthentication no", "AcceptEnv LC_*", "MaxStartups 100",
         # Whoever runs the tests may have a slow .bashrc, which bash reads under sshd too.
-        f"SetEnv HOME={folder}", "",
+        f"SetEnv HOME={folder}", *extra_last, "",
     ]))  # fmt: skip
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([SSHD, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
+        words = [*before, SSHD, "-D", "-e", "-f", folder / "sshd_config"]
+        process = subprocess.Popen(words, stderr=log)
         server = Server(folder, port, process.pid)
         try:
             wait_until_it_listens(server, process)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,12 +27,12 @@ SESSIONS = 8
 
 @dataclass(eq=False)
 class Connection:
-    """One connection, and how many sessions we hold on it of how many it allows."""
+    """One connection: how many sessions we hold on it, or have asked for, and when some ended."""
 
     client: paramiko.Transport
-    open: int = 0
-    most: int = SESSIONS
-    closed: float = 0.0
+    held: int = 0
+    asked: int = 0
+    closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
     loopless: set[object] = field(default_factory=set)
     """For whom no shell can run many commands there."""
 
@@ -41,6 +42,7 @@ class Sessions:
     """Opens and closes sessions; any number of threads may ask."""
 
     at: Address
+    _most: int = SESSIONS
     _connections: list[Connection] = field(default_factory=list)
     _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -66,9 +68,9 @@ class Sessions:
             asked = time.monotonic()
             try:
                 channel = connection.client.open_session(window_size=window, timeout=seconds)
+                self._count(connection, held=1)
                 return Session(self, connection, channel)
             except LOST as refused:
-                self.left(connection, closed=False)
                 hung = time.monotonic() - asked >= seconds
                 if hung and not patient:
                     raise _no_session(self.at.name, refused) from refused
@@ -79,9 +81,8 @@ class Sessions:
                     raise _no_session(self.at.name, refused) from refused
                 self._learn(connection)
                 time.sleep(RETRY_SECONDS)
-            except BaseException:
-                self.left(connection, closed=False)
-                raise
+            finally:
+                self._count(connection, asked=-1)
 
     def take(self, key: object) -> tuple[Shell, Session] | None:
         """The idle shell that was used last."""
@@ -106,12 +107,10 @@ class Sessions:
         with self._lock:
             return next(iter(self._live()), None) or self._connect()
 
-    def left(self, connection: Connection, closed: bool) -> None:
+    def closed(self, connection: Connection) -> None:
         """One session less on a connection."""
-        with self._lock:
-            connection.open -= 1
-            if closed:
-                connection.closed = time.monotonic()
+        self._count(connection, held=-1)
+        connection.closed.append(time.monotonic())
 
     def drop(self, connection: Connection) -> None:
         """Use a connection no more; another thread may have a new one already."""
@@ -131,23 +130,29 @@ class Sessions:
     def _roomy(self) -> Connection:
         with self._lock:
             live = self._live()
-            found = next((one for one in live if one.open < one.most), None)
+            found = next((one for one in live if one.held + one.asked < self._most), None)
             if not found and self._idle:
                 _, _, session = self._idle.pop(0)
                 session.close()
                 found = session.connection
             # Those who tell commands to end need no room of their own on a usual sshd.
-            if not found:
-                found = next((one for one in live if one.open < one.most + 1 < 10), None)
+            if not found and self._most == SESSIONS:
+                found = next((one for one in live if one.held <= SESSIONS), None)
             found = found or self._connect()
-            found.open += 1
+            found.asked += 1
             return found
 
-    # sshd refused a session: its limit is what we hold there, unless we have just closed one.
+    def _count(self, connection: Connection, held: int = 0, asked: int = 0) -> None:
+        with self._lock:
+            connection.held += held
+            connection.asked += asked
+
+    # sshd refused a session: its limit is what we hold there, and have just closed.
     def _learn(self, connection: Connection) -> None:
         with self._lock:
-            if connection.open and time.monotonic() - connection.closed > SETTLE_SECONDS:
-                connection.most = connection.open
+            late = time.monotonic() - SETTLE_SECONDS
+            counted = connection.held + sum(ended > late for ended in connection.closed)
+            self._most = min(self._most, max(counted, 1))
 
     def _live(self) -> list[Connection]:
         for one in [one for one in self._connections if not one.client.is_active()]:
@@ -248,7 +253,7 @@ class Session:
                 return
             with suppress(*LOST):
                 self.channel.close()
-        self._owner.left(self.connection, closed=True)
+        self._owner.closed(self.connection)
 
     def _telling(self, tell: Callable[[], object]) -> None:
         try:

@@ -172,7 +172,7 @@ class Shell:
         while not order.ended:
             self.read(deadline)
         if order.left or self.once:
-            order.left_behind = not self._let_go()
+            order.left_behind = not self._silent_to_the_end() or self.foreign
             self.foreign = True
 
     def read(self, deadline: float) -> None:
@@ -215,10 +215,11 @@ class Shell:
             self.used = order.ended = time.monotonic()
 
     # The shell has ended, or is about to: then its streams end, unless somebody else holds them.
-    def _let_go(self) -> bool:
+    def _silent_to_the_end(self) -> bool:
         until = time.monotonic() + GRACE_SECONDS
         while not self.channel.ended and (left := until - time.monotonic()) > 0:
-            self.channel.recv(left)
+            if any(self.channel.recv(left)):
+                return False
         return self.channel.ended
 
 

@@ -22,6 +22,7 @@ HINTS = {
     "tty": "its sudoers asks for a terminal (requiretty): take that away for this user",
     "sudoers": "this user has no right to it: add a line for it with visudo",
     "not allowed": "its sudoers allows this user other commands only: allow sh",
+    "expired": "the password of this account has expired: set a new one there",
     "incorrect password": "the password is wrong; it was tried once",
 }
 

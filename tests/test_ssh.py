@@ -1,0 +1,287 @@
+"""What only SSH has: a wire that breaks, an sshd that is short of sessions, shells of all kinds."""
+
+import os
+import resource
+import shutil
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from sshd import reached, serving
+from wire import DOWN, UP, Wire
+
+from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
+
+MIB = 1 << 20
+
+
+def through(server, wire):
+    """The server's address as it is reached through a wire."""
+    known = server.folder / f"known_{wire.port}"
+    known.write_text((server.folder / "known_hosts").read_text().replace(
+        f":{server.port} ", f":{wire.port} "))  # fmt: skip
+    return server.address(port=wire.port, known_hosts=(str(known),))
+
+
+# --- one shell for many commands --------------------------------------------------------------
+
+
+def test_a_hundred_commands_need_one_shell_and_one_session(ssh):
+    parents = {ssh.check("sh", "-c", "echo $PPID") for _ in range(100)}
+    assert len(parents) == 1
+
+
+def test_commands_in_turn_take_one_round_trip_each_and_a_batch_one_in_all(server):
+    with Wire(server.port, delay=0.05) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        times = [host.run("true").seconds for _ in range(5)]
+        assert 0.1 <= min(times) < 0.15
+        begun = time.monotonic()
+        assert len(host.batch([("true",)] * 10)) == 10
+        assert time.monotonic() - begun < 0.2
+
+
+@pytest.mark.slow
+def test_ten_thousand_commands_of_eight_threads_all_answer_rightly(ssh):
+    def work(thread):
+        for turn in range(1250):
+            done = ssh.run("sh", "-c", f"echo {thread}-{turn}; echo e{turn} >&2; exit {turn % 7}")
+            assert (done.stdout, done.stderr) == (f"{thread}-{turn}\n", f"e{turn}\n")
+            assert done.code == turn % 7 and not done.left_behind
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+
+
+@pytest.mark.slow
+def test_a_gigabyte_of_output_cost_the_controller_no_more_than_the_cap(ssh):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    done = ssh.run("head", "-c", str(1024 * MIB), "/dev/zero", seconds=120)
+    assert done.stdout_size == 1024 * MIB and len(done.stdout_bytes) == 64 * MIB
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300 * 1024
+
+
+@pytest.mark.slow
+def test_the_clock_of_the_host_may_be_slower_than_the_way_to_it(server):
+    with Wire(server.port, delay=0.1) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        done = host.run("true")
+        assert done.host_seconds < 0.1 < done.seconds
+
+
+# --- shells of all kinds ----------------------------------------------------------------------
+
+SHELLS = [["dash"], ["bash"], ["busybox", "sh"]]
+
+
+@pytest.fixture(params=SHELLS, ids=lambda words: words[0])
+def other(request, server, tmp_path):
+    """A host whose `sh` is another shell; the one with BusyBox has no perl."""
+    program = shutil.which(request.param[0])
+    if not program:
+        pytest.skip(f"no {request.param[0]}")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    # A shell that is called sh behaves as sh; busybox goes by the name, too.
+    (folder / "sh").symlink_to(program)
+    wanted = "cat echo env kill perl printf setsid sleep true".split()  # noqa: SIM905
+    for name in wanted:
+        if (found := shutil.which(name)) and not (request.param[0] == "busybox" and name == "perl"):
+            (folder / name).symlink_to(found)
+    config = tmp_path / "sshd"
+    config.mkdir()
+    with (
+        serving(config, extra=[f"SetEnv HOME={config} PATH={folder}"]) as found,
+        reached(found.address()) as host,
+    ):
+        yield host
+
+
+@pytest.mark.slow
+def test_every_shell_keeps_the_promises(other):
+    assert Path(other.check("sh", "-c", "echo $PPID").strip()) and other.run("true").ok
+    done = other.run("sh", "-c", "printf 'o\\000\\377'; printf e >&2; exit 3")
+    assert (done.code, done.stdout_bytes, done.stderr_bytes) == (3, b"o\0\xff", b"e")
+    assert other.run("sh", "-c", "kill -9 $$").signal == "KILL"
+    word = os.fsdecode(bytes(range(1, 256)))
+    for stdin in (b"", b"given"):
+        assert other.run("printf", "%s", word, stdin=stdin).stdout_bytes == os.fsencode(word)
+    assert other.run("cat", stdin=bytes(range(256)) * 99).stdout_bytes == bytes(range(256)) * 99
+    assert other.run("no-such-program").code == 127
+    assert other.run("-c", "true").code in (125, 126, 127)
+    assert other.check("sh", "-c", "echo $A", env={"A": "x y"}) == "x y\n"
+    assert [done.code for done in other.batch([("true",), ("sh", "-c", "exit 4")])] == [0, 4]
+    done = other.run("sh", "-c", "setsid sh -c 'sleep 1; echo LATE' & exit 0")
+    assert done.left_behind and other.run("echo", "next").stdout == "next\n"
+    with pytest.raises(TimedOut):
+        other.run("sleep", "60", seconds=0.3)
+    with pytest.raises(OutcomeUnknown):
+        other.run("sh", "-c", "kill -9 $PPID; sleep 1")
+
+
+def test_without_perl_and_python_each_command_has_a_shell_of_its_own(server, tmp_path):
+    (tmp_path / "bin").mkdir()
+    for name in ("sh", "echo", "touch"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    (tmp_path / "sshd").mkdir()
+    path = f"SetEnv HOME={tmp_path} PATH={tmp_path / 'bin'}"
+    with serving(tmp_path / "sshd", extra=[path]) as found, reached(found.address()) as host:
+        assert len({host.check("sh", "-c", "echo $PPID") for _ in range(3)}) == 3
+        found = host.batch([("echo", "a"), ("echo", "b")])
+        assert [done.stdout for done in found] == ["a\n", "b\n"]
+
+
+def test_what_a_login_says_first_belongs_to_no_command(server, tmp_path):
+    forced = 'ForceCommand echo hello; echo oops >&2; eval "$SSH_ORIGINAL_COMMAND"'
+    with serving(tmp_path, extra=[forced]) as found, reached(found.address()) as host:
+        for _ in range(2):
+            done = host.run("sh", "-c", "echo out; echo err >&2", stdin=b"x")
+            assert (done.stdout, done.stderr) == ("out\n", "err\n")
+            done = host.run("sh", "-c", "echo out; echo err >&2")
+            assert (done.stdout, done.stderr) == ("out\n", "err\n")
+
+
+def test_an_account_without_a_shell_is_named_and_nothing_was_run(server, tmp_path):
+    forced = "ForceCommand echo This account is not available.; exit 1"
+    with serving(tmp_path, extra=[forced]) as found, reached(found.address()) as host:
+        with pytest.raises(HostError, match="so it was not run") as refused:
+            host.run("true")
+        assert "This account is not available." in str(refused.value)
+        assert not isinstance(refused.value, OutcomeUnknown)
+
+
+# --- a host that is short of sessions ---------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_with_one_session_a_connection_a_stream_and_commands_both_go_on(server, tmp_path):
+    with serving(tmp_path, extra=["MaxSessions 1"]) as found, reached(found.address()) as host:
+        host.check("true")
+        script = "while :; do echo tick; sleep 0.05; done"
+        with host.stream("sh", "-c", script) as running:
+            ticks = iter(running)
+            for n in range(5):
+                assert next(ticks).text == "tick"
+                assert host.check("echo", str(n)) == f"{n}\n"
+        with pytest.raises(TimedOut) as late:
+            host.run("sleep", "60", seconds=0.3)
+        assert "was told to end" in late.value.hint
+        with ThreadPoolExecutor(6) as pool:
+            assert list(pool.map(lambda n: host.check("echo", str(n)), range(24))) == [
+                f"{n}\n" for n in range(24)
+            ]
+
+
+# --- a wire that breaks -----------------------------------------------------------------------
+
+
+def cut_once(server, tmp_path, way, size, reset=False):
+    """One command whose wire is cut after `size` bytes; how often it ran, and what was said."""
+    counter = tmp_path / f"count-{way}-{size}-{reset}"
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        before = list(wire.passed)
+        wire.cut_after(way, size, reset)
+        try:
+            said = host.run("sh", "-c", f"echo ran >>{counter}; echo out; exit 3", seconds=20)
+            assert (said.code, said.stdout, said.stderr) == (3, "out\n", "")
+        except Unreachable as lost:
+            said = lost
+        used = wire.passed[way] - before[way]
+        if not isinstance(said, Unreachable):
+            wire.left = [None, None]
+        time.sleep(0.1)
+        assert host.check("echo", "again") == "again\n"
+    ran = counter.read_text().count("ran") if counter.exists() else 0
+    assert ran <= 1
+    if not isinstance(said, Unreachable):
+        assert ran == 1
+    else:
+        assert isinstance(said, OutcomeUnknown) and "connection was lost" in str(said)
+        assert "box1" in str(said) and "look on the host" in said.hint
+    return ran, isinstance(said, Unreachable), used
+
+
+def every(server, tmp_path, step):
+    outcomes = set()
+    for way in (UP, DOWN):
+        *_, whole = cut_once(server, tmp_path, way, 1 << 20)
+        assert 50 < whole < 2000
+        for size in [*range(0, whole, step), whole]:
+            outcomes.add(cut_once(server, tmp_path, way, size, reset=size % 2 == 1)[:2])
+    return outcomes
+
+
+@pytest.mark.slow
+def test_a_cut_at_some_bytes_of_a_command_leaves_it_run_once_or_not_at_all(server, tmp_path):
+    assert every(server, tmp_path, 23) == {(0, True), (1, True), (1, False)}
+
+
+@pytest.mark.torture
+def test_a_cut_at_every_byte_of_a_command_leaves_it_run_once_or_not_at_all(server, tmp_path):
+    assert every(server, tmp_path, 1) == {(0, True), (1, True), (1, False)}
+
+
+@pytest.mark.slow
+def test_a_silent_wire_costs_no_more_than_the_deadline_and_the_error_says_what_is_unknown(server):
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        begun = time.monotonic()
+        with wire.silent(), pytest.raises(TimedOut, match="had not ended after") as late:
+            host.run("true", seconds=0.5)
+        assert time.monotonic() - begun < 8
+        assert "may run on" in late.value.hint
+        assert host.check("echo", "again") == "again\n"
+
+
+def test_an_idle_shell_that_the_wire_lost_is_asked_first_and_replaced(server, monkeypatch):
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        wire.part_all()
+        time.sleep(0.2)
+        assert host.check("echo", "new") == "new\n"
+        monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
+        assert host.check("echo", "asked first") == "asked first\n"
+
+
+def test_ctrl_c_ends_the_command_and_the_host_goes_on(ssh, tmp_path):
+    pid = tmp_path / "pid"
+
+    def interrupt():
+        while not pid.exists() or not pid.read_text():
+            time.sleep(0.01)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        ssh.run("sh", "-c", f"echo $$ >{pid}; exec sleep 60")
+    end = time.monotonic() + 5
+    while Path(f"/proc/{pid.read_text().strip()}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert ssh.check("echo", "on") == "on\n"
+
+
+def test_closing_while_a_command_runs_leaves_its_end_unknown(ssh):
+    threading.Timer(0.3, ssh.close).start()
+    with pytest.raises(OutcomeUnknown):
+        ssh.run("sleep", "5")
+    assert ssh.check("echo", "on") == "on\n"
+
+
+@pytest.mark.slow
+def test_no_session_and_no_shell_is_left_behind(server):
+    before = set(server.sessions())
+    with reached(server.address()) as host:
+        host.check("true")
+        with host.stream("yes") as running:
+            next(iter(running))
+        with pytest.raises(TimedOut):
+            host.run("sleep", "60", seconds=0.2)
+    end = time.monotonic() + 5
+    while set(server.sessions()) - before:
+        assert time.monotonic() < end
+        time.sleep(0.05)
