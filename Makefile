@@ -60,8 +60,10 @@ system: python ## only the set-up: .venv and the system packages that are missin
 	    .ci/system-packages 'for the lab in a box' $$packages
 	@.ci/guest-kernel
 
-# Chromium is for the tests that look at notebooks and reports in a real browser.
+# Chromium is for the tests that look at notebooks and reports in a real browser, BusyBox for jobs
+# on a host that has nothing else.
 system-test: system
+	@.ci/system-packages 'for the tests on a small host' busybox-static
 	@for name in chromium chromium-browser google-chrome; do \
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium

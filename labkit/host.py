@@ -13,7 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
+from labkit.job import Job, Status, Tell, silent
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 KEPT = 64 << 20
@@ -202,6 +204,22 @@ class Host:
     def get(self, path: str) -> bytes:
         """The bytes of the file at `path` on the host."""
         return self.transport.get(path)
+
+    def start(
+        self, *words: str, key: str, seconds: float, stall: float | None = None,
+        cap: int = detached.CAP, spool: str = "", tell: Tell = silent,
+    ) -> Job:  # fmt: skip
+        """Start a detached job, or attach to the one that this key stands for."""
+        limits = detached.Limits(seconds, stall, cap)
+        return detached.start(self, words, key=key, limits=limits, spool=spool, tell=tell)
+
+    def job(self, key: str, spool: str = "") -> Job:
+        """The job that was started here with this key, by whichever process."""
+        return detached.attach(self, key, spool)
+
+    def jobs(self, spool: str = "") -> dict[Job, Status]:
+        """All jobs of this user on the host, and what is known of each."""
+        return detached.listed(self, spool)
 
     def close(self) -> None:
         """Close the connection; the next command opens it again."""

@@ -1,0 +1,80 @@
+"""What the runner on a host answers: lines of facts, an empty line, a part of the output."""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from labkit.job.state import Facts, Printed
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some bytes of one stream, and the offset of the first of them."""
+
+    offset: int = 0
+    content: bytes = b""
+
+    @property
+    def end(self) -> int:
+        """The offset of what comes next."""
+        return self.offset + len(self.content)
+
+
+def read(answer: str, nonce: str) -> list[tuple[Facts, Part]]:
+    """All answers that carry the nonce; what a login script printed before is passed over.
+
+    Raises ValueError for an answer that was cut short: it can be asked for again.
+    """
+    _, *frames = answer.split(f"labkit-job {nonce} ")
+    if not frames and f"labkit-jobs {nonce}" not in answer:
+        raise ValueError("no answer")
+    try:
+        return [_frame(frame) for frame in frames]
+    except LookupError as missing:
+        raise ValueError("a line is missing") from missing
+
+
+def _frame(frame: str) -> tuple[Facts, Part]:
+    head, found, rest = frame.partition("\n\n")
+    folder, *lines = head.split("\n")
+    if lines == ["gone"]:
+        return Facts(folder, gone=True), Part()
+    if not found:
+        raise ValueError("the answer has no end")
+    said: dict[str, list[list[str]]] = defaultdict(list)
+    for line in lines:
+        name, *words = line.split()
+        said[name].append(words)
+    offset, count = map(int, said["part"][0])
+    content = base64.b64decode(rest)
+    if len(content) != count:
+        raise ValueError(f"{len(content)} bytes came of {count}")
+    return _facts(folder, said), Part(offset, content)
+
+
+def _facts(folder: str, said: Mapping[str, list[list[str]]]) -> Facts:
+    boot, now = said["now"][0]
+    # Before a job has begun, and before its command has ended, these lines are empty.
+    born_boot, begun, _, _, _ = said["born"][0] or ("", "0", "", "", "")
+    kind, number, ended, *oom = said["main"][0] or ("", "0", "0")
+    guessed = kind == "code" and 128 < int(number) <= 128 + 64
+    end = ("signal", int(number) - 128) if guessed else (kind.replace("code", "exit"), int(number))
+    return Facts(
+        folder, boot=boot, now=int(now), born_boot=born_boot, begun=int(begun),
+        held=frozenset(said["held"][0]), end=end if kind else None, guessed=guessed,
+        ended=int(ended), oom=oom == ["oom"], cause="".join(said["why"][0]), streams=_streams(said),
+    )  # fmt: skip
+
+
+def _streams(said: Mapping[str, list[list[str]]]) -> dict[str, Printed]:
+    full = dict(word.split(":") for word in said["full"][0])
+    streams = {}
+    for name in ("out", "err"):
+        files = [(int(at), int(size)) for one, at, size in said["file"] if one == name]
+        dropped = int(full.get(name) or 0)
+        size = max((at + size for at, size in files), default=0) + dropped
+        streams[name] = Printed(size, sum(size for _, size in files), name in full)
+    return streams

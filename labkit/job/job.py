@@ -1,0 +1,293 @@
+"""One detached job on a host: started once by its key, followed from anywhere, ended whole."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, last_words
+from labkit.job import facts
+from labkit.job.facts import Part
+from labkit.job.state import Facts, State, Status, judged
+
+Tell = Callable[[str], None]
+T = TypeVar("T")
+
+KEY = re.compile(r"[a-z0-9-]{1,64}")
+CAP = 64 << 20
+LEAST_CAP = 64 << 10
+PART = 1 << 20
+FOREVER = 1e9
+OTHER_JOB = 3
+TURNS = 10
+# One command asks for this long, on the host, until a job is over: no polling.
+PATIENT_SECONDS = 20
+ANSWER_SECONDS = 30.0
+PATIENCE_SECONDS = 600.0
+PAUSES = (0.05, 2.0)
+LONGEST_PAUSE = 10.0
+GRACE_SECONDS = 5
+TEXT = Path(__file__).with_name("runner.sh").read_text("utf-8").strip()
+RUNNER = ("sh", "-c", 'eval "$1"', "runner", TEXT)
+LOOK = 'if [ -r "$1/runner" ]; then exec sh "$1/runner" "" look "$@"; fi\n'
+LOOK += 'echo "labkit-job $2 $1"; echo gone; echo'
+
+
+class Ran(Protocol):
+    """What a job needs to know of a command that was run."""
+
+    @property
+    def code(self) -> int:
+        """Its exit code."""
+
+    @property
+    def stdout(self) -> str:
+        """What it printed."""
+
+    @property
+    def stderr(self) -> str:
+        """What it complained about."""
+
+
+class Runs(Protocol):
+    """What a job needs of a host."""
+
+    @property
+    def name(self) -> str:
+        """The host's name, for messages."""
+
+    def run(self, *words: str, seconds: float = ...) -> Ran:
+        """Run a command and report how it ended."""
+
+
+def silent(_: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job by its `key`; `folder` on the host holds all that is known of it."""
+
+    host: Runs = field(repr=False, compare=False)
+    key: str
+    folder: str
+
+    def status(self) -> Status:
+        """What is known now; `UNKNOWN`, with the reason, while the host cannot be reached."""
+        try:
+            return self._look()[0]
+        except Unreachable as lost:
+            return Status(State.UNKNOWN, lost.what)
+
+    def wait(
+        self, seconds: float = math.inf, *, tell: Tell = silent, patience: float = PATIENCE_SECONDS
+    ) -> Status:
+        """Wait until it is over, `seconds` at most; return its status, also if it still runs.
+
+        A host that cannot be reached is asked again, for `patience` seconds in a row.
+        """
+        until, longest = time.monotonic() + seconds, 0
+        while True:
+            status, _ = self._look(longest=longest, tell=tell, patience=patience)
+            left = until - time.monotonic()
+            if status.over or left <= 0:
+                return status
+            longest = math.ceil(min(PATIENT_SECONDS, left))
+
+    def output(self, offset: int = 0, stream: str = "out") -> bytes:
+        """All that the host has kept from `offset` on, up to now."""
+        return b"".join(part.content for part in self._parts(stream, offset))
+
+    def follow(
+        self, offset: int = 0, stream: str = "out", *, tell: Tell = silent,
+        patience: float = PATIENCE_SECONDS,
+    ) -> Iterator[bytes]:  # fmt: skip
+        """The output from `offset` on, as it comes, until nothing of the job is left."""
+        for part in self.parts(offset, stream, tell=tell, patience=patience):
+            yield part.content
+
+    def parts(
+        self, offset: int = 0, stream: str = "out", *, tell: Tell = silent,
+        patience: float = PATIENCE_SECONDS,
+    ) -> Iterator[Part]:  # fmt: skip
+        """As `follow`, with the offset of each part: beyond the cap there is a gap between two."""
+        pause = PAUSES[0]
+        while True:
+            status, part = self._look(stream, offset, PART, tell=tell, patience=patience)
+            if part.content:
+                if part.offset > offset:
+                    tell(f"{self}: {part.offset - offset} bytes of output were not kept")
+                yield part
+                offset, pause = part.end, PAUSES[0]
+            elif status.over and not status.alive:
+                return
+            else:
+                time.sleep(pause)
+                pause = min(2 * pause, PAUSES[1])
+
+    def cancel(self, grace: float = GRACE_SECONDS) -> Status:
+        """Ask every process of it to end, kill those that are left after `grace` seconds."""
+        words = (*RUNNER, "cancel", self.folder, str(math.ceil(grace)))
+        what, seconds = f"cancel job {self.key}", grace + ANSWER_SECONDS
+        _insisting(lambda: _run(self.host, what, words, seconds), str(self), silent, seconds)
+        return self.status()
+
+    def forget(self) -> None:
+        """Remove all that the host keeps of it, and free its key; refused while it runs."""
+        words = (*RUNNER, "forget", self.folder)
+        hint = "end it first: job.cancel()"
+        _run(self.host, f"forget job {self.key}", words, ANSWER_SECONDS, hint)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Left with the block, it is cancelled; without a block it outlives all of us."""
+        status = self.status()
+        if status.alive or not status.over:
+            self.cancel()
+
+    def __str__(self) -> str:
+        return f"{self.host.name}: job {self.key}"
+
+    def _parts(self, stream: str, offset: int) -> Iterator[Part]:
+        while (part := self._look(stream, offset, PART)[1]).content:
+            yield part
+            offset = part.end
+
+    def _look(
+        self, stream: str = "out", offset: int = 0, limit: int = 0, longest: int = 0,
+        tell: Tell = silent, patience: float = 0.0,
+    ) -> tuple[Status, Part]:  # fmt: skip
+        numbers = (stream, str(offset), str(limit), str(longest))
+
+        def ask() -> tuple[Status, Part]:
+            nonce = secrets.token_hex(16)
+            words = ("sh", "-c", LOOK, "look", self.folder, nonce, *numbers)
+            for seen, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
+                return judged(seen), part
+            raise HostError(f"{self}: nothing was said of it", hint="is that its host?")
+
+        return _insisting(ask, str(self), tell, patience)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the host enforces by itself, in whole seconds, rounded up, and in bytes per stream."""
+
+    seconds: float
+    stall: float | None = None
+    """How long it may print nothing; None is as long as it runs."""
+    cap: int = CAP
+    """The first half of it and the last are kept, should there be more output."""
+    grace: float = GRACE_SECONDS
+
+    def __post_init__(self) -> None:
+        if self.cap < LEAST_CAP:
+            raise BadInput(f"a cap of {self.cap} bytes is too small", hint=f"at least {LEAST_CAP}")
+        for limit in (self.seconds, self.stall, self.grace):
+            if limit is not None and not 0 < limit < FOREVER:
+                raise BadInput(f"{limit} cannot be a limit in seconds")
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As the runner takes them; 0 is no stall limit."""
+        seconds, stall, grace = (math.ceil(n or 0) for n in (self.seconds, self.stall, self.grace))
+        return str(seconds), str(stall), str(self.cap), str(grace)
+
+
+def start(
+    host: Runs, words: Sequence[str], *, key: str, limits: Limits, spool: str = "",
+    tell: Tell = silent, patience: float = PATIENCE_SECONDS,
+) -> Job:  # fmt: skip
+    """Start a job that no other `start` with this key has started, else attach to that one.
+
+    Repeating is safe, so an answer that was lost is asked for again.
+    """
+    _refuse(words, key, spool)
+    asked = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words))
+
+    def ask() -> Job:
+        done = host.run(*asked, seconds=ANSWER_SECONDS)
+        folder = re.search(r"^(?:started|attached) (/.*)$", done.stdout, re.MULTILINE)
+        if done.code == OTHER_JOB:
+            raise BadInput(
+                f"{host.name}: key {key} belongs to another job",
+                said=done.stderr,
+                hint="a key stands for one command; choose a new one",
+            )
+        if done.code or not folder:
+            said = done.stderr or f"the host's shell ended with code {done.code}"
+            raise HostError(f"{host.name}: job {key} was not started", said=said)
+        return Job(host, key, folder[1])
+
+    return _insisting(ask, f"{host.name}: job {key}", tell, patience)
+
+
+def attach(host: Runs, key: str, spool: str = "") -> Job:
+    """The job that was started with this key, whoever started it."""
+    known = {job.key: job for job in listed(host, spool)}
+    if key not in known:
+        raise Unknown(f"job of {host.name}", key, known)
+    return known[key]
+
+
+def listed(host: Runs, spool: str = "") -> dict[Job, Status]:
+    """All jobs that this user has on the host, with what is known of each."""
+    nonce = secrets.token_hex(16)
+    found = _answers(host, (*RUNNER, "list", spool, nonce), nonce, ANSWER_SECONDS)
+    return {Job(host, Path(one.folder).name, one.folder): judged(one) for one, _ in found}
+
+
+def _refuse(words: Sequence[str], key: str, spool: str) -> None:
+    if not words or words[0].startswith("-") or any("\0" in word for word in words):
+        raise BadInput(f"{list(words)!r} cannot be a command")
+    if not KEY.fullmatch(key):
+        raise BadInput(f"{key!r} cannot be a key", hint="1 to 64 of a-z, 0-9 and -")
+    if spool and not spool.startswith("/"):
+        raise BadInput(f"{spool!r} cannot be a spool", hint="a whole path on the host")
+
+
+# A status or a start can be asked for twice, so a lost answer is no failure until `patience` ends.
+def _insisting(ask: Callable[[], T], what: str, tell: Tell, patience: float) -> T:
+    until, turn = time.monotonic() + patience, 0
+    while True:
+        try:
+            return ask()
+        except (Unreachable, TimedOut) as lost:
+            turn += 1
+            if turn > 1 and time.monotonic() > until:
+                raise Unreachable(
+                    f"{what}: its state is unknown, as the host does not answer",
+                    said=str(lost),
+                    hint="what has begun goes on by itself; attach by the key and look again",
+                ) from lost
+            tell(f"{what}: reconnecting ({turn}): {lost.what}")
+            time.sleep(min(0.1 * 2**turn, LONGEST_PAUSE) * random.uniform(0.5, 1.0))
+
+
+def _answers(
+    host: Runs, words: Sequence[str], nonce: str, seconds: float
+) -> list[tuple[Facts, Part]]:
+    # A part of a fast job's output can be dropped between the look at it and its reading.
+    for _ in range(TURNS):
+        done = host.run(*words, seconds=seconds)
+        with suppress(ValueError):
+            return facts.read(done.stdout, nonce)
+    said = last_words(done.stderr or done.stdout)
+    raise HostError(f"{host.name}: an answer about jobs cannot be read", said=said)
+
+
+def _run(host: Runs, what: str, words: Sequence[str], seconds: float, hint: str = "") -> None:
+    done = host.run(*words, seconds=seconds)
+    if done.code:
+        raise HostError(f"{host.name}: cannot {what}", said=done.stderr, hint=hint)
