@@ -1,0 +1,65 @@
+"""Jobs on hosts of the box: a guest that really reboots, and one that stands still."""
+
+import time
+from dataclasses import replace
+
+import pytest
+from small_hosts import Within
+
+from labkit.box.view import GUESTS
+from labkit.errors import CommandFailed
+from labkit.job import State
+
+pytestmark = pytest.mark.box
+
+# The one folder that outlives the guest is the server's, who lends it to a user of its own.
+KEPT = "/var/tmp/kept"
+LEND = f"mkdir -p {KEPT} && mount -t hostfs none {KEPT} -o /run/{GUESTS}/guest/run"
+
+
+def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab):
+    guest = lab.host("guest")
+    guest.check("sh", "-c", LEND)
+    owner = guest.check("stat", "-c", "%u", KEPT).strip()
+    as_user = ("setpriv", f"--reuid={owner}", "--clear-groups", "env", f"HOME={KEPT}")
+    user = replace(guest, transport=Within(as_user, guest.transport))
+    before = guest.check("cat", "/proc/sys/kernel/random/boot_id")
+    running = user.start("sh", "-c", "echo begun; sync; sleep 1000", key="running", seconds=600)
+    ended = user.start("sh", "-c", "exit 3", key="ended", seconds=60)
+    gone = guest.start("sleep", "1000", key="gone", seconds=600, spool="/root/jobs")
+    assert ended.wait(30).code == 3
+    assert next(running.follow()) == b"begun\n"
+    lab.host("server").check("guest", "stop")
+    assert running.status().state is State.UNKNOWN
+    lab.host("server").check("guest", "start")
+    guest.check("sh", "-c", LEND)
+    assert guest.check("cat", "/proc/sys/kernel/random/boot_id") != before
+    status = running.wait(30)
+    assert status.state is State.LOST and "the host rebooted" in status.why
+    assert running.output() == b"begun\n"
+    assert ended.status().code == 3 and ended.status().state is State.FINISHED
+    assert "nothing is kept" in gone.wait(30).why
+    with pytest.raises(CommandFailed):
+        guest.check("test", "-e", "/root/jobs")
+    for job in user.jobs():
+        job.forget()
+    guest.check("umount", KEPT)
+
+
+def test_a_guest_needs_no_more_than_it_has(lab):
+    begun = time.monotonic()
+    job = lab.host("guest").start("sh", "-c", "echo $$; exit 4", key="plain", seconds=60,
+                                  spool="/root/jobs")  # fmt: skip
+    status = job.wait(30)
+    assert (status.state, status.code) == (State.FINISHED, 4)
+    assert time.monotonic() - begun < 10
+
+
+def test_hosts_of_the_box_do_not_see_each_others_jobs(lab):
+    jobs = {
+        role: lab.host(role).start("sleep", "1000", key="same", seconds=60, spool="/run/jobs")
+        for role in ("server", "client")
+    }
+    assert jobs["server"].cancel(1).state is State.KILLED
+    assert jobs["client"].status().state is State.RUNNING
+    assert jobs["client"].cancel(1).state is State.KILLED
