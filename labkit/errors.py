@@ -12,6 +12,8 @@
     │   ├── CommandFailed       a command ended with a code other than 0
     │   ├── TimedOut            a command was still running at its deadline
     │   ├── SudoRefused         the host does not let this login act as root
+    │   ├── CopyFailed          a file did not arrive whole, or may not be written or read
+    │   ├── FleetFailed         some of several hosts failed; names each
     │   └── SettingRefused      a setting did not take, or did not go back
     ├── BoxError                the lab in a box cannot do this on this machine
     ├── ResultsError            stored results are missing, damaged or too new
@@ -109,6 +111,14 @@ class TimedOut(HostError):
 
 class SudoRefused(HostError):
     """The host does not let this login act as root, or it wants a password that nobody gave."""
+
+
+class CopyFailed(HostError):
+    """A file did not arrive whole, or may not be written or read; what was there is as it was."""
+
+
+class FleetFailed(HostError):
+    """Some of several hosts failed; the message names each and says why."""
 
 
 class SettingRefused(HostError):

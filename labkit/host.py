@@ -13,6 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
+from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, Status, Tell, silent
@@ -123,11 +124,13 @@ class Transport(Protocol):
     def as_root(self, password: Callable[[], str] | None) -> Transport:
         """The same host by the same connection, but as root."""
 
-    def put(self, content: bytes, path: str, mode: int) -> None:
-        """Write a whole file, complete or not at all."""
+    def raw(
+        self, words: tuple[str, ...], *, window: int = files.WINDOW
+    ) -> AbstractContextManager[files.Pipe]:
+        """Run a command whose streams stay open."""
 
-    def get(self, path: str) -> bytes:
-        """Read a whole file."""
+    def round_trip(self) -> float:
+        """Seconds to the host and back."""
 
     def close(self) -> None:
         """Let go of the host; the next command connects again."""
@@ -196,14 +199,51 @@ class Host:
         """
         return replace(self, transport=self.transport.as_root(password))
 
-    def put(self, content: bytes | Path, path: str, mode: int = 0o644) -> None:
+    def put(
+        self, content: bytes | Path, path: str, mode: int | None = None, *,
+        beneath: str = "", tell: files.Tell | None = None,
+    ) -> files.Copied:  # fmt: skip
         """Write `content` (bytes, or a local file) to `path` on the host, whole or not at all."""
-        whole = content.read_bytes() if isinstance(content, Path) else content
-        self.transport.put(whole, path, mode)
+        return files.put(self, content, path, mode, beneath=beneath, tell=tell)
 
-    def get(self, path: str) -> bytes:
-        """The bytes of the file at `path` on the host."""
-        return self.transport.get(path)
+    def get(self, path: str, *, most: int = files.MOST_IN_MEMORY, follow: bool = False) -> bytes:
+        """The bytes of the file at `path` on the host; a link is read through with `follow`."""
+        return files.get(self, path, most=most, follow=follow)
+
+    def get_file(
+        self, path: str, to: Path, *, follow: bool = False, tell: files.Tell | None = None
+    ) -> files.Copied:
+        """Copy the file at `path` on the host to the local file `to`, whole or not at all."""
+        return files.get_file(self, path, to, follow=follow, tell=tell)
+
+    def put_tree(
+        self, source: Path, path: str, *, replace: bool = False, skip_others: bool = False,
+        beneath: str = "", tell: files.Tell | None = None,
+    ) -> files.Copied:  # fmt: skip
+        """Copy the local folder `source` to `path` on the host: all of it there, or nothing."""
+        return files.put_tree(
+            self, source, path,
+            replace=replace, skip_others=skip_others, beneath=beneath, tell=tell,
+        )  # fmt: skip
+
+    def get_tree(
+        self, path: str, to: Path, *, replace: bool = False, skip_others: bool = False,
+        most_files: int = files.MOST_FILES, most_bytes: int = files.MOST_BYTES,
+        tell: files.Tell | None = None,
+    ) -> files.Copied:  # fmt: skip
+        """Copy the folder `path` of the host to the local folder `to`: all of it, or nothing."""
+        return files.get_tree(
+            self, path, to, replace=replace, skip_others=skip_others,
+            most_files=most_files, most_bytes=most_bytes, tell=tell,
+        )  # fmt: skip
+
+    def raw(self, *words: str, window: int = files.WINDOW) -> AbstractContextManager[files.Pipe]:
+        """A command whose streams stay open: for what is not text, or not yet at its end."""
+        return self.transport.raw(tuple(words), window=window)
+
+    def round_trip(self) -> float:
+        """Seconds to the host and back."""
+        return self.transport.round_trip()
 
     def start(
         self, *words: str, key: str, seconds: float, stall: float | None = None,

@@ -79,6 +79,7 @@ def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
         *(f"HostKey {folder}/host_{kind}" for kind in kinds),
         f"AuthorizedKeysFile {folder}/authorized", "PermitRootLogin prohibit-password",
         "PasswordAuthentication no", "AcceptEnv LC_*", "MaxStartups 100",
+        "Subsystem sftp internal-sftp",
         # Whoever runs the tests may have a slow .bashrc, which bash reads under sshd too.
         f"SetEnv HOME={folder}", *extra_last, "",
     ]))  # fmt: skip

@@ -33,11 +33,17 @@ class Local(ThroughShell):
         """The same machine, as root."""
         return replace(self, sudo=Sudo.of("localhost", password))
 
+    def round_trip(self) -> float:
+        """No way at all."""
+        return 0.0
+
     def close(self) -> None:
         """Nothing to let go of."""
 
     @contextmanager
-    def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
+    def _channel(
+        self, script: str, spare: bool, window: int | None = None
+    ) -> Iterator[Channel]:
         with closing(Process(self.sudo.line(script) if self.sudo else script, self.name)) as one:
             if self.sudo:
                 self.sudo.admit(one, self.name)
@@ -72,7 +78,7 @@ class Process:
         """Whether both streams have ended."""
         return not self._pipes.get_map()
 
-    def send(self, part: bytes) -> None:
+    def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
         left = memoryview(part)
         try:

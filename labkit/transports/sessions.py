@@ -33,6 +33,7 @@ class Connection:
     held: int = 0
     asked: int = 0
     closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
+    round_trip: float | None = None
     loopless: set[object] = field(default_factory=set)
     """For whom no shell can run many commands there."""
 
@@ -106,6 +107,16 @@ class Sessions:
         """A live connection; made if there is none."""
         with self._lock:
             return next(iter(self._live()), None) or self._connect()
+
+    def round_trip(self) -> float:
+        """Seconds to sshd and back, by a request that every server has to answer."""
+        with self._lock:
+            connection = self.usable()
+            if connection.round_trip is None:
+                begun = time.monotonic()
+                connection.client.global_request("keepalive@openssh.com", wait=True)
+                connection.round_trip = time.monotonic() - begun
+            return connection.round_trip
 
     def closed(self, connection: Connection) -> None:
         """One session less on a connection."""
@@ -224,9 +235,9 @@ class Session:
         client = self.connection.client
         self._telling(lambda: client._send_user_message(request))  # type: ignore[attr-defined]
 
-    def send(self, part: bytes) -> None:
+    def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
-        self._telling(lambda: self.channel.sendall(part))
+        self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
 
     def finish(self) -> None:
         """Tell it that there is no more input."""

@@ -81,7 +81,7 @@ class Channel(Protocol):
     def lost(self) -> bool:
         """Whether they ended because the connection did."""
 
-    def send(self, part: bytes) -> None:
+    def send(self, part: bytes | memoryview) -> None:
         """Give it input; raises Gone when it reads no more."""
 
     def finish(self) -> None:

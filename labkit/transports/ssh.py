@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-import paramiko
-
 from labkit.host import NOTHING
 from labkit.transports.connection import CONNECT_SECONDS, Address
 from labkit.transports.sessions import Session, Sessions
@@ -44,14 +42,23 @@ class Ssh(ThroughShell):
         login = f"{self.at.user}@{self.at.control}"
         return Ssh(self.at, Sudo.of(login, password), self._all)
 
+    def round_trip(self) -> float:
+        """Seconds to the host's sshd and back, measured once on each connection."""
+        return self._all.round_trip()
+
     def close(self) -> None:
         """Close the connections; the next command opens a new one."""
         self._all.close()
 
     @contextmanager
-    def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
+    def _channel(
+        self, script: str, spare: bool, window: int | None = None
+    ) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
-        with self._all.turn(spare), closing(self._started(script, seconds, not spare)) as session:
+        with (
+            self._all.turn(spare),
+            closing(self._started(script, seconds, not spare, window)) as session,
+        ):
             yield session
 
     @contextmanager
@@ -98,8 +105,10 @@ class Ssh(ThroughShell):
             return False
         return True
 
-    def _started(self, script: str, seconds: float, patient: bool = True) -> Session:
-        session = self._all.open(seconds, patient=patient)
+    def _started(
+        self, script: str, seconds: float, patient: bool = True, window: int | None = None
+    ) -> Session:
+        session = self._all.open(seconds, window, patient)
         try:
             text = self.sudo.line(script) if self.sudo else script
             session.start(f"exec sh -c {shlex.quote(text)}")
@@ -109,11 +118,6 @@ class Ssh(ThroughShell):
             session.close()
             raise
         return session
-
-    @contextmanager
-    def _session(self, seconds: float, window: int | None = None) -> Iterator[paramiko.Channel]:
-        with self._all.turn(), closing(self._all.open(seconds, window)) as session:
-            yield session.channel
 
 
 def _recent(shell: Shell) -> bool:

@@ -13,7 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from labkit.errors import BadInput, HostError, LabkitError, OutcomeUnknown, TimedOut
+from labkit.files import WINDOW
 from labkit.host import KEPT, NOTHING, Completed, Line
+from labkit.transports.pipes import Pipe
 from labkit.transports.shell import (
     END,
     LONGEST_LINE,
@@ -29,12 +31,7 @@ from labkit.transports.shell import (
 )
 
 LAST_CHANCE_SECONDS = 3.0
-FILE_SECONDS = 600.0
-LARGEST_FILE = 1 << 30
 CHUNK = 1 << 16
-PUT = """\
-umask 077 && [ ! -d "$3" ] && cat >"$1" && [ "$(wc -c <"$1")" -eq "$4" ] && chmod "$2" "$1" &&
-mv -f "$1" "$3" && exit 0; rm -f "$1"; exit 1"""
 
 
 class ThroughShell:
@@ -42,7 +39,9 @@ class ThroughShell:
 
     name: str
 
-    def _channel(self, script: str, spare: bool) -> AbstractContextManager[Channel]:
+    def _channel(
+        self, script: str, spare: bool, window: int | None = None
+    ) -> AbstractContextManager[Channel]:
         """Start `sh -c script`; `spare` when it may not wait for others to end."""
         raise NotImplementedError
 
@@ -93,24 +92,14 @@ class ThroughShell:
             command.split()
             yield command
 
-    def put(self, content: bytes, path: str, mode: int) -> None:
-        """Write beside the target, then rename, so that no reader sees half a file."""
-        beside = f"{path}.labkit-{secrets.token_hex(4)}"
-        words = ("sh", "-c", PUT, "put", beside, f"{mode:o}", path, str(len(content)))
-        done = self.run(words, stdin=content, seconds=FILE_SECONDS)
-        if not done.ok:
-            said = done.stderr or "not all of it arrived, or it is a directory"
-            raise HostError(f"{self.name}: cannot write {path}", said=said)
-
-    def get(self, path: str) -> bytes:
-        """The bytes of a file, as they are."""
-        done = self.run(("cat", "--", path), seconds=FILE_SECONDS, cap=LARGEST_FILE)
-        if not done.ok or done.truncated:
-            raise HostError(
-                f"{self.name}: cannot read {path}",
-                said=done.stderr or f"it has more than {LARGEST_FILE} bytes",
-            )
-        return done.stdout_bytes
+    @contextmanager
+    def raw(self, words: tuple[str, ...], *, window: int = WINDOW) -> Iterator[Pipe]:
+        """Run one command whose streams stay open; on leaving, they are closed."""
+        checked(self.name, words, NOTHING)
+        mark = f"labkit-ended-{secrets.token_hex(8)}"
+        script = f'LC_ALL=C; export LC_ALL; {shlex.join(words)}; echo "{mark} $?" >&2'
+        with self._channel(script, False, window) as channel, Pipe(self.name, channel, mark) as one:
+            yield one
 
     # As many as one shell runs: all, unless one of them leaves something behind, and then none
     # after it has been run.

@@ -1,0 +1,67 @@
+"""What copying needs of a host: short commands, and commands whose streams are open."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+CHUNK = 1 << 20
+WINDOW = 2 << 20
+"""How much a host may send before we have read it, unless more is asked for."""
+STALL_SECONDS = 60.0
+"""A stream on which nothing moves for so long is given up."""
+
+
+class Pipe(Protocol):
+    """A running command: what is sent it reads, what it prints is received as it comes."""
+
+    patience: float
+    """Where nothing moves for so many seconds, it is given up."""
+
+    def send(self, content: bytes | memoryview) -> bool:
+        """Give it all of `content`; False when it reads no more."""
+
+    def finish(self) -> None:
+        """Tell it that its input has ended."""
+
+    def recv(self, most: int = CHUNK) -> bytes:
+        """Some bytes of its output, none when that has ended."""
+
+    def ended(self) -> tuple[int, str]:
+        """Its code and what it complained of, once its output has been read to the end."""
+
+    def abort(self) -> None:
+        """Let go of it now, from whatever thread."""
+
+
+class Ran(Protocol):
+    """How a short command ended."""
+
+    @property
+    def code(self) -> int:
+        """0 when it went well."""
+
+    @property
+    def stdout(self) -> str:
+        """What it printed."""
+
+    @property
+    def stderr(self) -> str:
+        """What it complained of."""
+
+
+class Carries(Protocol):
+    """A host, as far as copying is concerned."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
+
+    def run(self, *words: str, stdin: bytes = b"", seconds: float = 60.0) -> Ran:
+        """Run a short command to its end."""
+
+    def raw(self, *words: str, window: int = WINDOW) -> AbstractContextManager[Pipe]:
+        """Run a command whose streams stay open."""
+
+    def round_trip(self) -> float:
+        """Seconds to the host and back."""

@@ -1,0 +1,97 @@
+"""A running command whose streams stay open: for files, and for what waits or serves."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from dataclasses import dataclass, field
+
+from labkit.errors import OutcomeUnknown, TimedOut
+from labkit.files import CHUNK, STALL_SECONDS
+from labkit.transports.shell import Channel, Gone
+
+COMPLAINT = 1 << 16
+"""So much of the error stream is kept, its end; the rest is read and dropped."""
+TURN_SECONDS = 0.5
+
+
+@dataclass
+class Pipe:
+    """What is sent it reads, and what it prints is received; `mark` begins its last words."""
+
+    name: str
+    channel: Channel = field(repr=False)
+    mark: str = field(repr=False)
+    patience: float = STALL_SECONDS
+    """Where nothing moves for so many seconds, it is given up."""
+
+    def __post_init__(self) -> None:
+        self._errors, self._rest = bytearray(), b""
+        self._moved, self._sending, self._stalled = time.monotonic(), False, False
+        self._left = threading.Event()
+
+    def __enter__(self) -> Pipe:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+
+    def send(self, content: bytes | memoryview) -> bool:
+        """Give it all of `content`; False when it reads no more."""
+        self._moved, self._sending = time.monotonic(), True
+        try:
+            self.channel.send(content)
+        except Gone:
+            self._patiently()
+            return False
+        finally:
+            self._sending = False
+        return True
+
+    def finish(self) -> None:
+        """Tell it that its input has ended."""
+        self.channel.finish()
+
+    def recv(self, most: int = CHUNK) -> bytes:
+        """Some bytes of its output, none when that has ended."""
+        self._moved = time.monotonic()
+        while not self._rest and not self.channel.ended:
+            self._rest, said = self.channel.recv(TURN_SECONDS)
+            self._errors += said
+            del self._errors[:-COMPLAINT]
+            if self._rest or said:
+                self._moved = time.monotonic()
+            self._stalled = self._moved + self.patience < time.monotonic()
+            self._patiently()
+        part, self._rest = self._rest[:most], self._rest[most:]
+        return part
+
+    def ended(self) -> tuple[int, str]:
+        """Its code and what it complained of; drops what there still is of its output."""
+        while self.recv():
+            pass
+        found = re.search(rf"{self.mark} (\d+)\n$".encode(), self._errors)
+        if not found:
+            what = "the connection was lost" if self.channel.lost else "its shell was ended"
+            raise OutcomeUnknown(f"{self.name}: {what} while copying")
+        return int(found[1]), self._errors[: found.start()].decode("utf-8", "replace")
+
+    def abort(self) -> None:
+        """Let go of it now, from whatever thread."""
+        self.channel.close()
+
+    # What does not read holds up a sender for ever; a receiver looks at the time itself.
+    def _watch(self) -> None:
+        while not self._left.wait(TURN_SECONDS):
+            if self._sending and self._moved + self.patience < time.monotonic():
+                self._stalled = True
+                self.abort()
+
+    def _patiently(self) -> None:
+        if self._stalled:
+            raise TimedOut(
+                f"{self.name}: nothing moved for {self.patience:g} s",
+                hint="is its disk busy, or the way to it blocked?",
+            )

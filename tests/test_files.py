@@ -1,0 +1,337 @@
+"""Files to hosts and back, over a real sshd and without one."""
+
+import contextlib
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from relay import Cut
+from sshd import known, reached
+
+from labkit.errors import BadInput, CopyFailed, Unreachable
+from labkit.files.blocks import Blocks, Cksum
+from labkit.host import Host
+from labkit.transports.local import Local
+
+MIB = 1 << 20
+NAMES = ["plain", "two words", "new\nline", "-dash", "é漢", "'q\"$`\\", "x" * 255, "\udcff\udc80"]
+
+
+@pytest.fixture(params=["ssh", "local"], scope="module")
+def host(request):
+    if request.param == "local":
+        yield Host("here", "127.0.0.1", Local())
+        return
+    with reached(request.getfixturevalue("server").address()) as found:
+        yield found
+
+
+def noise(size):
+    return os.urandom(size)
+
+
+def left_in(folder):
+    return [name for name in os.listdir(folder) if name.startswith(".labkit-")]
+
+
+# --- one file -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, MIB, MIB + 1, 3 * MIB, 2 * MIB + 12345])
+def test_what_arrives_is_what_was_sent_and_nothing_is_left_beside_it(host, tmp_path, size):
+    content = noise(size)
+    copied = host.put(content, str(tmp_path / "file"))
+    assert (tmp_path / "file").read_bytes() == content
+    assert (copied.size, copied.sent, copied.verified_by) == (size, size, "sha256")
+    assert host.get(str(tmp_path / "file")) == content
+    fetched = host.get_file(str(tmp_path / "file"), tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == content
+    assert (fetched.size, fetched.sent) == (size, size)
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", range(len(NAMES)))
+def test_a_file_may_have_any_name(host, tmp_path, number):
+    path = f"{tmp_path}/{NAMES[number]}"
+    host.put(b"content", path, beneath=str(tmp_path))
+    assert Path(path).read_bytes() == b"content"
+    assert host.get(path) == b"content"
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o444])
+@pytest.mark.parametrize("size", [10, MIB + 1])
+def test_the_mode_of_a_local_file_goes_with_it_both_ways(host, tmp_path, mode, size):
+    source = tmp_path / "source"
+    source.write_bytes(noise(size))
+    source.chmod(mode)
+    host.put(source, str(tmp_path / "there"))
+    host.get_file(str(tmp_path / "there"), tmp_path / "back")
+    assert [(tmp_path / n).stat().st_mode & 0o777 for n in ("there", "back")] == [mode, mode]
+
+
+def test_a_file_of_the_kernel_is_read_although_it_has_no_size(host, tmp_path):
+    assert host.get("/proc/version") == Path("/proc/version").read_bytes()
+    host.get_file("/proc/version", tmp_path / "version")
+    assert (tmp_path / "version").read_bytes() == Path("/proc/version").read_bytes()
+
+
+def test_an_existing_file_is_replaced_whole(host, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old" * MIB)
+    host.put(b"new", str(path))
+    assert path.read_bytes() == b"new"
+
+
+def test_progress_is_told_and_ends_at_all_of_it(host, tmp_path):
+    told = []
+    host.put(noise(3 * MIB), str(tmp_path / "file"), tell=told.append)
+    host.get_file(str(tmp_path / "file"), tmp_path / "back", tell=told.append)
+    assert [moved.share for moved in told if moved.done == moved.of] == [1.0, 1.0]
+    assert all(0 <= moved.share <= 1 for moved in told)
+
+
+# --- what is refused, and leaves everything as it was ---------------------------------------
+
+
+def refusals(host, path, big):
+    content = noise(2 * MIB) if big else b"new"
+    with pytest.raises((CopyFailed, BadInput)) as refused:
+        host.put(content, str(path))
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_link_is_not_followed(host, tmp_path, big):
+    (tmp_path / "kept").write_bytes(b"kept")
+    (tmp_path / "link").symlink_to("kept")
+    assert "links are not followed" in refusals(host, tmp_path / "link", big)
+    assert (tmp_path / "kept").read_bytes() == b"kept" and (tmp_path / "link").is_symlink()
+    assert left_in(tmp_path) == []
+    for read in (host.get, lambda path: host.get_file(path, tmp_path / "back")):
+        with pytest.raises(CopyFailed, match="links are not followed"):
+            read(str(tmp_path / "link"))
+    assert host.get(str(tmp_path / "link"), follow=True) == b"kept"
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_link_among_the_folders_below_the_given_one_is_not_followed(host, tmp_path, big):
+    (tmp_path / "root" / "a").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root" / "a" / "link").symlink_to(tmp_path / "outside")
+    content = noise(2 * MIB) if big else b"new"
+    with pytest.raises(CopyFailed, match="is a link"):
+        host.put(content, f"{tmp_path}/root/a/link/file", beneath=f"{tmp_path}/root")
+    assert list((tmp_path / "outside").iterdir()) == []
+    host.put(content, f"{tmp_path}/root/a/file", beneath=f"{tmp_path}/root")
+    with pytest.raises(BadInput, match="is not below"):
+        host.put(content, f"{tmp_path}/root/../file", beneath=f"{tmp_path}/root")
+
+
+@pytest.mark.parametrize("big", [False, True])
+@pytest.mark.parametrize("kind", ["folder", "fifo", "no folder", "no name"])
+def test_a_place_that_cannot_be_a_file_is_refused(host, tmp_path, kind, big):
+    if kind == "folder":
+        (tmp_path / "target").mkdir()
+    if kind == "fifo":
+        os.mkfifo(tmp_path / "target")
+    path = {"no folder": "target/none/file", "no name": "target/.."}.get(kind, "target")
+    assert "hint" in (said := refusals(host, tmp_path / path, big)) or "cannot write" in said
+    assert left_in(tmp_path) == []
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small disk of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=16m,nr_inodes=12", "none", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(words, capture_output=True).returncode:
+        pytest.skip("mounting needs root")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("size", [MIB, 8 * MIB])
+def test_what_does_not_fit_is_refused_before_anything_changes(host, disk, size):
+    (disk / "filler").write_bytes(bytes(16 * MIB - 256 * 1024))
+    (disk / "file").write_bytes(b"old")
+    with pytest.raises(CopyFailed, match="KiB are free"):
+        host.put(noise(size), str(disk / "file"))
+    with pytest.raises(CopyFailed, match="are free"):
+        host.get_file(str(disk / "filler"), disk / "back")
+    assert sorted(os.listdir(disk)) == ["file", "filler"]
+    assert (disk / "file").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("size", [MIB, 8 * MIB])
+def test_a_disk_without_room_for_another_name_is_said_to_be_full(host, disk, size):
+    for number in range(11):
+        (disk / str(number)).touch()
+    with pytest.raises(CopyFailed, match="No space left"):
+        host.put(noise(size), str(disk / "file"))
+    assert len(os.listdir(disk)) == 11
+
+
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_disk_that_fills_up_on_the_way_is_told_and_nothing_is_left(host, disk, tmp_path, way):
+    (tmp_path / "source").write_bytes(noise(14 * MIB))
+
+    def fill(_):
+        if not (disk / "filler").exists():
+            with contextlib.suppress(OSError):
+                (disk / "filler").write_bytes(bytes(16 * MIB))
+
+    with pytest.raises(CopyFailed, match="No space left on device"):
+        if way == "up":
+            host.put(tmp_path / "source", str(disk / "file"), tell=fill)
+        else:
+            host.get_file(str(tmp_path / "source"), disk / "file", tell=fill)
+    assert os.listdir(disk) == ["filler"]
+
+
+@pytest.mark.parametrize("big", [False, True])
+def test_a_file_system_that_is_read_only_is_said_to_be(host, disk, big):
+    subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+    assert "read-only" in refusals(host, disk / "file", big)
+
+
+def test_a_file_that_may_not_be_read_is_named(host, tmp_path):
+    if os.geteuid() == 0:
+        pytest.skip("root may read everything")
+    path = tmp_path / "secret"
+    path.write_bytes(b"-")
+    path.chmod(0)
+    with pytest.raises(CopyFailed, match=r"secret[\s\S]*permission"):
+        host.get(str(path))
+
+
+def test_no_more_is_held_in_memory_than_was_allowed(host, tmp_path):
+    (tmp_path / "file").write_bytes(bytes(MIB + 1))
+    with pytest.raises(CopyFailed, match="more than 1048576 bytes"):
+        host.get(str(tmp_path / "file"), most=MIB)
+
+
+def test_a_local_link_or_folder_is_never_written_to(host, tmp_path):
+    (tmp_path / "there").write_bytes(b"new")
+    (tmp_path / "kept").write_bytes(b"kept")
+    (tmp_path / "link").symlink_to("kept")
+    for name in ("link", "no/file", "."):
+        with pytest.raises(BadInput):
+            host.get_file(str(tmp_path / "there"), tmp_path / name)
+    assert (tmp_path / "kept").read_bytes() == b"kept"
+
+
+# --- the connection is cut ------------------------------------------------------------------
+
+SIZE = 50_000_000
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "source"
+    path.write_bytes(noise(SIZE))
+    return path
+
+
+def through(server, relay):
+    public = (server.folder / "host_ed25519.pub").read_text()
+    file = server.folder / f"known_{relay.port}"
+    file.write_text(known(relay.port, public))
+    return reached(server.address(port=relay.port, known_hosts=(str(file),)))
+
+
+@contextlib.contextmanager
+def given_up(server):
+    """A host that is lost on the way, and then at each attempt to go on."""
+    with Cut(server.port, [30_000_000, *[5000] * 9]) as relay, through(server, relay) as host:
+        yield host
+
+
+def same(one, other):
+    first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (one, other))
+    return first == second
+
+
+CUTS = [[20_000], [30_000_000], [SIZE - 9_000], [SIZE + 20_000], [20_000_000] * 2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cuts", CUTS, ids=str)
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_copy_that_was_cut_goes_on_from_what_is_there(server, large, tmp_path, way, cuts):
+    target = tmp_path / "target"
+    with Cut(server.port, cuts) as relay, through(server, relay) as host:
+        if way == "up":
+            host.put(large, str(target))
+        else:
+            host.get_file(str(large), target)
+        assert relay.cuts >= 1
+    assert same(large, target)
+    assert left_in(tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_a_copy_that_was_given_up_is_taken_up_by_the_next(server, large, tmp_path, way):
+    target = tmp_path / "target"
+
+    def copy(host):
+        return host.put(large, str(target)) if way == "up" else host.get_file(str(large), target)
+
+    with given_up(server) as host, pytest.raises(Unreachable, match="copy it again") as lost:
+        copy(host)
+    assert "umask" not in str(lost.value)
+    assert not target.exists() and len(left_in(tmp_path)) == 1
+    with reached(server.address()) as host:
+        copied = copy(host)
+    assert same(large, target) and left_in(tmp_path) == []
+    assert copied.sent < SIZE - 8 * MIB
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["up", "down"])
+def test_what_is_there_from_an_earlier_try_is_not_trusted(server, large, tmp_path, way):
+    target = tmp_path / "target"
+
+    def copy(host):
+        return host.put(large, str(target)) if way == "up" else host.get_file(str(large), target)
+
+    with given_up(server) as host, pytest.raises(Unreachable):
+        copy(host)
+    (left,) = left_in(tmp_path)
+    part = tmp_path / left / "part" if way == "up" else tmp_path / left
+    with part.open("r+b") as file:
+        file.seek(1000)
+        file.write(b"not what was sent")
+    with reached(server.address()) as host:
+        copy(host)
+    assert same(large, target)
+
+
+# --- the arithmetic --------------------------------------------------------------------------
+
+
+def test_our_cksum_is_that_of_the_tool(tmp_path):
+    for size in (0, 1, 255, 256, 70_000):
+        content = noise(size)
+        said = subprocess.run(["cksum"], input=content, capture_output=True).stdout
+        taken = Cksum()
+        taken.update(content[:100])
+        taken.update(content[100:])
+        assert taken.hexdigest() == said.split()[0].decode()
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+@pytest.mark.parametrize("size", [MIB - 1, 100 * MIB - 5, 10 << 30])
+def test_pieces_are_the_lacking_blocks_and_no_others(lanes, size):
+    blocks = Blocks(size)
+    count = -(-size // blocks.length)
+    for lacking in ([], range(count), range(0, count, 2), sorted({0, count - 1})):
+        pieces = blocks.pieces(lacking, lanes)
+        ends = [(one.start // blocks.length, one.start + one.size) for one in pieces]
+        found = [n for first, end in ends for n in range(first, -(-end // blocks.length))]
+        assert found == list(lacking)
+        assert sum(piece.size for piece in pieces) == blocks.total(lacking)
+    assert count <= 200
