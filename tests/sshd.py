@@ -60,10 +60,11 @@ def known(port, public):
 
 
 @contextmanager
-def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
+def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=(), more=()):
     """An sshd of our own; of a setting that is given twice, sshd takes the first: `extra`.
 
-    What matches some users only comes last; `before` is put before sshd's own words.
+    What matches some users only comes last; `before` is put before sshd's own words; `more` stands in for the home
+    that commands have.
     """
     # As root, sshd insists on a folder that its package or its service would make.
     if os.geteuid() == 0:
@@ -81,7 +82,7 @@ def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
         "PasswordAuthentication no", "AcceptEnv LC_*", "MaxStartups 100",
         "Subsystem sftp internal-sftp",
         # Whoever runs the tests may have a slow .bashrc, which bash reads under sshd too.
-        f"SetEnv HOME={folder}", *extra_last, "",
+        *(more or [f"SetEnv HOME={folder}"]), *extra_last, "",
     ]))  # fmt: skip
     with (folder / "log").open("wb") as log:
         words = [*before, SSHD, "-D", "-e", "-f", folder / "sshd_config"]

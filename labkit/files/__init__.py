@@ -3,10 +3,16 @@
 Where the connection is cut, the copy goes on from what is there, which is checked first.
 """
 
+from labkit.files.copied import Copied
 from labkit.files.lanes import Moved, Tell
+from labkit.files.listing import MOST_BYTES, MOST_FILES
 from labkit.files.pipe import CHUNK, STALL_SECONDS, WINDOW, Pipe
-from labkit.files.single import MOST_IN_MEMORY, Copied, get, get_file, put
+from labkit.files.receiving import MOST_IN_MEMORY, get, get_file
+from labkit.files.sending import put
+from labkit.files.tree_down import get_tree
+from labkit.files.tree_up import put_tree
 
 __all__ = [
-    "CHUNK", "MOST_IN_MEMORY", "STALL_SECONDS", "WINDOW", "Copied", "Moved", "Pipe", "Tell", "get", "get_file", "put",
+    "CHUNK", "MOST_BYTES", "MOST_FILES", "MOST_IN_MEMORY", "STALL_SECONDS", "WINDOW", "Copied",
+    "Moved", "Pipe", "Tell", "get", "get_file", "get_tree", "put", "put_tree",
 ]  # fmt: skip

@@ -23,12 +23,16 @@ class Arrival:
     to: Path
     content: str
     size: int
+    again: bool = False
+    """Whether what is in its place already is ours, and to be looked at before it is replaced."""
 
     def __enter__(self) -> Arrival:
         check_target(self.to)
         self.part = self.to.parent / f"{_beginning(self.to)}{_short(self.content, 24)}.part"
         _forget_old(self.to)
         fresh = not self.part.exists()
+        if self.again and self.to.exists():
+            os.replace(self.to, self.part)
         try:
             self._opened()
         except OSError as refused:

@@ -50,11 +50,11 @@ class Meter:
     _told: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def add(self, size: int) -> None:
-        """So many bytes more have moved."""
+    def add(self, size: int, sent: bool = True) -> None:
+        """So many bytes more have moved, or were found there."""
         with self._lock:
             self.done += size
-            self.sent += size
+            self.sent += size if sent else 0
             now = time.monotonic()
             due = self.tell and (now - self._told > TELL_SECONDS or self.done >= self.of)
             if due:
@@ -110,8 +110,10 @@ class Lanes:
     def run(self, works: Iterable[Work]) -> None:
         """Do all of them, so many at a time."""
         with ThreadPoolExecutor(self.count) as pool:
-            futures = [pool.submit(self._run, work) for work in works]
+            futures: list[Future[None]] = []
             try:
+                for work in works:
+                    futures.append(pool.submit(self._run, work))
                 _first_failure(futures)
             except BaseException:
                 self._stopped.set()

@@ -47,6 +47,10 @@ class Place:
         """How the host's scripts are told of the folder."""
         return self.top, self.rest
 
+    def below(self, name: str) -> tuple[str, str]:
+        """The same of a folder in that folder: it may not be a link either."""
+        return self.top, f"{self.rest}/{name}" if self.rest else name
+
     def stage(self, content: str) -> str:
         """The folder beside it where it is made ready; the same again for the same content."""
         named = hashlib.sha256(self.name.encode("utf-8", "surrogateescape")).hexdigest()

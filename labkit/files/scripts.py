@@ -71,11 +71,11 @@ if [ -d "./$4" ] && [ ! -L "./$4" ]; then
 else room "$5"; mkdir "./$4" && cd -P "./$4" && : >part || exit 9; fi
 """
 
-# top rest stage file first-unit units: one piece of a big file, and its hash.
+# top rest file first-unit units, in the stage: one piece of a big file, and its hash.
 PIECE = r"""
-into "$1" "$2"; mine "$3"; [ ! -L "./$4" ] || no "$4 is a link"
-dd of="./$4" bs=262144 seek="$5" conv=notrunc || exit 9
-dd if="./$4" bs=262144 skip="$5" count="$6" 2>/dev/null | sum_of
+into "$1" "$2"; [ -O . ] || no "$2 is not ours"; [ ! -L "./$3" ] || no "$3 is a link"
+dd of="./$3" bs=262144 seek="$4" conv=notrunc || exit 9
+dd if="./$3" bs=262144 skip="$4" count="$5" 2>/dev/null | sum_of
 """
 
 # top rest stage name mode size
@@ -126,6 +126,64 @@ if [ "$7" ]; then sum_of <"./$3" >&2 & else part "$3" "$5" "$6" | sum_of >&2 & f
 part "$3" "$5" "$6"; wait; exec >&2; """
     + LOOKED
 )
+
+
+# top rest name stage KiB replace: whether a tree can be made ready, and how.
+TREE_PLAN = r"""
+into "$1" "$2"
+[ ! -L "./$3" ] || no "it is a link, and links are not followed"
+[ ! -e "./$3" ] || [ -d "./$3" ] || no "it is there and is no folder"
+[ ! -e "./$3" ] || [ "$6" ] || no "it is there already"
+find . ! -name . -prune -name "${4%-*}-*" -mtime +2 -exec rm -rf {} + 2>/dev/null
+echo "$kind"; if command -v tar >/dev/null 2>&1; then echo tar; else echo cat; fi
+if [ -d "./$4" ] && [ ! -L "./$4" ]; then
+ mine "$4"; room $(($5 - $(du -ks . | cut -f 1))); echo again
+else room "$5"; mkdir "./$4" || exit 9; fi
+"""
+
+STAGED = r"""
+into "$1" "$2"; [ -O . ] || no "$2 is not ours"; shift 2
+"""
+# top rest names: folders
+FOLDERS = STAGED + r"""mkdir -p -- "$@" """
+# top rest names: files, from a tar on stdin; then the hash of all of them together
+UNPACK = STAGED + r"""tar -xof - || exit 9; cat -- "$@" | sum_of"""
+# top rest name: the same for one file, where there is no tar
+UNPACK_ONE = STAGED + r"""rm -f -- "$1"; cat >"$1" || exit 9; sum_of <"$1" """
+# top rest names
+CHECK = STAGED + r"""cat -- "$@" 2>/dev/null | sum_of"""
+# The same of files that are read, and need not be ours.
+READ = r"""
+into "$1" "$2"; shift 2; cat -- "$@" 2>/dev/null | sum_of"""
+# top rest mode names
+MODES = STAGED + r"""mode=$1; shift; chmod "$mode" "$@" """
+
+# top rest name stage replace
+TREE_COMMIT = r"""
+into "$1" "$2"; [ ! -L "./$3" ] || no "it is a link, and links are not followed"
+sync -f "./$4" 2>/dev/null || sync
+if [ -e "./$3" ]; then
+ [ "$5" ] || no "it is there already"
+ rm -rf "./$4.old"; (place "./$3" "./$4.old") || exit 9
+ (place "./$4" "./$3") || { mv "./$4.old" "./$3"; exit 9; }
+ rm -rf "./$4.old"
+else place "./$4" "./$3"; fi
+kept .
+"""
+
+# top rest: the hash it offers, then in turn names, and a line on each
+LIST = r"""
+into "$1" "$2"; printf '%s\0' "$kind"
+find . -exec sh -c '
+ printf "%s\0" "$@"; printf "\0"; stat -c "%f %s %Y" -- "$@"; printf "\0"' sh {} +
+"""
+# top rest names: all of them one after another, and their hash and sizes on stderr
+FETCH = r"""
+into "$1" "$2"; shift 2
+cat -- "$@" 2>/dev/null | sum_of >&2 &
+cat -- "$@" || exit 9
+wait; exec >&2; stat -c '%f %s %Y' -- "$@"
+"""
 
 
 def words(script: str, *arguments: str) -> tuple[str, ...]:

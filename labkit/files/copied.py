@@ -1,0 +1,67 @@
+"""What all copies have in common: what they report, and that they outlast a lost connection."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from labkit.errors import Unreachable
+from labkit.files.pipe import CHUNK, Pipe
+from labkit.files.place import Place
+
+IN_A_ROW = 3
+"""So often the connection may be lost in a row, with nothing gained, before it is an error."""
+GO_ON = "copy it again: what is there already is kept, checked and not sent twice"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What was copied; `sent` is less than `size` when some of it was there from an earlier try."""
+
+    path: str
+    files: int
+    size: int
+    sent: int
+    verified_by: str
+    seconds: float
+    left_out: tuple[str, ...] = ()
+
+
+def surviving(once: Callable[[Callable[[], None]], T]) -> T:
+    """Do it again after the connection was lost, as long as something was gained meanwhile."""
+    lost_in_a_row = 0
+
+    def gained() -> None:
+        nonlocal lost_in_a_row
+        lost_in_a_row = 0
+
+    while True:
+        try:
+            return once(gained)
+        except Unreachable as lost:
+            lost_in_a_row += 1
+            if lost_in_a_row == IN_A_ROW:
+                raise Unreachable(lost.what, said=lost.said, hint=GO_ON) from lost
+            time.sleep(0.2 * 2**lost_in_a_row * random.uniform(0.5, 1.0))
+
+
+def answered(pipe: Pipe, doing: str, place: Place) -> list[str]:
+    """The first word of each line that a command prints, when it ends well."""
+    said = bytearray()
+    while part := pipe.recv(CHUNK):
+        said += part
+        if len(said) > CHUNK:
+            raise place.refused(doing, "the host answers more than it was asked")
+    code, complaint = pipe.ended()
+    if code:
+        raise place.refused(doing, complaint or f"it ended with code {code}")
+    return first_words(said.decode("ascii", "replace").splitlines())
+
+
+def first_words(lines: list[str]) -> list[str]:
+    """A hash is the first word of its line; what follows depends on the tool."""
+    return [(line.split() or [""])[0] for line in lines]
