@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import BadInput, Unknown
+from labkit.fleet import Fleet
 from labkit.host import Host
 from labkit.transports.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
@@ -75,6 +76,11 @@ class Lab:
         if role not in self.hosts:
             raise Unknown("role", role, self.hosts)
         return self.hosts[role]
+
+    @property
+    def fleet(self) -> Fleet:
+        """All hosts by their roles, to do something on all of them at the same time."""
+        return Fleet(self.hosts)
 
     def close(self) -> None:
         """Close all connections."""

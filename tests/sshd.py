@@ -63,8 +63,8 @@ def known(port, public):
 def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=(), more=()):
     """An sshd of our own; of a setting that is given twice, sshd takes the first: `extra`.
 
-    What matches some users only comes last; `before` is put before sshd's own words; `more` stands in for the home
-    that commands have.
+    What matches some users only comes last; `before` is put before sshd's own words; `more`
+    comes before MaxStartups and SetEnv.
     """
     # As root, sshd insists on a folder that its package or its service would make.
     if os.geteuid() == 0:
@@ -79,10 +79,10 @@ def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=(), more
         f"Port {port}", "ListenAddress 127.0.0.1", "PidFile none", "UsePAM no", "StrictModes no",
         *(f"HostKey {folder}/host_{kind}" for kind in kinds),
         f"AuthorizedKeysFile {folder}/authorized", "PermitRootLogin prohibit-password",
-        "PasswordAuthentication no", "AcceptEnv LC_*", "MaxStartups 100",
-        "Subsystem sftp internal-sftp",
-        # Whoever runs the tests may have a slow .bashrc, which bash reads under sshd too.
-        *(more or [f"SetEnv HOME={folder}"]), *extra_last, "",
+        "PasswordAuthentication no", "AcceptEnv LC_*", "Subsystem sftp internal-sftp",
+        # What is mentioned first counts. Whoever runs the tests may have a slow .bashrc, which
+        # bash reads under sshd too.
+        *more, "MaxStartups 100", f"SetEnv HOME={folder}", *extra_last, "",
     ]))  # fmt: skip
     with (folder / "log").open("wb") as log:
         words = [*before, SSHD, "-D", "-e", "-f", folder / "sshd_config"]

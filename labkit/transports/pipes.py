@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from labkit.errors import OutcomeUnknown, TimedOut
@@ -52,7 +53,8 @@ class Pipe:
 
     def finish(self) -> None:
         """Tell it that its input has ended."""
-        self.channel.finish()
+        with suppress(Gone):  # what there is to say of that is said by `ended`
+            self.channel.finish()
 
     def recv(self, most: int = CHUNK) -> bytes:
         """Some bytes of its output, none when that has ended."""

@@ -231,7 +231,7 @@ class Session:
         request.add_int(self.channel.remote_chanid)
         request.add_string("exec")
         request.add_boolean(True)
-        request.add_string(script)
+        request.add_string(script.encode("utf-8", "surrogateescape"))
         client = self.connection.client
         self._telling(lambda: client._send_user_message(request))  # type: ignore[attr-defined]
 

@@ -51,9 +51,7 @@ class Ssh(ThroughShell):
         self._all.close()
 
     @contextmanager
-    def _channel(
-        self, script: str, spare: bool, window: int | None = None
-    ) -> Iterator[Channel]:
+    def _channel(self, script: str, spare: bool, window: int | None = None) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
         with (
             self._all.turn(spare),

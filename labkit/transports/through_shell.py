@@ -97,7 +97,8 @@ class ThroughShell:
         """Run one command whose streams stay open; on leaving, they are closed."""
         checked(self.name, words, NOTHING)
         mark = f"labkit-ended-{secrets.token_hex(8)}"
-        script = f'LC_ALL=C; export LC_ALL; {shlex.join(words)}; echo "{mark} $?" >&2'
+        # A command may end its whole group, and this shell has to say so.
+        script = f'LC_ALL=C; export LC_ALL; trap : TERM; {shlex.join(words)}; echo "{mark} $?" >&2'
         with self._channel(script, False, window) as channel, Pipe(self.name, channel, mark) as one:
             yield one
 

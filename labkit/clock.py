@@ -1,0 +1,73 @@
+"""How far a host's clock is from ours, with a bound, so that times of hosts can be compared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import monotonic, time
+
+from labkit.errors import HostError
+from labkit.files import Pipe
+
+ASKED = 5
+"""So often a clock is read; the reading with the shortest way there and back counts."""
+LONGEST_LINE = 200
+_TIME = re.compile(r"(\d{1,12})(\.\d{1,9})?")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A host's clock beside ours; its true offset is within `bound` of `offset`, in seconds."""
+
+    host: str
+    controller_utc: str
+    host_utc: str
+    offset: float
+    round_trip: float
+    resolution: float = 0.0
+
+    @property
+    def bound(self) -> float:
+        """Half the way there and back, for nobody knows how long each way took."""
+        return self.round_trip / 2 + self.resolution
+
+
+def line_of(pipe: Pipe, name: str) -> str:
+    """The next line of a command that answers line by line."""
+    said = b""
+    while not said.endswith(b"\n"):
+        part = pipe.recv(1)
+        if not part or len(said) > LONGEST_LINE:
+            _, complaint = pipe.ended() if not part else (0, "")
+            raise HostError(f"{name}: what was to wait for the start has ended", said=complaint)
+        said += part
+    return said.decode("ascii", "replace").strip()
+
+
+def reading(name: str, ask: Callable[[], str]) -> Reading:
+    """The best of some readings; `ask` has the host tell its time, in seconds since 1970."""
+    return min((_read(name, ask) for _ in range(ASKED)), key=lambda one: one.round_trip)
+
+
+def _read(name: str, ask: Callable[[], str]) -> Reading:
+    begun, at = monotonic(), time()
+    said = ask()
+    taken = monotonic() - begun
+    host, middle = seconds(name, said), at + taken / 2
+    resolution = 0.0 if "." in said else 1.0
+    return Reading(name, utc(middle), utc(host), host - middle, taken, resolution)
+
+
+def seconds(name: str, said: str) -> float:
+    """The time that a host tells; BusyBox's date knows no fractions."""
+    found = _TIME.match(said)
+    if not found:
+        raise HostError(f"{name}: its clock says {said!r}")
+    return float(found[0])
+
+
+def utc(seconds: float) -> str:
+    """A time for a record, to the microsecond."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
