@@ -165,6 +165,24 @@ def test_a_refused_login_is_not_tried_again_for_a_minute(own, tmp_path):
 
 
 @pytest.mark.slow
+def test_an_sshd_that_hangs_up_on_the_first_wrong_key_has_refused_it(tmp_path):
+    keygen(tmp_path / "other")
+    with sshd(tmp_path / "sshd", "MaxAuthTries 1") as server:
+        wrong = server.target(identities=(str(tmp_path / "other"),))
+        assert "does not let us in" in refused(wrong, LoginRefused)
+        assert "not tried again before" in refused(wrong, LoginRefused)
+
+
+@pytest.mark.slow
+def test_a_host_that_hangs_up_during_a_login_has_not_refused_it(own, tmp_path, monkeypatch):
+    with stub(tmp_path) as (port, served):
+        monkeypatch.setattr(Stub, "check_auth_publickey", lambda *_: served[0].sock.close())
+        said = refused(stub_target(own, tmp_path, port))
+    assert "while logging in" in said and "hung up" in said
+    assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.slow
 def test_another_user_or_address_need_not_wait(own, tmp_path):
     Refusals.of_user().remember(own.target(user="somebody"))
     connection.reached(own.target()).close()
@@ -410,13 +428,10 @@ def test_silence_is_given_up_after_fifteen_seconds():
 
 
 @pytest.mark.slow
-def test_a_login_that_is_never_answered_has_its_time_too(own, tmp_path, hurried):
+def test_a_login_that_is_never_answered_has_its_time_too(own, tmp_path, hurried, monkeypatch):
     with stub(tmp_path) as (port, _):
-        Stub.check_auth_publickey, kept = lambda *_: time.sleep(4), Stub.check_auth_publickey
-        try:
-            said = refused(stub_target(own, tmp_path, port))
-        finally:
-            Stub.check_auth_publickey = kept
+        monkeypatch.setattr(Stub, "check_auth_publickey", lambda *_: time.sleep(4))
+        said = refused(stub_target(own, tmp_path, port))
     assert "while logging in" in said and "no answer to our key within 1.5 s" in said
 
 

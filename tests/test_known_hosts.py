@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from contextlib import ExitStack, closing
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -19,6 +20,8 @@ from labkit.errors import HostKeyRefused
 from labkit.transports import certificates, connection
 from labkit.transports.certificates import HostCertificate
 from labkit.transports.known_hosts import KnownHosts, Name, Status
+
+PACKAGE = Path(__file__).parents[1] / "labkit"
 
 
 def refused(at):
@@ -93,6 +96,23 @@ def test_hashed_names_are_known_too(server, tmp_path):
     assert (tmp_path / "known").read_text().startswith("|1|")
     with reached(at) as host:
         host.check("true")
+
+
+def test_each_new_connection_is_judged_anew(server, tmp_path):
+    at = with_known(server, tmp_path / "known", known(server.port, public(server)))
+    with reached(at) as host:
+        host.check("true")
+        (tmp_path / "known").write_text(known(server.port, keygen(tmp_path / "other")))
+        host.check("true")
+        host.close()
+        with pytest.raises(HostKeyRefused, match="CHANGED"):
+            host.run("true")
+
+
+def test_nothing_in_labkit_takes_a_key_unseen_or_forwards_an_agent():
+    loose = re.compile("AutoAddPolicy|WarningPolicy|SSHClient|request_forward_agent|AgentRequest")
+    found = [path for path in PACKAGE.rglob("*.py") if loose.search(path.read_text("utf-8"))]
+    assert found == []
 
 
 # --- as ssh says ----------------------------------------------------------------------------

@@ -92,6 +92,8 @@ class Client(paramiko.Transport):
         super().__init__(way.end, packetizer_class=_Heard)  # type: ignore[arg-type]
         self._way, self._algorithms = way, algorithms
         self.shown, self.kex, self._closing = b"", "", False
+        self.farewell = ""
+        """Why the host hung up, if it said so."""
         self.lost_on_the_way = ""
         """Which jump host or command, if any, took the connection with it when it ended."""
         options = self.get_security_options()
@@ -129,6 +131,11 @@ class Client(paramiko.Transport):
         names = {kind: name for name, kind in self._kex_info.items()}  # type: ignore[attr-defined]
         self.kex = names[type(self.kex_engine)]
 
+    # paramiko reads it, and keeps it to itself.
+    def _parse_disconnect(self, message: paramiko.Message) -> None:
+        message.get_int()
+        self.farewell = message.get_text()
+
     @property
     def heard(self) -> str:
         """The last words of whatever answered, if it was no SSH server."""
@@ -165,7 +172,8 @@ def reached(target: Target) -> Client:
     except BaseException as failed:
         client.close()
         if isinstance(failed, LOST):
-            raise _failed(target, "while logging in", str(failed) or "it hung up") from failed
+            said = client.farewell or str(failed) or "it hung up"
+            raise _failed(target, "while logging in", said) from failed
         raise
     return client
 
@@ -222,7 +230,7 @@ def _no_session(
     if client.lost_on_the_way:
         return _failed(target, "on the way", client.lost_on_the_way)
     if client.remote_version:
-        return _failed(target, "while exchanging keys", said)
+        return _failed(target, "while exchanging keys", client.farewell or said)
     heard = client.heard
     if heard.startswith(BUSY) or (not heard and answered and "timed out" not in said):
         return _TurnedAwayError(heard)

@@ -353,6 +353,8 @@ def _gives(names: str, name: str) -> bool:
 
 # Brackets are no wildcards here: they hold the address where there is a port.
 def _fits(name: str, pattern: str) -> bool:
+    if "*" not in pattern and "?" not in pattern:
+        return name == pattern
     return fnmatchcase(name, pattern.replace("[", "[[]"))
 
 

@@ -86,11 +86,18 @@ def _let_in(client: paramiko.Transport, target: Target, offered: list[Identity])
             if "timeout" in str(refused):
                 raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
             if not client.is_active():
+                _check_farewell(client, first=one is offered[0])
                 return False
         else:
             # A host may take the key and want something else besides.
             return client.is_authenticated()
     return False
+
+
+# sshd says no to the last key that it looks at by hanging up (MaxAuthTries), and says why.
+def _check_farewell(client: paramiko.Transport, first: bool) -> None:
+    if first and "authentication" not in str(getattr(client, "farewell", "")).lower():
+        raise EOFError("it hung up before it had looked at our key")
 
 
 # --- keys -----------------------------------------------------------------------------------
