@@ -29,7 +29,7 @@ def poor(folder):
     if not SSHD:
         pytest.skip("no sshd; to get it: make system")
     only_there = [f"SetEnv HOME={folder} PATH={folder}/bin"]
-    with serving(folder, more=only_there) as server, reached(server.address()) as host:
+    with serving(folder, extra=only_there) as server, reached(server.address()) as host:
         yield host
 
 

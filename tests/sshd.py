@@ -60,11 +60,10 @@ def known(port, public):
 
 
 @contextmanager
-def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=(), more=()):
+def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
     """An sshd of our own; of a setting that is given twice, sshd takes the first: `extra`.
 
-    What matches some users only comes last; `before` is put before sshd's own words; `more`
-    comes before MaxStartups and SetEnv.
+    What matches some users only comes last; `before` is put before sshd's own words.
     """
     # As root, sshd insists on a folder that its package or its service would make.
     if os.geteuid() == 0:
@@ -80,9 +79,8 @@ def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=(), more
         *(f"HostKey {folder}/host_{kind}" for kind in kinds),
         f"AuthorizedKeysFile {folder}/authorized", "PermitRootLogin prohibit-password",
         "PasswordAuthentication no", "AcceptEnv LC_*", "Subsystem sftp internal-sftp",
-        # What is mentioned first counts. Whoever runs the tests may have a slow .bashrc, which
-        # bash reads under sshd too.
-        *more, "MaxStartups 100", f"SetEnv HOME={folder}", *extra_last, "",
+        # Whoever runs the tests may have a slow .bashrc, which bash reads under sshd too.
+        "MaxStartups 100", f"SetEnv HOME={folder}", *extra_last, "",
     ]))  # fmt: skip
     with (folder / "log").open("wb") as log:
         words = [*before, SSHD, "-D", "-e", "-f", folder / "sshd_config"]

@@ -131,7 +131,7 @@ def test_many_logins_through_one_sshd_are_all_admitted(tmp_path):
     if not SSHD:
         pytest.skip("no sshd; to get it: make system")
     usual = ["MaxStartups 10:100:10"]
-    with serving(tmp_path, more=usual) as server, fleet_of(*[server.address()] * 24) as fleet:
+    with serving(tmp_path, extra=usual) as server, fleet_of(*[server.address()] * 24) as fleet:
         assert len(fleet.run("true").check()) == 24
 
 

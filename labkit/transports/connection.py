@@ -98,7 +98,8 @@ class Client(paramiko.Transport):
         """Which jump host or command, if any, took the connection with it when it ended."""
         options = self.get_security_options()
         options.ciphers, options.digests = CIPHERS, MACS
-        self.banner_timeout = self.handshake_timeout = CONNECT_SECONDS
+        # We wait for less, and say for what; paramiko's own limits must not come first.
+        self.banner_timeout = self.handshake_timeout = 4 * CONNECT_SECONDS
         self.set_keepalive(5)
 
     @property

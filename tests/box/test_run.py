@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.box, pytest.mark.slow]
 SHORT = ("-p", "repeats=3", "-p", "count=300")
 
 
