@@ -30,6 +30,9 @@ class Way:
             part = self.source.recv(1 << 16)
         except OSError:
             part = b""
+        if part and self.wire.last != self.way:
+            self.wire.last = self.way
+            self.wire.turns += self.way == UP
         # One that was taken before the silence would otherwise still get through.
         self.wire.speaking.wait()
         return part
@@ -68,11 +71,15 @@ class Way:
 
 
 class Wire:
-    """Connections to `port`, here; `left` is how many bytes still pass in each direction."""
+    """Connections to `port`, here; `left` is how many bytes still pass in each direction.
+
+    `turns` counts how often somebody has gone up after an answer had come down.
+    """
 
     def __init__(self, port, delay=0.0):
         self.to, self.delay, self.reset = port, delay, False
         self.left, self.passed, self.ends = [None, None], [0, 0], []
+        self.last, self.turns = DOWN, 0
         self.speaking, self.lock = threading.Event(), threading.Lock()
         self.speaking.set()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)

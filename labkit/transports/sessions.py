@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -34,8 +34,8 @@ class Connection:
     asked: int = 0
     closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
     round_trip: float | None = None
-    loopless: set[object] = field(default_factory=set)
-    """For whom no shell can run many commands there."""
+    refused: Counter[object] = field(default_factory=Counter)
+    """In how many ways no shell came up there that could run many commands, and for whom."""
 
 
 @dataclass

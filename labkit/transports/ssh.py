@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from labkit.host import NOTHING
 from labkit.transports.connection import CONNECT_SECONDS, Address
 from labkit.transports.sessions import Session, Sessions
-from labkit.transports.shell import LOOP, Channel, Gone, Kept, Late, Shell, line
+from labkit.transports.shell import LOOPS, Channel, Gone, Kept, Late, Shell
+from labkit.transports.shell import line as shell_line
 from labkit.transports.sudo import Sudo
 from labkit.transports.through_shell import ThroughShell
 
@@ -53,9 +54,10 @@ class Ssh(ThroughShell):
     @contextmanager
     def _channel(self, script: str, spare: bool, window: int | None = None) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
+        line = f"exec sh -c {shlex.quote(script)}"
         with (
             self._all.turn(spare),
-            closing(self._started(script, seconds, not spare, window)) as session,
+            closing(self._started(line, seconds, not spare, window)) as session,
         ):
             yield session
 
@@ -71,16 +73,17 @@ class Ssh(ThroughShell):
                 yield shell
             finally:
                 if not shell.ready.ended and session.ended and not session.lost:
-                    session.connection.loopless.add(self.sudo)
+                    session.connection.refused[self.sudo] += 1
                 if shell.fit and shell.ready.ended:
                     self._all.keep(self.sudo, shell, session)
                 else:
                     session.close()
 
     def _new(self, seconds: float) -> tuple[Shell, Session] | None:
-        if self.sudo in self._all.usable().loopless:
+        ways = LOOPS[self._all.usable().refused[self.sudo] :]
+        if not ways:
             return None
-        session = self._started(LOOP, min(max(seconds, 1.0), CONNECT_SECONDS))
+        session = self._started(ways[0], min(max(seconds, 1.0), CONNECT_SECONDS))
         return Shell(session, once=False), session
 
     def _kept(self, seconds: float) -> tuple[Shell, Session] | None:
@@ -94,7 +97,7 @@ class Ssh(ThroughShell):
     # One that does not answer has run nothing, so another may take its place.
     def _answers(self, shell: Shell, session: Session, seconds: float) -> bool:
         try:
-            order = shell.give(line((":",), NOTHING, False, once=False), Kept(0), Kept(0))
+            order = shell.give(shell_line((":",), NOTHING, False, once=False), Kept(0), Kept(0))
             shell.wait(order, time.monotonic() + min(max(seconds, 1.0), CONNECT_SECONDS))
         except Gone:
             return False
@@ -103,13 +106,13 @@ class Ssh(ThroughShell):
             return False
         return True
 
+    # `line` is read by the login shell, which may be of any kind.
     def _started(
-        self, script: str, seconds: float, patient: bool = True, window: int | None = None
+        self, line: str, seconds: float, patient: bool = True, window: int | None = None
     ) -> Session:
         session = self._all.open(seconds, window, patient)
         try:
-            text = self.sudo.line(script) if self.sudo else script
-            session.start(f"exec sh -c {shlex.quote(text)}")
+            session.start(self.sudo.line(line) if self.sudo else line)
             if self.sudo:
                 self.sudo.admit(session, self.name)
         except BaseException:

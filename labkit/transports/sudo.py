@@ -68,10 +68,11 @@ class Sudo:
         inner = shlex.quote(f"echo {self._ready} >&2; {script}")
         # -p is our own prompt, so that nothing else is taken for one. There is no telling before
         # whether sudo will ask: it may remember.
-        return (
+        outer = (
             f'LC_ALL=C; export LC_ALL; [ "$(id -u)" = 0 ] && exec sh -c {inner};'
             f" exec sudo -S -p {self._prompt} -- sh -c {inner}"
         )
+        return f"exec sh -c {shlex.quote(outer)}"
 
     def admit(self, channel: Channel, name: str) -> None:
         """Answer sudo's question, if it has one, until the script runs."""

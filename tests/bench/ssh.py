@@ -1,52 +1,227 @@
-"""Commands a second on one open connection, against paramiko as it comes, on one sshd."""
+"""What the way to a host costs, against other SSH tools on the same sshd in the same run.
 
+Commands a second on one open connection; round trips a command where a round trip takes 20 ms; one
+command on each of 32 hosts. The peers are installed by pip, once, into out/bench/peers.
+"""
+
+import json
+import os
+import socket
+import subprocess
 import sys
 import tempfile
+import threading
+import venv
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import paramiko
-from _figures import at_least, median, seconds, write
+from _figures import OUT, at_least, at_most, median, seconds, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.sshd import reached, serving
+from tests.sshd import serving
+from tests.wire import delayed
 
-ROUNDS, COMMANDS = 5, 40
+ROUNDS, COMMANDS, HOSTS, ROUND_TRIP, BATCH = 5, 40, 32, 0.020, 20
+PEERS = OUT / "peers"
+PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905
+TOOLS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh mitogen".split()  # noqa: SIM905
+FLEETS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh".split()  # noqa: SIM905
+# One that looks for ssh-agents, or for the user's own files, would measure those.
+ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "ANSIBLE_HOST_KEY_CHECKING": "True"}
 
 
-def as_it_comes(server):
-    client = paramiko.SSHClient()
-    client.load_host_keys(str(server.folder / "known_hosts"))
+def peers():
+    """The Python of the peers."""
+    python = PEERS / "bin/python"
+    if not (PEERS / "complete").exists():
+        venv.create(PEERS, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
+        (PEERS / "complete").touch()
+    return python
+
+
+@contextmanager
+def hosts(count, round_trip=0.0):
+    """A JSON file that says how to reach so many sshd."""
+    with ExitStack() as stack:
+        home = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        found = []
+        for number in range(count):
+            (home / str(number)).mkdir()
+            server = stack.enter_context(serving(home / str(number)))
+            port = stack.enter_context(delayed(server.port, round_trip)) if round_trip else 0
+            found.append(reached(server, port or server.port))
+        (home / ".ssh").mkdir()
+        known = "".join(Path(host["known_hosts"]).read_text() for host in found)
+        (home / ".ssh/known_hosts").write_text(known)
+        (home / "hosts.json").write_text(json.dumps(found))
+        yield home / "hosts.json"
+
+
+def reached(server, port):
     at = server.address()
-    client.connect(at.control, at.port, at.user, key_filename=at.key, allow_agent=False)
-    return client
+    known = server.folder / "known_bench"
+    text = Path(at.known_hosts[0]).read_text()
+    known.write_text(text.replace(f":{server.port}", f":{port}"))
+    return {"port": port, "user": at.user, "key": at.key, "known_hosts": str(known)}
 
 
-def plain(client):
-    for _ in range(COMMANDS):
-        _, out, _ = client.exec_command("true")
-        out.channel.recv_exit_status()
+def told(python, tool, task, count, where):
+    script = Path(__file__).with_name("_peers.py")
+    done = subprocess.run(
+        [python, script, tool, task, str(count), where], capture_output=True, text=True,
+        env={**ENVIRONMENT, "HOME": str(where.parent)}, timeout=120,
+    )  # fmt: skip
+    if done.returncode:
+        sys.exit(f"{tool} {task}: {done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def ours(server_host):
-    for _ in range(COMMANDS):
-        server_host.check("true")
+def in_turn(python, where, count, tools):
+    """Seconds a command of each tool, the median of rounds in which each has its turn."""
+    times = {tool: [] for tool in tools}
+    for _ in range(ROUNDS):
+        for tool in tools:
+            own = sys.executable if tool == "labkit" else python
+            times[tool].append(told(own, tool, "commands", count, where)["wall"] / count)
+    return {tool: median(found) for tool, found in times.items()}
+
+
+def bare(where):
+    """Seconds of one byte there and back on that wire: what no tool can beat."""
+    with delayed(echo(), ROUND_TRIP) as port, socket.create_connection(("127.0.0.1", port)) as one:
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return median([seconds(lambda: (one.sendall(b"x"), one.recv(1))) for _ in range(40)])
+
+
+def echo():
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def answer():
+        one, _ = listener.accept()
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        while part := one.recv(64):
+            one.sendall(part)
+
+    threading.Thread(target=answer, daemon=True).start()
+    return listener.getsockname()[1]
+
+
+def batches(where):
+    found = [told(sys.executable, "labkit", "batch", BATCH, where)["wall"] for _ in range(ROUNDS)]
+    return median(found)
+
+
+def on_one_connection(python):
+    with hosts(1) as where:
+        near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
+        batch_near = batches(where)
+    with hosts(1, ROUND_TRIP) as where:
+        far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
+        way, batch_far = bare(where), batches(where)
+    ours = 1 / near.pop("labkit")
+    yield at_least("per-second-asyncssh", "commands a second on one connection", ours, "asyncssh",
+                   1 / near["asyncssh"], 7)  # fmt: skip
+    yield at_least("per-second-mitogen", "commands a second on one connection", ours, "mitogen",
+                   1 / near["mitogen"], 2.5)  # fmt: skip
+    yield at_least("per-second-paramiko", "commands a second on one connection", ours,
+                   "paramiko as it comes", 1 / near["paramiko"], 60)  # fmt: skip
+    for tool in ("paramiko-nodelay", "fabric", "parallel-ssh"):
+        yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
+                       1 / near[tool], 1)  # fmt: skip
+    mine = far.pop("labkit")
+    yield at_most("round-trips", "seconds a command at a round trip of 20 ms", mine,
+                  "one byte there and back", way, 1.1)  # fmt: skip
+    for tool in TOOLS:
+        yield at_most(f"round-trips-{tool}", "seconds a command at a round trip of 20 ms", mine,
+                      f"{tool} ({far[tool] / way:.2f} round trips)", far[tool], 1)  # fmt: skip
+    yield at_most("batch", f"seconds that 20 ms add to {BATCH} commands at once",
+                  batch_far - batch_near, "one byte there and back", way, 1.2)  # fmt: skip
+
+
+def fleet(python, count, tools):
+    found = {tool: [] for tool in tools}
+    with hosts(count) as where:
+        for _ in range(ROUNDS):
+            for tool in tools:
+                own = sys.executable if tool == "labkit" else python
+                whole = commands(python, where, tool) or told(own, tool, "fleet", 1, where)
+                found[tool].append(whole)
+    return {
+        tool: {
+            step: {what: median([one[step][what] for one in some]) for what in ("wall", "cpu")}
+            for step in some[0]
+        }
+        for tool, some in found.items()
+    }
+
+
+def commands(python, where, tool):
+    """Those that are commands themselves; their start belongs to what they cost each time."""
+    machines = json.loads(where.read_text())
+    if tool == "ansible":
+        inventory = where.with_name("inventory")
+        inventory.write_text("".join(
+            f"h{n} ansible_host=127.0.0.1 ansible_port={h['port']} ansible_user={h['user']} "
+            f"ansible_ssh_private_key_file={h['key']}\n" for n, h in enumerate(machines)
+        ))  # fmt: skip
+        words = [python.with_name("ansible"), "all", "-i", inventory, "-f", str(len(machines)),
+                 "-m", "raw", "-a", "true"]  # fmt: skip
+    elif tool == "pyinfra":
+        inventory = where.with_name("inventory.py")
+        inventory.write_text("hosts = " + repr([
+            (f"h{n}", {"ssh_hostname": "127.0.0.1", "ssh_port": h["port"], "ssh_user": h["user"],
+                       "ssh_key": h["key"], "ssh_known_hosts_file": h["known_hosts"]})
+            for n, h in enumerate(machines)
+        ]))  # fmt: skip
+        words = [python.with_name("pyinfra"), "-y", inventory, "exec", "--", "true"]
+    else:
+        return None
+    known = f"-o UserKnownHostsFile={where.parent}/.ssh/known_hosts"
+    environment = {**ENVIRONMENT, "HOME": str(where.parent), "ANSIBLE_SSH_COMMON_ARGS": known}
+    before = children()
+    wall = seconds(lambda: subprocess.run(words, env=environment, cwd=where.parent, check=True,
+                                          capture_output=True, timeout=120))  # fmt: skip
+    return {"cold": {"wall": wall, "cpu": children() - before}}
+
+
+def children():
+    """CPU seconds of all processes that have been waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def on_many_hosts(python):
+    found = fleet(python, HOSTS, ["labkit", *FLEETS, "ansible", "pyinfra"])
+    ours = found.pop("labkit")
+    what = f"one command on {HOSTS} hosts, "
+    best = min(FLEETS, key=lambda tool: found[tool]["cold"]["wall"])
+    yield at_most("cold-wall", what + "logins included, s", ours["cold"]["wall"],
+                  f"the best peer, {best}", found[best]["cold"]["wall"], 1)  # fmt: skip
+    yield at_most("cold-cpu", what + "logins included, CPU s", ours["cold"]["cpu"], "asyncssh",
+                  found["asyncssh"]["cold"]["cpu"], 1)  # fmt: skip
+    best = min(FLEETS, key=lambda tool: found[tool]["warm"]["wall"])
+    yield at_most("warm-wall", what + "logged in before, s", ours["warm"]["wall"],
+                  f"the best peer, {best}", found[best]["warm"]["wall"], 0.3)  # fmt: skip
+    for tool in found:
+        yield at_most(f"cold-wall-{tool}", what + "logins included, s", ours["cold"]["wall"], tool,
+                      found[tool]["cold"]["wall"], 1)  # fmt: skip
+    yield from grows(python)
+
+
+def grows(python):
+    """The cost of a host does not grow with their number."""
+    each = {n: fleet(python, n, ["labkit"])["labkit"] for n in (8, 16, 32)}
+    for n in (16, 32):
+        for step in ("cold", "warm"):
+            yield at_most(f"{step}-{n}", f"one command on {n} hosts, {step}, s a host",
+                          each[n][step]["wall"] / n, "on 8 hosts", each[8][step]["wall"] / 8,
+                          1.25)  # fmt: skip
 
 
 def main():
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder)) as server,
-        reached(server.address()) as labkit,
-        as_it_comes(server) as peer,
-    ):
-        plain(peer)
-        ours(labkit)
-        times = [
-            (seconds(lambda: ours(labkit)), seconds(lambda: plain(peer))) for _ in range(ROUNDS)
-        ]
-    rate, peer_rate = (COMMANDS / median(column) for column in zip(*times, strict=True))
-    write("ssh", [at_least("commands-per-second", "commands a second on one connection", rate,
-                           "paramiko as it comes", peer_rate, 4)])  # fmt: skip
+    python = peers()
+    write("ssh", [*on_one_connection(python), *on_many_hosts(python)])
 
 
 if __name__ == "__main__":

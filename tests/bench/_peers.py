@@ -1,0 +1,231 @@
+"""One SSH tool at one task, in a process of its own; prints what it took as JSON.
+
+    _peers.py TOOL commands COUNT HOSTS     COUNT commands in turn on one open connection
+    _peers.py TOOL batch COUNT HOSTS        COUNT commands of which none waits for another
+    _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
+
+HOSTS is a JSON file: a list of objects with port, user, key and known_hosts. Imports are not timed.
+"""
+
+import asyncio
+import json
+import os
+import resource
+import socket
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+
+class Paramiko:
+    """As its documentation shows, with host keys checked."""
+
+    nodelay = False
+
+    def __init__(self):
+        import paramiko
+
+        self.paramiko = paramiko
+
+    def connect(self, host):
+        client = self.paramiko.SSHClient()
+        client.load_host_keys(host["known_hosts"])
+        sock = socket.create_connection(("127.0.0.1", host["port"])) if self.nodelay else None
+        if sock:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client.connect("127.0.0.1", host["port"], host["user"], key_filename=host["key"],
+                       allow_agent=False, look_for_keys=False, sock=sock)  # fmt: skip
+        return client
+
+    def run(self, client):
+        _, out, _ = client.exec_command("true")
+        assert out.channel.recv_exit_status() == 0
+        out.read()
+
+    def fleet(self, hosts):
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            clients = []
+            yield lambda: clients.extend(pool.map(self._first, hosts))
+            yield lambda: list(pool.map(self.run, clients))
+
+    def _first(self, host):
+        client = self.connect(host)
+        self.run(client)
+        return client
+
+
+class ParamikoNodelay(Paramiko):
+    nodelay = True
+
+
+class Fabric(Paramiko):
+    def __init__(self):
+        import fabric
+
+        self.fabric = fabric
+
+    def connect(self, host):
+        connection = self.fabric.Connection(
+            "127.0.0.1", port=host["port"], user=host["user"],
+            connect_kwargs={"key_filename": host["key"], "allow_agent": False,
+                            "look_for_keys": False},
+        )  # fmt: skip
+        connection.open()
+        return connection
+
+    def run(self, connection):
+        assert connection.run("true", hide=True, in_stream=False).ok
+
+
+class ParallelSsh:
+    def __init__(self):
+        from pssh.clients import ParallelSSHClient, SSHClient
+
+        self.one, self.many = SSHClient, ParallelSSHClient
+
+    def connect(self, host):
+        return self.one("127.0.0.1", port=host["port"], user=host["user"], pkey=host["key"])
+
+    def run(self, client):
+        out = client.run_command("true")
+        client.wait_finished(out)
+        assert out.exit_code == 0
+
+    def fleet(self, hosts):
+        from pssh.config import HostConfig
+
+        config = [HostConfig(port=h["port"], user=h["user"], private_key=h["key"]) for h in hosts]
+        client = self.many(["127.0.0.1"] * len(hosts), host_config=config, pool_size=len(hosts))
+
+        def once():
+            out = client.run_command("true")
+            client.join(out)
+            assert [one.exit_code for one in out] == [0] * len(hosts)
+
+        yield once
+        yield once
+
+
+class Asyncssh:
+    def __init__(self):
+        import asyncssh
+
+        self.asyncssh = asyncssh
+        self.loop = asyncio.new_event_loop()
+
+    async def opened(self, host):
+        return await self.asyncssh.connect(
+            "127.0.0.1", host["port"], username=host["user"], client_keys=[host["key"]],
+            known_hosts=host["known_hosts"], agent_path=None, config=None,
+        )  # fmt: skip
+
+    def connect(self, host):
+        return self.loop.run_until_complete(self.opened(host))
+
+    async def command(self, connection):
+        assert (await connection.run("true")).exit_status == 0
+
+    def run(self, connection):
+        self.loop.run_until_complete(self.command(connection))
+
+    def fleet(self, hosts):
+        connections = []
+
+        async def first(host):
+            connections.append(await self.opened(host))
+            await self.command(connections[-1])
+
+        async def all_of(work, those):
+            await asyncio.gather(*map(work, those))
+
+        yield lambda: self.loop.run_until_complete(all_of(first, hosts))
+        yield lambda: self.loop.run_until_complete(all_of(self.command, connections))
+
+
+class Mitogen:
+    """A Python interpreter stays on the host, and starts the commands."""
+
+    def __init__(self):
+        import mitogen.core
+        import mitogen.master
+        import mitogen.utils
+
+        self.router = mitogen.master.Router(mitogen.master.Broker())
+
+    def connect(self, host):
+        return self.router.ssh(
+            hostname="127.0.0.1", port=host["port"], username=host["user"],
+            identity_file=host["key"], check_host_keys="accept", python_path=sys.executable,
+            ssh_args=["-o", f"UserKnownHostsFile={host['known_hosts']}"],
+        )  # fmt: skip
+
+    def run(self, context):
+        import subprocess
+
+        assert context.call(subprocess.call, ["true"]) == 0
+
+
+class Labkit:
+    def __init__(self):
+        from labkit.host import Host
+        from labkit.transports.connection import Address
+        from labkit.transports.ssh import Ssh
+
+        self.host, self.address, self.ssh = Host, Address, Ssh
+
+    def connect(self, host):
+        at = self.address("bench", "127.0.0.1", host["port"], host["user"], host["key"],
+                          (host["known_hosts"],))  # fmt: skip
+        return self.host("bench", "127.0.0.1", self.ssh(at))
+
+    def run(self, host):
+        assert host.run("true").code == 0
+
+    def batch(self, host, count):
+        assert [done.code for done in host.batch([("true",)] * count)] == [0] * count
+
+    def fleet(self, hosts):
+        opened = [self.connect(host) for host in hosts]
+        with ThreadPoolExecutor(len(hosts)) as pool:
+            yield lambda: list(pool.map(self.run, opened))
+            yield lambda: list(pool.map(self.run, opened))
+
+
+TOOLS = {
+    "paramiko": Paramiko, "paramiko-nodelay": ParamikoNodelay, "fabric": Fabric,
+    "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen, "labkit": Labkit,
+}  # fmt: skip
+
+
+def took(action):
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    begun = time.perf_counter()
+    action()
+    wall, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"wall": wall, "cpu": cpu}
+
+
+def main():
+    name, task, count, hosts = sys.argv[1:]
+    tool, hosts, count = TOOLS[name](), json.loads(Path(hosts).read_text()), int(count)
+    if task == "fleet":
+        steps = tool.fleet(hosts)
+        found = {"cold": took(next(steps)), "warm": took(next(steps))}
+    else:
+        connection = tool.connect(hosts[0])
+        for _ in range(3):
+            tool.run(connection)
+        if task == "batch":
+            found = took(lambda: tool.batch(connection, count))
+        else:
+            found = took(lambda: [tool.run(connection) for _ in range(count)])
+    print(json.dumps(found), flush=True)
+    os._exit(0)  # not all of them let their threads end
+
+
+if __name__ == "__main__":
+    main()
