@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import altair as alt
@@ -17,11 +18,13 @@ from IPython.display import display
 
 from labkit import charts
 from labkit.errors import LabkitError
+from labkit.files import Moved, Tell
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results
 from labkit.study import Study
 from labkit.tables import Table, safe, table
+from labkit.terminal import Line
 from labkit.where import note
 
 BATCH = "LABKIT_BATCH"
@@ -47,6 +50,23 @@ def alone() -> bool:
 def show(thing: object) -> None:
     """Display something below the cell that runs."""
     display(thing)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def copying() -> Iterator[Tell]:
+    """A bar below the cell that shows how far a copy has come: `host.put(..., tell=tell)`."""
+    if alone():
+        with Line() as line:
+            yield line.copied
+        return
+    bar = widgets.FloatProgress(max=1.0, layout={"width": "100%"})
+    show(bar)
+
+    def tell(moved: Moved) -> None:
+        bar.value, bar.tooltip = moved.share, moved.what
+        bar.description = f"{moved.done / 1e6:.0f} of {moved.of / 1e6:.0f} MB"
+
+    yield tell
 
 
 def look(host: Host, role: str) -> dict[str, str]:

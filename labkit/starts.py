@@ -23,7 +23,8 @@ MOST_OUTPUT = 64 << 20
 GRACE_SECONDS = 4.0
 
 # A host is told when to start by its own clock, so that neither the way there nor our telling one
-# host after another counts. The child is there before its time, for a fork takes a while.
+# host after another counts. The child is there before its time, for a fork takes a while; when it
+# began is told at the end, for telling takes the time of a CPU that another may wait for.
 PERL = r"""
 use strict; use Time::HiRes qw(time sleep);
 sub order {
@@ -34,11 +35,12 @@ sub order {
 my $when;
 syswrite(STDOUT, "clock\n");
 while (($when = order()) eq "t") { syswrite(STDOUT, sprintf("%.6f\n", time)) }
+pipe(my $told, my $tell);
 my $child = fork();
 if (!$child) {
- setpgrp(0, 0); open(STDIN, "<", "/dev/null");
+ setpgrp(0, 0); open(STDIN, "<", "/dev/null"); sprintf("%.6f", time);
  my $left = $when - time; sleep($left) if $left > 0;
- syswrite(STDERR, sprintf("%.6f\n", time));
+ syswrite($tell, sprintf("%.6f\n", time));
  exec { $ARGV[0] } @ARGV; syswrite(STDERR, "$ARGV[0]: $!\n"); exit 127;
 }
 my $watcher = fork();
@@ -48,16 +50,19 @@ if (!$watcher) {
 }
 waitpid($child, 0);
 my $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
+sysread($told, my $begun, 99); syswrite(STDERR, "\n$begun");
 kill "KILL", $watcher; exit $code;
 """
 # Without Perl, it starts when it is told to.
 SHELL = r"""
 echo message; exec 3<&0
 while read -r when && [ "$when" = t ]; do date +%s.%N; done; [ "$when" ] || exit 0
-{ date +%s.%N >&2; exec "$@"; } </dev/null 3<&- & child=$!
+begun=$(date +%s.%N)
+"$@" </dev/null 3<&- & child=$!
 trap '' TERM
 { cat <&3; kill -TERM 0; sleep 2; kill -KILL 0; } >/dev/null 2>&1 & watcher=$!
-exec 3<&-; wait "$child"; code=$?; kill -KILL "$watcher"; exit "$code"
+exec 3<&-; wait "$child"; code=$?; kill -KILL "$watcher"
+printf '\n%s\n' "$begun" >&2; exit "$code"
 """
 ARMED = """\
 if perl -MTime::HiRes -e 1 2>/dev/null; then exec perl -e "$@"; fi
@@ -123,7 +128,7 @@ class Armed:
                 f"{self.host.name}: `{shlex.join(self.words)}` had not ended at its deadline",
                 hint="it was told to end; allow more time with seconds=",
             )
-        begun, _, said = said.partition("\n")
+        said, _, begun = said.rstrip("\n").rpartition("\n")
         name = self.host.name
         return Started(
             name, self.words, code, out, said, clock.seconds(name, begun), self.clock

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import io
 import os
 import subprocess
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 from relay import Cut
 from sshd import known, reached
 
+from labkit import panels
 from labkit.errors import BadInput, CopyFailed, Unreachable
 from labkit.files.blocks import Blocks, Cksum
 from labkit.host import Host
+from labkit.terminal import Line
 from labkit.transports.local import Local
 
 MIB = 1 << 20
@@ -90,6 +93,19 @@ def test_progress_is_told_and_ends_at_all_of_it(host, tmp_path):
     host.get_file(str(tmp_path / "file"), tmp_path / "back", tell=told.append)
     assert [moved.share for moved in told if moved.done == moved.of] == [1.0, 1.0]
     assert all(0 <= moved.share <= 1 for moved in told)
+
+
+def test_progress_is_drawn_in_a_terminal_and_in_a_notebook(host, tmp_path, monkeypatch):
+    terminal = io.StringIO()
+    with Line(terminal) as line:
+        host.put(noise(3 * MIB), str(tmp_path / "file"), tell=line.copied)
+    assert terminal.getvalue() == f"[{'#' * 24}] 3.1 of 3.1 MB: {tmp_path}/file\n"
+    shown = []
+    monkeypatch.setattr(panels, "alone", lambda: False)
+    monkeypatch.setattr(panels, "show", shown.append)
+    with panels.copying() as tell:
+        host.get_file(str(tmp_path / "file"), tmp_path / "back", tell=tell)
+    assert (shown[0].value, shown[0].description) == (1.0, "3 of 3 MB")
 
 
 # --- what is refused, and leaves everything as it was ---------------------------------------

@@ -107,6 +107,7 @@ def port(fleet, number):
     return fleet.hosts[f"host{number}"].transport.at.port
 
 
+@pytest.mark.slow
 def test_each_host_has_the_deadline_for_itself(fleet):
     fleet.run("true").check()
     begun = time.monotonic()
@@ -168,6 +169,7 @@ def test_what_has_not_been_started_never_runs(fleet, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["perl", "shell", "busybox"])
 def test_started_commands_end_at_their_deadline_with_all_their_children(fleet, tmp_path, kind):
     script = f'sleep 60 & echo $! >{tmp_path}/child; trap "" TERM; sleep 60; sleep 60'
@@ -180,6 +182,7 @@ def test_started_commands_end_at_their_deadline_with_all_their_children(fleet, t
     within(5, lambda: gone(int((tmp_path / "child").read_text())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["perl", "shell", "busybox"])
 def test_a_started_command_tells_its_code_its_output_and_when_it_began(fleet, tmp_path, kind):
     with one_of(kind, fleet, tmp_path) as some:
@@ -267,6 +270,7 @@ def test_a_server_that_ends_before_it_is_ready_is_an_error_with_its_last_words(f
         pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deaf", ["", "trap '' TERM;"])
 def test_a_server_that_is_never_ready_is_given_up_and_ended(fleet, tmp_path, deaf):
     pid = tmp_path / "pid"

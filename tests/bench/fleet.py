@@ -1,0 +1,71 @@
+"""How closely clients start together, by their hosts' clocks: 2, 8 and 32 sshd's of this machine.
+
+They share its clock, so that the spread is the true one; and its CPUs, on which each start takes
+its turn. The peer tells one host after another to start, each on a thread of its own.
+"""
+
+import os
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from _figures import Figure, at_most, median, write
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from dataclasses import replace
+
+from labkit.fleet import Fleet
+from labkit.host import Host
+from labkit.transports.ssh import Ssh
+from tests.sshd import serving
+
+ROUNDS, SIZES, WITHIN_MS = 9, (2, 8, 32), 5.0
+
+
+def spread(fleet):
+    with fleet.together(dict.fromkeys(fleet.hosts, ("sleep", "0.5"))) as line:
+        started = line.go()
+        started.check()
+        return 1000 * started.spread, 1000 * started.bound
+
+
+def each_on_a_thread(fleet):
+    with ThreadPoolExecutor(len(fleet.hosts)) as pool:
+        begun = list(
+            pool.map(
+                lambda host: host.check("sh", "-c", "date +%s.%N; sleep 0.5"), fleet.hosts.values()
+            )
+        )
+    return 1000 * (max(map(float, begun)) - min(map(float, begun)))
+
+
+def main():
+    figures = []
+    with ExitStack() as stack:
+        hosts = {}
+        for number in range(max(SIZES)):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            at = stack.enter_context(serving(folder)).address()
+            name = f"host{number}"
+            hosts[name] = Host(name, "127.0.0.1", Ssh(replace(at, name=name)))
+        stack.callback(Fleet(hosts).close)
+        Fleet(hosts).run("true").check()
+        for size in SIZES:
+            fleet = Fleet(dict(list(hosts.items())[:size]))
+            ours = [spread(fleet) for _ in range(ROUNDS)]
+            peer = median([each_on_a_thread(fleet) for _ in range(ROUNDS)])
+            found, bound = (median(column) for column in zip(*ours, strict=True))
+            print(f"{size} hosts, {os.cpu_count()} CPUs: known to {bound:.2f} ms")
+            figures += [
+                Figure(f"within-{size}", f"{size} clients start within, ms", found, "allowed, ms",
+                       WITHIN_MS, found / WITHIN_MS, "<= 1 x", found <= WITHIN_MS),
+                at_most(f"spread-{size}", f"{size} clients start within, ms", found,
+                        "a command on each, a thread each, ms", peer, 1),
+            ]  # fmt: skip
+    write("fleet", figures)
+
+
+if __name__ == "__main__":
+    main()
