@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from relay import Cut
 from sshd import known, reached
+from wire import Cut
 
 from labkit import panels
 from labkit.errors import BadInput, CopyFailed, Unreachable

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 from poor import busybox, only, poor, system
-from relay import Cut
 from sshd import SSHD, known, reached
+from wire import Cut
 
 from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
 from labkit.host import Host

@@ -6,6 +6,7 @@ time with what it delays.
 
 import collections
 import contextlib
+import math
 import socket
 import struct
 import subprocess
@@ -27,7 +28,7 @@ class Way:
 
     def part(self):
         try:
-            part = self.source.recv(1 << 16)
+            part = self.source.recv(1 << 20)
         except OSError:
             part = b""
         if part and self.wire.last != self.way:
@@ -92,7 +93,7 @@ class Wire:
     def __exit__(self, *_):
         self.listener.close()
         self.speaking.set()
-        self.part_all()
+        Wire.part_all(self)
 
     def serve(self):
         with contextlib.suppress(OSError):
@@ -137,6 +138,29 @@ class Wire:
             yield
         finally:
             self.speaking.set()
+
+
+class Cut(Wire):
+    """A wire that is cut when so many bytes have passed, both ways together; then again."""
+
+    def __init__(self, port, after):
+        super().__init__(port)
+        self.after, self.cuts = list(after), 0
+        self.rest = self.after.pop(0)
+
+    def allowed(self, way, size):
+        with self.lock:
+            allowed = min(size, self.rest)
+            self.rest -= allowed
+            return int(allowed)
+
+    def part_all(self):
+        with self.lock:
+            if self.rest:  # the other way has seen to it
+                return
+            self.rest = self.after.pop(0) if self.after else math.inf
+            self.cuts += 1
+        super().part_all()
 
 
 @contextlib.contextmanager

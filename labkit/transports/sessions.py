@@ -252,8 +252,11 @@ class Session:
         channel = self.channel
         if not self.ended:
             self._bell.wait(seconds)
-        out = channel.recv(MANY) if channel.recv_ready() else b""
-        err = channel.recv_stderr(MANY) if channel.recv_stderr_ready() else b""
+        out = err = b""
+        # To read is also to tell sshd that there is room again, and it may be gone.
+        with suppress(*LOST):
+            out = channel.recv(MANY) if channel.recv_ready() else b""
+            err = channel.recv_stderr(MANY) if channel.recv_stderr_ready() else b""
         return out, err
 
     def close(self) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 from _figures import at_least, median, seconds, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.relay import delayed
 from tests.sshd import known, reached, serving
+from tests.wire import delayed
 
 MB, ROUNDS = 200, 5
 MEMORY = "/dev/shm"
