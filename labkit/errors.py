@@ -2,7 +2,8 @@
 
     LabkitError                 every error that labkit raises on purpose
     ├── BadInput                what the caller asked for cannot be meant
-    │   └── Unknown             a name that is not known; lists the known ones
+    │   ├── Unknown             a name that is not known; lists the known ones
+    │   └── Impossible          a setting that this kind of host cannot have
     ├── HostError               a host did not do what it was asked
     │   ├── Unreachable         no connection, or the connection was lost
     │   │   ├── LoginRefused    the host does not let us in; not tried again for a minute
@@ -73,6 +74,10 @@ class Unknown(BadInput):
         hint = f"did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(names) or "none"
         super().__init__(f"unknown {kind} {name!r}; known: {listed}", hint=hint)
+
+
+class Impossible(BadInput):
+    """A setting that this kind of host cannot have; the plan says so before anything changes."""
 
 
 class HostError(LabkitError):

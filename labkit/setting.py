@@ -1,15 +1,75 @@
-"""A setting: how to read it, how to write it. What is changed is put back."""
+"""A setting: what a study changes on a host, told as commands that anybody can run later.
+
+A setting says, for each kind of host, which command shows the thing and which commands bring a
+value about. It runs nothing itself. So the whole change can be planned before it is made, be
+written down on the host, and be put back by a process that has never heard of the setting.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from labkit.errors import LabkitError, SettingRefused
+from labkit.errors import CommandFailed, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
+
+Words = tuple[str, ...]
+KINDS = ("esxi", "box", "kvm", "docker", "linux")
+"""Kinds of host, the most particular first; a host may be of several: box, docker and linux."""
+ASKED_KINDS = """\
+! command -v esxcli > /dev/null || echo esxi
+! guest state > /dev/null 2>&1 || echo box
+! command -v virsh > /dev/null || echo kvm
+! command -v docker > /dev/null || echo docker
+[ "$(uname -s)" != Linux ] || echo linux
+"""
+NEEDS = ("root", "guest restart", "reboot")
+"""What a change may need, besides the host."""
+
+
+def _anything(_: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How one kind of host shows a setting and changes it.
+
+    `reads` prints the state of that one thing and nothing else, the same text for the same state:
+    byte by byte it is what the journal keeps and what putting back compares. It ends with another
+    code than 0 where the host has no such thing, and its last words say why.
+    """
+
+    reads: Words
+    writes: Callable[[str], tuple[Words, ...]]
+    """The commands that bring about a value: `wanted`, or what `value` made of an earlier text."""
+    value: Callable[[str], str] = str.strip
+    """The value in a text that `reads` printed."""
+    refuses: Callable[[str], str] = _anything
+    """Why a host that shows this text cannot take the setting; empty when it can."""
+    probe: Words = ()
+    """A command that ends with 0 where the host can take the setting, and changes nothing."""
+    live: Words = ()
+    """Shows what really runs, where `reads` shows only what the next start will bring."""
+    needs: frozenset[str] = frozenset()
+    """Which of NEEDS the change needs."""
+    persists: bool = False
+    """Whether the change outlives a reboot of the host."""
+    cuts_management: bool = False
+    """Whether the change can cut the path that commands take; a dead-man is armed before it."""
+    stands_for: str = ""
+    """What this replaces, where the kind of host has not the thing itself: a named substitute."""
+    settle_seconds: float = 0.0
+    """How long the value may take to show after the last command."""
+    seconds: float = 0.1
+    """About how long one change takes."""
+    after: tuple[str, ...] = ()
+    """Classes of settings, or their things, that are made before this one on the same host."""
+    legal: str = ""
+    """The values that can be asked for, in words."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +86,25 @@ class Setting(ABC):
     @property
     @abstractmethod
     def wanted(self) -> str:
-        """The value that `read` returns once the setting is in force."""
+        """The value that the way's `value` gives once the setting is in force."""
 
     @abstractmethod
-    def read(self, host: Host) -> str:
-        """The value in force now."""
-
-    @abstractmethod
-    def write(self, host: Host, value: str) -> None:
-        """Bring `value`, one that `read` returned or `wanted`, into force."""
-
-    def refusal(self, host: Host) -> str:
-        """Why this host cannot take the setting; empty when it can."""
-        return ""
+    def way(self, kind: str, host: Host) -> Way:
+        """How a host of this kind does it, or `Impossible`; `host` is looked at, never asked."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__} = {self.wanted}"
+
+
+def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> Way:
+    """The setting's way on a host of these kinds: the first kind that has one."""
+    whys: list[Impossible] = []
+    for kind in kinds:
+        try:
+            return setting.way(kind, host)
+        except Impossible as why:
+            whys.append(why)
+    raise whys[0] if whys else Impossible(f"{host.name} is of no kind that labkit knows")
 
 
 @dataclass
@@ -62,7 +125,7 @@ class InForce:
         for setting in settings:
             host = self.hosts[setting.role]
             if setting.thing not in self.changed:
-                self.changed[setting.thing] = (setting, setting.read(host))
+                self.changed[setting.thing] = (setting, value_now(setting, host))
             _insist(setting, host, setting.wanted, "take")
 
     def put_back(self) -> None:
@@ -72,7 +135,7 @@ class InForce:
     def check(self, settings: Sequence[Setting]) -> None:
         """Refuse to go on when a setting is no longer what it was made to be."""
         for setting in settings:
-            if (now := setting.read(self.hosts[setting.role])) != setting.wanted:
+            if (now := value_now(setting, self.hosts[setting.role])) != setting.wanted:
                 raise SettingRefused(
                     f"{self.hosts[setting.role].name}: {setting} has changed meanwhile to {now!r}",
                     hint="is something else on that host managing the same setting?",
@@ -116,11 +179,38 @@ def applied(settings: Sequence[Setting], hosts: Mapping[str, Host]) -> Iterator[
 
 
 def _insist(setting: Setting, host: Host, value: str, verb: str) -> None:
-    if setting.read(host) == value:
+    if value_now(setting, host) == value:
         return
-    setting.write(host, value)
-    if (now := setting.read(host)) != value:
+    _write(setting, host, value)
+    if (now := value_now(setting, host)) != value:
         raise SettingRefused(
             f"{host.name}: {setting.thing} did not {verb}: wanted {value!r}, reads back as {now!r}",
             hint="is something else on that host managing the same setting?",
         )
+
+
+def kinds(host: Host) -> tuple[str, ...]:
+    """Of which KINDS a host is, as it says itself."""
+    return tuple(host.check("sh", "-c", ASKED_KINDS).split())
+
+
+def value_now(setting: Setting, host: Host) -> str:
+    """The value in force now."""
+    way = way_among(setting, kinds(host), host)
+    return way.value(host.check(*way.reads))
+
+
+def refusal(setting: Setting, host: Host) -> str:
+    """Why this host cannot take the setting; empty when it can."""
+    try:
+        way = way_among(setting, kinds(host), host)
+        if way.probe:
+            host.check(*way.probe)
+        return way.refuses(host.check(*way.reads))
+    except (Impossible, CommandFailed) as why:
+        return why.what
+
+
+def _write(setting: Setting, host: Host, value: str) -> None:
+    for words in way_among(setting, kinds(host), host).writes(value):
+        host.check(*words)

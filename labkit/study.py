@@ -22,7 +22,7 @@ from labkit.errors import BadInput, LabkitError, Stopped, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import HOME, Results, Run
-from labkit.setting import InForce, Setting, in_force
+from labkit.setting import InForce, Setting, in_force, refusal
 from labkit.stats import percentile
 from labkit.workload import Sample, Workload
 
@@ -52,7 +52,7 @@ class Condition:
         """Why this lab cannot do this condition; empty when it can."""
         try:
             self.hosts(lab, workload)
-            refusals = (setting.refusal(lab.host(setting.role)) for setting in self.settings)
+            refusals = (refusal(setting, lab.host(setting.role)) for setting in self.settings)
             return next((why for why in refusals if why), "")
         except Unknown as missing:
             return f"the lab has no host for it ({missing.what})"
@@ -62,7 +62,7 @@ class Condition:
         able = [
             setting
             for setting in self.optional
-            if setting.role in lab.hosts and not setting.refusal(lab.host(setting.role))
+            if setting.role in lab.hosts and not refusal(setting, lab.host(setting.role))
         ]
         return [*able, *self.settings]
 

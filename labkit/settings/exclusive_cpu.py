@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from labkit.errors import HostError
 from labkit.host import Host
-from labkit.setting import Setting
-from labkit.settings.guest_nic import refusal_without_guest
+from labkit.setting import Setting, Way, Words
+from labkit.settings.guest_nic import only_with_guest
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
-ALLOWED = "Cpus_allowed_list:"
+# What the host's first process may use is what the host has, however many the machine has.
+CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
+READS = f"guest placement && {CPUS}"
+ON_LAST = f'cpus=$({CPUS}) && guest set "cpus=${{cpus##*[,-]}}" policy=fifo'
+ON_ALL = f'cpus=$({CPUS}) && guest set "cpus=$cpus" policy=other'
 
 
 @dataclass(frozen=True)
@@ -31,35 +34,31 @@ class ExclusiveCpu(Setting):
         """The same words on every host, whatever the numbers of its CPUs."""
         return EXCLUSIVE if self.exclusive else SHARED
 
-    def read(self, host: Host) -> str:
+    def way(self, kind: str, host: Host) -> Way:
         """CPUs and policy that all threads of the guest really have, or will start with."""
-        lines = host.check("guest", "placement").splitlines()
-        if len(lines) != 1:
-            said = "\n".join(lines)
-            raise HostError(f"{host.name}: the guest's threads differ in placement", said=said)
-        cpus = _cpus(host)
-        named = {f"{_last(cpus)} fifo": EXCLUSIVE, f"{cpus} other": SHARED}
-        return named.get(lines[0], lines[0])
-
-    def write(self, host: Host, value: str) -> None:
-        """Move all threads of the guest."""
-        all_cpus = _cpus(host)
-        named = {EXCLUSIVE: (_last(all_cpus), "fifo"), SHARED: (all_cpus, "other")}
-        cpus, policy = named.get(value) or value.split()
-        host.check("guest", "set", f"cpus={cpus}", f"policy={policy}")
-
-    def refusal(self, host: Host) -> str:
-        """There must be a guest, and the right to real-time priority."""
-        if why := refusal_without_guest(host):
-            return why
-        allowed = host.run("chrt", "-f", "1", "true").ok
-        return "" if allowed else f"{host.name} does not let its root have real-time priority"
+        only_with_guest(kind, host)
+        return Way(
+            ("sh", "-c", READS), _writes, _value, _differing,
+            probe=("chrt", "-f", "1", "true"), legal="exclusive or not",
+        )  # fmt: skip
 
 
-# What the host's first process may use is what the host has, however many the machine has.
-def _cpus(host: Host) -> str:
-    lines = host.check("cat", "/proc/1/status").splitlines()
-    return next(line for line in lines if line.startswith(ALLOWED)).removeprefix(ALLOWED).strip()
+def _writes(value: str) -> tuple[Words, ...]:
+    if value in (EXCLUSIVE, SHARED):
+        return (("sh", "-c", ON_LAST if value == EXCLUSIVE else ON_ALL),)
+    cpus, policy = value.split()
+    return (("guest", "set", f"cpus={cpus}", f"policy={policy}"),)
+
+
+# One line for each placement that threads of the guest have, then the host's CPUs.
+def _value(text: str) -> str:
+    *placements, cpus = text.splitlines()
+    named = {f"{_last(cpus)} fifo": EXCLUSIVE, f"{cpus} other": SHARED}
+    return "; ".join(named.get(placement, placement) for placement in placements)
+
+
+def _differing(text: str) -> str:
+    return "the guest's threads differ in placement" if len(text.splitlines()) != 2 else ""
 
 
 def _last(cpus: str) -> str:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
-from labkit.setting import Setting
+from labkit.setting import Setting, Way, Words
 
 PATHS = ("bridge", "direct")
-NO_GUEST = "has no guest of the box"
 KEYS = ("nic", "batch", "lro")
+RESTART = """\
+guest set "$@" || exit
+[ "$(guest state)" = stopped ] || { guest stop && guest start; }"""
 
 
 @dataclass(frozen=True)
@@ -36,30 +38,28 @@ class GuestNic(Setting):
 
     @property
     def wanted(self) -> str:
-        """Path, batch and merging, as `read` gives them."""
-        return _value((self.path, str(self.batch), "on" if self.lro else "off"))
+        """Path, batch and merging, as the guest is told them."""
+        return _value(f"{self.path}\n{self.batch}\n{'on' if self.lro else 'off'}")
 
-    def read(self, host: Host) -> str:
+    def way(self, kind: str, host: Host) -> Way:
         """What the running guest has, or what a stopped one will start with."""
-        return _value(host.check("guest", "get", *KEYS).split())
-
-    def write(self, host: Host, value: str) -> None:
-        """Describe the NIC anew, and restart the guest if it runs."""
-        running = host.check("guest", "state").strip() == "running"
-        host.check("guest", "set", *value.split())
-        if running:
-            host.check("guest", "stop")
-            host.check("guest", "start")
-
-    def refusal(self, host: Host) -> str:
-        """A host without the box's `guest` command has no guest to change."""
-        return refusal_without_guest(host)
+        only_with_guest(kind, host)
+        return Way(
+            ("guest", "get", *KEYS), _writes, _value, needs=frozenset({"guest restart"}), seconds=4,
+            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
+        )  # fmt: skip
 
 
-def refusal_without_guest(host: Host) -> str:
-    """Why a setting of the guest cannot be on this host; empty when it can."""
-    return "" if host.run("guest", "state").ok else f"{host.name} {NO_GUEST}"
+def only_with_guest(kind: str, host: Host) -> None:
+    """Raise `Impossible` unless the host has the box's `guest` command."""
+    if kind != "box":
+        raise Impossible(f"{host.name} has no guest of the box")
 
 
-def _value(values: tuple[str, ...] | list[str]) -> str:
-    return " ".join(f"{key}={value}" for key, value in zip(KEYS, values, strict=True))
+# Describes the NIC anew, and restarts the guest if it runs.
+def _writes(value: str) -> tuple[Words, ...]:
+    return (("sh", "-c", RESTART, "sh", *value.split()),)
+
+
+def _value(text: str) -> str:
+    return " ".join(f"{key}={value}" for key, value in zip(KEYS, text.split(), strict=True))

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from labkit.errors import Unknown
 from labkit.host import Host
-from labkit.setting import Setting
-from labkit.settings.guest_nic import refusal_without_guest
+from labkit.setting import Setting, Way
+from labkit.settings.guest_nic import only_with_guest
 
 VERBS = {"on": "start", "off": "stop"}
 
@@ -30,14 +30,14 @@ class GuestPower(Setting):
         """`on` or `off`."""
         return self.power
 
-    def read(self, host: Host) -> str:
-        """`on` or `off`."""
-        return "on" if host.check("guest", "state").strip() == "running" else "off"
-
-    def write(self, host: Host, value: str) -> None:
-        """Start the guest and wait until one can log in, or stop it."""
-        host.check("guest", VERBS[value])
-
-    def refusal(self, host: Host) -> str:
-        """A host without the box's `guest` command has no guest to start or stop."""
-        return refusal_without_guest(host)
+    def way(self, kind: str, host: Host) -> Way:
+        """Started, it is waited for until one can log in."""
+        only_with_guest(kind, host)
+        return Way(
+            ("guest", "state"),
+            lambda value: (("guest", VERBS[value]),),
+            lambda text: "on" if text.strip() == "running" else "off",
+            needs=frozenset({"guest restart"}),
+            seconds=3,
+            legal=" or ".join(VERBS),
+        )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
-from typing import Any
 
-from labkit.errors import BadInput, HostError
+from labkit.errors import BadInput, Impossible
 from labkit.host import Host
-from labkit.setting import Setting
+from labkit.setting import Setting, Way
 
 FEATURES = {
     "gro": "generic-receive-offload",
@@ -17,6 +15,9 @@ FEATURES = {
     "lro": "large-receive-offload",
     "sg": "scatter-gather",
 }
+
+# `sed` would end with 0 although ethtool did not.
+READS = 'features=$(ethtool -k "$1") && printf "%s\\n" "$features" | sed -n "$2"'
 
 
 @dataclass(frozen=True)
@@ -41,27 +42,22 @@ class Offloads(Setting):
 
     @property
     def wanted(self) -> str:
-        """The named offloads, as `read` gives them."""
-        return _value(self._asked())
+        """The named offloads, each on or off."""
+        return _value({short: _word(on) for short, on in self._asked().items()})
 
-    def read(self, host: Host) -> str:
-        """The named offloads as they are."""
-        found = _features(host)
-        return _value({short: bool(found[FEATURES[short]]["active"]) for short in self._asked()})
-
-    def write(self, host: Host, value: str) -> None:
-        """Switch the named offloads."""
-        words = [word for pair in value.split() for word in pair.split("=")]
-        host.check("ethtool", "-K", _interface(host), *words)
-
-    def refusal(self, host: Host) -> str:
+    def way(self, kind: str, host: Host) -> Way:
         """Some drivers fix an offload; then it can only stay as it is."""
-        found = _features(host)
-        for short, on in self._asked().items():
-            feature = found.get(FEATURES[short], {"fixed": True, "active": None})
-            if feature["fixed"] and feature["active"] is not on:
-                return f"{host.name}: the driver of {_interface(host)} has no choice of {short}"
-        return ""
+        if kind not in ("box", "linux"):
+            raise Impossible(f"offloads are changed with ethtool, which {kind} hosts have not")
+        asked, interface = self._asked(), _interface(host)
+        shown = ";".join(f"s/^{FEATURES[short]}: /{short}=/p" for short in asked)
+        return Way(
+            ("sh", "-c", READS, "sh", interface, shown),
+            lambda value: (("ethtool", "-K", interface, *value.replace("=", " ").split()),),
+            lambda text: _value({short: _states(text).get(short, "") for short in asked}),
+            lambda text: _fixed(asked, text, f"{host.name}: the driver of {interface}"),
+            needs=frozenset({"root"}), legal=f"{', '.join(FEATURES)}: on or off",
+        )  # fmt: skip
 
     def _asked(self) -> dict[str, bool]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -77,14 +73,24 @@ def _interface(host: Host) -> str:
     return host.interface
 
 
-def _features(host: Host) -> dict[str, Any]:
-    said = host.check("ethtool", "--json", "-k", _interface(host))
-    try:
-        features: dict[str, Any] = json.loads(said)[0]
-    except (ValueError, LookupError):
-        raise HostError(f"{host.name}: ethtool's answer cannot be read", said=said) from None
-    return features
+# What `reads` printed by short name: on, off, or one of these and [fixed].
+def _states(text: str) -> dict[str, str]:
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {short: state for short, _, state in pairs}
 
 
-def _value(features: dict[str, bool]) -> str:
-    return " ".join(f"{short}={'on' if on else 'off'}" for short, on in features.items())
+def _fixed(asked: dict[str, bool], text: str, driver: str) -> str:
+    states = _states(text)
+    for short, on in asked.items():
+        state, *fixed = states.get(short, "").split() or ["", "missing"]
+        if fixed == ["missing"] or (fixed == ["[fixed]"] and state != _word(on)):
+            return f"{driver} has no choice of {short}"
+    return ""
+
+
+def _value(states: dict[str, str]) -> str:
+    return " ".join(f"{short}={state.split(' ')[0]}" for short, state in states.items())
+
+
+def _word(on: bool) -> str:
+    return "on" if on else "off"

@@ -3,7 +3,7 @@
 import pytest
 
 from labkit.errors import CommandFailed, Unknown
-from labkit.setting import applied
+from labkit.setting import applied, refusal, value_now
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -24,7 +24,7 @@ SETTINGS = [
 
 
 def values(lab):
-    return {str(setting): setting.read(lab.hosts[setting.role]) for setting in SETTINGS}
+    return {str(setting): value_now(setting, lab.hosts[setting.role]) for setting in SETTINGS}
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
@@ -32,8 +32,8 @@ def test_a_setting_takes_and_goes_back_after_an_exception(lab, setting):
     host = lab.hosts[setting.role]
     before = values(lab)
     with pytest.raises(ZeroDivisionError), applied([setting], lab.hosts):
-        assert setting.refusal(host) == ""
-        assert setting.read(host) == setting.wanted
+        assert refusal(setting, host) == ""
+        assert value_now(setting, host) == setting.wanted
         1 / 0  # noqa: B018
     assert values(lab) == before
 
@@ -42,7 +42,7 @@ def test_the_guest_keeps_its_cpu_when_its_nic_changes(lab):
     server = lab.host("server")
     with applied([ExclusiveCpu(), GuestNic("direct")], lab.hosts):
         assert server.check("guest", "placement").split()[1] == "fifo"
-        assert GuestNic("direct").read(server) == GuestNic("direct").wanted
+        assert value_now(GuestNic("direct"), server) == GuestNic("direct").wanted
     assert server.check("guest", "placement").split()[1] == "other"
 
 
@@ -77,11 +77,11 @@ def test_packets_take_the_path_that_was_asked_for_and_no_other(lab, path, crosse
 
 def test_a_host_without_a_guest_says_so(lab):
     for setting in (GuestNic(), GuestPower(), ExclusiveCpu()):
-        assert setting.refusal(lab.host("client")) == "client has no guest of the box"
+        assert refusal(setting, lab.host("client")) == "client has no guest of the box"
 
 
 def test_an_offload_that_the_driver_fixes_is_refused(lab):
-    assert "no choice of lro" in Offloads(gro=None, lro=True).refusal(lab.host("guest"))
+    assert "no choice of lro" in refusal(Offloads(gro=None, lro=True), lab.host("guest"))
 
 
 def test_an_unknown_path_is_refused_with_the_known_ones():
