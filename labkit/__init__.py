@@ -16,13 +16,13 @@ __version__ = "0.1.0"
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
-    from labkit.setting import applied as applied
+    from labkit.change import applied as applied
     from labkit.studies import find as find_study
     from labkit.where import open_lab as open_lab
     from labkit.where import study_results as study_results
 
 _HOMES = {
-    "applied": ("labkit.setting", "applied"),
+    "applied": ("labkit.change", "applied"),
     "find_study": ("labkit.studies", "find"),
     "open_lab": ("labkit.where", "open_lab"),
     "study_results": ("labkit.where", "study_results"),

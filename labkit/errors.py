@@ -15,7 +15,10 @@
     │   ├── SudoRefused         the host does not let this login act as root
     │   ├── CopyFailed          a file did not arrive whole, or may not be written or read
     │   ├── FleetFailed         some of several hosts failed; names each
-    │   └── SettingRefused      a setting did not take, or did not go back
+    │   ├── SettingRefused      a setting did not take, or did not go back
+    │   ├── Busy                somebody else is changing the host
+    │   ├── Unfinished          an earlier change of the host is not put back
+    │   └── JournalDamaged      the host's journal cannot be trusted
     ├── BoxError                the lab in a box cannot do this on this machine
     ├── ResultsError            stored results are missing, damaged or too new
     └── Stopped                 the user asked to stop; everything has been put back
@@ -128,6 +131,18 @@ class FleetFailed(HostError):
 
 class SettingRefused(HostError):
     """A setting did not take, or did not go back."""
+
+
+class Busy(HostError):
+    """Somebody else is changing the host; the message says who, and since when."""
+
+
+class Unfinished(HostError):
+    """An earlier change of the host is not put back; `labkit restore` does it."""
+
+
+class JournalDamaged(HostError):
+    """The host's journal cannot be trusted, so nothing is put back by guessing."""
 
 
 class BoxError(LabkitError):

@@ -37,7 +37,11 @@ def out() -> Path:
 
 @dataclass(frozen=True)
 class Run:
-    """One condition, measured once; a failed one keeps its reason and is never dropped."""
+    """One condition, measured once; a failed one keeps its reason and is never dropped.
+
+    Invalid is a run whose settings somebody else changed meanwhile; they were read again before it,
+    after it, and every `reread_seconds` while it ran.
+    """
 
     condition: str
     block: int
@@ -51,6 +55,7 @@ class Run:
     measured_seconds: float = 0.0
     rows: Rows = ()
     raw: Mapping[str, str] = field(default_factory=dict)
+    reread_seconds: float = 0.0
     path: Path = field(default=Path(), compare=False)
 
     @property

@@ -8,24 +8,16 @@ written down on the host, and be put back by a process that has never heard of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import ClassVar
 
-from labkit.errors import CommandFailed, Impossible, LabkitError, SettingRefused
+from labkit.errors import Impossible
 from labkit.host import Host
 
 Words = tuple[str, ...]
 KINDS = ("esxi", "box", "kvm", "docker", "linux")
 """Kinds of host, the most particular first; a host may be of several: box, docker and linux."""
-ASKED_KINDS = """\
-! command -v esxcli > /dev/null || echo esxi
-! guest state > /dev/null 2>&1 || echo box
-! command -v virsh > /dev/null || echo kvm
-! command -v docker > /dev/null || echo docker
-[ "$(uname -s)" != Linux ] || echo linux
-"""
 NEEDS = ("root", "guest restart", "reboot")
 """What a change may need, besides the host."""
 
@@ -96,121 +88,12 @@ class Setting(ABC):
         return f"{type(self).__name__} = {self.wanted}"
 
 
-def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> Way:
-    """The setting's way on a host of these kinds: the first kind that has one."""
+def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, Way]:
+    """The first of the host's kinds that has a way for the setting, and that way."""
     whys: list[Impossible] = []
     for kind in kinds:
         try:
-            return setting.way(kind, host)
+            return kind, setting.way(kind, host)
         except Impossible as why:
             whys.append(why)
     raise whys[0] if whys else Impossible(f"{host.name} is of no kind that labkit knows")
-
-
-@dataclass
-class InForce:
-    """What has been changed on some hosts so far, and what it was before."""
-
-    hosts: Mapping[str, Host]
-    changed: dict[str, tuple[Setting, str]] = field(default_factory=dict)
-
-    def move_to(self, settings: Sequence[Setting]) -> None:
-        """Bring these settings into force, in order; all others that were changed go back first.
-
-        What is in force already is only checked, so going from one condition to the next costs no
-        more restarts than it must.
-        """
-        kept = {setting.thing for setting in settings}
-        self._put_back([thing for thing in self.changed if thing not in kept])
-        for setting in settings:
-            host = self.hosts[setting.role]
-            if setting.thing not in self.changed:
-                self.changed[setting.thing] = (setting, value_now(setting, host))
-            _insist(setting, host, setting.wanted, "take")
-
-    def put_back(self) -> None:
-        """Put everything back, last change first, whatever fails on the way."""
-        self._put_back(list(self.changed))
-
-    def check(self, settings: Sequence[Setting]) -> None:
-        """Refuse to go on when a setting is no longer what it was made to be."""
-        for setting in settings:
-            if (now := value_now(setting, self.hosts[setting.role])) != setting.wanted:
-                raise SettingRefused(
-                    f"{self.hosts[setting.role].name}: {setting} has changed meanwhile to {now!r}",
-                    hint="is something else on that host managing the same setting?",
-                )
-
-    def _put_back(self, things: list[str]) -> None:
-        failures: list[LabkitError] = []
-        for thing in reversed(things):
-            setting, original = self.changed.pop(thing)
-            try:
-                _insist(setting, self.hosts[setting.role], original, "go back")
-            except LabkitError as failed:
-                failures.append(failed)
-        if failures:
-            raise SettingRefused(
-                f"{len(failures)} of {len(things)} settings did not go back",
-                said="\n".join(failed.what for failed in failures),
-                hint="see to these by hand",
-            )
-
-
-@contextmanager
-def in_force(hosts: Mapping[str, Host]) -> Iterator[InForce]:
-    """Settings that can be moved from one condition to the next; all put back at the end."""
-    changes = InForce(hosts)
-    try:
-        yield changes
-    finally:
-        changes.put_back()
-
-
-@contextmanager
-def applied(settings: Sequence[Setting], hosts: Mapping[str, Host]) -> Iterator[dict[str, str]]:
-    """Apply settings in order, check that each took, and put them back in reverse come what may.
-
-    Yields what was in force before, by thing.
-    """
-    with in_force(hosts) as changes:
-        changes.move_to(settings)
-        yield {thing: original for thing, (_, original) in changes.changed.items()}
-
-
-def _insist(setting: Setting, host: Host, value: str, verb: str) -> None:
-    if value_now(setting, host) == value:
-        return
-    _write(setting, host, value)
-    if (now := value_now(setting, host)) != value:
-        raise SettingRefused(
-            f"{host.name}: {setting.thing} did not {verb}: wanted {value!r}, reads back as {now!r}",
-            hint="is something else on that host managing the same setting?",
-        )
-
-
-def kinds(host: Host) -> tuple[str, ...]:
-    """Of which KINDS a host is, as it says itself."""
-    return tuple(host.check("sh", "-c", ASKED_KINDS).split())
-
-
-def value_now(setting: Setting, host: Host) -> str:
-    """The value in force now."""
-    way = way_among(setting, kinds(host), host)
-    return way.value(host.check(*way.reads))
-
-
-def refusal(setting: Setting, host: Host) -> str:
-    """Why this host cannot take the setting; empty when it can."""
-    try:
-        way = way_among(setting, kinds(host), host)
-        if way.probe:
-            host.check(*way.probe)
-        return way.refuses(host.check(*way.reads))
-    except (Impossible, CommandFailed) as why:
-        return why.what
-
-
-def _write(setting: Setting, host: Host, value: str) -> None:
-    for words in way_among(setting, kinds(host), host).writes(value):
-        host.check(*words)

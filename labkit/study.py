@@ -17,15 +17,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labkit.change import InForce, in_force
 from labkit.claim import Claim, Verdict, judge
-from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.errors import BadInput, LabkitError, SettingRefused, Stopped, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.plan import Plan
+from labkit.plan import plan as make_plan
 from labkit.results import HOME, Results, Run
-from labkit.setting import InForce, Setting, in_force, refusal
+from labkit.setting import Setting
 from labkit.stats import percentile
 from labkit.workload import Sample, Workload
 
+TRIES = 2
+"""How often a run is made when somebody else changes its settings meanwhile."""
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
@@ -48,23 +53,20 @@ class Condition:
         """The hosts that the workload runs between."""
         return {role: lab.host(self.roles.get(role, role)) for role in workload.roles}
 
-    def refusal(self, lab: Lab, workload: Workload) -> str:
+    def asked(self, lab: Lab) -> list[Setting]:
+        """The settings that concern this lab, in order."""
+        return [*(one for one in self.optional if one.role in lab.hosts), *self.settings]
+
+    def refusal(self, lab: Lab, workload: Workload, plan: Plan) -> str:
         """Why this lab cannot do this condition; empty when it can."""
         try:
             self.hosts(lab, workload)
-            refusals = (refusal(setting, lab.host(setting.role)) for setting in self.settings)
-            return next((why for why in refusals if why), "")
+            for setting in self.settings:
+                lab.host(setting.role)
         except Unknown as missing:
             return f"the lab has no host for it ({missing.what})"
-
-    def applicable(self, lab: Lab) -> list[Setting]:
-        """The settings to make on this lab, in order."""
-        able = [
-            setting
-            for setting in self.optional
-            if setting.role in lab.hosts and not refusal(setting, lab.host(setting.role))
-        ]
-        return [*able, *self.settings]
+        whys = {step.setting: step.why for step in plan.steps}
+        return next((whys[setting] for setting in self.settings if whys[setting]), "")
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,19 @@ class Study:
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
         }  # fmt: skip
 
-    def refusals(self, lab: Lab) -> dict[str, str]:
+    def plan(self, lab: Lab) -> Plan:
+        """What the conditions would change on this lab; nothing is touched."""
+        return make_plan(self.settings(lab), lab.hosts)
+
+    def settings(self, lab: Lab) -> list[Setting]:
+        """All settings of all conditions that this lab has the hosts for."""
+        asked = [one for condition in self.conditions for one in condition.asked(lab)]
+        return [one for one in dict.fromkeys(asked) if one.role in lab.hosts]
+
+    def refusals(self, lab: Lab, plan: Plan | None = None) -> dict[str, str]:
         """The conditions that this lab cannot do, and why."""
-        whys = {c.name: c.refusal(lab, self.workload) for c in self.conditions}
+        plan = plan or self.plan(lab)
+        whys = {c.name: c.refusal(lab, self.workload, plan) for c in self.conditions}
         return {name: why for name, why in whys.items() if why}
 
     def run(
@@ -138,14 +150,17 @@ class Study:
         """Measure what `results` lacks, in shuffled blocks; what is finished is not run again."""
         if repeats < 1:
             raise BadInput(f"repeats must be 1 or more, not {repeats}")
-        refused = self.refusals(lab)
-        able = [condition for condition in self.conditions if condition.name not in refused]
-        if not able:
-            raise BadInput(
-                f"{lab.name} can do no condition of {self.name}", said="\n".join(refused.values())
-            )
-        steps = self._order(able, repeats, int(results.asked["seed"]))
-        _Loop(self, lab, results, tell, stop or threading.Event()).through(steps)
+        with in_force(lab.hosts, self.name) as changes:
+            refused = self.refusals(lab, changes.learn(self.settings(lab)))
+            able = [condition for condition in self.conditions if condition.name not in refused]
+            if not able:
+                raise BadInput(
+                    f"{lab.name} can do no condition of {self.name}",
+                    said="\n".join(refused.values()),
+                )
+            steps = self._order(able, repeats, int(results.asked["seed"]))
+            loop = _Loop(self, lab, results, tell, stop or threading.Event(), changes)
+            loop.through(steps)
         return results
 
     # Each block holds every condition once, in an order of its own: drift of the lab hits all.
@@ -197,6 +212,7 @@ class _Loop:
     results: Results
     tell: Tell
     stop: threading.Event
+    changes: InForce
     done: int = 0
     spent: list[float] = field(default_factory=list)
 
@@ -204,32 +220,47 @@ class _Loop:
         kept = {(run.condition, run.block) for run in self.results.finished()}
         todo = [step for step in steps if (step.condition.name, step.block) not in kept]
         self.done = len(steps) - len(todo)
-        with in_force(self.lab.hosts) as changes:
-            for step in todo:
-                if self.stop.is_set():
-                    raise Stopped(
-                        f"stopped after {self.done} of {len(steps)} runs; settings are put back",
-                        hint="run it again to measure only what is missing",
-                    )
-                self.spent.append(self._one(step, len(steps), changes).seconds)
-                self.done += 1
+        if todo:
+            self.changes.take(self.changes.possible_roles())
+        for step in todo:
+            if self.stop.is_set():
+                raise Stopped(
+                    f"stopped after {self.done} of {len(steps)} runs; settings are put back",
+                    hint="run it again to measure only what is missing",
+                )
+            self.spent.append(self._valid(step, len(steps)).seconds)
+            self.done += 1
         self._say("finished", steps[-1], len(steps))
 
-    def _one(self, step: _Step, of: int, changes: InForce) -> Run:
-        settings = step.condition.applicable(self.lab)
+    # Somebody who changes our settings once may have been a person; twice, it is a program.
+    def _valid(self, step: _Step, of: int) -> Run:
+        for _ in range(TRIES):
+            if (run := self._one(step, of)).state == "finished":
+                return run
+        raise SettingRefused(
+            f"{step.condition.name} was not measured: {TRIES} runs were invalid", said=run.why,
+            hint="is something else on that host managing the same setting?",
+        )  # fmt: skip
+
+    def _one(self, step: _Step, of: int) -> Run:
+        changes = self.changes
+        settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
         wanted = {setting.thing: setting.wanted for setting in settings}
         begun, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
         run = Run(
-            step.condition.name, step.block, step.order, "finished", "", wanted, started=started
-        )
+            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
+            reread_seconds=changes.period,
+        )  # fmt: skip
         raw: dict[str, str] = {}
         try:
             self._say("setting up", step, of)
             changes.move_to(settings)
+            changes.check(settings)
             self._say("measuring", step, of)
+            seen = len(changes.drifts)
             text, measured = self._measure(step.condition)
             raw = {f"{self.study.workload.name}.txt": text}
-            changes.check(settings)
+            drifts = [*changes.drifted(settings), *changes.drifts[seen:]]
             rows = tuple(_row(sample) for sample in self.study.workload.parse(text))
         except LabkitError as failed:
             took = time.monotonic() - begun
@@ -237,7 +268,9 @@ class _Loop:
             raise
         whole = replace(
             run,
-            before={thing: original for thing, (_, original) in changes.changed.items()},
+            state="invalid" if drifts else "finished",
+            why="\n".join(map(str, drifts)),
+            before=changes.before,
             seconds=time.monotonic() - begun,
             measured_seconds=measured,
             rows=rows,

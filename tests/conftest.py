@@ -25,6 +25,12 @@ def pytest_collection_modifyitems(config, items):
     items.sort(key=lambda item: [bool(item.get_closest_marker(m)) for m in ("browser", "box")])
 
 
+@pytest.fixture(autouse=True)
+def _journals_of_their_own(tmp_path_factory, monkeypatch):
+    """This machine is a host of many tests: their journals are apart from a real one."""
+    monkeypatch.setenv("LABKIT_CHANGES", str(tmp_path_factory.mktemp("changes")))
+
+
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
     """An sshd of our own, with two kinds of host key."""

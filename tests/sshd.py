@@ -80,7 +80,7 @@ def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
         f"AuthorizedKeysFile {folder}/authorized", "PermitRootLogin prohibit-password",
         "PasswordAuthentication no", "AcceptEnv LC_*", "Subsystem sftp internal-sftp",
         # Whoever runs the tests may have a slow .bashrc, which bash reads under sshd too.
-        "MaxStartups 100", f"SetEnv HOME={folder}", *extra_last, "",
+        "MaxStartups 100", f"SetEnv HOME={folder} LABKIT_CHANGES={folder}/changes", *extra_last, "",
     ]))  # fmt: skip
     with (folder / "log").open("wb") as log:
         words = [*before, SSHD, "-D", "-e", "-f", folder / "sshd_config"]

@@ -5,10 +5,14 @@ from typing import ClassVar
 
 import pytest
 
-from labkit.errors import SettingRefused
+from labkit.change import applied, in_force
+from labkit.errors import BadInput, SettingRefused
 from labkit.host import Host
-from labkit.setting import Setting, Way, applied, in_force
+from labkit.setting import Setting, Way
 from labkit.transports.local import Local
+
+# Stands for a knob that takes no more writes.
+WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; printf %s "$2" > "$1"'
 
 
 @dataclass(frozen=True)
@@ -27,8 +31,8 @@ class Line(Setting):
         return self.value
 
     def way(self, kind, host):
-        writes = () if self.deaf else ("sh", "-c", 'printf %s "$2" > "$1"', "sh", self.path)
-        return Way(("cat", self.path), lambda value: ((*writes, value),) if writes else ())
+        writes = ("sh", "-c", WRITES, "sh", self.path)
+        return Way(("cat", self.path), lambda value: () if self.deaf else ((*writes, value),))
 
 
 @pytest.fixture
@@ -59,17 +63,20 @@ def test_an_exception_in_the_body_still_puts_everything_back(hosts, tmp_path):
 def test_a_setting_that_does_not_take_is_refused_and_the_ones_before_it_go_back(hosts, tmp_path):
     wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer", deaf=True)]
     with (
-        pytest.raises(SettingRefused, match=r"wanted 'newer', reads back as 'second'"),
+        pytest.raises(SettingRefused, match=r"was ignored: wanted 'newer', reads back as 'second'"),
         applied(wanted, hosts),
     ):
         pytest.fail("the body must not run")
     assert contents(tmp_path) == {"a": "first", "b": "second"}
 
 
-def test_the_same_setting_twice_goes_back_to_the_first_value(hosts, tmp_path):
+def test_two_values_of_one_thing_are_refused_before_anything_changes(hosts, tmp_path):
     path = str(tmp_path / "a")
-    with applied([Line(path, "new"), Line(path, "newer")], hosts):
-        assert contents(tmp_path)["a"] == "newer"
+    with (
+        pytest.raises(BadInput, match="cannot be both 'new' and 'newer'"),
+        applied([Line(path, "new"), Line(path, "newer")], hosts),
+    ):
+        pytest.fail("the body must not run")
     assert contents(tmp_path)["a"] == "first"
 
 
@@ -85,21 +92,25 @@ def test_moving_on_changes_only_what_differs(hosts, tmp_path):
     assert contents(tmp_path) == {"a": "first", "b": "second"}
 
 
-def test_a_setting_that_changed_meanwhile_is_noticed(hosts, tmp_path):
-    wanted = [Line(str(tmp_path / "a"), "new")]
-    with in_force(hosts) as changes:
+def test_what_somebody_else_changed_is_noticed_and_left_to_them(hosts, tmp_path):
+    wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer")]
+    with (
+        pytest.raises(SettingRefused, match=r"(?s)1 of 2 .* somebody else .*had been 'first'"),
+        in_force(hosts) as changes,
+    ):
         changes.move_to(wanted)
         changes.check(wanted)
-        (tmp_path / "a").write_text("somebody else's")
-        with pytest.raises(SettingRefused, match="changed meanwhile"):
+        (tmp_path / "a").write_text("theirs")
+        with pytest.raises(SettingRefused, match="became 'theirs' between"):
             changes.check(wanted)
+    assert contents(tmp_path) == {"a": "theirs", "b": "second"}
 
 
 def test_a_setting_that_does_not_go_back_is_said(hosts, tmp_path):
-    stubborn, other = Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer")
+    wanted = [Line(str(tmp_path / "b"), "newer"), Line(str(tmp_path / "a"), "new")]
     with (
-        pytest.raises(SettingRefused, match="1 of 2 settings did not go back"),
-        applied([other, stubborn], hosts),
+        pytest.raises(SettingRefused, match=r"(?s)1 of 2 .* does not go back to 'first': no more"),
+        applied(wanted, hosts),
     ):
-        object.__setattr__(stubborn, "deaf", True)
+        (tmp_path / "a.stuck").touch()
     assert contents(tmp_path) == {"a": "new", "b": "second"}

@@ -2,8 +2,9 @@
 
 import pytest
 
+from labkit.change import applied
 from labkit.errors import CommandFailed, Unknown
-from labkit.setting import applied, refusal, value_now
+from labkit.plan import plan
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -24,16 +25,20 @@ SETTINGS = [
 
 
 def values(lab):
-    return {str(setting): value_now(setting, lab.hosts[setting.role]) for setting in SETTINGS}
+    return {str(step.setting): step.current for step in plan(SETTINGS, lab.hosts).steps}
+
+
+def step(setting, lab):
+    (one,) = plan([setting], lab.hosts).steps
+    return one
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_a_setting_takes_and_goes_back_after_an_exception(lab, setting):
-    host = lab.hosts[setting.role]
     before = values(lab)
     with pytest.raises(ZeroDivisionError), applied([setting], lab.hosts):
-        assert refusal(setting, host) == ""
-        assert value_now(setting, host) == setting.wanted
+        assert step(setting, lab).why == ""
+        assert step(setting, lab).current == setting.wanted
         1 / 0  # noqa: B018
     assert values(lab) == before
 
@@ -42,7 +47,7 @@ def test_the_guest_keeps_its_cpu_when_its_nic_changes(lab):
     server = lab.host("server")
     with applied([ExclusiveCpu(), GuestNic("direct")], lab.hosts):
         assert server.check("guest", "placement").split()[1] == "fifo"
-        assert value_now(GuestNic("direct"), server) == GuestNic("direct").wanted
+        assert not step(GuestNic("direct"), lab).changes
     assert server.check("guest", "placement").split()[1] == "other"
 
 
@@ -76,12 +81,13 @@ def test_packets_take_the_path_that_was_asked_for_and_no_other(lab, path, crosse
 
 
 def test_a_host_without_a_guest_says_so(lab):
-    for setting in (GuestNic(), GuestPower(), ExclusiveCpu()):
-        assert refusal(setting, lab.host("client")) == "client has no guest of the box"
+    hosts = {"server": lab.host("client")}
+    for planned in plan([GuestNic(), GuestPower(), ExclusiveCpu()], hosts).steps:
+        assert planned.why == "client has no guest of the box"
 
 
 def test_an_offload_that_the_driver_fixes_is_refused(lab):
-    assert "no choice of lro" in refusal(Offloads(gro=None, lro=True), lab.host("guest"))
+    assert "no choice of lro" in step(Offloads(gro=None, lro=True), lab).why
 
 
 def test_an_unknown_path_is_refused_with_the_known_ones():

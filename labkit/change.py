@@ -1,0 +1,336 @@
+"""Settings in force on the hosts of a lab: made, proven, watched, and put back come what may."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from labkit.change_set import ChangeSet
+from labkit.errors import BadInput, Busy, HostError, Impossible, LabkitError, SettingRefused
+from labkit.host import Host
+from labkit.interrupt import undisturbed
+from labkit.journal import Answer, Greeting, Look, hello
+from labkit.lease import Owner
+from labkit.plan import AT_ONCE, Plan, Step, plan
+from labkit.setting import Setting
+
+T = TypeVar("T")
+PERIOD_SECONDS = 5.0
+"""How often settings in force are read again while something is measured."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A setting that somebody else changed: between `after` and `seen` it became `now`."""
+
+    host: str
+    thing: str
+    now: str
+    after: str
+    seen: str
+
+    def __str__(self) -> str:
+        return f"{self.host}: {self.thing} became {self.now!r} between {self.after} and {self.seen}"
+
+
+@dataclass(frozen=True)
+class Op:
+    """One thing to do on the host of a role: put it back, or make it."""
+
+    role: str
+    step: Step
+    back: bool
+
+
+@dataclass
+class InForce:
+    """What has been changed on some hosts so far; moves from one set of settings to the next."""
+
+    hosts: Mapping[str, Host]
+    owner: Owner
+    period: float = PERIOD_SECONDS
+    sets: dict[str, ChangeSet] = field(default_factory=dict)
+    greetings: dict[str, Greeting] = field(default_factory=dict)
+    steps: dict[Setting, Step] = field(default_factory=dict)
+    texts: dict[Setting, str] = field(default_factory=dict)
+    changed: dict[str, Setting] = field(default_factory=dict)
+    drifts: list[Drift] = field(default_factory=list)
+    _good: str = ""
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def before(self) -> dict[str, str]:
+        """The value of each changed thing before labkit came."""
+        return {thing: self.steps[one].current for thing, one in self.changed.items()}
+
+    def learn(self, settings: Iterable[Setting]) -> Plan:
+        """Look at what the settings are about; what is there now is what will be put back."""
+        fresh = [one for one in dict.fromkeys(settings) if one not in self.steps]
+        found = plan(fresh, self.hosts, self.greetings)
+        known = {(s.setting.role, s.thing): s for s in self.steps.values()}
+        for step in found.steps:
+            first = known.setdefault((step.setting.role, step.thing), step)
+            self.steps[step.setting] = _with_original(step, first)
+        self.greetings |= found.hosts
+        return found
+
+    def possible_roles(self) -> list[str]:
+        """The roles whose hosts have something to change."""
+        return list(dict.fromkeys(s.setting.role for s in self.steps.values() if not s.why))
+
+    def take(self, roles: Iterable[str]) -> None:
+        """Take the lease of these hosts, and journal what was learnt of them."""
+        _on_all({role: partial(self._change, role, []) for role in roles})
+
+    def move_to(self, settings: Sequence[Setting]) -> None:
+        """Bring these settings into force; all others that were changed go back first.
+
+        What is in force already is only checked, so going from one condition to the next costs no
+        more restarts than it must.
+        """
+        _refuse_conflicts(settings)
+        self.learn(settings)
+        if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
+            raise Impossible(whys[0])
+        kept = {setting.thing for setting in settings}
+        gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
+        backs = [Op(one.role, self.steps[one], True) for one in gone]
+        makes = [Op(one.role, self.steps[one], False) for one in settings]
+        with self._lock, undisturbed("a change of settings"):
+            for stage in stages([*backs, *makes]):
+                _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
+            self._good = _now()
+
+    def check(self, settings: Sequence[Setting]) -> None:
+        """Refuse to go on when a setting is no longer what it was made to be."""
+        if drifts := self.drifted(settings):
+            raise SettingRefused(
+                str(drifts[0]), hint="is something else on that host managing the same setting?"
+            )
+
+    def drifted(self, settings: Iterable[Setting]) -> list[Drift]:
+        """Read the settings again; those that are not as they were made."""
+        with self._lock:
+            roles: dict[str, list[Setting]] = {role: [] for role in self.sets}
+            for setting in settings:
+                roles[setting.role].append(setting)
+            found = _on_all({role: partial(self._drifted, role, s) for role, s in roles.items()})
+            after, self._good = self._good, _now()
+        return [Drift(*one, after, self._good) for some in found.values() for one in some]
+
+    def put_back(self) -> None:
+        """Put everything back, last change first, whatever fails on the way."""
+        failures: list[str] = []
+        count = len(self.changed)
+        with self._lock, undisturbed("putting settings back"):
+            order = list(reversed(self.sets))
+            if len(order) > 1 and any(self.steps[one].barrier for one in self.changed.values()):
+                with suppress(LabkitError):
+                    self.move_to([])
+            for role in order:
+                failures += self._put_back(role)
+            self.sets.clear()
+            self.changed.clear()
+        if failures:
+            raise SettingRefused(
+                f"{len(failures)} of {count} settings did not go back",
+                said="\n".join(failures),
+                hint="the journal of each host has what is left: labkit restore HOST",
+            )
+
+    def leave(self) -> None:
+        """Let go of the hosts with everything in force; `labkit restore` puts it back later."""
+        with self._lock:
+            for changes in self.sets.values():
+                changes.leave()
+            self.sets.clear()
+
+    def _put_back(self, role: str) -> list[str]:
+        host = self.hosts[role]
+        try:
+            answers = self.sets[role].restore()
+        except LabkitError as failed:
+            return [failed.what]
+        ended = [one for one in answers if one.word in ("failed", "fenced", "damaged", "held")]
+        return [f"{host.name}: {' '.join(one.fields)}" for one in ended] + [
+            f"{host.name}: {outcome_words(one)}" for one in answers if not went_back(one)
+        ]
+
+    def _change(self, role: str, ops: Sequence[Op]) -> None:
+        if role not in self.greetings:
+            self.greetings[role] = hello(self.hosts[role])
+        changes = self.sets.setdefault(role, ChangeSet(self.hosts[role], self.owner))
+        try:
+            answers = self._asked(changes, role, ops)
+        except Busy:
+            if not self._started_anew(role):
+                raise
+            changes.anew()
+            answers = self._asked(changes, role, ops)
+        steps = {op.step.thing: op.step for op in ops if not op.back}
+        for answer in answers:
+            if answer.word == "made":
+                self._made(steps.pop(answer.fields[0]), *answer.fields[1:])
+            elif answer.word == "back":
+                self._went_back(role, answer)
+        if steps:
+            raise HostError(f"{self.hosts[role].name}: no word about {', '.join(steps)}")
+
+    def _asked(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[Answer]:
+        holds = {
+            step.thing: step
+            for step in self.steps.values()
+            if step.setting.role == role and not step.why
+        }
+        backs = [op.step.thing for op in ops if op.back]
+        makes = [(op.step, self.texts.get(op.step.setting, "")) for op in ops if not op.back]
+        return changes.change(list(holds.values()), backs, makes)
+
+    # A host without a disk forgets its journal with everything that the journal was about.
+    def _started_anew(self, role: str) -> bool:
+        before, now = self.greetings[role], hello(self.hosts[role])
+        if now.boot == before.boot or now.open:
+            return False
+        self.greetings[role] = now
+        return True
+
+    def _made(self, step: Step, text: str, before: str, tenths: str, said: str) -> None:
+        assert step.way
+        value = step.way.value(text)
+        self.changed.pop(step.thing, None)
+        self.changed[step.thing] = step.setting
+        if value == step.setting.wanted:
+            self.texts[step.setting] = text
+            return
+        waited = f" after {int(tenths) / 10:g} s" if int(tenths) else ""
+        how = "was ignored" if text == before else "became something else"
+        raise SettingRefused(
+            f"{step.host}: {step.thing} {how}{waited}: wanted {step.setting.wanted!r}, reads back"
+            f" as {value!r}",
+            said=said,
+            hint=f"legal: {step.way.legal}" if step.way.legal else "",
+        )
+
+    def _went_back(self, role: str, answer: Answer) -> None:
+        self.changed.pop(answer.fields[1], None)
+        if not went_back(answer):
+            raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
+
+    def _drifted(self, role: str, settings: Sequence[Setting]) -> list[tuple[str, str, str]]:
+        ways = {one: way for one in settings if (way := self.steps[one].way)}
+        looks = [Look(one.thing, way.reads, live=way.live) for one, way in ways.items()]
+        if not looks:
+            # Perhaps a guest that is stopped now: it will be asked when it matters.
+            with suppress(HostError):
+                self.sets[role].look([])
+            return []
+        seen = self.sets[role].look(looks)
+        found = []
+        for setting, way in ways.items():
+            one = seen[setting.thing]
+            now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
+            if now == setting.wanted and way.live and (lags := way.value(one.live)) != now:
+                now = f"{lags} until the next start"
+            if now != setting.wanted:
+                found.append((self.hosts[role].name, setting.thing, now))
+        return found
+
+    def keep_watch(self, stop: threading.Event) -> None:
+        """Until `stop`: let the hosts know that we are there, and note what somebody changes."""
+        while not stop.wait(self.period):
+            # A host that cannot be asked now is asked again; the check after a run insists.
+            with suppress(HostError), self._lock:
+                if self.sets and not stop.is_set():
+                    self.drifts += self.drifted(list(self.changed.values()))
+
+
+def stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
+    """What can be done at the same time: each host in its order, and alone around a barrier."""
+    found: list[dict[str, list[Op]]] = []
+    alone = False
+    for op in ops:
+        others = bool(found) and set(found[-1]) != {op.role}
+        if not found or (others and (alone or op.step.barrier)):
+            found.append({})
+            alone = False
+        found[-1].setdefault(op.role, []).append(op)
+        alone = alone or op.step.barrier
+    return found
+
+
+def went_back(answer: Answer) -> bool:
+    """Whether an answer about putting back is no trouble."""
+    return answer.word != "back" or answer.fields[2] in ("restored", "already", "handed")
+
+
+def outcome_words(answer: Answer) -> str:
+    """What became of one thing, in words."""
+    _, thing, outcome, now, original, said = answer.fields
+    words = {
+        "restored": f"is {original.strip()!r} again",
+        "already": f"was {original.strip()!r} already",
+        "handed": "goes back with a later change set",
+        "left": f"was changed by somebody else to {now.strip()!r}; it is left so (it had been "
+        f"{original.strip()!r})",
+        "lacking": f"cannot be read any more, so {original.strip()!r} is not put back: {now}",
+        "failed": f"does not go back to {original.strip()!r}: {said or f'it stays {now!r}'}",
+    }
+    return f"{thing} {words.get(outcome, outcome)}"
+
+
+@contextmanager
+def in_force(
+    hosts: Mapping[str, Host], study: str = "settings", period: float = PERIOD_SECONDS
+) -> Iterator[InForce]:
+    """Settings that can be moved from one condition to the next; all put back at the end."""
+    changes, stop = InForce(hosts, Owner.me(study), period), threading.Event()
+    watch = threading.Thread(target=changes.keep_watch, args=(stop,), daemon=True)
+    watch.start()
+    try:
+        yield changes
+    finally:
+        stop.set()
+        changes.put_back()
+
+
+@contextmanager
+def applied(settings: Sequence[Setting], hosts: Mapping[str, Host]) -> Iterator[dict[str, str]]:
+    """Apply settings in order, check that each took, and put them back in reverse come what may.
+
+    Yields what was in force before, by thing.
+    """
+    with in_force(hosts) as changes:
+        changes.move_to(settings)
+        yield changes.before
+
+
+def _refuse_conflicts(settings: Iterable[Setting]) -> None:
+    asked: dict[str, str] = {}
+    for one in settings:
+        if (other := asked.setdefault(one.thing, one.wanted)) != one.wanted:
+            raise BadInput(f"{one.thing} cannot be both {other!r} and {one.wanted!r}")
+
+
+def _with_original(step: Step, first: Step) -> Step:
+    if step is first or step.why or first.why:
+        return step
+    return Step(step.setting, step.host, step.kind, step.way, first.text, first.undo)
+
+
+# All are waited for, then the first failure is raised.
+def _on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    if len(work) == 1:
+        return {role: one() for role, one in work.items()}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        begun = {role: pool.submit(one) for role, one in work.items()}
+    return {role: one.result() for role, one in begun.items()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,189 @@
+"""What one process has changed on one host; the journal over there has it all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from labkit.errors import Busy, HostError, SettingRefused, Unreachable
+from labkit.frames import encoded
+from labkit.host import Host
+from labkit.journal import SECONDS, Answer, Line, Look, Seen, ask, command, refuse, show
+from labkit.lease import Lease, Owner
+from labkit.plan import Step
+from labkit.results import out
+
+SILENCE_SECONDS = 900
+"""A host that has not heard of its owner for so long puts everything back by itself."""
+DEADMAN_SECONDS = 60
+"""A change that can cut the way to the host goes back after so long, unless it is confirmed."""
+RESTORE_SECONDS = 600.0
+
+
+@dataclass
+class ChangeSet:
+    """The things of one host that are ours, from the first change until all is put back."""
+
+    host: Host
+    owner: Owner
+    silence: int = SILENCE_SECONDS
+    deadman: int = DEADMAN_SECONDS
+    number: str = "new"
+    token: str = ""
+    held: dict[str, Step] = field(default_factory=dict)
+    armed_until: float = 0.0
+
+    def change(
+        self, holds: Sequence[Step], backs: Sequence[str], makes: Sequence[tuple[Step, str]]
+    ) -> list[Answer]:
+        """Journal what is new, put some things back and make others, in one go.
+
+        Each of `makes` comes with a text that is known to show what is wanted, or "".
+        """
+        lines: list[Line] = [
+            ("set", self.number),
+            *(_hold(step) for step in holds if step.thing not in self.held),
+            *(("back", thing) for thing in backs),
+            *(_make(step, known) for step, known in makes),
+        ]
+        cuts = any(step.way and step.way.cuts_management for step, _ in makes)
+        try:
+            answers = self._ask("change", lines, SECONDS + sum(_longest(one) for one, _ in makes))
+        except HostError as lost:
+            raise (self._cut_off(lost) if cuts else lost) from None
+        self.held |= {step.thing: step for step in holds}
+        if any(answer.word == "armed" for answer in answers):
+            self._confirm()
+        refuse(self.host, answers)
+        return answers
+
+    def look(self, looks: Sequence[Look]) -> dict[str, Seen]:
+        """What the host shows of some things now; it hears that we are there."""
+        return show(self.host, looks, self.token)
+
+    def restore(self) -> list[Answer]:
+        """Put back what is ours, latest first, and let go of the host."""
+        if self.number == "new":
+            return []
+        while True:
+            try:
+                return self._ask("restore", [], RESTORE_SECONDS, self.number)
+            except Unreachable:
+                if time.monotonic() > self.armed_until:
+                    raise
+                time.sleep(1)
+
+    def leave(self) -> None:
+        """Let go of the host with everything as it is made."""
+        refuse(self.host, self._ask("leave", [], SECONDS))
+
+    def anew(self) -> None:
+        """Forget what a host that has been started anew does not know either."""
+        self.number, self.token, self.held = "new", "", {}
+
+    def _ask(self, verb: str, lines: Sequence[Line], seconds: float, *words: str) -> list[Answer]:
+        flags = "joining" if self.token else "first"
+        answers = self._told(verb, flags, lines, seconds, words)
+        held = next((one for one in answers if one.word == "held"), None)
+        if held and Lease.told(held.fields).ended:
+            answers = self._told(verb, "breaking", lines, seconds, words)
+        for answer in answers:
+            if answer.word == "token":
+                self.token = answer.fields[0]
+            elif answer.word == "set":
+                self.number = answer.fields[0]
+        return answers
+
+    def _told(
+        self, verb: str, flags: str, lines: Sequence[Line], seconds: float,
+        words: Sequence[str],
+    ) -> list[Answer]:  # fmt: skip
+        introduction = self.introduction(flags)
+        self._copy("asked", lines)
+        answers = ask(self.host, verb, *words, lines=[introduction, *lines], seconds=seconds)
+        self._copy("answered", [(one.word, *one.fields) for one in answers])
+        return answers
+
+    def introduction(self, flags: str) -> tuple[str, ...]:
+        """Who asks, as the script wants to hear it."""
+        me = self.owner
+        return (
+            "as", self.token or me.token, me.name, me.controller, me.pid, me.started, me.boot,
+            me.study, str(self.silence), str(self.deadman), flags,
+        )  # fmt: skip
+
+    # Should the host's disk die, this says what was there before.
+    def _copy(self, side: str, lines: Sequence[Line]) -> None:
+        folder = out() / "journal" / self.host.name
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / f"{self.owner.token}.log").open("a", encoding="utf-8") as file:
+            file.writelines(f"{side} {' '.join(map(encoded, line))}\n" for line in lines)
+
+    def _confirm(self) -> None:
+        self.armed_until = time.monotonic() + self.deadman + 10
+        self.host.close()
+        try:
+            answers = ask(self.host, "confirm", self.number, seconds=15)
+        except HostError as lost:
+            raise self._cut_off(lost) from None
+        if answers[0].word != "confirmed":
+            raise SettingRefused(
+                f"{self.host.name}: the change was not confirmed over a new connection in time",
+                said=answers[0].word,
+                hint=f"the host puts it back by itself {self.deadman} s after the change",
+            )
+        self.armed_until = 0.0
+
+    def _cut_off(self, lost: HostError) -> HostError:
+        self.armed_until = time.monotonic() + self.deadman + 10
+        if isinstance(lost, Busy):
+            return lost
+        return Unreachable(
+            f"{self.host.name}: no answer since a change that can cut the way there",
+            said=lost.what,
+            hint=f"the host puts it back by itself within {self.deadman} s",
+        )
+
+
+def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -> list[Answer]:
+    """Put back whatever is not put back on a host, whoever changed it and however that ended."""
+    flags = ",".join(["first"] + ["breaking"] * breaking + ["forgetting"] * forgetting)
+    changes = ChangeSet(host, owner)
+    introduction = changes.introduction(flags)
+    answers = ask(host, "restore", "all", lines=[introduction], seconds=RESTORE_SECONDS)
+    held = next((one for one in answers if one.word == "held"), None)
+    if held and Lease.told(held.fields).ended:
+        return restore_all(host, owner, breaking=True, forgetting=forgetting)
+    refuse(host, [answer for answer in answers if answer.word != "damaged"])
+    return answers
+
+
+def _hold(step: Step) -> tuple[str, ...]:
+    assert step.way
+    way = step.way
+    return (
+        "hold", step.thing, step.text, "1" if way.persists else "0", _tenths(way.settle_seconds),
+        command([way.reads]), step.undo,
+    )  # fmt: skip
+
+
+# What a text says is known here alone, unless the text itself is the value.
+def _make(step: Step, known: str) -> tuple[str | None, ...]:
+    assert step.way
+    way, wanted = step.way, step.setting.wanted
+    if not known and way.value(step.text) == wanted:
+        known = step.text
+    return (
+        "make", step.thing, wanted if way.value is str.strip else None, known or None,
+        _tenths(way.settle_seconds), "1" if way.cuts_management else "0",
+        command(way.writes(wanted)) or "true",
+    )  # fmt: skip
+
+
+def _tenths(seconds: float) -> str:
+    return str(round(seconds * 10))
+
+
+def _longest(step: Step) -> float:
+    return 10 * step.way.seconds + step.way.settle_seconds if step.way else 0.0

@@ -1,0 +1,90 @@
+"""The journal's lines: `labkit1 CKSUM LENGTH FIELDS`, each whole or not there at all.
+
+A field is text with a space, a tab, a line's end and the percent sign written as %20 and so on, and
+`%` alone for the empty text, so that a shell can write and compare fields with nothing but `case`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from labkit.errors import JournalDamaged
+
+CODES = {"%": "%25", " ": "%20", "\t": "%09", "\r": "%0D", "\n": "%0A"}
+PLAIN = {code: char for char, code in CODES.items()}
+
+
+def encoded(text: str | None) -> str:
+    """The field that stands for `text`; no text is written as what stands for None."""
+    if text is None:
+        return "%-"
+    return "".join(CODES.get(char, char) for char in text) or "%"
+
+
+def decoded(field: str) -> str:
+    """The text that a field stands for."""
+    if field == "%":
+        return ""
+    return re.sub("%[0-9A-F]{2}", lambda code: PLAIN.get(code[0], code[0]), field)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of a journal: what happened, and its fields."""
+
+    kind: str
+    fields: tuple[str, ...]
+
+
+def frames(lines: Iterable[str], where: str) -> Iterator[Frame]:
+    """The frames of a journal; a torn last line is dropped, damage before that is refused.
+
+    `lines` keep their ends: a last one without is the torn one.
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.endswith("\n"):
+            return
+        yield _frame(line.rstrip("\n"), f"{where} line {number}")
+
+
+def _frame(line: str, where: str) -> Frame:
+    version, _, rest = line.partition(" ")
+    if re.fullmatch("labkit[0-9]+", version) and version != "labkit1":
+        raise JournalDamaged(
+            f"{where}: is written as {version}; this labkit reads labkit1",
+            hint="use the labkit that wrote it",
+        )
+    match rest.split(" ", 2):
+        case [crc, length, body] if version == "labkit1" and f"{crc} {length}" == cksum(body):
+            kind, *fields = body.split(" ")
+            return Frame(kind, tuple(map(decoded, fields)))
+    raise JournalDamaged(
+        f"{where}: does not match its checksum",
+        said=line[:200],
+        hint="nothing is put back by guessing: the lines before it are whole; `labkit journal HOST`"
+        " shows them",
+    )
+
+
+def cksum(text: str) -> str:
+    """What cksum(1) prints of `text`: POSIX's CRC, and the length in bytes."""
+    whole = text.encode("utf-8", "surrogateescape")
+    crc, length = 0, len(whole)
+    size = length.to_bytes((length.bit_length() + 7) // 8, "little")
+    for byte in (*whole, *size):
+        crc = (crc << 8) & 0xFFFFFFFF ^ _table()[(crc >> 24) ^ byte]
+    return f"{crc ^ 0xFFFFFFFF} {length}"
+
+
+@cache
+def _table() -> tuple[int, ...]:
+    return tuple(_divided(byte << 24) for byte in range(256))
+
+
+def _divided(crc: int) -> int:
+    for _ in range(8):
+        crc = (crc << 1) & 0xFFFFFFFF ^ (0x04C11DB7 if crc & 0x80000000 else 0)
+    return crc

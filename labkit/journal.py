@@ -1,0 +1,258 @@
+"""The journal that each host keeps of what is changed there, and the script that keeps it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from labkit.errors import (
+    Busy,
+    CommandFailed,
+    HostError,
+    JournalDamaged,
+    SettingRefused,
+    Unfinished,
+)
+from labkit.frames import Frame, decoded, encoded, frames
+from labkit.host import Completed, Host
+from labkit.lease import Lease
+from labkit.setting import Words
+
+# The script is given whole each time, and keeps a copy of itself for those who come without us.
+# By `read`, as other readers take more from a pipe than they are asked for.
+END = "# end of the script"
+RUN = f"""\
+script=; while IFS= read -r line && [ "$line" != "{END}" ]; do script="$script$line
+"; done; eval "$script\""""
+SECONDS = 60.0
+Line = Sequence[str | None]
+"""A line for the script: its fields, None where there is nothing to say."""
+
+
+@cache
+def script() -> str:
+    """What runs on the host: plain sh, and the tools that each Linux and BusyBox has."""
+    return files("labkit").joinpath("changes.sh").read_text("utf-8")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One line of what the script says."""
+
+    word: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenSet:
+    """A change set that is not put back."""
+
+    number: str
+    lease: Lease
+
+    def __str__(self) -> str:
+        return f"change set #{self.number} by {self.lease}"
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a host is, who is changing it, and what is not put back there."""
+
+    user: str
+    kinds: tuple[str, ...]
+    boot: str
+    machine: str
+    lives: str
+    lease: Lease | None
+    open: tuple[OpenSet, ...]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What to look at: the commands of a way, written out."""
+
+    thing: str
+    reads: Words
+    probe: Words = ()
+    live: Words = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a host showed of one thing: its text, or why it has none."""
+
+    thing: str
+    text: str
+    why: str
+    live: str
+
+
+def command(words: Iterable[Words]) -> str:
+    """Commands as one line for a shell, each only if the one before it ended well."""
+    return " && ".join(shlex.join(one) for one in words)
+
+
+def ask(
+    host: Host,
+    verb: str,
+    *words: str,
+    lines: Sequence[Line] = (),
+    seconds: float = SECONDS,
+) -> list[Answer]:
+    """Have the script do one verb on the host, in one round trip."""
+    # A host's shell, or a hostile host, may print lines of its own; ours carry a number used once.
+    mark = secrets.token_hex(8)
+    done = _run(host, [verb, mark, *words], lines, seconds)
+    # Not splitlines(): a text may hold what Unicode calls a line's end.
+    said = [line for line in done.stdout.split("\n") if line.startswith(f"={mark} ")]
+    answers = [_answer(*line.split(" ")[1:]) for line in said]
+    if not done.ok and not answers:
+        raise CommandFailed(
+            f"{host.name}: `{verb}` of the journal ended with code {done.code}", said=done.stderr
+        )
+    return answers
+
+
+def _run(host: Host, words: Sequence[str], lines: Sequence[Line], seconds: float) -> Completed:
+    payload = "".join(" ".join(map(encoded, line)) + "\n" for line in lines)
+    whole = f"{script()}{END}\n{payload}".encode("utf-8", "surrogateescape")
+    return host.run("sh", "-c", RUN, "labkit", *words, stdin=whole, seconds=seconds)
+
+
+def _answer(word: str, *fields: str) -> Answer:
+    return Answer(word, tuple(map(decoded, fields)))
+
+
+def refuse(host: Host, answers: Sequence[Answer]) -> None:
+    """Raise what went wrong, if an answer says that something did."""
+    for answer in answers:
+        if made := REFUSALS.get(answer.word):
+            raise made(host.name, answer.fields)
+    if unfinished := [answer for answer in answers if answer.word == "open"]:
+        sets = [_open_set(one.fields) for one in unfinished]
+        raise Unfinished(
+            f"{host.name}: unfinished {sets[0]}",
+            hint=f"put it back first: labkit restore {host.name}",
+        )
+
+
+def _failed(host: str, fields: Sequence[str]) -> HostError:
+    return HostError(
+        f"{host}: nothing more was changed", said=fields[0],
+        hint=f"what was changed is in the journal: labkit restore {host}",
+    )  # fmt: skip
+
+
+def _held(host: str, fields: Sequence[str]) -> HostError:
+    return Busy(
+        f"{host} is held by {Lease.told(fields)}",
+        hint=f"wait; or, when that is over for sure: labkit restore {host} --break",
+    )
+
+
+def _fenced(host: str, fields: Sequence[str]) -> HostError:
+    now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else "it was put back meanwhile"
+    return Busy(
+        f"{host}: our lease has ended, so nothing more was written; {now}",
+        hint=f"labkit journal {host} says what became of the changes",
+    )
+
+
+def _damaged(host: str, fields: Sequence[str]) -> HostError:
+    return JournalDamaged(
+        f"{host}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
+        hint=f"labkit journal {host} shows the part that can be read",
+    )
+
+
+def _gone(host: str, _: Sequence[str]) -> HostError:
+    return HostError(
+        f"{host}: the change set is closed or gone",
+        hint=f"was it put back by another process, or the host started anew? labkit journal {host}",
+    )
+
+
+def _changed(host: str, fields: Sequence[str]) -> HostError:
+    thing, now, before = (repr(field.strip()) for field in fields[:3])
+    return SettingRefused(
+        f"{host}: {thing[1:-1]} was changed by somebody else from {before} to {now}; it is left so",
+        hint="is something else on that host managing the same setting?",
+    )
+
+
+def _refused(host: str, fields: Sequence[str]) -> HostError:
+    return SettingRefused(f"{host}: {fields[0]} was refused", said=fields[1])
+
+
+REFUSALS = {
+    "failed": _failed, "held": _held, "fenced": _fenced, "damaged": _damaged, "gone": _gone,
+    "changed": _changed, "refused": _refused,
+}  # fmt: skip
+
+
+def hello(host: Host) -> Greeting:
+    """Ask a host what it is; nothing changes there."""
+    answers = ask(host, "hello")
+    refuse(host, [answer for answer in answers if answer.word != "open"])
+    found = {answer.word: answer.fields for answer in answers}
+    user, kinds, boot, machine = found["facts"]
+    lives, *lease = found.get("lease", ("free",))
+    return Greeting(
+        user, tuple(kinds.split()), boot, machine, lives, Lease.told(lease) if lease else None,
+        tuple(_open_set(answer.fields) for answer in answers if answer.word == "open"),
+    )  # fmt: skip
+
+
+def _open_set(fields: Sequence[str]) -> OpenSet:
+    return OpenSet(fields[0], Lease.told(fields[2:]))
+
+
+def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
+    """What a host shows of some things; with a token it also hears that the owner is there."""
+    lines = [("show", one.thing, *map(_line, (one.probe, one.live, one.reads))) for one in looks]
+    answers = ask(host, "show", lines=[("beat", token), *lines] if token else lines)
+    refuse(host, answers)
+    return {answer.fields[0]: _seen(*answer.fields) for answer in answers if answer.word == "state"}
+
+
+def _line(words: Words) -> str:
+    return command([words]) if words else ""
+
+
+def _seen(thing: str, state: str, text: str, live: str) -> Seen:
+    return Seen(thing, text, "", live) if state == "is" else Seen(thing, "", text or "?", "")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One change set as the host's journal tells it; `damage` says where it can be read no more."""
+
+    name: str
+    frames: tuple[Frame, ...]
+    damage: str
+
+
+def history(host: Host, sets: int = 20) -> list[Chapter]:
+    """The last change sets of a host, oldest first."""
+    mark = secrets.token_hex(8)
+    said = _run(host, ["journal", mark, str(sets)], [], SECONDS).stdout
+    lines: dict[str, list[str]] = {}
+    for line in re.findall(f"^={mark} line .*\n?", said, re.MULTILINE):
+        name, _, frame = line.removeprefix(f"={mark} line ").partition(" ")
+        lines.setdefault(name, []).append(frame)
+    return [_chapter(name, whole, f"{host.name}: {name}") for name, whole in lines.items()]
+
+
+def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
+    read: list[Frame] = []
+    try:
+        for frame in frames(lines, where):
+            read.append(frame)
+    except JournalDamaged as damaged:
+        return Chapter(name, tuple(read), str(damaged))
+    return Chapter(name, tuple(read), "")

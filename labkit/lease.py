@@ -1,0 +1,72 @@
+"""Who may change a host: one process at a time, known by name."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import platform
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A process that changes hosts; `token` is what a host knows its lease by."""
+
+    name: str
+    controller: str
+    pid: str
+    started: str
+    boot: str
+    study: str
+    token: str = field(default_factory=lambda: secrets.token_hex(8), compare=False)
+
+    @classmethod
+    def me(cls, study: str) -> Owner:
+        """This process, at work on `study`."""
+        boot = BOOT.read_text().strip() if BOOT.exists() else "0"
+        pid = str(os.getpid())
+        return cls(getpass.getuser(), platform.node(), pid, _started(pid), boot, study)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """What a host says of whom it belongs to; `since` is by the host's clock."""
+
+    token: str
+    name: str
+    controller: str
+    pid: str
+    started: str
+    boot: str
+    since: str
+    study: str
+    host_boot: str
+
+    @classmethod
+    def told(cls, fields: Sequence[str]) -> Lease:
+        """The lease of an answer; what a torn line lacks is `?`."""
+        return cls(*(*fields, *"?????????")[:9])
+
+    @property
+    def ended(self) -> bool:
+        """Whether its process ran on this very machine and runs no more."""
+        boot = BOOT.read_text().strip() if BOOT.exists() else "0"
+        here = (self.controller, self.boot) == (platform.node(), boot)
+        return here and _started(self.pid) != self.started
+
+    def __str__(self) -> str:
+        where = f"{self.name} on {self.controller} (process {self.pid})"
+        return f"{where} since {self.since}, for {self.study}"
+
+
+# In ticks since the machine's start, so that a new process of the same number is told apart.
+def _started(pid: str) -> str:
+    try:
+        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, LookupError):
+        return "0"

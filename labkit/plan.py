@@ -1,0 +1,214 @@
+"""A plan: what settings would change on the hosts of a lab. Making one touches nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from labkit.errors import Impossible, LabkitError, SettingRefused, Unknown
+from labkit.host import Host
+from labkit.journal import Greeting, Look, Seen, command, hello, show
+from labkit.setting import Setting, Way, way_among
+
+AT_ONCE = 16
+"""Hosts that are asked at the same time."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One setting on one host: what is there, and what would become of it.
+
+    `text` is what the host showed; `undo` the commands that bring that back. A step with a `why` is
+    impossible, and has neither.
+    """
+
+    setting: Setting
+    host: str
+    kind: str = ""
+    way: Way | None = field(default=None, repr=False)
+    text: str = ""
+    undo: str = ""
+    why: str = ""
+
+    @property
+    def thing(self) -> str:
+        """What is changed."""
+        return self.setting.thing
+
+    @property
+    def current(self) -> str:
+        """The value that is there now; empty where the setting is impossible."""
+        return self.way.value(self.text) if self.way and not self.why else ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything has to be written."""
+        return not self.why and self.current != self.setting.wanted
+
+    @property
+    def barrier(self) -> bool:
+        """Whether other hosts wait until this is done, as it may take a guest away from them."""
+        return bool(self.way and (self.way.needs - {"root"} or self.way.cuts_management))
+
+    def told(self) -> dict[str, Any]:
+        """The step in plain words, for JSON and tables."""
+        way = self.way or Way((), lambda _: ())
+        possible = "impossible" if self.why else "in force" if not self.changes else "possible"
+        return {
+            "host": self.host, "role": self.setting.role, "thing": self.thing, "kind": self.kind,
+            "current": self.current, "wanted": self.setting.wanted, "state": possible,
+            "why": self.why, "stands_for": way.stands_for, "needs": sorted(way.needs),
+            "cuts_management": way.cuts_management, "persists": way.persists, "legal": way.legal,
+            "seconds": way.seconds + way.settle_seconds if self.changes else 0.0, "text": self.text,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would change, in order, and what stands in the way; `digest` is of the hosts' state."""
+
+    steps: tuple[Step, ...]
+    hosts: Mapping[str, Greeting]
+
+    @property
+    def digest(self) -> str:
+        """Differs as soon as one of the things that the plan is about has changed."""
+        state = sorted({(step.host, step.thing, step.text, step.why) for step in self.steps})
+        return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
+
+    @property
+    def seconds(self) -> float:
+        """About how long making it takes, without the way to the hosts."""
+        return float(sum(step.told()["seconds"] for step in self.steps))
+
+    @property
+    def warnings(self) -> list[str]:
+        """Who holds a host, and what is not put back there."""
+        held = [
+            f"{name} is held by {one.lease}"
+            for name, one in self.hosts.items()
+            if one.lease and one.lives == "alive"
+        ]
+        left = [
+            f"{name}: unfinished {one.open[0]}: labkit restore {name}"
+            for name, one in self.hosts.items()
+            if one.open and one.lives != "alive"
+        ]
+        return held + left
+
+    def told(self) -> dict[str, Any]:
+        """The plan for a machine to read."""
+        return {
+            "digest": self.digest, "seconds": round(self.seconds, 1), "warnings": self.warnings,
+            "steps": [step.told() for step in self.steps],
+            "hosts": {name: asdict(one) for name, one in self.hosts.items()},
+        }  # fmt: skip
+
+    def check_fresh(self, texts: Mapping[tuple[str, str], str], digest: str) -> None:
+        """Refuse to go by an older plan when the hosts are no longer as they were then."""
+        if self.digest == digest:
+            return
+        now = {(step.host, step.thing): step.text for step in self.steps}
+        differ = [
+            f"{host}: {thing}: was {texts.get(key, '')!r}, is {now.get(key, '')!r}"
+            for key in sorted({*texts, *now})
+            for host, thing in [key]
+            if texts.get(key) != now.get(key)
+        ]
+        raise SettingRefused(
+            "the plan is stale: the hosts have changed since it was made; nothing was changed",
+            said="\n".join(differ[:3]),
+            hint="look at a new plan, then apply that",
+        )
+
+
+def plan(
+    settings: Iterable[Setting],
+    hosts: Mapping[str, Host],
+    known: Mapping[str, Greeting] | None = None,
+) -> Plan:
+    """Ask the hosts that the settings are about; two round trips each, all at the same time."""
+    wanted: dict[str, list[Setting]] = {}
+    order = list(dict.fromkeys(settings))
+    for setting in order:
+        if setting.role not in hosts:
+            raise Unknown("role", setting.role, hosts)
+        wanted.setdefault(setting.role, []).append(setting)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        asked = {
+            role: pool.submit(_planned, hosts[role], some, (known or {}).get(role))
+            for role, some in wanted.items()
+        }
+        found = {role: one.result() for role, one in asked.items()}
+    steps = {step.setting: step for _, some in found.values() for step in some}
+    greetings = {role: greeting for role, (greeting, _) in found.items()}
+    return Plan(tuple(_in_order([steps[setting] for setting in order])), greetings)
+
+
+def _planned(
+    host: Host, settings: Sequence[Setting], known: Greeting | None
+) -> tuple[Greeting, list[Step]]:
+    greeting = known or hello(host)
+    ways = [_way(setting, host, greeting) for setting in settings]
+    looks = {
+        step.thing: Look(step.thing, step.way.reads, step.way.probe, step.way.live)
+        for step in ways
+        if step.way and not step.why
+    }
+    seen = show(host, list(looks.values())) if looks else {}
+    return greeting, [
+        _seen(step, seen[step.thing], host) if not step.why else step for step in ways
+    ]
+
+
+def _way(setting: Setting, host: Host, greeting: Greeting) -> Step:
+    try:
+        kind, way = way_among(setting, greeting.kinds, host)
+    except LabkitError as no:
+        return Step(setting, host.name, why=no.what)
+    lacks = "root" in way.needs and greeting.user != "0"
+    why = f"it needs root, and labkit is not root on {host.name}" if lacks else ""
+    return Step(setting, host.name, kind, way, why=why)
+
+
+def _seen(step: Step, seen: Seen, host: Host) -> Step:
+    assert step.way
+    if seen.why:
+        return _impossible(step, f"{host.name}: {seen.why.strip()}")
+    if "\ufffd" in seen.text:
+        return _impossible(step, f"{host.name}: what it shows of {step.thing} is not text")
+    try:
+        if why := step.way.refuses(seen.text):
+            return _impossible(step, why)
+        undo = command(step.way.writes(step.way.value(seen.text)))
+    except (ValueError, LookupError, LabkitError) as odd:
+        return _impossible(
+            step, f"{host.name}: {seen.text.strip()!r} could not be put back ({odd})"
+        )
+    return Step(step.setting, step.host, step.kind, step.way, seen.text, undo or "true")
+
+
+def _impossible(step: Step, why: str) -> Step:
+    return Step(step.setting, step.host, step.kind, step.way, why=why)
+
+
+# What is to be made before something goes before it; otherwise the order is as asked.
+def _in_order(steps: Sequence[Step]) -> list[Step]:
+    left, done = list(steps), list[Step]()
+    while left:
+        free = [step for step in left if not any(_before(other, step) for other in left)]
+        if not free:
+            names = ", ".join(step.thing for step in left)
+            raise Impossible(f"each of these settings is to come after another: {names}")
+        done.append(free[0])
+        left.remove(free[0])
+    return done
+
+
+def _before(first: Step, second: Step) -> bool:
+    after = second.way.after if second.way else ()
+    named = {first.thing, type(first.setting).__name__} & set(after)
+    return bool(named) and first.host == second.host and first.thing != second.thing
