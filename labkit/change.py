@@ -294,9 +294,12 @@ def in_force(
     watch.start()
     try:
         yield changes
-    finally:
+    except BaseException as first:
         stop.set()
-        changes.put_back()
+        _put_back_after(first, changes)
+        raise
+    stop.set()
+    changes.put_back()
 
 
 @contextmanager
@@ -308,6 +311,17 @@ def applied(settings: Sequence[Setting], hosts: Mapping[str, Host]) -> Iterator[
     with in_force(hosts) as changes:
         changes.move_to(settings)
         yield changes.before
+
+
+# Of two failures both are said.
+def _put_back_after(first: BaseException, changes: InForce) -> None:
+    try:
+        changes.put_back()
+    except LabkitError as second:
+        if not isinstance(first, LabkitError):
+            raise
+        said = "\n".join([first.said, second.what, second.said])
+        raise SettingRefused(first.what, said=said, hint=second.hint) from first
 
 
 def _refuse_conflicts(settings: Iterable[Setting]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from labkit.errors import Busy, HostError, SettingRefused, Unreachable
@@ -52,6 +52,8 @@ class ChangeSet:
             answers = self._ask("change", lines, SECONDS + sum(_longest(one) for one, _ in makes))
         except HostError as lost:
             raise (self._cut_off(lost) if cuts else lost) from None
+        if stale := [answer for answer in answers if answer.word == "stale"]:
+            raise _stale(self.host.name, stale, {step.thing: step.text for step in holds})
         self.held |= {step.thing: step for step in holds}
         if any(answer.word == "armed" for answer in answers):
             self._confirm()
@@ -157,6 +159,17 @@ def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -
         return restore_all(host, owner, breaking=True, forgetting=forgetting)
     refuse(host, [answer for answer in answers if answer.word != "damaged"])
     return answers
+
+
+def _stale(host: str, stale: Sequence[Answer], planned: Mapping[str, str]) -> SettingRefused:
+    return SettingRefused(
+        f"{host}: the plan is stale: the host has changed since; nothing was changed",
+        said="\n".join(
+            f"{thing} was {planned[thing].strip()!r}, is {now.strip()!r}"
+            for thing, now in (answer.fields for answer in stale)
+        ),
+        hint="look at it anew, then apply that",
+    )
 
 
 def _hold(step: Step) -> tuple[str, ...]:

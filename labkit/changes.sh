@@ -212,7 +212,7 @@ is_wanted() {
 numbers() { ls "$home" | sed -n "s/^\([0-9][0-9]*\)\.$1\$/\1/p" | sort -n; }
 
 load() {
-    file=$1 number=${1##*/} keys=0 order= begun=
+    file=$1 number=${1##*/} keys=0 order=''
     number=${number%.*}
     while IFS= read -r line; do
         frame || return 1
@@ -227,7 +227,6 @@ frame() {
     kind=$4
     shift 4
     case $kind in
-        begin) begun="$*" ;;
         intent)
             while [ $# -ge 6 ]; do
                 keys=$((keys + 1))
@@ -349,7 +348,7 @@ acquire() {
 }
 
 take() {
-    if [ "${script:-}" ] && [ "$(cat "$home/labkit.sh" 2> /dev/null)" != "$script" ]; then
+    if [ "$(cat "$home/labkit.sh" 2> /dev/null)" != "$script" ]; then
         replace "$home/labkit.sh" "$script" || fail "the journal cannot be written: $said"
     fi
     rm -f "$home/alive-$lease_token"
@@ -797,6 +796,7 @@ journal() {
     done
 }
 
+[ -n "${script:-}" ] || script=$(cat "$0")
 mark=${2:-labkit} joining=no breaking=no forgetting=no stranger=no fresh='' token=''
 case ${1:-} in
     hello | show | change | leave) "$1" ;;

@@ -17,6 +17,7 @@ from labkit.errors import (
     JournalDamaged,
     SettingRefused,
     Unfinished,
+    readable,
 )
 from labkit.frames import Frame, decoded, encoded, frames
 from labkit.host import Completed, Host
@@ -195,6 +196,12 @@ REFUSALS = {
 }  # fmt: skip
 
 
+WORDS = {
+    "writing": "about to become", "wrote": "is", "refused": "was refused:",
+    "restoring": "about to be put back from", "original": "will go back to",
+}  # fmt: skip
+
+
 def hello(host: Host) -> Greeting:
     """Ask a host what it is; nothing changes there."""
     answers = ask(host, "hello")
@@ -256,3 +263,29 @@ def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
     except JournalDamaged as damaged:
         return Chapter(name, tuple(read), str(damaged))
     return Chapter(name, tuple(read), "")
+
+
+def lines_of(chapter: Chapter) -> list[str]:
+    """A change set in words, a line for each thing that happened."""
+    state = "put back" if chapter.name.endswith("closed") else "NOT put back"
+    lines = [f"change set #{chapter.name.split('.')[0]}, {state}"]
+    for frame in chapter.frames:
+        lines += [f"  {words}" for words in _words(frame.kind, frame.fields)]
+    return lines + ([f"  {line}" for line in chapter.damage.splitlines()] if chapter.damage else [])
+
+
+def _words(kind: str, fields: Sequence[str]) -> list[str]:
+    shown = [readable(repr(field.strip())) for field in fields]
+    match kind, shown:
+        case "begin", _:
+            return [f"begun by {Lease.told(fields[1:])}"]
+        case "intent", _:
+            things = [(fields[i], shown[i + 1]) for i in range(0, len(fields) - 5, 6)]
+            return [f"{thing} was {text}" for thing, text in things]
+        case ("writing", [_, "'%-'"]):
+            return [f"{fields[0]}: about to be written"]
+        case (("writing" | "wrote" | "refused" | "restoring" | "original"), [_, text, *_]):
+            return [f"{fields[0]}: {WORDS[kind]} {text}"]
+        case "restored", [_, outcome, text]:
+            return [f"{fields[0]}: {outcome[1:-1]}, is {text}"]
+    return [" ".join([kind, *shown])]

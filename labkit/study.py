@@ -123,13 +123,25 @@ class Study:
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
         }  # fmt: skip
 
-    def plan(self, lab: Lab) -> Plan:
-        """What the conditions would change on this lab; nothing is touched."""
-        return make_plan(self.settings(lab), lab.hosts)
+    def condition(self, name: str | None) -> Condition:
+        """The condition of a name; a study of one condition needs none."""
+        known = {condition.name: condition for condition in self.conditions}
+        if name is None and len(known) == 1:
+            return self.conditions[0]
+        if name is None:
+            raise BadInput(f"which condition of {self.name}?", hint=f"known: {', '.join(known)}")
+        if name not in known:
+            raise Unknown(f"condition of {self.name}", name, known)
+        return known[name]
 
-    def settings(self, lab: Lab) -> list[Setting]:
-        """All settings of all conditions that this lab has the hosts for."""
-        asked = [one for condition in self.conditions for one in condition.asked(lab)]
+    def plan(self, lab: Lab, condition: str | None = None) -> Plan:
+        """What the conditions, or one of them, would change on this lab; nothing is touched."""
+        return make_plan(self.settings(lab, condition), lab.hosts)
+
+    def settings(self, lab: Lab, condition: str | None = None) -> list[Setting]:
+        """All settings of the conditions, or of one, that this lab has the hosts for."""
+        conditions = [self.condition(condition)] if condition else self.conditions
+        asked = [one for condition in conditions for one in condition.asked(lab)]
         return [one for one in dict.fromkeys(asked) if one.role in lab.hosts]
 
     def refusals(self, lab: Lab, plan: Plan | None = None) -> dict[str, str]:

@@ -1,1 +1,28 @@
 """What can be changed on a host, each with its way back."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import MISSING, fields
+
+from labkit.setting import Setting
+
+
+def kinds_of_setting() -> list[type[Setting]]:
+    """Every class of this folder that is a setting, by name."""
+    names = [found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_"]
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    found = [one for module in modules for one in vars(module).values() if inspect.isclass(one)]
+    real = {one for one in found if issubclass(one, Setting) and not inspect.isabstract(one)}
+    return sorted(real, key=lambda one: one.__name__)
+
+
+def needs_words(kind: type[Setting]) -> list[str]:
+    """The fields that a setting of this kind cannot be made without."""
+    return [
+        field.name
+        for field in fields(kind)
+        if field.default is MISSING and field.default_factory is MISSING
+    ]

@@ -1,0 +1,34 @@
+"""`labkit journal`: what labkit has changed on a host, as the host itself has written it down."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._verb import json_flag, print_json, verb
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    text = "show what was changed on a host, by whom, and whether it is put back"
+    parser = verb(verbs, "journal", _journal, text)
+    parser.add_argument("host", metavar="HOST")
+    parser.add_argument("--sets", type=int, default=5, help="the last so many change sets")
+    lab_flag(parser)
+    json_flag(parser)
+
+
+def _journal(asked: argparse.Namespace) -> None:
+    from labkit.journal import history, lines_of
+
+    host = open_lab(asked).host(asked.host)
+    chapters = history(host, asked.sets)
+    if asked.json:
+        told = [(one, [[f.kind, *f.fields] for f in one.frames]) for one in chapters]
+        print_json([{"set": o.name, "damage": o.damage, "frames": f} for o, f in told])
+        return
+    for one in chapters:
+        print("\n".join(lines_of(one)))
+    if not chapters:
+        print(f"{host.name}: labkit has changed nothing here")

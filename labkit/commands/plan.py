@@ -1,0 +1,56 @@
+"""`labkit plan`: what a study would change on the hosts of a lab. Nothing is touched."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit import studies
+from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._verb import json_flag, print_json, verb
+from labkit.plan import Plan
+from labkit.study import Study
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "plan", _plan, "show what a study would change on hosts; touch nothing")
+    parser.add_argument("study", metavar="STUDY")
+    parser.add_argument("--condition", metavar="NAME", help="only what this condition changes")
+    lab_flag(parser)
+    json_flag(parser)
+
+
+def _plan(asked: argparse.Namespace) -> None:
+    study, lab = studies.find(asked.study), open_lab(asked)
+    found = study.plan(lab, asked.condition)
+    if asked.json:
+        print_json(
+            {"study": study.name, "condition": asked.condition, "lab": asked.lab, **found.told()}
+        )
+    else:
+        print(rendered(study, found))
+
+
+def rendered(study: Study, plan: Plan) -> str:
+    """A plan for a person to read."""
+    from labkit.terminal import table
+
+    head = ["host", "setting", "now", "wanted", "", "needs"]
+    rows = [_row(step) for step in plan.told()["steps"]]
+    lines = [
+        f"{study.title}\n", table(rows, head), "",
+        f"About {plan.seconds:.0f} s to make it all once; plan {plan.digest}. Nothing was touched.",
+        *(f"! {warning}" for warning in plan.warnings),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _row(step: dict[str, Any]) -> tuple[str, ...]:
+    state = str(step["why"] or step["state"])
+    if step["stands_for"]:
+        state += f", by {step['stands_for']} in its place"
+    needs = [*step["needs"], *(["may cut the way to the host"] if step["cuts_management"] else [])]
+    return (
+        step["host"], step["thing"], step["current"], step["wanted"], state, ", ".join(needs),
+    )  # fmt: skip

@@ -1,0 +1,76 @@
+"""`labkit restore`: put back whatever is not put back on hosts, whoever changed it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from labkit.commands._lab import chosen, lab_flag, open_lab
+from labkit.commands._verb import json_flag, print_json, verb
+from labkit.errors import LabkitError, Unreachable
+from labkit.host import Host
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    text = "put back what was changed on hosts, also after a crash; what others changed is left"
+    parser = verb(verbs, "restore", _restore, text)
+    parser.add_argument("hosts", metavar="HOST", nargs="*")
+    parser.add_argument("--all", action="store_true", help="all hosts of the lab")
+    parser.add_argument(
+        "--break", dest="breaking", action="store_true",
+        help="also where somebody is at work: they will not be able to write any more",
+    )  # fmt: skip
+    parser.add_argument(
+        "--forget", action="store_true", help="close the journal also on what cannot be put back"
+    )
+    lab_flag(parser)
+    json_flag(parser)
+
+
+def _restore(asked: argparse.Namespace) -> int:
+    hosts = chosen(open_lab(asked), asked.hosts, everything=asked.all)
+    told: dict[str, Any] = {}
+    # A guest cannot be reached while its host has it stopped: it has its turn again after the rest.
+    for again in (False, True):
+        told |= _each({n: h for n, h in hosts.items() if not again or told[n].get("again")}, asked)
+    if asked.json:
+        print_json(told)
+    else:
+        for name, one in told.items():
+            print("\n".join(f"{name}: {line}" for line in one["lines"] or ["nothing to put back"]))
+    return 0 if all(one["ok"] for one in told.values()) else 1
+
+
+def _each(hosts: Mapping[str, Host], asked: argparse.Namespace) -> dict[str, Any]:
+    from labkit.change import outcome_words, went_back
+    from labkit.change_set import restore_all
+    from labkit.interrupt import undisturbed
+    from labkit.lease import Owner
+
+    told: dict[str, Any] = {}
+    for name, host in hosts.items():
+        try:
+            with undisturbed(f"putting back {name}"):
+                me = Owner.me("labkit restore")
+                answers = restore_all(host, me, breaking=asked.breaking, forgetting=asked.forget)
+        except LabkitError as failed:
+            again = isinstance(failed, Unreachable)
+            told[name] = {"ok": False, "again": again, "lines": [str(failed)], "things": []}
+            continue
+        backs = [answer for answer in answers if answer.word == "back"]
+        damaged = [answer.fields[0] for answer in answers if answer.word == "damaged"]
+        lines = [outcome_words(answer) for answer in backs] + [
+            f"{file} is damaged: nothing is put back by guessing; labkit journal {name} shows it"
+            for file in damaged
+        ]
+        told[name] = {
+            "ok": not damaged and all(map(went_back, backs)), "lines": lines,
+            "things": [
+                {"set": one.fields[0], "thing": one.fields[1], "outcome": one.fields[2],
+                 "now": one.fields[3], "original": one.fields[4]}
+                for one in backs
+            ],
+        }  # fmt: skip
+    return told

@@ -1,0 +1,62 @@
+"""`labkit settings`: what can be changed, and on a host: what it supports, and its values now."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from typing import Any
+
+from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._verb import json_flag, print_json, verb
+from labkit.host import Host
+from labkit.setting import Setting
+from labkit.settings import kinds_of_setting, needs_words
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "settings", _settings, "list settings; with a host, what it supports")
+    parser.add_argument("host", metavar="HOST", nargs="?")
+    lab_flag(parser)
+    json_flag(parser)
+
+
+def _settings(asked: argparse.Namespace) -> None:
+    from labkit.terminal import table
+
+    if not asked.host:
+        rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
+    else:
+        lab = open_lab(asked)
+        rows = _on(lab.host(asked.host))
+    if asked.json:
+        print_json(rows)
+    else:
+        head = ["setting", "what it is"] if not asked.host else ["setting", "now", "", "legal"]
+        shown = [[row[key] for key in row if key not in ("state", "kind")] for row in rows]
+        print(table([tuple(map(str, row)) for row in shown], head))
+
+
+def _on(host: Host) -> list[dict[str, Any]]:
+    from labkit.plan import plan
+
+    rows: list[dict[str, Any]] = []
+    for kind in kinds_of_setting():
+        if words := needs_words(kind):
+            rows.append(_row(kind, {"why": f"asks for {', '.join(words)}", "state": "not asked"}))
+            continue
+        one = kind()
+        (step,) = plan([one], {one.role: host}).told()["steps"]
+        rows.append(_row(kind, step))
+    return rows
+
+
+def _row(kind: type[Setting], step: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": kind.__name__, "current": step.get("current", ""), "why": step["why"],
+        "legal": step.get("legal", ""), "state": step["state"], "kind": step.get("kind", ""),
+    }  # fmt: skip
+
+
+def _first_line(kind: type[Setting]) -> str:
+    return (inspect.getdoc(kind) or "").split("\n")[0]

@@ -1,0 +1,88 @@
+"""Files as knobs of a host, and the host's script run by hand, for the tests of settings."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from labkit import journal
+from labkit.frames import encoded
+from labkit.setting import Setting, Way
+
+SCRIPT = Path(journal.__file__).with_name("changes.sh")
+WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; echo "$2" > "$1"'
+
+
+@dataclass(frozen=True)
+class Knob(Setting):
+    """A file that holds a value; while FILE.stuck is there it takes no writes."""
+
+    role: ClassVar[str] = "server"
+    path: str
+    value: str
+    more: tuple = ()
+
+    @property
+    def thing(self):
+        return self.path
+
+    @property
+    def wanted(self):
+        return self.value
+
+    def way(self, kind, host):
+        writes = ("sh", "-c", WRITES, "sh", self.path)
+        return Way(("cat", self.path), lambda value: ((*writes, value),), **dict(self.more))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A folder with knobs, all `old` at first, and a journal of its own."""
+
+    folder: Path
+    names: tuple = ("a", "b")
+
+    @property
+    def changes(self):
+        return self.folder / "changes"
+
+    def reset(self):
+        subprocess.run(["rm", "-rf", self.changes], check=True)
+        for name in self.names:
+            (self.folder / name).write_text("old\n")
+            (self.folder / f"{name}.stuck").unlink(missing_ok=True)
+
+    def values(self):
+        return {name: (self.folder / name).read_text() for name in self.names}
+
+    def left(self):
+        return sorted(path.name for path in self.changes.glob("*.open"))
+
+    def lines(self, *kinds):
+        """What `change` is given to make every knob `new`."""
+        found = []
+        for name in self.names:
+            file = self.folder / name
+            undo, make = (f"echo {value} > {file}" for value in ("old", "new"))
+            found.append(("hold", name, "old\n", "0", "0", f"cat {file}", undo))
+            found.append(("make", name, "new", None, "0", "0", make))
+        return sorted(
+            (line for line in found if line[0] in kinds), key=lambda line: line[0] != "hold"
+        )
+
+    def run(self, verb, *words, token="t1", flags="first", lines=(), script=SCRIPT, before=()):
+        """One verb of the script, as labkit would ask for it."""
+        me = ("as", token, "me", "here", "1", token, "boot", "study", "900", "3", flags)
+        payload = "".join(" ".join(map(encoded, line)) + "\n" for line in (me, *lines))
+        return subprocess.run(
+            [*before, "sh", str(script), verb, "m", *words], input=payload, text=True,
+            capture_output=True, start_new_session=True,
+            env={**os.environ, "LABKIT_CHANGES": str(self.changes), "LC_ALL": "C"},
+        )  # fmt: skip
+
+    def apply(self, **asked):
+        return self.run("change", lines=[("set", "new"), *self.lines("hold", "make")], **asked)
+
+    def restore(self, **asked):
+        return self.run("restore", "all", **{"token": "t2", **asked})

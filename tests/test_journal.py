@@ -1,0 +1,322 @@
+"""The journal of a host, and what puts things back by it: on real files, by the real script."""
+
+import os
+import shutil
+import subprocess
+import threading
+import typing
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from knobs import SCRIPT, Bench, Knob
+
+from labkit.change import InForce, applied, in_force
+from labkit.change_set import restore_all
+from labkit.errors import Busy, HostError, JournalDamaged, SettingRefused, Unfinished
+from labkit.frames import cksum, decoded, encoded, frames
+from labkit.host import Host
+from labkit.journal import hello, history, lines_of
+from labkit.lease import Owner
+from labkit.plan import plan
+from labkit.setting import Way
+from labkit.transports.local import Local
+
+OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
+
+
+@pytest.fixture
+def bench(tmp_path):
+    found = Bench(tmp_path)
+    found.reset()
+    return found
+
+
+@pytest.fixture
+def hosts(bench, monkeypatch):
+    monkeypatch.setenv("LABKIT_CHANGES", str(bench.changes))
+    monkeypatch.setenv("LABKIT_OUT", str(bench.folder / "out"))
+    return {"server": Host("here", "127.0.0.1", Local())}
+
+
+def knob(bench, name, value="new", **more):
+    return Knob(str(bench.folder / name), value, tuple(more.items()))
+
+
+def other(study="theirs"):
+    return Owner("bob", "elsewhere", "1", "1", "another boot", study)
+
+
+@given(st.text())
+def test_any_text_becomes_one_field_and_comes_back(text):
+    field = encoded(text)
+    assert field and not set(field) & set(" \t\r\n") and decoded(field) == text
+
+
+def test_the_script_and_labkit_agree_on_every_field(bench):
+    odd = ["", " ", "%", "%20", "a\tb\n\n", "é\x01'\"$(touch x)`", "\\n*?[a]", "-n", "\r\n"]
+    for text in odd:
+        (bench.folder / "a").write_text(text, newline="")
+        host = Host("here", "127.0.0.1", Local())
+        (step,) = plan([knob(bench, "a")], {"server": host}).steps
+        assert step.text == text
+
+
+@given(st.binary(max_size=300))
+def test_the_checksum_is_the_one_of_cksum(whole):
+    said = subprocess.run(["cksum"], input=whole, capture_output=True).stdout.decode()
+    assert cksum(whole.decode("utf-8", "surrogateescape")) == said.strip() or not whole
+
+
+def test_what_was_there_before_is_on_the_disk_before_anything_is_written(bench, hosts):
+    with applied([knob(bench, "a"), knob(bench, "b")], hosts):
+        (one,) = history(hosts["server"])
+        kinds = [frame.kind for frame in one.frames]
+        assert kinds == ["begin", "intent", "writing", "wrote", "writing", "wrote"]
+        assert one.name == "1.open" and "old\n" in one.frames[1].fields
+    assert [one.name for one in history(hosts["server"])] == ["1.closed"]
+    assert bench.values() == OLD
+
+
+def test_the_controller_keeps_a_copy_of_what_was_there(bench, hosts):
+    with applied([knob(bench, "a")], hosts):
+        (copy,) = (bench.folder / "out/journal/here").glob("*.log")
+        assert f"hold {bench.folder}/a old%0A" in copy.read_text()
+
+
+def test_a_process_that_knows_nothing_of_the_settings_puts_all_back(bench):
+    bench.apply()
+    assert bench.values() == NEW
+    bench.restore(flags="breaking")
+    assert bench.values() == OLD and bench.left() == []
+
+
+def test_putting_back_twice_is_harmless(bench):
+    bench.apply()
+    for _ in range(2):
+        bench.restore(flags="breaking")
+        assert bench.values() == OLD
+
+
+def test_a_host_puts_itself_back_by_hand_with_nothing_but_sh(bench):
+    bench.apply()
+    (bench.changes / "lease").unlink()
+    words = ["sh", str(bench.changes / "labkit.sh"), "restore"]
+    subprocess.run(words, env={**os.environ, "LABKIT_CHANGES": str(bench.changes)}, check=True)
+    assert bench.values() == OLD
+
+
+def test_the_next_who_comes_is_told_of_an_unfinished_change_set(bench, hosts):
+    bench.apply()
+    (bench.changes / "lease").unlink()
+    with (
+        pytest.raises(Unfinished, match=r"(?s)#1 by me on here.*labkit restore here"),
+        applied([knob(bench, "a", "newer")], hosts),
+    ):
+        pytest.fail("the body must not run")
+    assert bench.values() == NEW
+    assert str(hello(hosts["server"]).open[0]).startswith("change set #1 by me")
+
+
+def test_a_stale_plan_is_refused_with_what_differs(bench, hosts):
+    changes = InForce(hosts, Owner.me("x"))
+    changes.learn([knob(bench, "a"), knob(bench, "b")])
+    (bench.folder / "b").write_text("theirs\n")
+    with pytest.raises(SettingRefused, match=r"(?s)plan is stale.*was 'old.*is 'theirs"):
+        changes.move_to([knob(bench, "a"), knob(bench, "b")])
+    changes.put_back()
+    assert bench.values() == {"a": "old\n", "b": "theirs\n"} and bench.left() == []
+
+
+@pytest.mark.parametrize("by", ["owner", "stranger"])
+def test_a_third_value_is_left_alone_and_reported(bench, hosts, by):
+    bench.apply()
+    (bench.folder / "a").write_text("theirs\n")
+    flags = {"token": "t1", "flags": "joining"} if by == "owner" else {"flags": "breaking"}
+    done = bench.restore(**flags)
+    assert "back 1 a left theirs%0A old%0A" in done.stdout
+    assert bench.values() == {"a": "theirs\n", "b": "old\n"} and bench.left() == []
+
+
+def test_a_device_that_is_gone_is_said_and_the_journal_stays_open(bench, hosts):
+    bench.apply()
+    (bench.folder / "a").unlink()
+    done = bench.restore(flags="breaking")
+    assert "back 1 a lacking" in done.stdout and bench.left() == ["1.open"]
+    (bench.folder / "a").write_text("new\n")
+    bench.restore()
+    assert bench.values() == OLD and bench.left() == []
+
+
+def test_what_cannot_be_put_back_can_be_given_up(bench):
+    bench.apply()
+    (bench.folder / "a").unlink()
+    assert "closed 1" in bench.restore(flags="breaking,forgetting").stdout
+    assert bench.left() == []
+
+
+def test_a_clamped_an_ignored_and_a_slow_value_are_told_apart(bench, hosts):
+    a = bench.folder / "a"
+
+    def clamp(value):
+        write = {"9": f"echo 7 > {a}", "old": f"echo old > {a}"}.get(value, "true")
+        return (("sh", "-c", write),)
+
+    def slow(value):
+        return (("sh", "-c", f"(sleep 0.5; echo {value} > {a}) >/dev/null &"),)
+
+    for wanted, settle, words in (
+        ("9", 0, "became something else: wanted '9', reads back as '7'"),
+        ("8", 0.3, "was ignored after 0.4 s: wanted '8', reads back as 'old'"),
+    ):
+        with (
+            pytest.raises(SettingRefused, match=words),
+            applied([Odd(str(a), wanted, clamp, settle)], hosts),
+        ):
+            pytest.fail("the body must not run")
+    with applied([Odd(str(a), "8", slow, 5)], hosts):
+        assert a.read_text() == "8\n"
+    assert a.read_text() == "old\n"
+
+
+class Odd(Knob):
+    """A knob with a writer of its own."""
+
+    def __init__(self, path, value, writer, settle=0):
+        super().__init__(path, value)
+        object.__setattr__(self, "writer", (writer, settle))
+
+    def way(self, kind, host):
+        return Way(("cat", self.path), self.writer[0], settle_seconds=self.writer[1])
+
+
+def test_of_many_that_come_at_once_one_gets_the_host(bench):
+    done = []
+    threads = [
+        threading.Thread(target=lambda n=n: done.append(bench.apply(token=f"t{n}").stdout))
+        for n in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum("made b" in said for said in done) == 1
+    assert sum("held t" in said for said in done) == 7
+
+
+def test_a_second_user_is_told_who_holds_the_host(bench, hosts):
+    bench.apply()
+    with (
+        pytest.raises(Busy, match=r"(?s)here is held by me on here .* for study.*--break"),
+        applied([knob(bench, "a", "newer")], hosts),
+    ):
+        pytest.fail("the body must not run")
+
+
+def test_an_owner_whose_host_was_taken_over_writes_nothing_more(bench, hosts):
+    with pytest.raises(SettingRefused), in_force(hosts) as changes:
+        changes.move_to([knob(bench, "a")])
+        restore_all(hosts["server"], other(), breaking=True, forgetting=False)
+        assert bench.values() == OLD
+        with pytest.raises(Busy, match="lease has ended, so nothing more was written"):
+            changes.move_to([knob(bench, "a"), knob(bench, "b")])
+    assert bench.values() == OLD
+
+
+def test_the_lease_of_a_process_that_has_ended_on_this_machine_is_taken_over_at_once(bench, hosts):
+    me = Owner.me("x")
+    dead = Owner(me.name, me.controller, "999999999", "1", me.boot, "x")
+    gone = InForce(hosts, dead)
+    gone.move_to([knob(bench, "a")])
+    with pytest.raises(Unfinished), applied([knob(bench, "b")], hosts):
+        pytest.fail("the body must not run")
+    restore_all(hosts["server"], me, breaking=False, forgetting=False)
+    assert bench.values() == OLD
+
+
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "cut", [1, 7, *(pytest.param(n, marks=SLOW) for n in (2, 3, 4, 5, 6, 8, 9))]
+)
+def test_a_journal_cut_anywhere_makes_no_wrong_value(bench, cut):
+    bench.apply()
+    file = bench.changes / "1.open"
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) * cut // 12])
+    bench.restore(flags="breaking")
+    assert set(bench.values().values()) <= {"old\n", "new\n"}
+    assert all((bench.changes / name).exists() for name in bench.left())
+
+
+@pytest.mark.parametrize("part", [8, *(pytest.param(n, marks=SLOW) for n in range(1, 20, 2))])
+def test_a_flipped_bit_is_found_and_nothing_is_put_back_by_guessing(bench, hosts, part):
+    bench.apply()
+    file = bench.changes / "1.open"
+    whole = bytearray(file.read_bytes())
+    whole[len(whole) * part // 20] ^= 1
+    file.write_bytes(whole)
+    done = bench.restore(flags="breaking")
+    if whole[-1:] == b"\n":
+        assert "damaged" in done.stdout and bench.values() == NEW
+        (one,) = history(hosts["server"])
+        assert one.damage and "checksum" in "\n".join(lines_of(one))
+
+
+def test_a_journal_of_a_later_labkit_is_refused(bench):
+    with pytest.raises(JournalDamaged, match="labkit2"):
+        list(frames(["labkit2 1 2 begin\n"], "1.open"))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=6))
+def test_a_shell_that_prints_noise_is_not_believed(noise):
+    said = "\n".join(f"={'0' * 16} token {word}" for word in noise)
+
+    class Noisy(Local):
+        def run(self, words, *, stdin=b"", seconds=60.0):
+            done = super().run(words, stdin=stdin, seconds=seconds)
+            return replace(done, stdout=f"{said}\n{done.stdout}")
+
+    assert hello(Host("here", "127.0.0.1", Noisy())).lives in ("free", "alive", "silent")
+
+
+def test_a_journal_without_a_place_changes_nothing(bench, hosts, monkeypatch):
+    (bench.folder / "wall").write_text("")
+    monkeypatch.setenv("LABKIT_CHANGES", str(bench.folder / "wall" / "changes"))
+    with (
+        pytest.raises(HostError, match=r"(?s)nothing more was changed.*Not a directory"),
+        applied([knob(bench, "a")], hosts),
+    ):
+        pytest.fail("the body must not run")
+    assert bench.values() == OLD
+
+
+def test_twenty_settings_cost_at_most_six_round_trips(bench, hosts):
+    class Counting(Local):
+        calls: typing.ClassVar = []
+
+        def run(self, words, *, stdin=b"", seconds=60.0):
+            self.calls.append(words)
+            return super().run(words, stdin=stdin, seconds=seconds)
+
+    many = Bench(bench.folder, tuple(f"k{n}" for n in range(20)))
+    many.reset()
+    host = {"server": Host("here", "127.0.0.1", Counting())}
+    with in_force(host) as changes:
+        wanted = [knob(bench, name) for name in many.names]
+        changes.move_to(wanted)
+        changes.check(wanted)
+        assert set(many.values().values()) == {"new\n"}
+    assert set(many.values().values()) == {"old\n"}
+    assert len(Counting.calls) <= 6
+
+
+def test_the_script_is_plain_sh():
+    if not shutil.which("shellcheck"):
+        pytest.skip("no shellcheck")
+    words = ["shellcheck", "-s", "sh", "-S", "warning", "-e", "SC2086,SC2154", str(SCRIPT)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
