@@ -67,3 +67,4 @@ system-test: system
 	@for name in chromium chromium-browser google-chrome; do \
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium
+	@.ci/system-packages 'for the tests that kill at a system call' strace

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from labkit.change_set import ChangeSet
+from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
 from labkit.errors import BadInput, Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.interrupt import undisturbed
@@ -55,6 +55,8 @@ class InForce:
     hosts: Mapping[str, Host]
     owner: Owner
     period: float = PERIOD_SECONDS
+    silence: int = SILENCE_SECONDS
+    deadman: int = DEADMAN_SECONDS
     sets: dict[str, ChangeSet] = field(default_factory=dict)
     greetings: dict[str, Greeting] = field(default_factory=dict)
     steps: dict[Setting, Step] = field(default_factory=dict)
@@ -165,7 +167,8 @@ class InForce:
     def _change(self, role: str, ops: Sequence[Op]) -> None:
         if role not in self.greetings:
             self.greetings[role] = hello(self.hosts[role])
-        changes = self.sets.setdefault(role, ChangeSet(self.hosts[role], self.owner))
+        fresh = ChangeSet(self.hosts[role], self.owner, self.silence, self.deadman)
+        changes = self.sets.setdefault(role, fresh)
         try:
             answers = self._asked(changes, role, ops)
         except Busy:
@@ -286,10 +289,19 @@ def outcome_words(answer: Answer) -> str:
 
 @contextmanager
 def in_force(
-    hosts: Mapping[str, Host], study: str = "settings", period: float = PERIOD_SECONDS
+    hosts: Mapping[str, Host],
+    study: str = "settings",
+    *,
+    period: float = PERIOD_SECONDS,
+    silence: int = SILENCE_SECONDS,
+    deadman: int = DEADMAN_SECONDS,
 ) -> Iterator[InForce]:
-    """Settings that can be moved from one condition to the next; all put back at the end."""
-    changes, stop = InForce(hosts, Owner.me(study), period), threading.Event()
+    """Settings that can be moved from one condition to the next; all put back at the end.
+
+    They are read again every `period` seconds. A host that hears nothing for `silence` seconds puts
+    everything back by itself, and `deadman` seconds after a change that has cut it off.
+    """
+    changes, stop = InForce(hosts, Owner.me(study), period, silence, deadman), threading.Event()
     watch = threading.Thread(target=changes.keep_watch, args=(stop,), daemon=True)
     watch.start()
     try:

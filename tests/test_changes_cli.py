@@ -1,0 +1,130 @@
+"""plan, apply, restore, settings and journal by the command line, over a real sshd."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sshd import SSHD, serving
+
+HOME = Path(__file__).parents[1]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
+]
+# A study of its own, which a site file puts beside those of labkit.
+STUDY = """
+import sys
+sys.path.insert(0, {tests!r})
+from knobs import Knob
+from labkit.study import Condition, Study
+from labkit.workloads.ping import Ping
+
+WAY = {way}
+study = Study(
+    name="knobs", title="Knobs", question="q", source="s", workload=Ping(), metric="round trip",
+    unit="us", claims=(), conditions=(
+        Condition("new", "new", "new", (Knob({a!r}, "new"), Knob({b!r}, "new", WAY))),
+        Condition("newer", "newer", "newer", (Knob({a!r}, "newer"),)),
+    ),
+)
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    with serving(tmp_path) as server:
+        (tmp_path / "lab.toml").write_text(
+            f'known_hosts = "known_hosts"\n[hosts.server]\ncontrol = "127.0.0.1"\n'
+            f'port = {server.port}\nkey = "user"\nuser = "{server.address().user}"\n'
+        )
+        for name in ("a", "b"):
+            (tmp_path / name).write_text("old\n")
+        yield tmp_path
+
+
+@pytest.fixture
+def labkit(lab):
+    def call(*words, way="()", lab_file="lab.toml"):
+        files = {"a": str(lab / "a"), "b": str(lab / "b")}
+        (lab / "knobs_study.py").write_text(
+            STUDY.format(tests=str(HOME / "tests"), way=way, **files)
+        )
+        run = (
+            "import sys; sys.path.insert(0, sys.argv[1]); import knobs_study, labkit.studies as s; "
+            "s.find = lambda name: knobs_study.study; from labkit.cli import main; "
+            "sys.exit(main(sys.argv[2:]))"
+        )
+        words = [*words, "--lab", str(lab / lab_file)]
+        return subprocess.run(
+            [sys.executable, "-c", run, str(lab), *words], capture_output=True, text=True,
+            env={**os.environ, "LABKIT_OUT": str(lab / "out")}, cwd=HOME,
+        )  # fmt: skip
+
+    return call
+
+
+def values(lab):
+    return (lab / "a").read_text(), (lab / "b").read_text()
+
+
+def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
+    done = labkit("plan", "knobs", "--json", way='(("needs", frozenset({"guest restart"})),)')
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    steps = {(step["thing"], step["wanted"]): step for step in plan["steps"]}
+    assert {(s["current"], s["state"]) for s in steps.values()} == {("old", "possible")}
+    assert steps[str(lab / "b"), "new"]["needs"] == ["guest restart"]
+    assert values(lab) == ("old\n", "old\n") and not (lab / "changes").exists()
+    assert "old" in labkit("plan", "knobs").stdout
+
+
+def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
+    done = labkit("apply", "knobs", "--condition", "new")
+    assert done.returncode == 0, done.stderr
+    assert f"{lab}/a: old -> new" in done.stdout and values(lab) == ("new\n", "new\n")
+    refused = labkit("apply", "knobs", "--condition", "newer")
+    assert refused.returncode == 1
+    assert "unfinished change set #1" in refused.stderr
+    assert "labkit restore server" in refused.stderr
+    assert "unfinished change set #1" in labkit("plan", "knobs").stdout
+    assert "NOT put back" in labkit("journal", "server").stdout
+    restored = json.loads(labkit("restore", "server", "--json").stdout)
+    assert {one["outcome"] for one in restored["server"]["things"]} == {"restored"}
+    assert values(lab) == ("old\n", "old\n")
+    assert "nothing to put back" in labkit("restore", "--all").stdout
+    assert "#1, put back" in labkit("journal", "server").stdout
+
+
+def test_an_older_plan_is_applied_only_while_the_host_is_as_it_was(lab, labkit):
+    plan = labkit("plan", "knobs", "--condition", "new", "--json").stdout
+    (lab / "plan.json").write_text(plan)
+    (lab / "b").write_text("theirs\n")
+    stale = labkit("apply", str(lab / "plan.json"))
+    assert stale.returncode == 1 and "plan is stale" in stale.stderr and "theirs" in stale.stderr
+    assert values(lab) == ("old\n", "theirs\n")
+    (lab / "b").write_text("old\n")
+    assert labkit("apply", str(lab / "plan.json")).returncode == 0
+    assert values(lab) == ("new\n", "new\n")
+    assert labkit("restore", "server").returncode == 0
+
+
+def test_what_somebody_else_changed_is_said_and_left(lab, labkit):
+    labkit("apply", "knobs", "--condition", "new")
+    (lab / "a").write_text("theirs\n")
+    done = labkit("restore", "server")
+    assert done.returncode == 1 and "changed by somebody else to 'theirs'" in done.stdout
+    assert values(lab) == ("theirs\n", "old\n")
+
+
+def test_a_host_says_which_settings_it_supports(labkit):
+    rows = json.loads(labkit("settings", "server", "--json").stdout)
+    nic = next(row for row in rows if row["name"] == "GuestNic")
+    assert nic["state"] == "impossible" and "no guest of the box" in nic["why"]
+
+
+def test_hosts_are_named_or_all_are_meant(labkit):
+    assert labkit("restore").returncode == 2
+    assert "known: server" in labkit("restore", "moon").stderr

@@ -1,0 +1,179 @@
+"""Changes that cut the way to a host go back by themselves: a real sshd in a network of its own."""
+
+import os
+import random
+import shutil
+import subprocess
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import pytest
+from knobs import Knob
+from sshd import SSHD, keygen, reached, serving
+
+from labkit.change import InForce, in_force
+from labkit.errors import HostError, LabkitError
+from labkit.host import Host
+from labkit.journal import hello, history
+from labkit.lease import Owner
+from labkit.setting import Setting, Way
+from labkit.transports.connection import Address
+from labkit.transports.local import Local
+from labkit.transports.ssh import Ssh
+
+needs_root = pytest.mark.skipif(
+    os.geteuid() != 0 or not SSHD or not shutil.which("ip"), reason="needs root, sshd and ip"
+)
+CUTS = {
+    "down": ("cat /sys/class/net/mgmt1/carrier", "ip link set mgmt1 down", "ip link set mgmt1 up"),
+    "route": (
+        "ip route show 198.18.77.1", "ip route add blackhole 198.18.77.1",
+        "ip route del blackhole 198.18.77.1",
+    ),
+    "mtu": (
+        "cat /sys/class/net/mgmt1/mtu", "ip link set mgmt1 mtu 68; ip route add blackhole default",
+        "ip route del blackhole default; ip link set mgmt1 mtu 1500",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cut(Setting):
+    """One of the ways to lock oneself out."""
+
+    role: ClassVar[str] = "server"
+    name: str
+
+    @property
+    def wanted(self):
+        return "cut off"
+
+    def way(self, kind, host):
+        reads, cut, mend = CUTS[self.name]
+        return Way(
+            ("sh", "-c", f"{reads} 2>&1 || true"),
+            lambda value: (("sh", "-c", cut if value == "cut off" else mend),),
+            lambda text: text.strip() or "there",
+            cuts_management=True,
+        )
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
+
+
+@contextmanager
+def behind_a_link(folder):
+    """A host whose only way in is the link mgmt1, which it can cut."""
+    name = f"lk{random.randrange(10**9)}"
+    ip("netns", "add", name)
+    try:
+        ip("link", "add", name, "type", "veth", "peer", "mgmt1", "netns", name)
+        ip("address", "add", "198.18.77.1/30", "dev", name)
+        ip("link", "set", name, "up")
+        ip("-n", name, "address", "add", "198.18.77.2/30", "dev", "mgmt1")
+        ip("-n", name, "link", "set", "mgmt1", "up")
+        with listening(folder, name) as at:
+            yield Host("far", "198.18.77.2", Ssh(at))
+    finally:
+        ip("netns", "delete", name)
+        # The processes that stayed there keep it alive for some seconds more.
+        subprocess.run(["ip", "link", "delete", name], capture_output=True)
+
+
+@contextmanager
+def listening(folder, name):
+    (folder / "authorized").write_text(keygen(folder / "user"))
+    public = keygen(folder / "host")
+    (folder / "known_hosts").write_text(f"198.18.77.2 {public}")
+    (folder / "sshd_config").write_text(
+        f"ListenAddress 198.18.77.2\nHostKey {folder}/host\n"
+        f"AuthorizedKeysFile {folder}/authorized\n"
+        "PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
+        f"SetEnv LABKIT_CHANGES={folder}/changes\n"
+    )
+    words = ["ip", "netns", "exec", name, SSHD, "-D", "-e", "-f", folder / "sshd_config"]
+    sshd = subprocess.Popen(words, stderr=(folder / "log").open("w"))
+    try:
+        time.sleep(0.5)
+        yield Address(
+            "far", "198.18.77.2", 22, "root", str(folder / "user"), (str(folder / "known_hosts"),)
+        )
+    finally:
+        sshd.terminate()
+        sshd.wait(10)
+
+
+def cut_off_and_back(host, cut, deadman):
+    """How long after the cut a new connection can be made; and what the host then says."""
+    begun = time.monotonic()
+    with pytest.raises(LabkitError), in_force({"server": host}, deadman=deadman) as changes:
+        changes.move_to([Cut(cut)])
+        pytest.fail("a change that cut the host off was taken for confirmed")
+    while True:
+        host.close()
+        try:
+            greeting = hello(host)
+            return time.monotonic() - begun, greeting
+        except HostError:
+            assert time.monotonic() - begun < deadman + 30
+
+
+@needs_root
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_change_that_cuts_the_host_off_goes_back_by_itself(tmp_path, cut):
+    with behind_a_link(tmp_path) as host:
+        seconds, greeting = cut_off_and_back(host, cut, 3)
+        assert seconds < 3 + 10 and greeting.open == ()
+        kinds = [frame.kind for frame in history(host)[-1].frames]
+        assert "armed" in kinds and "confirmed" not in kinds and kinds[-1] == "closed"
+
+
+@needs_root
+@pytest.mark.torture
+def test_a_hundred_of_a_hundred_come_back(tmp_path):
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with behind_a_link(tmp_path) as host:
+        for turn in range(100):
+            deadman = chance.randint(1, 8)
+            seconds, greeting = cut_off_and_back(host, chance.choice(list(CUTS)), deadman)
+            assert seconds < deadman + 10 and greeting.open == (), turn
+
+
+@pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system")
+@pytest.mark.slow
+def test_a_change_that_could_cut_but_does_not_is_confirmed_over_a_new_connection(tmp_path):
+    (tmp_path / "a").write_text("old\n")
+    wanted = Knob(str(tmp_path / "a"), "new", (("cuts_management", True),))
+    with serving(tmp_path) as server, reached(server.address()) as host:
+        with in_force({"server": host}, deadman=2) as changes:
+            changes.move_to([wanted])
+            time.sleep(3)
+            assert (tmp_path / "a").read_text() == "new\n"
+        kinds = [frame.kind for frame in history(host)[-1].frames]
+        assert kinds.index("armed") < kinds.index("writing") < kinds.index("confirmed")
+        assert (tmp_path / "a").read_text() == "old\n"
+
+
+@pytest.mark.slow
+def test_a_host_that_hears_nothing_any_more_puts_all_back_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_CHANGES", str(tmp_path / "changes"))
+    (tmp_path / "a").write_text("old\n")
+    hosts = {"server": Host("here", "127.0.0.1", Local())}
+    owner = replace(Owner.me("x"), controller="a machine that is off now")
+    silent = InForce(hosts, owner, silence=5)
+    silent.move_to([Knob(str(tmp_path / "a"), "new")])
+    end = time.monotonic() + 20
+    while (tmp_path / "a").read_text() == "new\n":
+        assert time.monotonic() < end
+        time.sleep(0.5)
+    time.sleep(0.5)
+    assert hello(hosts["server"]).open == () and hello(hosts["server"]).lease is None
+    with pytest.raises(LabkitError, match="lease has ended"):
+        silent.move_to([])
+        silent.check([Knob(str(tmp_path / "a"), "new")])
