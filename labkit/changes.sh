@@ -459,9 +459,9 @@ undo_key() {
     [ "$text" = "$orig" ] || outcome=failed
 }
 
-# A later change set of the same owner has it in hand: that one will go back to our original.
+# A later change set of the same owner began with our value: that one will go back to our original.
 hand_down() {
-    heir=$(heir_of "$thing")
+    heir=$(heir_of "$thing" "$ours")
     [ -n "$heir" ] || return 1
     own=$file
     file=$home/$heir.open
@@ -474,7 +474,11 @@ heir_of() {
     for later in $(numbers open | tr '\n' ' '); do
         if [ "$later" -gt "$own" ] && load "$home/$later.open" && find_key "$1"; then
             get_key
-            case $state in writing | wrote | restoring) echo "$later"; return ;; esac
+            case $state in writing | wrote | restoring)
+                [ "$orig" != "$2" ] || echo "$later"
+                return
+                ;;
+            esac
         fi
     done
 }

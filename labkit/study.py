@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit.change import InForce, in_force
+from labkit.change import PERIOD_SECONDS, InForce, in_force
 from labkit.claim import Claim, Verdict, judge
 from labkit.errors import BadInput, LabkitError, SettingRefused, Stopped, Unknown
 from labkit.host import Host
@@ -158,11 +158,16 @@ class Study:
         repeats: int = 5,
         tell: Tell = lambda _: None,
         stop: threading.Event | None = None,
+        reread_seconds: float = PERIOD_SECONDS,
     ) -> Results:
-        """Measure what `results` lacks, in shuffled blocks; what is finished is not run again."""
+        """Measure what `results` lacks, in shuffled blocks; what is finished is not run again.
+
+        Settings are read before, after, and every `reread_seconds` during each run; one in which
+        somebody else changed them is kept as invalid, and made again.
+        """
         if repeats < 1:
             raise BadInput(f"repeats must be 1 or more, not {repeats}")
-        with in_force(lab.hosts, self.name) as changes:
+        with in_force(lab.hosts, self.name, period=reread_seconds) as changes:
             refused = self.refusals(lab, changes.learn(self.settings(lab)))
             able = [condition for condition in self.conditions if condition.name not in refused]
             if not able:

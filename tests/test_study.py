@@ -4,9 +4,10 @@ import shutil
 import threading
 
 import pytest
+from knobs import Knob
 
 from labkit.claim import Ratio
-from labkit.errors import BadInput, CommandFailed, ResultsError, Stopped
+from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results
@@ -97,6 +98,66 @@ def test_text_that_cannot_be_read_is_kept_with_the_run_that_failed(lab, results,
         a_study(A).run(lab, results, repeats=1)
     (run,) = results.runs()
     assert run.state == "failed" and run.text("ping.txt") == said
+
+
+def with_knob(tmp_path, **knobs):
+    (tmp_path / "knob").write_text("old\n")
+    settings = (Knob(str(tmp_path / "knob"), "new"),)
+    return a_study(Condition("a", "a", "a", settings), **knobs)
+
+
+def reverting(knob, often):
+    """Sets the knob back, as somebody else would, in the midst of the first so many runs."""
+    turns = []
+
+    def tell(progress):
+        if progress.step == "measuring":
+            turns.append(threading.Timer(0.05, lambda: knob.write_text("theirs\n")))
+            if len(turns) <= often:
+                turns[-1].start()
+        elif progress.step == "setting up":
+            knob.write_text("old\n")
+
+    return tell
+
+
+def test_a_run_in_which_somebody_changed_a_setting_is_invalid_kept_and_made_again(
+    lab, results, tmp_path
+):
+    study, knob = with_knob(tmp_path, count=100), tmp_path / "knob"
+    study.run(lab, results, repeats=1, tell=reverting(knob, 1))
+    first, second = results.runs()
+    assert (first.state, second.state) == ("invalid", "finished")
+    assert "became 'theirs' between" in first.why and first.reread_seconds == 5.0
+    assert len(study.blocks(results)["a"]) == 1 and knob.read_text() == "old\n"
+
+
+def test_a_study_stops_when_something_keeps_changing_its_settings(lab, results, tmp_path):
+    study = with_knob(tmp_path, count=100)
+    with pytest.raises(SettingRefused, match=r"(?s)2 runs were invalid.*became 'theirs'"):
+        study.run(lab, results, repeats=1, tell=reverting(tmp_path / "knob", 9))
+    assert [run.state for run in results.runs()] == ["invalid", "invalid"]
+    assert results.finished() == []
+
+
+@pytest.mark.slow
+def test_a_setting_that_was_other_only_for_a_while_is_seen_by_reading_it_meanwhile(
+    lab, results, tmp_path
+):
+    study, knob = with_knob(tmp_path, count=1000), tmp_path / "knob"
+
+    def tell(progress):
+        if progress.step == "measuring" and not results.runs():
+            threading.Timer(0.3, lambda: knob.write_text("theirs\n")).start()
+            threading.Timer(1.5, lambda: knob.write_text("new\n")).start()
+
+    study.run(lab, results, repeats=1, tell=tell, reread_seconds=0.3)
+    assert [run.state for run in results.runs()] == ["invalid", "finished"]
+
+
+def test_no_run_is_called_invalid_when_nobody_touches_its_settings(lab, results, tmp_path):
+    with_knob(tmp_path).run(lab, results, repeats=3, reread_seconds=0.02)
+    assert [run.state for run in results.runs()] == ["finished"] * 3
 
 
 def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tmp_path):
