@@ -276,9 +276,10 @@ def test_a_shell_that_prints_noise_is_not_believed(noise):
     said = "\n".join(f"={'0' * 16} token {word}" for word in noise)
 
     class Noisy(Local):
-        def run(self, words, *, stdin=b"", seconds=60.0):
-            done = super().run(words, stdin=stdin, seconds=seconds)
-            return replace(done, stdout=f"{said}\n{done.stdout}")
+        def run(self, words, **more):
+            done = super().run(words, **more)
+            noisy = said.encode() + b"\n" + done.stdout_bytes
+            return replace(done, stdout_bytes=noisy, stdout_size=len(noisy))
 
     assert hello(Host("here", "127.0.0.1", Noisy())).lives in ("free", "alive", "silent")
 
@@ -298,9 +299,9 @@ def test_twenty_settings_cost_at_most_six_round_trips(bench, hosts):
     class Counting(Local):
         calls: typing.ClassVar = []
 
-        def run(self, words, *, stdin=b"", seconds=60.0):
+        def run(self, words, **more):
             self.calls.append(words)
-            return super().run(words, stdin=stdin, seconds=seconds)
+            return super().run(words, **more)
 
     many = Bench(bench.folder, tuple(f"k{n}" for n in range(20)))
     many.reset()
