@@ -249,6 +249,15 @@ def test_an_idle_shell_that_the_wire_lost_is_asked_first_and_replaced(server, mo
         assert host.check("echo", "asked first") == "asked first\n"
 
 
+def test_many_who_wait_for_one_login_that_fails_share_its_error(server):
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        wire.listener.close()
+        with ThreadPoolExecutor(8) as pool:
+            asked = [pool.submit(host.run, "true") for _ in range(8)]
+            failed = [one.exception() for one in asked]
+    assert all(isinstance(one, Unreachable) and one.hint for one in failed), failed
+
+
 def test_ctrl_c_ends_the_command_and_the_host_goes_on(ssh, tmp_path):
     pid = tmp_path / "pid"
 

@@ -7,12 +7,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field
 
 import paramiko
 from paramiko.common import cMSG_CHANNEL_REQUEST
 
-from labkit.errors import Unreachable
+from labkit.errors import LabkitError, Unreachable
 from labkit.transports.connection import CONNECT_SECONDS, LOST, Address, connect
 from labkit.transports.shell import Gone, Shell
 
@@ -44,6 +45,7 @@ class Sessions:
 
     at: Address
     _most: int = SESSIONS
+    _failed: tuple[float, LabkitError] | None = None
     _connections: list[Connection] = field(default_factory=list)
     _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -65,7 +67,7 @@ class Sessions:
         """
         begun, connections = time.monotonic(), 0
         while True:
-            connection = self._roomy()
+            connection = self._roomy(time.monotonic())
             asked = time.monotonic()
             try:
                 channel = connection.client.open_session(window_size=window, timeout=seconds)
@@ -105,8 +107,9 @@ class Sessions:
 
     def usable(self) -> Connection:
         """A live connection; made if there is none."""
+        asked = time.monotonic()
         with self._lock:
-            return next(iter(self._live()), None) or self._connect()
+            return next(iter(self._live()), None) or self._connect(asked)
 
     def round_trip(self) -> float:
         """Seconds to sshd and back, by a request that every server has to answer."""
@@ -138,7 +141,7 @@ class Sessions:
                 self.drop(connection)
 
     # A connection that has room, where need be that of an idle shell.
-    def _roomy(self) -> Connection:
+    def _roomy(self, asked: float) -> Connection:
         with self._lock:
             live = self._live()
             found = next((one for one in live if one.held + one.asked < self._most), None)
@@ -149,7 +152,7 @@ class Sessions:
             # Those who tell commands to end need no room of their own on a usual sshd.
             if not found and self._most == SESSIONS:
                 found = next((one for one in live if one.held <= SESSIONS), None)
-            found = found or self._connect()
+            found = found or self._connect(asked)
             found.asked += 1
             return found
 
@@ -170,8 +173,15 @@ class Sessions:
             self.drop(one)
         return self._connections
 
-    def _connect(self) -> Connection:
-        made = Connection(connect(self.at))
+    # Those who waited for a login that failed share its error, instead of failing one by one.
+    def _connect(self, asked: float) -> Connection:
+        if self._failed and self._failed[0] > asked:
+            raise copy(self._failed[1])
+        try:
+            made = Connection(connect(self.at))
+        except LabkitError as failed:
+            self._failed = time.monotonic(), failed
+            raise
         self._connections.append(made)
         return made
 
@@ -221,8 +231,11 @@ class Session:
 
     @property
     def lost(self) -> bool:
-        """Whether the connection has ended."""
-        return not self.connection.client.is_active()
+        """Whether they ended, or are about to, because the connection did."""
+        # paramiko closes the channels of a lost connection before it calls it inactive; where sshd
+        # ended a command it said so.
+        cut = self.channel.closed and not self.channel.eof_received
+        return bool(cut or not self.connection.client.is_active())
 
     def start(self, script: str) -> None:
         """Run a script, without waiting for an answer: its first output is one."""

@@ -154,6 +154,11 @@ class Shell:
         return not (self.once or busy or self.foreign)
 
     @property
+    def up(self) -> bool:
+        """Whether it has said so, which it does before it runs anything."""
+        return self.ready.streams[0].mark is not None
+
+    @property
     def group(self) -> str:
         """The process group to end in need, once it is known."""
         return b"".join(self.ready.words[:1]).decode("ascii", "replace")

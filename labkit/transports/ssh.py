@@ -72,9 +72,9 @@ class Ssh(ThroughShell):
             try:
                 yield shell
             finally:
-                if not shell.ready.ended and session.ended and not session.lost:
+                if not shell.up and session.ended and not session.lost:
                     session.connection.refused[self.sudo] += 1
-                if shell.fit and shell.ready.ended:
+                if shell.fit:
                     self._all.keep(self.sudo, shell, session)
                 else:
                     session.close()
@@ -97,7 +97,7 @@ class Ssh(ThroughShell):
     # One that does not answer has run nothing, so another may take its place.
     def _answers(self, shell: Shell, session: Session, seconds: float) -> bool:
         try:
-            order = shell.give(shell_line((":",), NOTHING, False, once=False), Kept(0), Kept(0))
+            order = shell.give(shell_line(("true",), NOTHING, False, once=False), Kept(0), Kept(0))
             shell.wait(order, time.monotonic() + min(max(seconds, 1.0), CONNECT_SECONDS))
         except Gone:
             return False

@@ -107,26 +107,26 @@ class ThroughShell:
     def _pipelined(
         self, commands: Sequence[tuple[str, ...]], seconds: float, cap: int
     ) -> Iterator[Completed]:
-        texts = [line(words, NOTHING, False, once=False) for words in commands]
         with self._loop(seconds) as shell:
-            if shell is None or len(texts[0]) > LONGEST_LINE:
+            texts = ((words, line(words, NOTHING, False, once=False)) for words in commands)
+            following, sent = next(texts, None), 0
+            if shell is None or following is None or len(following[1]) > LONGEST_LINE:
                 yield self.run(commands[0], seconds=seconds, cap=cap)
                 return
             given: deque[Running] = deque()
-            waiting, sent = deque(zip(commands, texts, strict=True)), 0
-            while given or waiting:
-                while waiting and sent + len(waiting[0][1]) <= LONGEST_LINE:
-                    words, text = waiting.popleft()
-                    given.append(Running(self, shell, words, seconds, cap))
-                    given[-1].give(text)
-                    sent += len(text)
+            while given or following:
+                while following and sent + len(following[1]) <= LONGEST_LINE:
+                    given.append(Running(self, shell, following[0], seconds, cap))
+                    given[-1].give(following[1])
+                    sent += len(following[1])
+                    following = next(texts, None)
                 if not given:
                     return
                 with suppress(NotRun), given.popleft() as command:
                     command.begin()
                     yield command.done
                     sent -= len(command.text)
-                if shell.foreign or not shell.ready.ended:
+                if shell.foreign or not shell.up:
                     return
 
     @contextmanager
@@ -277,7 +277,7 @@ class Running:
 
     def _gone(self) -> HostError:
         name, gone = self._host.name, time.monotonic() - self._begun
-        if not self._shell.channel.lost and not self._shell.ready.ended:
+        if not self._shell.channel.lost and not self._shell.up:
             noise = b"\n".join(bytes(kept.content) for kept in self._shell.ready.streams)
             return NotRun(
                 f"{name}: no shell came up for `{self._shown}`, so it was not run",
