@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import stat
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from labkit.errors import HostKeyRefused, WrongHost
 from labkit.lab import Lab
 from labkit.transports.connection import connect
 from labkit.transports.durable import append
-from labkit.transports.pins import check_pin
+from labkit.transports.pins import ASK, check_pin
 
 
 @pytest.fixture(autouse=True)
@@ -226,6 +227,23 @@ def copied(path, folder):
     (folder / "copy").write_bytes(path.read_bytes())
     (folder / "copy").chmod(0o600)
     return folder / "copy"
+
+
+@pytest.mark.slow
+def test_a_host_without_a_machine_id_is_asked_as_an_esxi_host(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("only root can hide a file of this machine from one process")
+    # A stand-in for ESXi's own program, which answers this one question.
+    (tmp_path / "esxcli").write_text('#!/bin/sh\n[ "$*" = "system uuid get" ] && echo 5f3c-0a11\n')
+    (tmp_path / "esxcli").chmod(0o755)
+    (tmp_path / "uninitialized").write_text("uninitialized\n")
+    for other in ("/dev/null", tmp_path / "uninitialized"):
+        hidden = f"mount --bind {other} /etc/machine-id && exec sh -c {shlex.quote(ASK)}"
+        said = subprocess.run(
+            ["unshare", "--mount", "sh", "-c", hidden], capture_output=True, text=True,
+            env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        )  # fmt: skip
+        assert said.stdout.split("\n")[:2] == ["esxi 5f3c-0a11", os.uname().nodename]
 
 
 @pytest.mark.slow

@@ -8,7 +8,6 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import paramiko
@@ -98,8 +97,8 @@ class Client(paramiko.Transport):
         """Which jump host or command, if any, took the connection with it when it ended."""
         options = self.get_security_options()
         options.ciphers, options.digests = CIPHERS, MACS
-        # We wait for less, and say for what; paramiko's own limits must not come first.
-        self.banner_timeout = self.handshake_timeout = 4 * CONNECT_SECONDS
+        # We wait no longer than CONNECT_SECONDS, and so know what for; paramiko would not say.
+        self.banner_timeout = self.handshake_timeout = 3 * CONNECT_SECONDS
         self.set_keepalive(5)
 
     @property
@@ -189,21 +188,21 @@ def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
     A server with too many logins under way turns some away at random (sshd_config(5), MaxStartups):
     these are tried again, ever more slowly.
     """
-    begun = time.monotonic()
-    for attempt in count():
+    begun, attempts = time.monotonic(), 0
+    while True:
         try:
             return _shaken_hands(target, algorithms)
         except _TurnedAwayError as busy:
-            pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            pause = min(FIRST_PAUSE * 2**attempts, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+            attempts += 1
             if time.monotonic() + pause - begun > CONNECT_SECONDS:
                 raise Unreachable(
                     f"{target.name}: {target.address} port {target.port} refuses new connections"
-                    f" from this address: {attempt + 1} in {CONNECT_SECONDS:g} s",
+                    f" from this address: {attempts} in {CONNECT_SECONDS:g} s",
                     said=str(busy) or "it hangs up before it says anything",
                     hint="wait, and see MaxStartups and PerSourcePenalties in its sshd_config",
                 ) from None
             time.sleep(pause)
-    raise AssertionError
 
 
 def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
@@ -233,7 +232,7 @@ def _no_session(
     if client.remote_version:
         return _failed(target, "while exchanging keys", client.farewell or said)
     heard = client.heard
-    if heard.startswith(BUSY) or (not heard and answered and "timed out" not in said):
+    if heard.startswith(BUSY) or (answered and not heard):
         return _TurnedAwayError(heard)
     return Unreachable(
         f"{target.name}: no SSH session with {target}: no SSH banner in {CONNECT_SECONDS:g} s",
@@ -244,7 +243,7 @@ def _no_session(
 
 def _failed(target: Target, when: str, said: str) -> Unreachable:
     return Unreachable(
-        f"{target.name}: no SSH session with {target}: lost {when}",
+        f"{target.name}: no SSH session with {target}: failed {when}",
         said=said,
         hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",
     )
