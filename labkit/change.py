@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
+from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet, restore_all
 from labkit.errors import BadInput, Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.interrupt import undisturbed
@@ -285,6 +285,44 @@ def outcome_words(answer: Answer) -> str:
         "failed": f"does not go back to {original.strip()!r}: {said or f'it stays {now!r}'}",
     }
     return f"{thing} {words.get(outcome, outcome)}"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of all that was not put back on a host."""
+
+    answers: tuple[Answer, ...]
+    damaged: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as it was."""
+        return not self.damaged and all(map(went_back, self.answers))
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each thing."""
+        return [outcome_words(answer) for answer in self.answers] + [
+            f"{file} is damaged: nothing is put back by guessing; `labkit journal` shows the rest"
+            for file in self.damaged
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines or ["nothing to put back"])
+
+
+def restore(
+    host: Host, owner: str = "restore", *, breaking: bool = False, forgetting: bool = False
+) -> Restored:
+    """Put back whatever is not put back on a host, whoever changed it and however that ended.
+
+    `breaking` takes the host from somebody who is at work there; `forgetting` closes the journal
+    also on what cannot be put back.
+    """
+    with undisturbed(f"putting back {host.name}"):
+        answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
+    backs = tuple(answer for answer in answers if answer.word == "back")
+    return Restored(backs, tuple(one.fields[0] for one in answers if one.word == "damaged"))
 
 
 @contextmanager

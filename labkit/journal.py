@@ -72,6 +72,12 @@ class Greeting:
     lease: Lease | None
     open: tuple[OpenSet, ...]
 
+    def trouble(self, name: str) -> str:
+        """Why nothing can be changed on this host now; empty when it can."""
+        if self.lease and self.lives == "alive" and not self.lease.ended:
+            return f"{name} is held by {self.lease}"
+        return f"{name}: unfinished {self.open[0]}: labkit restore {name}" if self.open else ""
+
 
 @dataclass(frozen=True)
 class Look:

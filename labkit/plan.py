@@ -87,17 +87,7 @@ class Plan:
     @property
     def warnings(self) -> list[str]:
         """Who holds a host, and what is not put back there."""
-        held = [
-            f"{name} is held by {one.lease}"
-            for name, one in self.hosts.items()
-            if one.lease and one.lives == "alive"
-        ]
-        left = [
-            f"{name}: unfinished {one.open[0]}: labkit restore {name}"
-            for name, one in self.hosts.items()
-            if one.open and one.lives != "alive"
-        ]
-        return held + left
+        return [words for name, one in self.hosts.items() if (words := one.trouble(name))]
 
     def told(self) -> dict[str, Any]:
         """The plan for a machine to read."""

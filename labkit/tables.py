@@ -10,6 +10,7 @@ from typing import Any
 from labkit import terminal
 from labkit.claim import Verdict
 from labkit.errors import readable
+from labkit.plan import Plan
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
@@ -49,6 +50,23 @@ class Table:
         rows = [list(row) for row in self.rows]
         plain = {"head": list(self.head), "rows": rows, "caption": self.caption}
         return {"text/html": self.html(), "text/plain": self.text(), MIME: plain}
+
+
+def plan_table(plan: Plan) -> Table:
+    """What a plan would change, host by host; above it what stands in the way."""
+    head = ("host", "setting", "now", "wanted", "", "needs")
+    rows = tuple(_plan_row(step) for step in plan.told()["steps"])
+    return Table(head, rows, "; ".join(plan.warnings))
+
+
+def _plan_row(step: Mapping[str, Any]) -> tuple[str, ...]:
+    state = str(step["why"] or step["state"])
+    if step["stands_for"]:
+        state += f", {step['stands_for']} in its place"
+    needs = [*step["needs"], *(["may cut the way to the host"] if step["cuts_management"] else [])]
+    return (
+        step["host"], step["thing"], step["current"], step["wanted"], state, ", ".join(needs),
+    )  # fmt: skip
 
 
 def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Table:

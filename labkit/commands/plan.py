@@ -34,23 +34,9 @@ def _plan(asked: argparse.Namespace) -> None:
 
 def rendered(study: Study, plan: Plan) -> str:
     """A plan for a person to read."""
-    from labkit.terminal import table
+    from labkit.tables import plan_table
 
-    head = ["host", "setting", "now", "wanted", "", "needs"]
-    rows = [_row(step) for step in plan.told()["steps"]]
-    lines = [
-        f"{study.title}\n", table(rows, head), "",
-        f"About {plan.seconds:.0f} s to make it all once; plan {plan.digest}. Nothing was touched.",
-        *(f"! {warning}" for warning in plan.warnings),
-    ]  # fmt: skip
-    return "\n".join(lines)
-
-
-def _row(step: dict[str, Any]) -> tuple[str, ...]:
-    state = str(step["why"] or step["state"])
-    if step["stands_for"]:
-        state += f", by {step['stands_for']} in its place"
-    needs = [*step["needs"], *(["may cut the way to the host"] if step["cuts_management"] else [])]
-    return (
-        step["host"], step["thing"], step["current"], step["wanted"], state, ", ".join(needs),
-    )  # fmt: skip
+    end = (
+        f"About {plan.seconds:.0f} s to make it all once; plan {plan.digest}; nothing was touched."
+    )
+    return "\n\n".join([study.title, plan_table(plan).text(), end])

@@ -44,33 +44,17 @@ def _restore(asked: argparse.Namespace) -> int:
 
 
 def _each(hosts: Mapping[str, Host], asked: argparse.Namespace) -> dict[str, Any]:
-    from labkit.change import outcome_words, went_back
-    from labkit.change_set import restore_all
-    from labkit.interrupt import undisturbed
-    from labkit.lease import Owner
+    from labkit.change import restore
 
     told: dict[str, Any] = {}
     for name, host in hosts.items():
         try:
-            with undisturbed(f"putting back {name}"):
-                me = Owner.me("labkit restore")
-                answers = restore_all(host, me, breaking=asked.breaking, forgetting=asked.forget)
+            done = restore(host, breaking=asked.breaking, forgetting=asked.forget)
         except LabkitError as failed:
             again = isinstance(failed, Unreachable)
             told[name] = {"ok": False, "again": again, "lines": [str(failed)], "things": []}
-            continue
-        backs = [answer for answer in answers if answer.word == "back"]
-        damaged = [answer.fields[0] for answer in answers if answer.word == "damaged"]
-        lines = [outcome_words(answer) for answer in backs] + [
-            f"{file} is damaged: nothing is put back by guessing; labkit journal {name} shows it"
-            for file in damaged
-        ]
-        told[name] = {
-            "ok": not damaged and all(map(went_back, backs)), "lines": lines,
-            "things": [
-                {"set": one.fields[0], "thing": one.fields[1], "outcome": one.fields[2],
-                 "now": one.fields[3], "original": one.fields[4]}
-                for one in backs
-            ],
-        }  # fmt: skip
+        else:
+            names = ("set", "thing", "outcome", "now", "original")
+            things = [dict(zip(names, one.fields, strict=False)) for one in done.answers]
+            told[name] = {"ok": done.ok, "lines": done.lines, "things": things}
     return told
