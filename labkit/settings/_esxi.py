@@ -1,0 +1,128 @@
+"""Ways on ESXi: options of the host, of its kernel's start and of drivers, and lines of a .vmx."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labkit.setting import Way, Words
+from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script
+
+ADVANCED = ("esxcli", "system", "settings", "advanced")
+KERNEL = ("esxcli", "system", "settings", "kernel")
+MODULE = ("esxcli", "system", "module", "parameters")
+ABSENT = "absent"
+
+# Finds the machine by its name: its number, and where its description is.
+FOUND = r"""
+all=$(vim-cmd vmsvc/getallvms) || exit
+line=$(printf '%s\n' "$all" |
+    sed -n "s#^\([0-9][0-9]*\)  *$1  *\[\([^]]*\)\] \(.*\.vmx\)  *.*#\1 /vmfs/volumes/\2/\3#p")
+[ -n "$line" ] || { echo "no virtual machine $1" >&2; exit 1; }
+id=${line%% *} vmx=${line#* }
+state() { vim-cmd vmsvc/power.getstate "$id" | tail -n 1; }
+"""
+# The lines of the named keys, as they are in the file; a key that is not there has none.
+SHOWN = (
+    FOUND
+    + r"""shift
+awk -v keys=" $* " '{ key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }
+    index(tolower(keys), " " tolower(key) " ")' "$vmx" """
+)
+# The service that keeps the machines writes the description of a running one itself, so it is
+# shut down first: by its own system, never by pulling the plug. Then: copy, edit, check, move.
+EDITED = (
+    FOUND
+    + r"""shift
+was=$(state)
+if [ "$was" != 'Powered off' ]; then
+    vim-cmd vmsvc/power.shutdown "$id" >&2 || exit
+    n=0; until [ "$(state)" = 'Powered off' ]; do
+        n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
+        sleep 1; done
+fi
+cp -p "$vmx" "$vmx.labkit" || exit
+while [ $# -gt 0 ]; do
+    awk -v wanted="$1" -v line="$2" '
+        { key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }
+        tolower(key) == tolower(wanted) { if (!done++ && line != "") print line; next }
+        { print } END { if (!done && line != "") print line }' "$vmx.labkit" > "$vmx.labkit2" &&
+        cat "$vmx.labkit2" > "$vmx.labkit" || exit
+    rm "$vmx.labkit2"; shift 2; done
+grep -q '^ *displayName *=' "$vmx.labkit" && mv -f "$vmx.labkit" "$vmx" &&
+    vim-cmd vmsvc/reload "$id" || { rm -f "$vmx.labkit"; exit 1; }
+[ "$was" = 'Powered off' ] || vim-cmd vmsvc/power.on "$id" >&2"""
+)
+
+
+def of_advanced(path: str, *, text: bool = False) -> Way:
+    """An advanced option of the host; a number, or a text."""
+    field, flag = ("String Value", "-s") if text else ("Int Value", "-i")
+    return Way(
+        picked(f"s/^   {field}: //p", *ADVANCED, "list", "-o", path),
+        lambda value: ((*ADVANCED, "set", "-o", path, flag, value),),
+        needs=ROOT, persists=True, seconds=1,
+    )  # fmt: skip
+
+
+def of_kernel(name: str) -> Way:
+    """A setting of the kernel's start, on or off: what is configured, which counts from then on."""
+    shown = (*KERNEL, "list", "-o", name)
+    return Way(
+        picked(rf"s/^{name} .*Bool *\([A-Z]*\) .*/\1/p", *shown),
+        lambda value: ((*KERNEL, "set", "-s", name, "-v", "TRUE" if value == "on" else "FALSE"),),
+        lambda text: {"TRUE": "on", "FALSE": "off"}.get(text.strip(), text.strip()),
+        live=picked(rf"s/^{name} .*Bool *[A-Z]* *\([A-Z]*\) .*/\1/p", *shown),
+        needs=REBOOT, persists=True, seconds=1, legal="on or off",
+    )  # fmt: skip
+
+
+def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
+    """Lines of a machine's description, which together are `wanted`; None is for no such line.
+
+    Edited while the machine is off; one that runs is shut down and started again.
+    """
+    asked = _listed({key.lower(): value for key, value in lines.items()}, lines)
+
+    def value(text: str) -> str:
+        pairs = (line.partition("=") for line in text.splitlines())
+        found = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
+        now = _listed(found, lines)
+        return wanted if now == asked else now
+
+    def writes(value: str) -> tuple[Words, ...]:
+        new = dict(_pair(word) for word in _parted(asked if value == wanted else value, lines))
+        edits = {key: "" if one == ABSENT else f'{key} = "{one}"' for key, one in new.items()}
+        return (
+            script(EDITED, _quoted(machine), *(word for edit in edits.items() for word in edit)),
+        )
+
+    return Way(
+        script(SHOWN, _quoted(machine), *lines), writes, value,
+        needs=RESTART, persists=True, settle_seconds=1, seconds=60,
+    )  # fmt: skip
+
+
+def _listed(found: Mapping[str, str | None], lines: Mapping[str, str | None]) -> str:
+    values = {key: found.get(key.lower()) for key in lines}
+    return ", ".join(f"{key}={ABSENT if one is None else one}" for key, one in values.items())
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, _, value = text.partition("=")
+    return key, value
+
+
+# Values may have blanks and commas in them, so only the known keys part them.
+def _parted(value: str, keys: Mapping[str, str | None]) -> list[str]:
+    found: list[str] = []
+    for word in value.split(", "):
+        if word.partition("=")[0] in keys or not found:
+            found.append(word)
+        else:
+            found[-1] += f", {word}"
+    return found
+
+
+# A name stands in a pattern of sed.
+def _quoted(text: str) -> str:
+    return text.replace(".", r"\.")

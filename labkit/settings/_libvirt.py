@@ -1,0 +1,94 @@
+"""Ways on KVM: libvirt's `virsh`, or the QMP socket of a QEMU that nobody manages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from labkit.setting import Way, Words
+from labkit.settings._ways import RESTART, ROOT, on_or_off, picked, script
+
+# What virsh shows of a machine that is defined, running or not.
+ONE = "-q"
+# QMP commands, one after another; of the answer to the last one, what was asked for is printed.
+QMP = """\
+import json, socket, sys
+_, path, asked_for, *told = sys.argv
+with socket.socket(socket.AF_UNIX) as s:
+    s.settimeout(10)
+    s.connect(path)
+    lines = s.makefile()
+    lines.readline()
+    for asked in ['{"execute": "qmp_capabilities"}', *told]:
+        s.sendall(asked.encode())
+        said = {}
+        while 'return' not in said and 'error' not in said:
+            said = json.loads(lines.readline())
+        if 'error' in said:
+            sys.exit(said['error']['desc'])
+found = said['return']
+if isinstance(found, list):
+    found = {one['capability']: one['state'] for one in found}
+if asked_for:
+    print(json.dumps(found[asked_for]))
+"""
+# A machine that runs is shut down by its own system, never by pulling the plug.
+RESTARTED = """\
+vm=$1; shift
+state() { virsh -q domstate "$vm"; }
+was=$(state) || exit
+if [ "$was" = running ]; then
+    virsh -q shutdown "$vm" >&2 || exit
+    n=0; until [ "$(state)" = 'shut off' ]; do
+        n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
+        sleep 1; done
+fi
+for words; do virsh -q $words >&2 || exit; done
+[ "$was" != running ] || virsh -q start "$vm" >&2"""
+
+
+def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:
+    """What a line of virsh's output says about a running machine, until it stops."""
+    return Way(picked(program, "virsh", ONE, *shows), writes, needs=ROOT, seconds=0.5)
+
+
+def virsh(*words: str) -> Words:
+    """One virsh command."""
+    return ("virsh", ONE, *words)
+
+
+def of_definition(program: str, shows: Words, vm: str, writes: Callable[[str], list[str]]) -> Way:
+    """What a machine will have when it starts; one that runs is shut down and started again."""
+    return Way(
+        picked(program, "virsh", ONE, *shows),
+        lambda value: (script(RESTARTED, vm, *writes(value)),),
+        needs=RESTART, persists=True, seconds=60,
+    )  # fmt: skip
+
+
+def of_parameter(vm: str, name: str) -> Way:
+    """One of QEMU's migration parameters, by its socket, until the machine stops."""
+    return Way(
+        qmp(vm, "query-migrate-parameters", asked_for=name),
+        lambda value: (qmp(vm, "migrate-set-parameters", {name: int(value)}),),
+        needs=ROOT, seconds=0.3,
+    )  # fmt: skip
+
+
+def of_capability(vm: str, name: str) -> Way:
+    """Whether QEMU uses one of its abilities to migrate, by its socket."""
+
+    def told(value: str) -> tuple[Words, ...]:
+        one = {"capability": name, "state": value == "on"}
+        return (qmp(vm, "migrate-set-capabilities", {"capabilities": [one]}),)
+
+    return Way(
+        qmp(vm, "query-migrate-capabilities", asked_for=name), told,
+        lambda text: on_or_off(text.strip() == "true"), needs=ROOT, seconds=0.3,
+    )  # fmt: skip
+
+
+def qmp(socket: str, execute: str, arguments: object = None, asked_for: str = "") -> Words:
+    """A QMP command, told to the socket by the host's Python."""
+    told = {"execute": execute} | ({"arguments": arguments} if arguments else {})
+    return ("python3", "-c", QMP, socket, asked_for, json.dumps(told))

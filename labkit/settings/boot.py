@@ -1,0 +1,66 @@
+"""What a Linux kernel is told when it starts; it counts from the next start on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._ways import REBOOT, OnHost, matching, script
+
+DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
+LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
+NONE = "none of ours"
+SHOWN = '[ ! -e "$1" ] || cat "$1"'
+# Beside and then moved, so that the boot loader never sees half a file; the menu is made from it.
+TOLD = """\
+command -v update-grub >/dev/null || { echo "no update-grub here" >&2; exit 127; }
+if [ -z "$2" ]; then rm -f "$1"
+else mkdir -p "${1%/*}" && printf '%s\\n' "$2" > "$1.new" && mv -f "$1.new" "$1"; fi &&
+update-grub >&2"""
+
+
+@dataclass(frozen=True)
+class BootOptions(OnHost):
+    """Options of the Linux kernel's command line, such as nohz=off or intel_idle.max_cstate=0.
+
+    intel_idle.max_cstate=0 leaves idling to ACPI, which may sleep just as deeply.
+    """
+
+    options: tuple[str, ...]
+
+    elsewhere: ClassVar = {
+        "box": "hosts of the box run the machine's kernel",
+        "esxi": "there they are KernelOption and ModuleOptions",
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        if not self.options:
+            raise BadInput("no boot option is named")
+        for one in self.options:
+            matching("boot option", one, r"[A-Za-z][\w.-]*(=[\w.,:/@+-]+)?", "nohz=off")
+
+    @property
+    def wanted(self) -> str:
+        """The options."""
+        return " ".join(self.options)
+
+    def on_linux(self, host: Host) -> Way:
+        """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""
+        return Way(
+            script(SHOWN, DROP_IN), lambda value: (script(TOLD, DROP_IN, _line(value)),), _options,
+            probe=("sh", "-c", "command -v update-grub"), live=("cat", "/proc/cmdline"),
+            needs=REBOOT, persists=True, seconds=10,
+        )  # fmt: skip
+
+
+def _line(value: str) -> str:
+    return "" if value == NONE else LINE % value
+
+
+def _options(text: str) -> str:
+    head, tail = LINE.split("%s")
+    line = text.strip()
+    return line.removeprefix(head).removesuffix(tail) if line else NONE

@@ -1,0 +1,158 @@
+"""What a container may use, and on which network it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.setting import Way, Words
+from labkit.settings._ways import ROOT, OnHost, cpu_list, named, number, script, whole
+
+INSPECT = ("docker", "inspect", "--type", "container", "--format")
+# A container keeps its network as long as it lives, so it is made anew from the same words.
+ANEW = """\
+name=$1 network=$2; shift 2
+docker rm -f "$name" >/dev/null &&
+    docker run -d --name "$name" --network "$network" "$@" >/dev/null"""
+
+
+@dataclass(frozen=True)
+class OfContainer(OnHost):
+    """A setting of the container of that name."""
+
+    container: str
+
+    def __post_init__(self) -> None:
+        named("container", self.container)
+
+    @property
+    def which(self) -> str:
+        """The container."""
+        return self.container
+
+    def _shown(self, template: str) -> Words:
+        return (*INSPECT, f"{{{{{template}}}}}", self.container)
+
+    # The engine takes a limit back for nobody, whatever number or emptiness it is told.
+    def _endless(self, option: str, unset: str = "0") -> Callable[[str], str]:
+        why = f"container {self.container} was started without {option}, and could not be so again"
+        return lambda text: why if text.strip() == unset else ""
+
+    def _update(self, *options: str) -> tuple[Words, ...]:
+        return (("docker", "update", *options, self.container),)
+
+
+@dataclass(frozen=True)
+class ContainerNetwork(OfContainer):
+    """Whether a container is on Docker's bridge, behind its NAT, or on the `host`'s network.
+
+    It is made anew, with its name and `run`: the options and the image it was started with. What it
+    wrote outside of its volumes is lost.
+    """
+
+    network: str
+    run: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named("network", self.network)
+        if not self.run or not all(isinstance(word, str) for word in self.run):
+            raise BadInput(f"container {self.container}: its options and image are to be named")
+        if any(word.partition("=")[0] in ("--network", "--net", "--name") for word in self.run):
+            raise BadInput(
+                f"container {self.container}: name and network are not among its options"
+            )
+
+    @property
+    def wanted(self) -> str:
+        """The network."""
+        return self.network
+
+    def on_docker(self, host: Host) -> Way:
+        """What the engine calls `default` is the bridge."""
+        return Way(
+            self._shown(".HostConfig.NetworkMode"),
+            lambda value: (script(ANEW, self.container, value, *self.run),),
+            lambda text: text.strip().replace("default", "bridge"),
+            needs=frozenset({"root", "guest restart"}), persists=True, seconds=3,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ContainerCpus(OfContainer):
+    """The CPUs that a container may run on; not exclusive by itself."""
+
+    cpus: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cpu_list(self.cpus)
+
+    @property
+    def wanted(self) -> str:
+        """The list of CPUs."""
+        return cpu_list(self.cpus)
+
+    def on_docker(self, host: Host) -> Way:
+        """`docker update --cpuset-cpus`."""
+        return Way(
+            self._shown(".HostConfig.CpusetCpus"),
+            lambda value: self._update("--cpuset-cpus", value),
+            str.strip, self._endless("--cpuset-cpus", ""),
+            needs=ROOT, persists=True, seconds=0.5,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ContainerCpuLimit(OfContainer):
+    """The most CPU time that a container gets, in CPUs: 1.5 is one and a half."""
+
+    cpus: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("the limit", self.cpus, 0.01, 4096, "CPUs")
+
+    @property
+    def wanted(self) -> str:
+        """In CPUs."""
+        return f"{self.cpus:g}"
+
+    def on_docker(self, host: Host) -> Way:
+        """`docker update --cpus`."""
+        return Way(
+            self._shown(".HostConfig.NanoCpus"),
+            lambda value: self._update("--cpus", value),
+            lambda text: f"{int(text) / 1e9:g}", self._endless("--cpus"),
+            needs=ROOT, persists=True, seconds=0.5,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ContainerMemory(OfContainer):
+    """The most memory that a container gets, in MiB; without more of it in swap."""
+
+    mib: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("memory", self.mib, 6, 16 * 2**20, "MiB")
+
+    @property
+    def wanted(self) -> str:
+        """In MiB."""
+        return f"{self.mib} MiB"
+
+    def on_docker(self, host: Host) -> Way:
+        """`docker update --memory`."""
+        return Way(
+            self._shown(".HostConfig.Memory"), self._writes,
+            lambda text: f"{int(text) / 2**20:g} MiB", self._endless("--memory"),
+            needs=ROOT, persists=True, seconds=0.5,
+        )  # fmt: skip
+
+    def _writes(self, value: str) -> tuple[Words, ...]:
+        amount = value.replace(" MiB", "m")
+        return self._update("--memory", amount, "--memory-swap", amount)

@@ -1,0 +1,43 @@
+"""The promise of ESXi that a virtual machine waits for nobody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._esxi import of_vmx
+from labkit.settings._machine import OfMachine
+from labkit.settings._ways import one_of
+
+
+@dataclass(frozen=True)
+class LatencySensitivity(OfMachine):
+    """`high` gives a guest CPUs of its own, and its interrupts no delay.
+
+    ESXi powers such a guest on only with all of its memory reserved (GuestMemoryReservation), and
+    gives it CPUs of its own only with all of its CPU time reserved (GuestCpuReservation).
+    """
+
+    level: str = "high"
+
+    elsewhere: ClassVar = {
+        "kvm": "there it is many: GuestCpus, EmulatorCpus, IdleStates, HaltPolling, InterruptCpus",
+        "box": "there it is ExclusiveCpu and GuestNic",
+        "linux": "there it is many: ProcessCpus, IdleStates, InterruptCpus, Coalescing",
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("latency sensitivity", self.level, ("low", "normal", "medium", "high"))
+
+    @property
+    def wanted(self) -> str:
+        """The level."""
+        return self.level
+
+    def on_esxi(self, host: Host) -> Way:
+        """`sched.cpu.latencySensitivity`; a key that is absent means normal."""
+        way = of_vmx(self.vm, self.wanted, {"sched.cpu.latencySensitivity": self.level})
+        return replace(way, after=("GuestMemory", "GuestMemoryReservation", "GuestCpuReservation"))

@@ -1,0 +1,158 @@
+"""Moving a running guest to another host: how fast, on how many streams, with how long a stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.errors import Impossible
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._esxi import of_advanced
+from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virsh
+from labkit.settings._machine import OfMachine
+from labkit.settings._ways import on_or_off, whole
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class MigrationBandwidth(OfMachine):
+    """The most that moving a guest may take of the network, in MiB per second.
+
+    QEMU by itself starts with 128, which a fast link outruns.
+    """
+
+    mib_per_second: int
+
+    elsewhere: ClassVar = {"esxi": "vMotion takes the line's rate; NetIOC of vCenter limits it"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("bandwidth of a migration", self.mib_per_second, 1, 1_000_000, "MiB/s")
+
+    @property
+    def wanted(self) -> str:
+        """In MiB per second."""
+        return str(self.mib_per_second)
+
+    def on_kvm(self, host: Host) -> Way:
+        """libvirt counts MiB/s; QEMU counts bytes, and would take -1 without a word."""
+        if not self.plain:
+            return of_virsh(
+                "p", ("migrate-getspeed", self.vm),
+                lambda value: (virsh("migrate-setspeed", self.vm, value),),
+            )  # fmt: skip
+        way = of_parameter(self.vm, "max-bandwidth")
+        return replace(
+            way,
+            value=lambda text: f"{int(text) / MIB:.17g}",
+            writes=lambda value: way.writes(f"{float(value) * MIB:.0f}"),
+        )
+
+
+@dataclass(frozen=True)
+class MigrationDowntime(OfMachine):
+    """How long a guest may stand still when it changes hosts, in ms; a goal, not a promise."""
+
+    ms: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("downtime", self.ms, 1, 2_000_000, "ms")
+
+    @property
+    def wanted(self) -> str:
+        """In milliseconds."""
+        return str(self.ms)
+
+    def on_kvm(self, host: Host) -> Way:
+        """QEMU goes over when what is left fits into that time."""
+        if self.plain:
+            return of_parameter(self.vm, "downtime-limit")
+        return of_virsh(
+            "p", ("migrate-getmaxdowntime", self.vm),
+            lambda value: (virsh("migrate-setmaxdowntime", self.vm, value),),
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """An option of the host, for all of its machines."""
+        return of_advanced("/Migrate/PreCopySwitchoverTimeGoal")
+
+
+@dataclass(frozen=True)
+class MigrationStreams(OfMachine):
+    """How many connections carry the memory of a guest that moves; on ESXi 0 lets it choose."""
+
+    streams: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("streams of a migration", self.streams, 0, 255)
+
+    @property
+    def wanted(self) -> str:
+        """The number."""
+        return str(self.streams)
+
+    def on_kvm(self, host: Host) -> Way:
+        """Of QEMU's multifd; libvirt is told with each migration. Both hosts need the same."""
+        way = of_parameter(_plain(self, "--parallel-connections"), "multifd-channels")
+        return replace(way, legal="1 to 255", after=("MigrationParallel",))
+
+    def on_esxi(self, host: Host) -> Way:
+        """An option of the host; since 7.0 U2 its default 0 adapts to the link."""
+        return replace(of_advanced("/Migrate/VMotionStreamHelpers"), legal="0 to 112")
+
+
+@dataclass(frozen=True)
+class MigrationParallel(OfMachine):
+    """Whether QEMU moves memory on several streams at all; both hosts need the same."""
+
+    parallel: bool = True
+
+    elsewhere: ClassVar = {"esxi": "vMotion always does"}
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.parallel)
+
+    def on_kvm(self, host: Host) -> Way:
+        """The ability `multifd`, by the machine's socket."""
+        return of_capability(_plain(self, "--parallel"), "multifd")
+
+
+@dataclass(frozen=True)
+class MigrationThrottle(OfMachine):
+    """Whether a guest that writes faster than it can be moved is slowed down until it can."""
+
+    throttle: bool = True
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.throttle)
+
+    def on_kvm(self, host: Host) -> Way:
+        """The ability `auto-converge`, by the machine's socket."""
+        return of_capability(_plain(self, "--auto-converge"), "auto-converge")
+
+    def on_esxi(self, host: Host) -> Way:
+        """Stun During Page Send, an option of the host: 2 is on when needed, 0 is off."""
+        way = of_advanced("/Migrate/SdpsEnabled")
+        return replace(
+            way,
+            value=lambda text: {"0": "off", "2": "on"}.get(text.strip(), text.strip()),
+            writes=lambda value: way.writes({"off": "0", "on": "2"}.get(value, value)),
+        )
+
+
+# What is an option of one `virsh migrate` cannot be set beforehand.
+def _plain(setting: OfMachine, option: str) -> str:
+    if not setting.plain:
+        raise Impossible(
+            f"libvirt is told so of {setting.vm} with each migration, not before",
+            hint=f"virsh migrate {option}",
+        )
+    return setting.vm

@@ -1,0 +1,73 @@
+"""The largest packet on the network that carries test traffic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._ways import ROOT, OnHost, nic, script, whole
+
+# One line: interface, its MTU, the virtual switch below it, and the switch's MTU.
+SIZES = """\
+said=$(esxcli network ip interface list) || exit
+own=$(printf '%s\\n' "$said" | awk -v want="$1" '
+    $1 == "Name:" { name = $2 } $1 == "Portset:" { below = $2 }
+    $1 == "MTU:" && name == want { print $2, below }')
+[ -n "$own" ] || { echo "no interface $1" >&2; exit 1; }
+said=$(esxcli network vswitch standard list -v "${own#* }") || exit
+printf '%s\\n' "$said" | awk -v own="$1 $own" '$1 == "MTU:" { print own, $2 }'
+"""
+# The switch may at no moment have a smaller MTU than the interface on it.
+RESIZED = f"""\
+sizes() {{ {SIZES} }}
+set -- $(sizes "$1") "$2" "$3"
+[ $# -eq 6 ] || exit
+top=$6; for n in "$2" "$4" "$5"; do [ "$n" -le "$top" ] || top=$n; done
+[ "$top" -eq "$4" ] || esxcli network vswitch standard set -v "$3" -m "$top" || exit
+esxcli network ip interface set -i "$1" -m "$5" || exit
+[ "$top" -eq "$6" ] || esxcli network vswitch standard set -v "$3" -m "$6"
+"""
+
+
+@dataclass(frozen=True)
+class Mtu(OnHost):
+    """The largest packet of the test interface, in bytes, the link's own header not counted.
+
+    On ESXi the interface is a vmkernel one, and its virtual switch gets the same size.
+    """
+
+    size: int = 9000
+
+    def __post_init__(self) -> None:
+        whole("the MTU", self.size, 68, 65535, "bytes")
+
+    @property
+    def wanted(self) -> str:
+        """The size in bytes."""
+        return str(self.size)
+
+    def on_linux(self, host: Host) -> Way:
+        """`ip link`; a bridge takes the smallest size of its ports."""
+        dev = nic(host)
+        return Way(
+            ("cat", f"/sys/class/net/{dev}/mtu"),
+            lambda value: (("ip", "link", "set", "dev", dev, "mtu", value),),
+            needs=ROOT, cuts_management=True, legal="68 to 65535 bytes, as the driver allows",
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """Interface and switch, the switch first when both grow."""
+        vmk = nic(host, r"vmk\d+", "vmk1")
+        return Way(
+            script(SIZES, vmk),
+            lambda value: (script(RESIZED, vmk, *(value.split("/") * 2)[:2]),),
+            _sizes,
+            lambda text: "" if 1280 <= self.size <= 9000 else "1280 to 9000 bytes",
+            needs=ROOT, persists=True, cuts_management=True, legal="1280 to 9000 bytes",
+        )  # fmt: skip
+
+
+def _sizes(text: str) -> str:
+    _, own, _, below = text.split()
+    return own if own == below else f"{own}/{below}"

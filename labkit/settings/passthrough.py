@@ -1,0 +1,116 @@
+"""Giving a guest a device, or a part of one, for itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._ways import (
+    OWN_KERNEL,
+    ROOT,
+    OnHost,
+    matching,
+    nic,
+    on_or_off,
+    picked,
+    script,
+    whole,
+)
+
+PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
+PASSED = ("esxcli", "hardware", "pci", "pcipassthru")
+DRIVER = """\
+cd "/sys/bus/pci/devices/$1" || exit
+[ -e iommu_group ] || { echo "no IOMMU watches $1: intel_iommu=on or the like" >&2; exit 1; }
+at=$(readlink driver); echo "${at##*/} $(cat driver_override)\""""
+BOUND = """\
+cd "/sys/bus/pci/devices/$1" || exit
+put() { printf '%s\\n' "$1" | tee "$2" >/dev/null; }
+put "$2" driver_override && { [ ! -e driver ] || put "$1" driver/unbind; } &&
+put "$1" /sys/bus/pci/drivers_probe"""
+# The kernel changes the number only by way of 0.
+SPLIT = """\
+cd "/sys/class/net/$1/device" || exit
+put() { printf %s "$1" | tee sriov_numvfs >/dev/null; }
+put 0 && { [ "$2" -eq 0 ] || put "$2"; }"""
+
+
+@dataclass(frozen=True)
+class Passthrough(OnHost):
+    """Whether the device at a PCI address is kept for a guest, past all that the host does.
+
+    Never that of the disk or the NIC which the host itself lives by. A guest that gets it needs
+    all of its memory reserved, and cannot move any more.
+    """
+
+    address: str
+    kept: bool = True
+
+    elsewhere: ClassVar = {"box": "there it is GuestNic with the path direct"}
+
+    def __post_init__(self) -> None:
+        matching("PCI address", self.address, PCI, "0000:03:00.0")
+
+    @property
+    def which(self) -> str:
+        """The address."""
+        return self.address
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.kept)
+
+    def on_linux(self, host: Host) -> Way:
+        """The driver vfio-pci instead of its own; the whole IOMMU group has to go."""
+        return Way(
+            script(DRIVER, self.address),
+            lambda value: (script(BOUND, self.address, "vfio-pci" if value == "on" else ""),),
+            lambda text: on_or_off(text.split()[:1] == ["vfio-pci"]),
+            probe=script(OWN_KERNEL), needs=ROOT, cuts_management=True, seconds=2,
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """Applied at once where the host can, else at its next start."""
+        return Way(
+            picked(f"s/^{self.address.replace('.', '[.]')}  *//p", *PASSED, "list"),
+            lambda value: ((*PASSED, "set", "-d", self.address, "-e",
+                            "true" if value == "on" else "false", "-a"),),
+            lambda text: {"true": "on", "false": "off"}.get(text.strip(), "no such device"),
+            lambda text: "" if text.strip() else f"no device {self.address} can be passed through",
+            needs=ROOT, persists=True, cuts_management=True, seconds=2, legal="on or off",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sriov(OnHost):
+    """Into how many virtual functions the test NIC is split, each for a guest of its own; 0: none.
+
+    Taking one away that a guest has takes it from under the guest.
+    """
+
+    functions: int
+
+    elsewhere: ClassVar = {
+        "esxi": "the driver's option max_vfs decides, for all of its ports: ModuleOptions",
+        "box": "its NICs are virtual; GuestNic with the path direct comes near",
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        whole("virtual functions", self.functions, 0, 256)
+
+    @property
+    def wanted(self) -> str:
+        """The number."""
+        return str(self.functions)
+
+    def on_linux(self, host: Host) -> Way:
+        """`sriov_numvfs`."""
+        dev = nic(host)
+        way = Way(("cat", f"/sys/class/net/{dev}/device/sriov_numvfs"),
+                  lambda value: (script(SPLIT, dev, value),))  # fmt: skip
+        return replace(
+            way, needs=ROOT, cuts_management=True, seconds=5, legal="up to the NIC's sriov_totalvfs"
+        )

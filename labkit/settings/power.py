@@ -1,0 +1,257 @@
+"""How much a host may sleep: power policy, idle states, turbo, hardware threads, CPUs at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way, Words
+from labkit.settings._esxi import of_advanced, of_kernel
+from labkit.settings._ways import (
+    OWN_KERNEL,
+    ROOT,
+    OnHost,
+    cpus_of,
+    matching,
+    of_machine,
+    on_or_off,
+    one_of,
+    ranges,
+    script,
+    whole,
+)
+
+CPUS = "/sys/devices/system/cpu"
+# High performance, balanced, low power: a governor of Linux, a policy of ESXi.
+POLICIES = {
+    "performance": ("performance", "High Performance"),
+    "balanced": ("schedutil", "Balanced"),
+    "saving": ("powersave", "Low Power"),
+    "custom": ("", "Custom"),
+}
+GOVERNORS = """\
+cd /sys/devices/system/cpu/cpufreq && for one in policy*; do
+    [ -e "$one/scaling_governor" ] || { echo "this kernel sets no CPU frequency" >&2; exit 1; }
+    echo "$one=$(cat "$one/scaling_governor")"; done"""
+GOVERNED = """\
+cd /sys/devices/system/cpu/cpufreq && for pair; do
+    printf %s "${pair#*=}" | tee "${pair%%=*}/scaling_governor" >/dev/null || exit; done"""
+EACH_GOVERNED = """\
+cd /sys/devices/system/cpu/cpufreq && for one in policy*; do
+    printf %s "$1" | tee "$one/scaling_governor" >/dev/null || exit; done"""
+# One line for each idle state of each CPU: where, how long waking takes (us), whether it is off.
+STATES = """\
+cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*; do
+    [ -e "$one/disable" ] || { echo "this kernel has no idle states" >&2; exit 1; }
+    echo "$one $(cat "$one/latency" "$one/disable" | tr '\\n' ' ')"; done"""
+AWAKE = """\
+cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*; do
+    off=0; [ "$(cat "$one/latency")" -le "$1" ] || off=1
+    printf %s "$off" | tee "$one/disable" >/dev/null || exit; done"""
+AS_BEFORE = """\
+cd /sys/devices/system/cpu && for pair; do
+    printf %s "${pair#*=}" | tee "${pair%%=*}/disable" >/dev/null || exit; done"""
+TURBO = """\
+cd /sys/devices/system/cpu || exit
+if [ -e intel_pstate/no_turbo ]; then echo "no_turbo $(cat intel_pstate/no_turbo)"
+elif [ -e cpufreq/boost ]; then echo "boost $(cat cpufreq/boost)"
+else echo "this kernel offers no switch for turbo; the BIOS may" >&2; exit 1; fi"""
+TURNED = """\
+cd /sys/devices/system/cpu && if [ -e intel_pstate/no_turbo ]; then
+    printf %s "$((1 - $1))" | tee intel_pstate/no_turbo >/dev/null
+else printf %s "$1" | tee cpufreq/boost >/dev/null; fi"""
+PLUGGED = """\
+cd /sys/devices/system/cpu && for one in cpu[0-9]*; do
+    [ -e "$one/online" ] || continue
+    case " $* " in *" ${one#cpu} "*) on=1 ;; *) on=0 ;; esac
+    [ "$(cat "$one/online")" = "$on" ] || printf %s "$on" | tee "$one/online" >/dev/null || exit
+done"""
+
+
+@dataclass(frozen=True)
+class PowerPolicy(OnHost):
+    """`performance`, `balanced`, `saving`, or on ESXi `custom`, which IdleStates needs there.
+
+    On Linux these are the governors performance, schedutil and powersave, of all CPUs.
+    """
+
+    policy: str = "performance"
+
+    elsewhere: ClassVar = {"box": "power is the machine's"}
+
+    def __post_init__(self) -> None:
+        one_of("power policy", self.policy, tuple(POLICIES))
+
+    @property
+    def wanted(self) -> str:
+        """The policy."""
+        return self.policy
+
+    def on_linux(self, host: Host) -> Way:
+        """The governor of each CPU's frequency."""
+        return Way(
+            script(GOVERNORS), _govern, _governed,
+            lambda text: "there is no such governor on Linux" if self.policy == "custom" else "",
+            probe=script(OWN_KERNEL), needs=ROOT, legal="performance, balanced or saving",
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """The option /Power/CpuPolicy, at once."""
+        way = of_advanced("/Power/CpuPolicy", text=True)
+        names = {esxi: ours for ours, (_, esxi) in POLICIES.items()}
+        return replace(
+            way,
+            value=lambda text: names.get(text.strip(), text.strip()),
+            writes=lambda value: way.writes(POLICIES.get(value, ("", value))[1]),
+            legal=", ".join(POLICIES),
+        )
+
+
+def _governed(text: str) -> str:
+    found = dict(line.split("=") for line in text.split())
+    if len(set(found.values())) > 1:
+        return " ".join(text.split())
+    governor = "".join(set(found.values()))
+    return next((name for name, (one, _) in POLICIES.items() if one == governor), governor)
+
+
+def _govern(value: str) -> tuple[Words, ...]:
+    if "=" in value:
+        return (script(GOVERNED, *value.split()),)
+    return (script(EACH_GOVERNED, POLICIES.get(value, (value, ""))[0]),)
+
+
+@dataclass(frozen=True)
+class IdleStates(OnHost):
+    """The deepest sleep of idle CPUs: states that take longer to wake from are not entered.
+
+    0 microseconds keeps all CPUs awake, which costs power, and turbo of their neighbours.
+    """
+
+    most_usecs: int = 0
+
+    elsewhere: ClassVar = {"box": "idle states are the machine's"}
+
+    def __post_init__(self) -> None:
+        whole("the time to wake", self.most_usecs, 0, 1_000_000, "us")
+
+    @property
+    def wanted(self) -> str:
+        """The time to wake."""
+        return f"{self.most_usecs} us"
+
+    def on_linux(self, host: Host) -> Way:
+        """The switch of each state of each CPU."""
+        return Way(
+            script(STATES), lambda value: (_slept(value),), self._slept,
+            probe=script(OWN_KERNEL), needs=ROOT, legal="0 to 1000000 us",
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """The option /Power/CStateMaxLatency, which counts only with the policy `custom`."""
+        way = of_advanced("/Power/CStateMaxLatency")
+        return replace(
+            way,
+            value=lambda text: f"{text.strip()} us",
+            writes=lambda value: way.writes(value.removesuffix(" us")),
+            after=("PowerPolicy",),
+            legal="0 to 10000 us",
+        )
+
+    def _slept(self, text: str) -> str:
+        rows = [line.split() for line in text.splitlines()]
+        if all((int(latency) > self.most_usecs) == (off == "1") for _, latency, off in rows):
+            return self.wanted
+        return " ".join(f"{where}={off}" for where, _, off in rows)
+
+
+def _slept(value: str) -> Words:
+    if value.endswith(" us"):
+        return script(AWAKE, value.removesuffix(" us"))
+    return script(AS_BEFORE, *value.split())
+
+
+@dataclass(frozen=True)
+class Turbo(OnHost):
+    """Whether CPUs may go above their nominal frequency while there is room."""
+
+    turbo: bool = False
+
+    elsewhere: ClassVar = {
+        "box": "turbo is the machine's",
+        "esxi": "turbo is the BIOS's there; state it with the results",
+    }  # fmt: skip
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.turbo)
+
+    def on_linux(self, host: Host) -> Way:
+        """The switch of intel_pstate, or that of the other drivers."""
+        return Way(
+            script(TURBO), lambda value: (script(TURNED, "1" if value == "on" else "0"),),
+            lambda text: on_or_off(text.split() in (["no_turbo", "0"], ["boost", "1"])),
+            probe=script(OWN_KERNEL), needs=ROOT, legal="on or off",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HyperThreading(OnHost):
+    """Whether a core offers its hardware threads as CPUs of their own."""
+
+    threads: bool = False
+
+    elsewhere: ClassVar = {"box": "cores are the machine's"}
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.threads)
+
+    def on_linux(self, host: Host) -> Way:
+        """At once, by taking CPUs away; `forceoff` and `notsupported` are beyond our reach."""
+        fixed = ("forceoff", "notsupported", "notimplemented")
+        return replace(
+            of_machine(f"{CPUS}/smt/control"),
+            refuses=lambda text: f"hardware threads of {host.name}: {text.strip()}"
+            if text.strip() in fixed else "",
+            legal="on or off", seconds=2,
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """A setting of the kernel's start; the name is not confirmed on a real host."""
+        return of_kernel("hyperthreading")
+
+
+@dataclass(frozen=True)
+class OnlineCpus(OnHost):
+    """Which CPUs the host's kernel uses at all, as for a native run on as many as a guest has.
+
+    It moves every process and interrupt off the others; old cpusets do not get them back.
+    """
+
+    cpus: str
+
+    elsewhere: ClassVar = {
+        "box": "CPUs are the machine's",
+        "esxi": "a native run starts another system there",
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        matching("list of CPUs", self.cpus, r"[\d,-]{1,200}", "0-1")
+        cpus_of(self.cpus)
+
+    @property
+    def wanted(self) -> str:
+        """The list, as the kernel writes it."""
+        return ranges(cpus_of(self.cpus))
+
+    def on_linux(self, host: Host) -> Way:
+        """Not every machine can do without its first CPU."""
+        return Way(
+            ("cat", f"{CPUS}/online"),
+            lambda value: (script(PLUGGED, *map(str, cpus_of(value))),),
+            probe=script(OWN_KERNEL), needs=ROOT, seconds=1, legal="a list such as 0-1",
+        )  # fmt: skip

@@ -1,0 +1,165 @@
+"""Where the processes of a host run, which CPUs take its interrupts, and which services go on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way, Words
+from labkit.settings._ways import (
+    OWN_KERNEL,
+    ROOT,
+    OnHost,
+    cpu_list,
+    matching,
+    named,
+    on_or_off,
+    script,
+)
+
+# The CPUs of every thread of every process of that name, each list once.
+PLACED = """\
+pids=$(pgrep -x "$1") || { echo "no process is called $1" >&2; exit 1; }
+for pid in $pids; do
+    sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/"$pid"/task/*/status 2>/dev/null
+done | sort -u"""
+PLACE = """\
+for pid in $(pgrep -x "$1"); do
+    taskset -a -c -p "$2" "$pid" >/dev/null || [ ! -d "/proc/$pid" ] || exit; done"""
+# Each interrupt whose name in /proc/interrupts begins so, with its CPUs.
+ROUTED = """\
+found=$(awk -v name="$1" '$1 ~ /^[0-9]+:$/ && index($NF, name) == 1 { print $1 + 0 }' \\
+    /proc/interrupts)
+[ -n "$found" ] || { echo "no interrupt has a name that begins with $1" >&2; exit 1; }
+for n in $found; do echo "$n=$(cat "/proc/irq/$n/smp_affinity_list")" || exit; done"""
+# A driver may keep an interrupt for itself; then the kernel says why.
+ROUTE = """\
+for pair; do
+    printf %s "${pair#*=}" | tee "/proc/irq/${pair%%=*}/smp_affinity_list" >/dev/null || exit
+done"""
+ROUTE_ALL = f"""\
+all() {{ {ROUTED}
+}}
+pairs=$(all "$1") || exit
+for pair in $pairs; do
+    printf %s "$2" | tee "/proc/irq/${{pair%%=*}}/smp_affinity_list" >/dev/null || exit
+done"""
+STATE = """\
+systemctl cat "$1.service" >/dev/null || exit
+systemctl is-active --quiet "$1.service" && echo on || echo off"""
+
+
+@dataclass(frozen=True)
+class ProcessCpus(OnHost):
+    """The CPUs for all threads of all processes called `process`, and what they start later."""
+
+    process: str
+    cpus: str
+
+    elsewhere: ClassVar = {"esxi": "GuestCpus places a guest there"}
+
+    def __post_init__(self) -> None:
+        # The kernel keeps the first 15 letters of a name.
+        matching("name of a process", self.process, r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
+        cpu_list(self.cpus)
+
+    @property
+    def which(self) -> str:
+        """The processes."""
+        return self.process
+
+    @property
+    def wanted(self) -> str:
+        """The list of CPUs."""
+        return cpu_list(self.cpus)
+
+    def on_linux(self, host: Host) -> Way:
+        """`taskset`; when they are not all alike beforehand, they could not be put back."""
+        return Way(
+            script(PLACED, self.process), lambda value: (script(PLACE, self.process, value),),
+            lambda text: " and ".join(text.split()),
+            lambda text: "" if len(text.split()) == 1
+            else f"threads of {self.process} are not all on the same CPUs",
+            needs=ROOT, settle_seconds=0.5, legal="a list such as 0-1",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class InterruptCpus(OnHost):
+    """The CPUs that take the interrupts whose name begins with `name`, as in /proc/interrupts.
+
+    irqbalance moves them again: ServiceRunning("irqbalance", False) goes with it.
+    """
+
+    name: str
+    cpus: str
+
+    elsewhere: ClassVar = {
+        "box": "interrupts are the machine's",
+        "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options",
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        matching("name of an interrupt", self.name, r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
+        cpu_list(self.cpus)
+
+    @property
+    def which(self) -> str:
+        """The interrupts."""
+        return self.name
+
+    @property
+    def wanted(self) -> str:
+        """The list of CPUs."""
+        return cpu_list(self.cpus)
+
+    def on_linux(self, host: Host) -> Way:
+        """`smp_affinity_list` of each."""
+        return Way(
+            script(ROUTED, self.name), self._writes, _alike, probe=script(OWN_KERNEL),
+            needs=ROOT, after=("ServiceRunning",), legal="a list such as 0-1",
+        )  # fmt: skip
+
+    def _writes(self, value: str) -> tuple[Words, ...]:
+        if "=" in value:
+            return (script(ROUTE, *value.split()),)
+        return (script(ROUTE_ALL, self.name, value),)
+
+
+def _alike(text: str) -> str:
+    lists = {pair.partition("=")[2] for pair in text.split()}
+    return lists.pop() if len(lists) == 1 else " ".join(text.split())
+
+
+@dataclass(frozen=True)
+class ServiceRunning(OnHost):
+    """Whether a service of the host goes on: irqbalance, tuned, firewalld, ..."""
+
+    service: str
+    running: bool = False
+
+    elsewhere: ClassVar = {"box": "hosts of the box have no services"}
+
+    def __post_init__(self) -> None:
+        named("service", self.service)
+
+    @property
+    def which(self) -> str:
+        """The service."""
+        return self.service
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.running)
+
+    def on_linux(self, host: Host) -> Way:
+        """systemd, until the host starts again."""
+        verbs = {"on": "start", "off": "stop"}
+        return Way(
+            script(STATE, self.service),
+            lambda value: (("systemctl", verbs[value], f"{self.service}.service"),),
+            needs=ROOT, cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),
+            settle_seconds=2, seconds=1, legal="on or off",
+        )  # fmt: skip

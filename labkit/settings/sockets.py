@@ -1,0 +1,120 @@
+"""What TCP may keep in memory for a connection, and how it finds its rate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._ways import OnHost, matching, of_sysctl, on_or_off, one_of, whole
+
+WAYS = {"receive": "rmem", "send": "wmem"}
+MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class SocketBuffers(OnHost):
+    """How many bytes TCP keeps for a connection: at least, at first and at most.
+
+    `data` is `receive` or `send`. It holds for connections that are opened afterwards.
+    """
+
+    data: str
+    least: int
+    first: int
+    most: int
+
+    elsewhere: ClassVar = {"esxi": "TCP of a guest is set in the guest"}
+
+    def __post_init__(self) -> None:
+        one_of("way of the data", self.data, tuple(WAYS))
+        for what in ("least", "first", "most"):
+            whole(f"socket buffers: {what}", getattr(self, what), 1, MOST, "bytes")
+        if not self.least <= self.first <= self.most:
+            raise BadInput("socket buffers: least, first and most must be in that order")
+
+    @property
+    def which(self) -> str:
+        """Receive or send."""
+        return self.data
+
+    @property
+    def wanted(self) -> str:
+        """Three numbers of bytes."""
+        return f"{self.least} {self.first} {self.most}"
+
+    def on_linux(self, host: Host) -> Way:
+        """`tcp_rmem` or `tcp_wmem`: each network namespace has its own."""
+        return of_sysctl(f"net.ipv4.tcp_{WAYS[self.data]}")
+
+
+@dataclass(frozen=True)
+class CongestionControl(OnHost):
+    """The algorithm that finds TCP's rate: cubic, bbr, reno, ... as the kernel has them."""
+
+    algorithm: str
+
+    elsewhere: ClassVar = {"esxi": "TCP of a guest is set in the guest"}
+
+    def __post_init__(self) -> None:
+        matching("congestion control", self.algorithm, r"[a-z][a-z0-9_]{1,14}", "cubic")
+
+    @property
+    def wanted(self) -> str:
+        """The algorithm."""
+        return self.algorithm
+
+    def on_linux(self, host: Host) -> Way:
+        """For connections that are opened afterwards."""
+        return of_sysctl("net.ipv4.tcp_congestion_control")
+
+
+@dataclass(frozen=True)
+class WindowScaling(OnHost):
+    """Whether TCP may use windows of more than 64 KiB; off, a long link stays mostly empty."""
+
+    scaling: bool = True
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.scaling)
+
+    def on_linux(self, host: Host) -> Way:
+        """For connections that are opened afterwards."""
+        way = of_sysctl("net.ipv4.tcp_window_scaling")
+        return replace(
+            way,
+            value=lambda text: on_or_off(text.strip() == "1"),
+            writes=lambda value: way.writes("1" if value == "on" else "0"),
+        )
+
+
+@dataclass(frozen=True)
+class Sysctl(OnHost):
+    """Any other sysctl by its key, with the value as `sysctl` prints it."""
+
+    key: str
+    value: str
+
+    def __post_init__(self) -> None:
+        matching(
+            "sysctl", self.key, r"[a-z][a-z0-9_]*(\.[a-zA-Z0-9_-]+){1,6}", "net.core.somaxconn"
+        )
+        matching("value of a sysctl", self.value, r"-?\d+|\w+([ ,.-]\w+)*", "4096")
+
+    @property
+    def which(self) -> str:
+        """The key."""
+        return self.key
+
+    @property
+    def wanted(self) -> str:
+        """The value."""
+        return self.value
+
+    def on_linux(self, host: Host) -> Way:
+        """Those of `net` are of a network namespace, all others of the machine."""
+        return of_sysctl(self.key)

@@ -1,0 +1,256 @@
+"""Disks: in what order and how deep they are asked, how much is read ahead, and what is cached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._libvirt import of_virsh, virsh
+from labkit.settings._machine import OfMachine
+from labkit.settings._ways import (
+    OWN_KERNEL,
+    ROOT,
+    OnHost,
+    matching,
+    named,
+    of_choice,
+    of_machine,
+    on_or_off,
+    one_of,
+    picked,
+    script,
+    whole,
+)
+
+DEVICE = ("esxcli", "storage", "core", "device")
+PROFILES = ("single", "raid0", "raid1", "raid10", "raid5", "raid6")
+
+
+@dataclass(frozen=True)
+class OfDisk(OnHost):
+    """A setting of one disk, by its name in /sys/block, or on ESXi by its naa. name."""
+
+    disk: str
+
+    elsewhere: ClassVar = {"box": "disks are the machine's"}
+
+    def __post_init__(self) -> None:
+        named("disk", self.disk)
+
+    @property
+    def which(self) -> str:
+        """The disk."""
+        return self.disk
+
+    def _queue(self, file: str) -> str:
+        return f"/sys/block/{self.disk}/queue/{file}"
+
+
+@dataclass(frozen=True)
+class DiskScheduler(OfDisk):
+    """In what order requests go to a disk: none, mq-deadline, kyber, bfq, as the kernel has."""
+
+    scheduler: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        matching("scheduler", self.scheduler, r"[a-z][a-z0-9-]{1,20}", "mq-deadline")
+
+    @property
+    def wanted(self) -> str:
+        """The scheduler."""
+        return self.scheduler
+
+    def on_linux(self, host: Host) -> Way:
+        """A new one starts with its own DiskQueue, so that comes afterwards."""
+        return of_choice(self._queue("scheduler"))
+
+
+@dataclass(frozen=True)
+class DiskQueue(OfDisk):
+    """How many requests may wait for a disk; on ESXi, of several machines that want it together."""
+
+    requests: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("requests", self.requests, 1, 65_536)
+
+    @property
+    def wanted(self) -> str:
+        """The number."""
+        return str(self.requests)
+
+    def on_linux(self, host: Host) -> Way:
+        """`nr_requests`."""
+        return replace(of_machine(self._queue("nr_requests")), after=("DiskScheduler",))
+
+    def on_esxi(self, host: Host) -> Way:
+        """Outstanding requests with competing worlds."""
+        return Way(
+            picked(r"s/^ *No of outstanding IOs with competing worlds: //p",
+                   *DEVICE, "list", "-d", self.disk),
+            lambda value: ((*DEVICE, "set", f"--sched-num-req-outstanding={value}",
+                            f"--device={self.disk}"),),
+            needs=ROOT, persists=True, seconds=1, legal="1 to 256",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReadAhead(OfDisk):
+    """How much more than was asked for is read from a disk, in KiB; 0 for nothing."""
+
+    kib: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("read-ahead", self.kib, 0, 2**20, "KiB")
+
+    @property
+    def wanted(self) -> str:
+        """In KiB."""
+        return str(self.kib)
+
+    def on_linux(self, host: Host) -> Way:
+        """`read_ahead_kb`, in whole pages of 4 KiB."""
+        return of_machine(self._queue("read_ahead_kb"))
+
+
+@dataclass(frozen=True)
+class DirectIo(OfDisk):
+    """Whether a disk that is a file (a loop device) goes past the cache of the host's files.
+
+    A workload's own direct I/O is an option of the workload, and in vain above a cached file.
+    """
+
+    direct: bool = True
+
+    elsewhere: ClassVar = {
+        **OfDisk.elsewhere,
+        "esxi": "its datastores are not cached in the host's memory",
+        "kvm": "a guest's disk has it in its definition: <driver cache='none'/>, by hand",
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        matching("loop device", self.disk, r"loop\d{1,4}", "loop0")
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.direct)
+
+    def on_linux(self, host: Host) -> Way:
+        """`losetup`; the file's own file system must have it."""
+        return Way(
+            ("cat", f"/sys/block/{self.disk}/loop/dio"),
+            lambda value: (("losetup", f"--direct-io={value}", f"/dev/{self.disk}"),),
+            lambda text: on_or_off(text.strip() == "1"),
+            probe=script(OWN_KERNEL), needs=ROOT, legal="on or off",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GuestDiskLimit(OfMachine):
+    """The most that a guest may ask of one of its disks, in requests per second; 0: no limit."""
+
+    disk: str
+    per_second: int
+
+    elsewhere: ClassVar = {
+        "esxi": "it is a property of the disk, which vCenter or the host's API sets"
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named("disk of a guest", self.disk)
+        whole("requests per second", self.per_second, 0, 10_000_000)
+
+    @property
+    def which(self) -> str:
+        """The machine and its disk."""
+        return f"{self.vm} {self.disk}"
+
+    @property
+    def wanted(self) -> str:
+        """Requests per second."""
+        return str(self.per_second)
+
+    def on_kvm(self, host: Host) -> Way:
+        """`blkdeviotune`, reads and writes together."""
+        return of_virsh(
+            "s/^total_iops_sec *: //p", ("blkdeviotune", self.kept, self.disk),
+            lambda value: (virsh("blkdeviotune", self.kept, self.disk, "--live",
+                                 "--total-iops-sec", value),),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class StorageLayout(OnHost):
+    """How a pool keeps its data on its disks: the profile of a btrfs that is mounted at `path`.
+
+    It stands for what an array calls RAID groups and pools, which no host's shell can set. All
+    data is written anew, so a change takes as long as copying it.
+    """
+
+    path: str
+    profile: str
+
+    elsewhere: ClassVar = {
+        "box": "disks are the machine's",
+        "esxi": "it is the array's; state it with the results",
+    }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        matching("path of a file system", self.path, r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
+        one_of("profile", self.profile, PROFILES)
+
+    @property
+    def which(self) -> str:
+        """Where it is mounted."""
+        return self.path
+
+    @property
+    def wanted(self) -> str:
+        """The profile."""
+        return self.profile
+
+    def on_linux(self, host: Host) -> Way:
+        """`btrfs balance`."""
+        return Way(
+            picked("s/^Data, \\([a-zA-Z0-9]*\\): .*/\\1/p", "btrfs", "filesystem", "df", self.path),
+            lambda value: (("btrfs", "balance", "start", "-f", f"-dconvert={value}", self.path),),
+            lambda text: " and ".join(text.lower().split()),
+            lambda text: "" if len(text.split()) == 1 else "a change of layout is under way",
+            needs=ROOT, persists=True, stands_for="RAID groups and pools of an array", seconds=60,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CacheBudget(OnHost):
+    """At what part of its memory, in percent, the host starts to write out what is in its cache."""
+
+    percent: int
+
+    elsewhere: ClassVar = {"box": "memory is the machine's", "esxi": "it has no cache of files"}
+
+    def __post_init__(self) -> None:
+        if isinstance(self.percent, bool) or self.percent not in range(1, 101):
+            raise BadInput(f"the cache may have 1 to 100 percent, not {self.percent!r}")
+
+    @property
+    def wanted(self) -> str:
+        """In percent."""
+        return str(self.percent)
+
+    def on_linux(self, host: Host) -> Way:
+        """The sysctl vm.dirty_background_ratio; 0 means that bytes are set instead."""
+        way = of_machine("/proc/sys/vm/dirty_background_ratio")
+        return replace(
+            way,
+            refuses=lambda text: "it is set in bytes there" if text.strip() == "0" else "",
+            legal="1 to 100 percent",
+        )

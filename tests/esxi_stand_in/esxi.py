@@ -1,0 +1,77 @@
+"""What stands behind the stand-in's `esxcli`, `vim-cmd`, `vsish`, `uname` and `reboot`."""
+
+import fcntl
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import esxcli
+import machines
+import start
+from refusing import Refused
+
+STATE = Path("/var/lib/stand_in.json")
+
+
+def vsish(state, words):
+    """`vsish -e get /config/GROUP/intOpts/NAME`: the value that the kernel works with."""
+    match words:
+        case ["-e", "get" | "cat", path] if path.startswith("/config/"):
+            group, _, name = path.removeprefix("/config/").split("/")
+            option = state["advanced"].get(f"/{group}/{name}")
+            if option:
+                return (
+                    "Vmkernel Config Option {\n"
+                    f"   Default value:{option['default']}\n   Min value:{option['min']}\n"
+                    f"   Max value:{option['max']}\n   Current value:{option['value']}\n"
+                    "   hidden config option:0\n}\n"
+                )
+    raise Refused(f"VSISHCmdGetInt():Get failed: Not found: {' '.join(words)}")
+
+
+def reboot(state, words):
+    """What was only configured becomes what runs; the connection is not cut."""
+    for one in state["kernel"].values():
+        one["runtime"] = one["configured"]
+    for module in state["modules"].values():
+        module["loaded"] = dict(module["options"])
+    machines.all_off(state)
+    return ""
+
+
+def uname(state, words):
+    """ESXi is no Linux, and says so."""
+    known = {"-s": "VMkernel", "-r": "8.0.3", "-m": "x86_64", "-n": "esxi-stand-in"}
+    return " ".join(known[word] for word in words or ["-s"]) + "\n"
+
+
+COMMANDS = {
+    "esxcli": esxcli.run, "vim-cmd": machines.run, "vsish": vsish, "reboot": reboot, "uname": uname,
+}  # fmt: skip
+
+
+def main(name, *words):
+    """Run one command on the state; refused, it changes nothing."""
+    if name == "new":
+        root = Path(words[0])
+        (root / STATE.relative_to("/")).write_text(json.dumps(start.state(), indent=1))
+        return machines.write_all(root)
+    with STATE.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        state = json.load(file)
+        try:
+            said = COMMANDS[name](state, list(words))
+        except Refused as refused:
+            print(refused, file=sys.stderr)
+            return 1
+        file.seek(0)
+        file.truncate()
+        json.dump(state, file, indent=1)
+    sys.stdout.write(said)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

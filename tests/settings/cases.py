@@ -1,0 +1,263 @@
+"""For each setting and kind of host: values to try, and whether this machine has it at all."""
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from settings.worlds import GROUP
+
+from labkit.settings.boot import BootOptions
+from labkit.settings.cgroup import (
+    GroupCpuLimit,
+    GroupCpus,
+    GroupCpuShares,
+    GroupCpuWeight,
+    GroupDiskLimit,
+    GroupMemoryLimit,
+    GroupMemoryReservation,
+    GroupNuma,
+)
+from labkit.settings.container import (
+    ContainerCpuLimit,
+    ContainerCpus,
+    ContainerMemory,
+    ContainerNetwork,
+)
+from labkit.settings.egress import Link, NetIoControl, Traffic
+from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
+from labkit.settings.guest_cpu import (
+    EmulatorCpus,
+    GuestCpuLimit,
+    GuestCpuReservation,
+    GuestCpus,
+    GuestCpuShares,
+)
+from labkit.settings.guest_size import (
+    GuestCpuCount,
+    GuestDiskController,
+    GuestMemory,
+    GuestMemoryReservation,
+    GuestNuma,
+    VirtualNuma,
+)
+from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.memory import (
+    GuestLargePages,
+    HaltPolling,
+    HugePages,
+    NumaBalancing,
+    PageSharing,
+    TransparentHugePages,
+)
+from labkit.settings.migration import (
+    MigrationBandwidth,
+    MigrationDowntime,
+    MigrationParallel,
+    MigrationStreams,
+    MigrationThrottle,
+)
+from labkit.settings.mtu import Mtu
+from labkit.settings.offloads import Offloads
+from labkit.settings.passthrough import Passthrough, Sriov
+from labkit.settings.power import HyperThreading, IdleStates, OnlineCpus, PowerPolicy, Turbo
+from labkit.settings.processes import InterruptCpus, ProcessCpus, ServiceRunning
+from labkit.settings.queues import Coalescing, NicQueues, NicRing
+from labkit.settings.sockets import CongestionControl, SocketBuffers, Sysctl, WindowScaling
+from labkit.settings.storage import (
+    CacheBudget,
+    DirectIo,
+    DiskQueue,
+    DiskScheduler,
+    GuestDiskLimit,
+    ReadAhead,
+    StorageLayout,
+)
+from labkit.settings.vnic import VnicCoalescing, VnicMerging
+
+CPUS = Path("/sys/devices/system/cpu")
+
+
+@dataclass(frozen=True)
+class Case:
+    """Settings of one thing; whichever is not in force already is tried.
+
+    `lacks` says independently of the setting whether the machine has no such thing; then the
+    setting must be refused, and `says` is what the refusal is about. `lone`: the machine has only
+    one value to offer, so it is written over itself.
+    """
+
+    kind: str
+    settings: tuple
+    lacks: bool = False
+    says: str = ""
+    lone: bool = False
+
+    @property
+    def name(self):
+        return type(self.settings[0]).__name__
+
+
+def linux(*settings, **more):
+    return Case("linux", settings, **more)
+
+
+def at(*paths):
+    return any(Path(path).exists() for path in paths)
+
+
+def writable(path):
+    return at(path) and bool(Path(path).stat().st_mode & 0o200)
+
+
+def kernel_has(queue):
+    """Whether a kind of queue can be made: found out in a namespace that is thrown away."""
+    words = ["unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", *queue.split()]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
+def an_interrupt():
+    """One that has a name and whose CPUs can be chosen: the serial line's, where there is one."""
+    text = Path("/proc/interrupts").read_text()
+    names = re.findall(r"^ *\d+:.* (ttyS0|[a-z]+\d+-[a-z]+)[.\w]*$", text, re.MULTILINE)
+    return "ttyS0" if "ttyS0" in names else [*names, "nothing"][0]
+
+
+V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+CPU_COUNT = len(list(CPUS.glob("cpu[0-9]*")))
+THREADS = (CPUS / "smt/control").read_text().strip() if at(CPUS / "smt/control") else ""
+NETWORK = [
+    linux(Mtu(9000)),
+    linux(Link(10), Link(2.5)),
+    linux(Link(0, 20), Link(100, 5), lacks=not kernel_has("netem delay 1ms"), says="qdisc"),
+    linux(NetIoControl(1000, (Traffic(9000, 100, 200), Traffic(5201, 25, 0, 500)))),
+    linux(Offloads(gro=True, tso=False), Offloads(gro=False, tso=True)),
+    linux(NicQueues(None, rx=2), NicQueues(None, rx=1, tx=1)),
+    linux(NicRing(rx=512), lacks=True, says="not supported"),
+    linux(Coalescing(rx_usecs=0), lacks=True, says="not supported"),
+    linux(SocketBuffers("receive", 4096, 100000, 3000000)),
+    linux(SocketBuffers("send", 4096, 20000, 3000000)),
+    linux(CongestionControl("reno"), CongestionControl("cubic")),
+    linux(WindowScaling(False), WindowScaling(True)),
+    linux(Sysctl("net.core.somaxconn", "12345")),
+    linux(Sriov(4), lacks=True, says="sriov_numvfs"),
+]  # fmt: skip
+GROUPS = [
+    linux(GroupCpus(GROUP, "0")),
+    linux(GroupNuma(GROUP, "0"), lone=not at("/sys/devices/system/node/node1")),
+    linux(GroupCpuLimit(GROUP, 1.5), GroupCpuLimit(GROUP, 0.25)),
+    linux(GroupCpuShares(GROUP, 4096), lacks=V2, says="no control group"),
+    linux(GroupCpuWeight(GROUP, 400), lacks=not V2, says="no control group"),
+    linux(GroupMemoryLimit(GROUP, 64)),
+    linux(GroupMemoryReservation(GROUP, 16), lacks=not V2, says="no control group"),
+]
+KERNEL = [
+    linux(TransparentHugePages("always"), TransparentHugePages("never")),
+    linux(HugePages(2), HugePages(3)),
+    linux(PageSharing(True), PageSharing(False)),
+    linux(NumaBalancing(True), NumaBalancing(False),
+          lacks=not at("/proc/sys/kernel/numa_balancing"), says="numa_balancing"),
+    linux(HaltPolling(0), HaltPolling(1000), says="halt_poll_ns",
+          lacks=not writable("/sys/module/kvm/parameters/halt_poll_ns")),
+    linux(CacheBudget(7), CacheBudget(8)),
+    linux(PowerPolicy("performance"), PowerPolicy("saving"), says="frequency",
+          lacks=not list(CPUS.glob("cpufreq/policy*/scaling_governor"))),
+    linux(IdleStates(0), IdleStates(1_000_000), says="idle states",
+          lacks=not list(CPUS.glob("cpu0/cpuidle/state*"))),
+    # Taking CPUs away would change the CPU sets of everything on this machine for good.
+    linux(OnlineCpus((CPUS / "online").read_text().strip()), lone=True),
+    linux(Turbo(False), Turbo(True), says="turbo",
+          lacks=not at(CPUS / "intel_pstate/no_turbo", CPUS / "cpufreq/boost")),
+    linux(HyperThreading(False), HyperThreading(True), lacks=THREADS not in ("on", "off"),
+          says=THREADS or "smt"),
+    linux(InterruptCpus(an_interrupt(), "0"), InterruptCpus(an_interrupt(), str(CPU_COUNT - 1)),
+          lacks=an_interrupt() == "nothing", says="no interrupt"),
+    linux(ServiceRunning("cron", False), ServiceRunning("cron", True), says="systemctl",
+          lacks=not at("/run/systemd/system")),
+    linux(BootOptions(("nohz=off", "intel_idle.max_cstate=0"))),
+    linux(Passthrough("0000:00:00.0"), says="0000:00:00.0",
+          lacks=not at("/sys/bus/pci/devices/0000:00:00.0/iommu_group")),
+]  # fmt: skip
+
+
+def of_folder(folder):
+    """Settings of disks and processes that the tests have made."""
+    disk = Path(folder, "loop").read_text().strip().removeprefix("/dev/")
+    pool = f"{folder}/pool"
+    throttled = f"/sys/fs/cgroup/blkio/{GROUP}/blkio.throttle.read_iops_device"
+    number = Path(f"/sys/block/{disk}/dev").read_text().strip()
+    return [
+        linux(DiskScheduler(disk, "none"), DiskScheduler(disk, "mq-deadline")),
+        linux(DiskQueue(disk, 64)),
+        linux(ReadAhead(disk, 512)),
+        linux(DirectIo(disk, True)),
+        linux(StorageLayout(pool, "raid1"), says="btrfs",
+              lacks="btrfs" not in Path("/proc/filesystems").read_text()),
+        linux(GroupDiskLimit(GROUP, number, 100), lacks=not at(throttled), says="throttle"),
+        linux(ProcessCpus("labkit-sleeps", "0"), ProcessCpus("labkit-sleeps", "1")),
+    ]  # fmt: skip
+
+
+KVM = [
+    Case("kvm", settings)
+    for settings in [
+        (GuestCpus("lab", "0"), GuestCpus("lab", "1")),
+        (EmulatorCpus("lab", "0"),),
+        (GuestCpuShares("lab", 2048),),
+        (GuestCpuLimit("lab", 50), GuestCpuLimit("lab", 12.5)),
+        (GuestMemory("idle", 96),),
+        (GuestCpuCount("idle", 2),),
+        (GuestDiskLimit("lab", "vda", 100),),
+        (MigrationBandwidth("lab", 100),),
+        (MigrationBandwidth("/run/plain.sock", 100),),
+        (MigrationDowntime("lab", 500),),
+        (MigrationDowntime("/run/plain.sock", 500),),
+        (MigrationStreams("/run/plain.sock", 4),),
+        (MigrationParallel("/run/plain.sock"),),
+        (MigrationThrottle("/run/plain.sock"),),
+    ]
+]
+KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]
+DOCKER = [
+    Case("docker", settings)
+    for settings in [
+        (ContainerCpus("lab", "1"),),
+        (ContainerCpuLimit("lab", 0.5),),
+        (ContainerMemory("lab", 32),),
+        (ContainerNetwork("free", "host", ("busy", "/bin/busybox", "sleep", "1000")),),
+    ]
+]
+ESXI = [
+    Case("esxi", settings)
+    for settings in [
+        (LatencySensitivity("lab"),),
+        (GuestCpuReservation("lab", 5000, 8000),),
+        (GuestMemoryReservation("lab", 4096),),
+        (GuestMemory("lab", 8192),),
+        (GuestCpuCount("lab", 4),),
+        (GuestCpus("lab", "2-3"),),
+        (GuestCpuShares("lab", 4000),),
+        (GuestNuma("lab", 0),),
+        (VirtualNuma("lab", 4),),
+        (GuestDiskController("lab"),),
+        (VnicCoalescing("lab"), VnicCoalescing("lab", "static", 16)),
+        (VnicMerging(False),),
+        (GuestLargePages(False),),
+        (NumaBalancing(False),),
+        (PowerPolicy("performance"), PowerPolicy("custom")),
+        (IdleStates(10),),
+        (HyperThreading(False),),
+        (KernelOption("hyperthreadingMitigation", False),),
+        (ModuleOptions("ixgben", ("max_vfs=8,8", "InterruptThrottleRate=0,0")),),
+        (AdvancedOption("/Net/NetVMTxType", 3),),
+        (AdvancedOption("/Net/CoalesceScheme", "static"),),
+        (Mtu(9000),),
+        (NicRing(rx=4096), NicRing(2048, 1024)),
+        (Coalescing(rx_usecs=0, tx_usecs=1, adaptive_rx=True), Coalescing(None, rx_frames=1)),
+        (MigrationDowntime("lab", 250),),
+        (MigrationStreams("lab", 4),),
+        (MigrationThrottle("lab", False),),
+        (DiskQueue("naa.600508b1001c", 192),),
+        (Passthrough("0000:03:00.0"),),
+    ]
+]

@@ -1,0 +1,162 @@
+"""Every setting on every kind of host that has it: read, made so, read back, put back."""
+
+import importlib
+import inspect
+import pkgutil
+import subprocess
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from esxi_stand_in import stand_in
+from settings import cases, worlds
+
+import labkit.settings
+from labkit.errors import CommandFailed, Impossible
+from labkit.setting import KINDS, Setting, way_among
+
+pytestmark = pytest.mark.slow
+
+NEEDS = {
+    "linux": ("ip", "tc", "ethtool", "losetup", "nsenter", "unshare"),
+    "kvm": ("libvirtd", "virsh", "qemu-system-x86_64"),
+    "docker": ("dockerd", "docker", "busybox"),
+}
+# What the tests of the box try on its own hosts and guest.
+IN_THE_BOX = {"ExclusiveCpu", "GuestNic", "GuestPower", "GuestMemory", "Offloads"}
+OF_FOLDER = ("DiskScheduler", "DiskQueue", "ReadAhead", "DirectIo", "StorageLayout",
+             "GroupDiskLimit", "ProcessCpus")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def host_of(tmp_path_factory):
+    """The host of a kind, brought up when it is asked for first."""
+    up, found = ExitStack(), {}
+
+    def host(kind):
+        if kind not in found:
+            folder = tmp_path_factory.mktemp(kind)
+            if kind == "esxi":
+                why = stand_in.lacking()
+                world = stand_in.standing_in(folder) if not why else None
+            else:
+                why = worlds.lacking(*NEEDS[kind])
+                world = getattr(worlds, kind)(folder) if not why else None
+            found[kind] = (why, up.enter_context(world) if world else None, folder)
+        why, made, folder = found[kind]
+        if why:
+            pytest.skip(why)
+        return (made.host if kind == "esxi" else made), folder
+
+    with up:
+        yield host
+
+
+def tried(host, case):
+    """Read, made so, read back and put back; what went wrong is an assertion."""
+    if case.lacks:
+        why = refused(host, case.settings[0], case.kind)
+        assert case.says.lower() in why.lower() and why, f"{case.name} must be refused: {why!r}"
+        return
+    host = on_its_interface(host, case)
+    for setting in case.settings:
+        assert refused(host, setting, case.kind) == ""
+    setting, way, before = not_yet(host, case)
+    assert host.check(*way.reads) == before, "the same text for the same state"
+    try:
+        for words in way.writes(setting.wanted):
+            host.check(*words)
+        assert way.value(host.check(*way.reads)) == setting.wanted
+    finally:
+        for words in way.writes(way.value(before)):
+            host.check(*words)
+    assert host.check(*way.reads) == before, "byte by byte as it was"
+
+
+def refused(host, setting, kind):
+    """Why a plan would refuse the setting; empty when it would not."""
+    try:
+        _, way = way_among(setting, [kind], host)
+        if way.probe:
+            host.check(*way.probe)
+        return way.refuses(host.check(*way.reads))
+    except (Impossible, CommandFailed) as why:
+        return str(why)
+
+
+def not_yet(host, case):
+    for setting in case.settings:
+        _, way = way_among(setting, [case.kind], host)
+        before = host.check(*way.reads)
+        if case.lone or way.value(before) != setting.wanted:
+            return setting, way, before
+    pytest.fail(f"{case.name}: all values that could be tried are in force already")
+
+
+def on_its_interface(host, case):
+    if case.kind != "esxi":
+        return host
+    return replace(host, interface="vmk1" if case.name == "Mtu" else "vmnic1")
+
+
+def ids(listed):
+    seen = {}
+    for case in listed:
+        seen[case.name] = seen.get(case.name, 0) + 1
+        yield f"{case.kind}-{case.name}-{seen[case.name]}"
+
+
+LISTED = [*cases.NETWORK, *cases.GROUPS, *cases.KERNEL, *cases.KVM, *cases.DOCKER, *cases.ESXI]
+
+
+@pytest.mark.parametrize("case", LISTED, ids=list(ids(LISTED)))
+def test_a_setting_is_made_and_put_back_byte_by_byte_or_refused_with_the_reason(host_of, case):
+    host, _ = host_of(case.kind)
+    tried(host, case)
+
+
+@pytest.fixture(scope="module")
+def sleeper(tmp_path_factory):
+    """A process with a name that no other has."""
+    program = tmp_path_factory.mktemp("sleeper") / "labkit-sleeps"
+    program.symlink_to("/bin/sleep")
+    process = subprocess.Popen([program, "1000"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.parametrize("name", OF_FOLDER)
+def test_settings_of_disks_and_processes_of_our_own(host_of, sleeper, name):
+    host, folder = host_of("linux")
+    (case,) = (one for one in cases.of_folder(folder) if one.name == name)
+    if name == "ProcessCpus":
+        host = replace(host, transport=worlds.Local())
+    tried(host, case)
+
+
+def all_settings():
+    """Each setting in the folder, which is the registry."""
+    for found in pkgutil.iter_modules(labkit.settings.__path__):
+        if found.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"labkit.settings.{found.name}")
+        for _, one in inspect.getmembers(module, inspect.isclass):
+            ours = issubclass(one, Setting) and one.__module__ == module.__name__
+            if ours and not inspect.isabstract(one):
+                yield one
+
+
+def kinds_of(setting):
+    if hasattr(setting, "elsewhere"):
+        return {kind for kind in KINDS if hasattr(setting, f"on_{kind}")}
+    return set()
+
+
+def test_each_setting_in_the_folder_is_tried_on_each_kind_of_host_that_has_it():
+    tried_on = {(case.name, case.kind) for case in LISTED} | {(one, "linux") for one in OF_FOLDER}
+    asked = {(one.__name__, kind) for one in all_settings() for kind in kinds_of(one)}
+    in_the_box = {(name, "box") for name in IN_THE_BOX}
+    assert asked - tried_on - in_the_box == set()
+    known = {name for name, _ in tried_on | in_the_box}
+    assert {one.__name__ for one in all_settings()} == known
