@@ -1,0 +1,201 @@
+"""Which CPUs of its host a virtual machine runs on, and how much of them it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._esxi import of_vmx
+from labkit.settings._libvirt import of_virsh, virsh
+from labkit.settings._machine import OfMachine
+from labkit.settings._ways import cpu_list, cpus_of, number, script, whole
+
+UNLIMITED = "unlimited"
+PINNED = """\
+vm=$1; shift
+for pair; do
+    case $pair in
+        *=*) virsh -q vcpupin "$vm" "${pair%%=*}" "${pair#*=}" --live || exit ;;
+        *) all=$(virsh -q vcpupin "$vm") || exit
+           for cpu in $(printf '%s\\n' "$all" | awk '{ print $1 }'); do
+               virsh -q vcpupin "$vm" "$cpu" "$pair" --live || exit; done ;;
+    esac; done"""
+
+
+@dataclass(frozen=True)
+class GuestCpus(OfMachine):
+    """The CPUs of the host on which a guest's own CPUs run; not exclusive by itself."""
+
+    cpus: str
+
+    elsewhere: ClassVar = {"box": "ExclusiveCpu moves the guest of the box"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cpu_list(self.cpus)
+
+    @property
+    def wanted(self) -> str:
+        """The list of CPUs."""
+        return cpu_list(self.cpus)
+
+    def on_kvm(self, host: Host) -> Way:
+        """`vcpupin`, each of them to the whole list."""
+        return replace(
+            of_virsh(
+                "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.kept),
+                lambda value: (script(PINNED, self.kept, *value.split()),),
+            ),
+            value=_same, legal="a list of CPUs",
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """`sched.cpu.affinity`: at least as many as the guest has; takes it out of DRS."""
+        numbers = ",".join(map(str, cpus_of(self.cpus)))
+        return of_vmx(self.vm, self.wanted, {"sched.cpu.affinity": numbers})
+
+
+@dataclass(frozen=True)
+class EmulatorCpus(OfMachine):
+    """The CPUs on which the threads run that emulate a guest's devices, not its own CPUs."""
+
+    cpus: str
+
+    elsewhere: ClassVar = {"esxi": "VMkernel places those worlds itself"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        cpu_list(self.cpus)
+
+    @property
+    def wanted(self) -> str:
+        """The list of CPUs."""
+        return cpu_list(self.cpus)
+
+    def on_kvm(self, host: Host) -> Way:
+        """`emulatorpin`."""
+        return of_virsh(
+            "s/^ *[*]: //;/^[0-9]/p", ("emulatorpin", self.kept),
+            lambda value: (virsh("emulatorpin", self.kept, value, "--live"),),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GuestCpuShares(OfMachine):
+    """A guest's part of a CPU that others want too; 1024 is one like all others on KVM.
+
+    ESXi counts per CPU of the guest, and calls 1000 normal.
+    """
+
+    shares: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("CPU shares", self.shares, 2, 262_144)
+
+    @property
+    def wanted(self) -> str:
+        """The number."""
+        return str(self.shares)
+
+    def on_kvm(self, host: Host) -> Way:
+        """`schedinfo`: the control group of the machine. What is too much is cut to fit."""
+        return of_virsh(
+            "s/^cpu_shares *: //p", ("schedinfo", self.kept),
+            lambda value: (virsh("schedinfo", self.kept, "--live", f"cpu_shares={value}"),),
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """`sched.cpu.shares`."""
+        return of_vmx(self.vm, self.wanted, {"sched.cpu.shares": str(self.shares)})
+
+
+@dataclass(frozen=True)
+class GuestCpuLimit(OfMachine):
+    """The most that each of a guest's CPUs may run, in percent of a CPU of the host."""
+
+    percent: float
+
+    elsewhere: ClassVar = {"esxi": "it counts MHz: GuestCpuReservation with limit_mhz"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("the limit", self.percent, 1, 100, "percent")
+
+    @property
+    def wanted(self) -> str:
+        """In percent."""
+        return f"{self.percent:g} %"
+
+    def on_kvm(self, host: Host) -> Way:
+        """`schedinfo`: the quota of each period of 100 ms."""
+        shown = "s/^vcpu_period *: /period=/p;s/^vcpu_quota *: /quota=/p"
+        return replace(
+            of_virsh(
+                shown, ("schedinfo", self.kept),
+                lambda value: (virsh("schedinfo", self.kept, "--live", *_quota(value)),),
+            ),
+            value=_percent,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class GuestCpuReservation(OfMachine):
+    """CPU time that a guest has for certain, and the most that it gets, in MHz; 0: no limit."""
+
+    mhz: int
+    limit_mhz: int = 0
+
+    elsewhere: ClassVar = {
+        "kvm": "Linux reserves no CPU time; GuestCpus on CPUs that nobody else uses does"
+    }
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("the reservation", self.mhz, 0, 10_000_000, "MHz")
+        whole("the limit", self.limit_mhz, 0, 10_000_000, "MHz")
+        if 0 < self.limit_mhz < self.mhz:
+            raise BadInput(f"{self.vm} may not have less than is reserved for it")
+
+    @property
+    def wanted(self) -> str:
+        """Both in MHz."""
+        return f"{self.mhz} to {self.limit_mhz or UNLIMITED} MHz"
+
+    def on_esxi(self, host: Host) -> Way:
+        """Refused at power-on when the host has not so much left."""
+        limit = str(self.limit_mhz) if self.limit_mhz else None
+        lines = {"sched.cpu.min": str(self.mhz), "sched.cpu.units": "mhz", "sched.cpu.max": limit}
+        return of_vmx(self.vm, self.wanted, lines)
+
+
+# --- between the tools' words and ours --------------------------------------------------------
+
+
+# CPUs of a guest that are all placed alike are said once.
+def _same(text: str) -> str:
+    lists = {line.partition("=")[2] for line in text.split()}
+    return lists.pop() if len(lists) == 1 else " ".join(text.split())
+
+
+def _numbers(text: str) -> dict[str, int]:
+    return {key: int(n) for key, _, n in (word.partition("=") for word in text.split())}
+
+
+def _percent(text: str) -> str:
+    now = _numbers(text)
+    if now["quota"] <= 0:
+        return f"{UNLIMITED} of {now['period']} us"
+    percent = f"{100 * now['quota'] / now['period']:g} %"
+    return percent if now["period"] == 100_000 else f"{now['quota']} of {now['period']} us"
+
+
+def _quota(value: str) -> tuple[str, str]:
+    if value.endswith(" %"):
+        quota, period = f"{float(value[:-2]) * 1000:.0f}", "100000"
+    else:
+        quota, _, period = value.removesuffix(" us").partition(" of ")
+    return f"vcpu_period={period}", f"vcpu_quota={quota.replace(UNLIMITED, '-1')}"

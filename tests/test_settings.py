@@ -1,0 +1,208 @@
+"""What settings may be asked for: anything else is refused before a host hears of it."""
+
+import importlib
+import inspect
+import pkgutil
+import shlex
+
+import pytest
+
+import labkit.settings
+from labkit.errors import BadInput, Impossible, Unknown
+from labkit.host import Host
+from labkit.setting import KINDS, Setting, way_among
+from labkit.settings._ways import OnHost, cpu_list
+from labkit.settings.boot import BootOptions
+from labkit.settings.cgroup import GroupCpuLimit, GroupCpus, GroupCpuShares, GroupDiskLimit
+from labkit.settings.container import ContainerNetwork
+from labkit.settings.egress import DEFAULT, Link, NetIoControl, Traffic
+from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
+from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
+from labkit.settings.guest_size import GuestMemory
+from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.memory import HugePages, TransparentHugePages
+from labkit.settings.migration import MigrationBandwidth, MigrationStreams
+from labkit.settings.mtu import Mtu
+from labkit.settings.passthrough import Passthrough
+from labkit.settings.power import IdleStates, OnlineCpus, PowerPolicy
+from labkit.settings.processes import InterruptCpus, ProcessCpus, ServiceRunning
+from labkit.settings.queues import Coalescing, NicQueues
+from labkit.settings.sockets import SocketBuffers, Sysctl
+from labkit.settings.storage import DirectIo, StorageLayout
+from labkit.settings.vnic import VnicCoalescing
+
+HOST = Host("box1", "127.0.0.1", None, "eth1")
+
+
+@pytest.mark.parametrize("make, legal", [
+    (lambda: Mtu(67), "68 to 65535"),
+    (lambda: Mtu("1500B"), "bytes from 68"),
+    (lambda: Mtu(1500.5), "whole number of bytes"),
+    (lambda: Mtu(True), "68 to 65535"),
+    (lambda: Link(0), "neither rate nor delay"),
+    (lambda: Link(-1), "Mbit/s from 0"),
+    (lambda: Link(0, "5ms"), "ms from 0 to 10000"),
+    (lambda: NetIoControl(1000, (Traffic(1, 50, 800),)), "75 %"),
+    (lambda: NetIoControl(1000, (Traffic(1), Traffic(1))), "each port once"),
+    (lambda: Traffic(80, 101), "1 to 100"),
+    (lambda: Traffic(80, 50, 200, 100), "less than is reserved"),
+    (lambda: NicQueues(None), "known: combined, rx, tx"),
+    (lambda: Coalescing(-1), "0 to 65535"),
+    (lambda: SocketBuffers("receive", 10, 5, 20), "in that order"),
+    (lambda: HugePages(1, 4), "2048 or 1048576"),
+    (lambda: IdleStates(-1), "us from 0"),
+    (lambda: GroupCpuShares("g", 1), "2 to 262144"),
+    (lambda: GroupCpuLimit("g", 0), "CPUs from 0.01"),
+    (lambda: GuestMemory("lab", 1023), "multiple of 4"),
+    (lambda: GuestCpuReservation("lab", 5000, 100), "less than is reserved"),
+    (lambda: VnicCoalescing("lab", "rbc", 99), "100 to 100000"),
+    (lambda: VnicCoalescing("lab", "disabled", 1), "no parameter"),
+    (lambda: MigrationBandwidth("lab", -1), "MiB/s from 1"),
+    (lambda: MigrationStreams("lab", 256), "0 to 255"),
+    (lambda: BootOptions(()), "no boot option"),
+    (lambda: ContainerNetwork("c", "host", ("--network=none", "image")), "not among its options"),
+])  # fmt: skip
+def test_a_value_that_is_not_legal_is_refused_with_what_is(make, legal):
+    with pytest.raises(BadInput) as refused:
+        make()
+    assert legal in str(refused.value)
+
+
+@pytest.mark.parametrize("make, known", [
+    (lambda: PowerPolicy("turbo"), "balanced, custom, performance, saving"),
+    (lambda: TransparentHugePages("sometimes"), "always, madvise, never"),
+    (lambda: LatencySensitivity("lab", "highest"), "high, low, medium, normal"),
+    (lambda: VnicCoalescing("lab", "off"), "adapt, calibrate, disabled, rbc, static"),
+    (lambda: SocketBuffers("both", 1, 2, 3), "receive, send"),
+    (lambda: StorageLayout("/srv", "raid7"), "raid0, raid1, raid10, raid5, raid6, single"),
+])  # fmt: skip
+def test_an_unknown_word_is_refused_with_the_known_ones(make, known):
+    with pytest.raises(Unknown, match=f"known: {known}"):
+        make()
+
+
+NASTY = [
+    "",
+    "-rf",
+    "a;reboot",
+    "a b",
+    "$(id)",
+    "`id`",
+    "a\nb",
+    "../../etc",
+    "a'b",
+    'a"b',
+    "a|b",
+    "ä",
+]
+
+
+@pytest.mark.parametrize("text", NASTY)
+@pytest.mark.parametrize("make", [
+    lambda text: GuestCpus(text, "0"),
+    lambda text: GuestCpus("lab", text),
+    lambda text: OnlineCpus(text),
+    lambda text: ProcessCpus(text, "0"),
+    lambda text: InterruptCpus(text, "0"),
+    lambda text: ServiceRunning(text),
+    lambda text: GroupCpus(text, "0"),
+    lambda text: GroupDiskLimit("g", text, 1),
+    lambda text: Passthrough(text),
+    lambda text: DirectIo(text),
+    lambda text: StorageLayout(text, "raid1"),
+    lambda text: BootOptions((text,)),
+    lambda text: KernelOption(text, True),
+    lambda text: ModuleOptions("ixgben", (f"RSS={text}",)),
+    lambda text: AdvancedOption(text, 1),
+    lambda text: AdvancedOption("/Net/UseHwTSO", text) if text != "a b" else Mtu(text),
+    lambda text: Sysctl(text, "1"),
+    lambda text: Sysctl("net.core.somaxconn", text) if text != "a b" else Mtu(text),
+    lambda text: MigrationBandwidth(f"/run/{text}", 1),
+    lambda text: ContainerNetwork(text, "host", ("image",)),
+    lambda text: Mtu(text),
+])  # fmt: skip
+def test_no_text_with_the_signs_of_a_shell_gets_past_a_constructor(make, text):
+    with pytest.raises(BadInput):
+        make(text)
+
+
+def test_an_interface_from_the_lab_file_is_checked_too():
+    for name in ("", "eth0;reboot", "-a", "a b"):
+        with pytest.raises(BadInput):
+            Mtu(9000).way("linux", Host("box1", "127.0.0.1", None, name))
+    with pytest.raises(BadInput, match="vmk1"):
+        Mtu(9000).way("esxi", HOST)
+
+
+@pytest.mark.parametrize("asked, written", [
+    ("3,0,1", "0-1,3"), ("0-3", "0-3"), ("7", "7"), ("0,1,2,4-6,5", "0-2,4-6"),
+])  # fmt: skip
+def test_a_list_of_cpus_is_written_as_the_kernel_writes_it(asked, written):
+    assert cpu_list(asked) == written
+
+
+def test_a_setting_on_a_wrong_kind_of_host_says_which_kinds_have_it():
+    with pytest.raises(Impossible) as refused:
+        way_among(LatencySensitivity("lab"), ["kvm", "linux"], HOST)
+    assert "GuestCpus" in str(refused.value) and "kind esxi" in str(refused.value)
+    with pytest.raises(Impossible, match="vCenter keeps"):
+        way_among(Link(10), ["esxi"], HOST)
+    with pytest.raises(Impossible, match="each migration"):
+        way_among(MigrationStreams("lab", 4), ["kvm"], HOST)
+
+
+def settings_of_the_folder():
+    for found in pkgutil.iter_modules(labkit.settings.__path__):
+        module = importlib.import_module(f"labkit.settings.{found.name}")
+        for _, one in inspect.getmembers(module, inspect.isclass):
+            if issubclass(one, Setting) and one.__module__ == module.__name__:
+                yield one
+
+
+@pytest.mark.parametrize("one", [
+    one for one in settings_of_the_folder()
+    if issubclass(one, OnHost) and not inspect.isabstract(one)
+], ids=lambda one: one.__name__)  # fmt: skip
+def test_each_setting_is_of_some_kind_and_names_only_kinds_that_there_are(one):
+    kinds = {name.removeprefix("on_") for name in dir(one) if name.startswith("on_")}
+    assert kinds and kinds <= set(KINDS)
+    assert set(one.elsewhere) <= set(KINDS) - kinds, "a reason for a kind that has it"
+
+
+@pytest.mark.parametrize("setting, text", [
+    (Link(10), '[{"kind":"tbf","handle":"1ab:","root":true,"options":{"rate":1250000}}]'),
+    (Link(0, 2.5), '[{"kind":"netem","handle":"1ab:","root":true,'
+                   '"options":{"limit":1000,"delay":{"delay":0.0025,"jitter":0}}}]'),
+    (Link(100, 20), '[{"kind":"netem","handle":"1ab:","root":true,"options":{"limit":1000,'
+                    '"delay":{"delay":0.02},"rate":{"rate":12500000,"packetoverhead":0}}}]'),
+])  # fmt: skip
+def test_what_tc_shows_of_a_link_reads_as_what_was_asked_for(setting, text):
+    way = setting.way("linux", HOST)
+    assert way.value(text) == setting.wanted
+    assert way.refuses(text) == ""
+
+
+def test_queues_of_somebody_else_are_left_alone():
+    way = Link(10).way("linux", HOST)
+    theirs = '[{"kind":"htb","handle":"1:","root":true,"options":{}}]'
+    assert "has queues already" in way.refuses(theirs)
+    default = '[{"kind":"mq","handle":"0:","root":true,"options":{}}]'
+    assert way.refuses(default) == "" and way.value(default) == DEFAULT
+
+
+def test_settings_of_one_link_are_settings_of_one_thing():
+    shares = NetIoControl(1000, (Traffic(9000),))
+    assert shares.thing == Link(10).thing == Link(0, 5).thing != Link(10, role="client").thing
+
+
+def test_what_is_written_has_no_value_in_the_text_of_a_script():
+    """Values go to scripts as words of their own, so nothing in them can be run."""
+    for setting in (GuestCpus("lab", "0-1"), GroupCpus("a/b", "0"), ProcessCpus("redis", "1")):
+        for kind in KINDS:
+            try:
+                way = setting.way(kind, HOST)
+            except Impossible:
+                continue
+            for words in way.writes(setting.wanted):
+                assert words[:2] != ("sh", "-c") or "redis" not in words[2]
+                assert shlex.split(shlex.join(words)) == list(words)
