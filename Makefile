@@ -61,10 +61,14 @@ system: python ## only the set-up: .venv and the system packages that are missin
 	@.ci/guest-kernel
 
 # Chromium is for the tests that look at notebooks and reports in a real browser, BusyBox for jobs
-# on a host that has nothing else.
+# on a host that has nothing else, strace for those that kill at a system call. libvirt, QEMU and
+# Docker are for settings: the tests start their own, which nobody else sees.
 system-test: system
-	@.ci/system-packages 'for the tests on a small host' busybox-static
 	@for name in chromium chromium-browser google-chrome; do \
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium
-	@.ci/system-packages 'for the tests that kill at a system call' strace
+	@packages=; for need in busybox:busybox-static strace:strace mkfs.btrfs:btrfs-progs \
+	    dockerd:docker.io virsh:libvirt-clients libvirtd:libvirt-daemon \
+	    qemu-system-x86_64:qemu-system-x86; do \
+	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \
+	[ -z "$$packages" ] || .ci/system-packages 'for the tests' $$packages

@@ -42,7 +42,7 @@ NEEDS = {
         "virtual machines with several CPUs, which can move from host to host",
         False,
     ),
-    "modules": Need(("busybox",), "busybox", "loading drivers in guests of QEMU", False),
+    "modules": Need(("busybox",), "busybox-static", "loading drivers in guests of QEMU", False),
     "ping": Need(("ping",), "iputils-ping", "round trips"),
     "offloads": Need(("ethtool",), "ethtool", "reading and changing network offloads"),
     "archives": Need(("tar",), "tar", "files for the hosts"),

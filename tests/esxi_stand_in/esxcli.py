@@ -149,6 +149,17 @@ def maintenance_set(state, o):
     return ""
 
 
+def reboot(state, o):
+    """What was only configured becomes what runs; the connection is not cut."""
+    if not state["maintenance"]:
+        raise Refused("The system is not in maintenance mode; it cannot be shut down.")
+    for one in state["kernel"].values():
+        one["runtime"] = one["configured"]
+    for module in state["modules"].values():
+        module["loaded"] = dict(module["options"])
+    return ""
+
+
 def version_get(state, o):
     return _fields([
         ("Product", "VMware ESXi"), ("Version", "8.0.3"), ("Build", "Releasebuild-24677879"),
@@ -311,6 +322,7 @@ COMMANDS = {
                                           "-a! --append"], parameters_set),
         ("system maintenanceMode get", [], maintenance_get),
         ("system maintenanceMode set", ["-e --enable+"], maintenance_set),
+        ("system shutdown reboot", ["-d --delay", "-r --reason+"], reboot),
         ("system version get", [], version_get),
         ("network nic coalesce get", [NIC], coalesce_get),
         ("network nic coalesce set", [NIC + "+", "-r --rx-usecs", "-t --tx-usecs",

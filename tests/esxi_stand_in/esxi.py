@@ -1,4 +1,4 @@
-"""What stands behind the stand-in's `esxcli`, `vim-cmd`, `vsish`, `uname` and `reboot`."""
+"""What stands behind the stand-in's `esxcli`, `vim-cmd` and `vsish`."""
 
 import fcntl
 import json
@@ -31,24 +31,8 @@ def vsish(state, words):
     raise Refused(f"VSISHCmdGetInt():Get failed: Not found: {' '.join(words)}")
 
 
-def reboot(state, words):
-    """What was only configured becomes what runs; the connection is not cut."""
-    for one in state["kernel"].values():
-        one["runtime"] = one["configured"]
-    for module in state["modules"].values():
-        module["loaded"] = dict(module["options"])
-    machines.all_off(state)
-    return ""
-
-
-def uname(state, words):
-    """ESXi is no Linux, and says so."""
-    known = {"-s": "VMkernel", "-r": "8.0.3", "-m": "x86_64", "-n": "esxi-stand-in"}
-    return " ".join(known[word] for word in words or ["-s"]) + "\n"
-
-
 COMMANDS = {
-    "esxcli": esxcli.run, "vim-cmd": machines.run, "vsish": vsish, "reboot": reboot, "uname": uname,
+    "esxcli": esxcli.run, "vim-cmd": machines.run, "vsish": vsish,
 }  # fmt: skip
 
 

@@ -39,12 +39,6 @@ def write_all(root):
         file.write_text(_vmx(one["keys"]))
 
 
-def all_off(state):
-    """No machine survives a reboot of its host."""
-    for one in state["machines"].values():
-        one["power"] = "off"
-
-
 def _vmx(keys):
     return "".join(f'{key} = "{value}"\n' for key, value in keys.items())
 

@@ -20,13 +20,16 @@ from pathlib import Path
 from sshd import SSHD, reached, serving
 
 HERE = Path(__file__).parent
-OURS = ("esxcli", "vim-cmd", "vsish", "reboot", "uname")
+OURS = ("esxcli", "vim-cmd", "vsish")
+# Nothing in the stand-in can stop the machine below it, neither by a tool nor by a call.
+NOT_OURS = ("reboot", "halt", "poweroff", "init", "linuxrc")
 # Bound inside for the programs behind the commands; ESXi has a Python as well.
 MACHINE = tuple(dict.fromkeys(["/usr", sys.base_prefix]))
 ENTER = """\
 for place in {machine}; do mount --bind "$place" {root}"$place" || exit; done
 mount --rbind /dev {root}/dev &&
-exec chroot {root} /usr/bin/env -i HOME=/ PATH=/bin TERM=dumb /bin/sh -c "$SSH_ORIGINAL_COMMAND"
+exec setpriv --bounding-set=-sys_boot,-sys_module chroot {root} \\
+    /usr/bin/env -i HOME=/ PATH=/bin TERM=dumb /bin/sh -c "$SSH_ORIGINAL_COMMAND"
 """
 
 
@@ -73,8 +76,11 @@ def _fill(root):
             (root / name).symlink_to(f"usr/{name}")
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
     for name in applets.stdout.split():
-        if name not in OURS:
+        if name not in (*OURS, *NOT_OURS):
             (root / "bin" / name).symlink_to(shutil.which("busybox"))
+    # BusyBox has it, Debian's leaves it out; whether that of ESXi has it is not known.
+    if not (root / "bin/cksum").exists():
+        (root / "bin/cksum").symlink_to(shutil.which("cksum"))
     python = os.path.realpath(sys.executable)
     shutil.copytree(HERE, root / "opt/stand_in", ignore=shutil.ignore_patterns("__pycache__"))
     for name in OURS:

@@ -1,0 +1,64 @@
+"""Settings on the hosts of a box, which are one machine, and on its guest, which is another."""
+
+import pytest
+
+from labkit.change import applied
+from labkit.errors import Impossible
+from labkit.plan import plan
+from labkit.settings.egress import Link
+from labkit.settings.guest_size import GuestMemory
+from labkit.settings.memory import TransparentHugePages
+from labkit.settings.mtu import Mtu
+from labkit.settings.power import IdleStates
+from labkit.settings.sockets import SocketBuffers, Sysctl
+from labkit.settings.storage import CacheBudget
+
+pytestmark = pytest.mark.box
+
+OWN = [
+    GuestMemory("guest", 160),
+    Mtu(1400, role="client"),
+    Link(50, role="client"),
+    SocketBuffers("send", 4096, 20000, 3000000, role="server"),
+    Sysctl("net.core.somaxconn", "1234", role="client"),
+    CacheBudget(7, role="guest"),
+]
+MACHINES = [TransparentHugePages("always"), IdleStates(0), CacheBudget(7, role="client")]
+
+
+def texts(lab, settings):
+    return {step.thing: step.text for step in plan(settings, lab.hosts).steps}
+
+
+@pytest.mark.parametrize("setting", OWN, ids=lambda one: f"{type(one).__name__}-{one.role}")
+def test_a_setting_of_a_host_is_made_and_put_back(lab, setting):
+    before = texts(lab, [setting])
+    with applied([setting], lab.hosts):
+        (step,) = plan([setting], lab.hosts).steps
+        assert step.why == "" and step.current == setting.wanted
+    assert texts(lab, [setting]) == before
+
+
+@pytest.mark.parametrize("setting", MACHINES, ids=lambda one: f"{type(one).__name__}-{one.role}")
+def test_what_all_hosts_of_a_box_share_is_no_setting_of_one_of_them(lab, setting):
+    with (
+        pytest.raises(Impossible, match=r"all hosts of the box share|the machine's"),
+        applied([setting], lab.hosts),
+    ):
+        pytest.fail("the body must not run")
+
+
+def test_a_slower_link_is_slower(lab):
+    client, server = lab.host("client"), lab.host("server")
+    words = ("ping", "-c", "1", "-q", server.address)
+    client.check(*words)
+    count, size = 40, 1400
+    burst = ("ping", "-q", "-c", str(count), "-i", "0.002", "-s", str(size), server.address)
+    with applied([Link(1, role="client")], lab.hosts):
+        slow = client.check(*burst)
+    fast = client.check(*burst)
+
+    def longest(said):
+        return float(said.rsplit("=", 1)[1].split("/")[2])
+
+    assert longest(slow) > longest(fast)

@@ -1,0 +1,175 @@
+"""Settings of ESXi on the stand-in, which is no ESXi: no real host has run them yet."""
+
+from dataclasses import replace
+
+import pytest
+from esxi_stand_in import stand_in
+
+from labkit.change import applied
+from labkit.errors import LabkitError
+from labkit.setting import way_among
+from labkit.settings.esxi import AdvancedOption, ModuleOptions
+from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
+from labkit.settings.guest_size import GuestMemory, GuestMemoryReservation
+from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.mtu import Mtu
+from labkit.settings.power import HyperThreading
+from labkit.settings.queues import Coalescing
+from labkit.settings.vnic import VnicCoalescing, VnicMerging
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def esxi(tmp_path):
+    if why := stand_in.lacking():
+        pytest.skip(why)
+    with stand_in.standing_in(tmp_path) as found:
+        yield replace(found, host=replace(found.host, interface="vmnic1"))
+
+
+def way(setting, esxi):
+    return way_among(setting, ["esxi"], esxi.host)[1]
+
+
+def make(setting, esxi):
+    for words in way(setting, esxi).writes(setting.wanted):
+        esxi.host.check(*words)
+
+
+def state(esxi):
+    return [path.read_text() for path in (esxi.vmx("lab"), esxi.root / "var/lib/stand_in.json")]
+
+
+def reboot(esxi):
+    esxi.host.check("vim-cmd", "vmsvc/power.off", "2")
+    esxi.host.check("esxcli", "system", "maintenanceMode", "set", "-e", "true")
+    esxi.host.check("esxcli", "system", "shutdown", "reboot", "-r", "options of the kernel")
+
+
+def test_a_latency_sensitive_guest_starts_only_with_its_memory_reserved(esxi):
+    make(LatencySensitivity("lab"), esxi)
+    refused = esxi.host.run("vim-cmd", "vmsvc/power.on", "1")
+    assert not refused.ok and "reservation" in refused.stderr
+    make(GuestMemoryReservation("lab", 4096), esxi)
+    esxi.host.check("vim-cmd", "vmsvc/power.on", "1")
+    assert 'level = "high"' in esxi.host.check("vim-cmd", "vmsvc/get.config", "1")
+
+
+def test_the_engine_makes_settings_of_a_whole_study_and_puts_them_back(esxi):
+    before = state(esxi)
+    asked = [
+        LatencySensitivity("lab"), GuestCpuReservation("lab", 5000), VnicMerging(False),
+        GuestMemoryReservation("lab", 4096), VnicCoalescing("lab", "disabled"),
+        Coalescing(0, adaptive_rx=False), AdvancedOption("/Irq/IRQAvoidExclusive", 0),
+    ]  # fmt: skip
+    with applied(asked, {"server": esxi.host}):
+        text = esxi.vmx("lab").read_text()
+        assert 'sched.cpu.latencySensitivity = "high"' in text and 'sched.mem.pin = "TRUE"' in text
+        assert "Current value:0" in esxi.host.check(
+            "vsish", "-e", "get", "/config/Net/intOpts/Vmxnet3SwLRO"
+        )
+    assert state(esxi) == before
+
+
+def test_a_running_guest_is_shut_down_and_started_again(esxi):
+    make(GuestMemory("shop", 8192), esxi)
+    assert 'memSize = "8192"' in esxi.vmx("shop").read_text()
+    assert "memoryMB = 8192" in esxi.host.check("vim-cmd", "vmsvc/get.config", "2")
+    assert "Powered on" in esxi.host.check("vim-cmd", "vmsvc/power.getstate", "2")
+
+
+def test_the_stand_in_rewrites_the_description_of_a_running_guest_as_esxi_does(esxi):
+    before = esxi.vmx("shop").read_text()
+    esxi.host.check("sh", "-c", "echo 'numa.nodeAffinity = \"0\"' >> \"$0\"",
+                    "/vmfs/volumes/datastore1/shop/shop.vmx")  # fmt: skip
+    esxi.host.check("vim-cmd", "vmsvc/reload", "2")
+    assert esxi.vmx("shop").read_text() == before
+
+
+def test_keys_are_found_in_whatever_case_and_stay_in_their_place(esxi):
+    text = esxi.vmx("lab").read_text().replace("memSize", "memsize")
+    esxi.vmx("lab").write_text(text)
+    setting = GuestMemory("lab", 8192)
+    before = esxi.host.check(*way(setting, esxi).reads)
+    make(setting, esxi)
+    lines = esxi.vmx("lab").read_text().splitlines()
+    assert lines.index('memSize = "8192"') == text.splitlines().index('memsize = "4096"')
+    for words in way(setting, esxi).writes(way(setting, esxi).value(before)):
+        esxi.host.check(*words)
+    assert 'memSize = "4096"' in esxi.vmx("lab").read_text()
+
+
+def test_a_machine_that_is_not_there_is_named(esxi):
+    refused = esxi.host.run(*way(GuestCpus("nobody", "0"), esxi).reads)
+    assert not refused.ok and "no virtual machine nobody" in refused.stderr
+
+
+def test_no_name_of_a_machine_stands_for_another(esxi):
+    for name in ("la.", "l", "lab2", "ab"):
+        assert not esxi.host.run(*way(GuestCpus(name, "0"), esxi).reads).ok
+
+
+def test_what_takes_a_reboot_is_configured_now_and_runs_after_it(esxi):
+    found = way(HyperThreading(False), esxi)
+    make(HyperThreading(False), esxi)
+    shown = [found.value(esxi.host.check(*words)) for words in (found.reads, found.live)]
+    assert shown == ["off", "on"] and found.needs == {"root", "reboot"}
+    reboot(esxi)
+    assert found.value(esxi.host.check(*found.live)) == "off"
+    said = esxi.host.check("esxcli", "hardware", "cpu", "global", "get")
+    assert "Hyperthreading Active: false" in said
+
+
+def test_options_of_a_driver_are_set_together_and_an_empty_value_is_none(esxi):
+    make(ModuleOptions("ixgben", ("RSS=4",)), esxi)
+    found = way(ModuleOptions("ixgben", ("max_vfs=8,8",)), esxi)
+    assert found.value(esxi.host.check(*found.reads)) == "RSS=4"
+    make(ModuleOptions("ixgben", ("max_vfs=8,8",)), esxi)
+    assert esxi.host.check(*found.reads) == "max_vfs=8,8\n"
+    make(ModuleOptions("ixgben", ()), esxi)
+    assert esxi.host.check(*found.reads) == ""
+
+
+def test_a_switch_is_at_no_moment_below_its_interface(esxi):
+    esxi = replace(esxi, host=replace(esxi.host, interface="vmk1"))
+    before = state(esxi)
+    for size in (9000, 4000, 1500):
+        make(Mtu(size), esxi)
+        assert way(Mtu(size), esxi).value(esxi.host.check(*way(Mtu(size), esxi).reads)) == str(size)
+    assert state(esxi) == before
+    assert way(Mtu(1000), esxi).refuses("vmk1 1500 vSwitch1 1500\n") == "1280 to 9000 bytes"
+
+
+@pytest.mark.parametrize("words, said", [
+    (("system", "settings", "advanced", "set", "-o", "/Net/Nothing", "-i", "1"), "Unable to find"),
+    (("system", "settings", "advanced", "set", "-o", "/Net/UseHwTSO", "-i", "2"), "0 and 1"),
+    (("system", "settings", "advanced", "set", "-o", "/Power/CpuPolicy", "-s", "Fast"), "Balanced"),
+    (("system", "setting", "advanced", "list"), "Unknown command or namespace"),
+    (("system", "module", "parameters", "set", "-p", "a=1"), "required parameter -m|--module"),
+    (("network", "nic", "ring", "current", "set", "-n", "vmnic1", "-r", "9999"), "between 64 and"),
+    (("network", "ip", "interface", "set", "-i", "vmk1", "-m", "9000"), "between 1280 and 1500"),
+    (("hardware", "pci", "pcipassthru", "set", "-d", "0000:99:00.0", "-e", "true"), "Unable to"),
+    (("system", "maintenanceMode", "set", "-e", "true"), "powered on"),
+])  # fmt: skip
+def test_the_stand_in_refuses_what_esxi_refuses_and_changes_nothing(esxi, words, said):
+    before = state(esxi)
+    done = esxi.host.run("esxcli", *words)
+    assert done.code == 1 and said in done.stderr
+    assert state(esxi) == before
+
+
+def test_the_stand_in_has_the_shell_and_the_tools_of_esxi_and_no_others(esxi):
+    assert not esxi.host.run("sh", "-c", "a=(1 2)").ok
+    for name in ("bash", "python3", "systemctl", "perl"):
+        assert esxi.host.run("sh", "-c", 'command -v "$0"', name).code
+    assert esxi.host.run("ls", "/proc/self").code
+
+
+def test_what_goes_wrong_on_the_way_leaves_the_description_as_it_was(esxi):
+    """The datastore is full: the copy that was begun is taken away again."""
+    before = esxi.vmx("lab").read_text()
+    esxi.vmx("lab").with_suffix(".vmx.labkit2").mkdir()
+    with pytest.raises(LabkitError):
+        make(GuestMemory("lab", 8192), esxi)
+    assert esxi.vmx("lab").read_text() == before
