@@ -68,7 +68,7 @@ system-test: system
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium
 	@packages=; for need in busybox:busybox-static strace:strace mkfs.btrfs:btrfs-progs \
-	    dockerd:docker.io virsh:libvirt-clients libvirtd:libvirt-daemon \
+	    corosync:corosync dockerd:docker.io virsh:libvirt-clients libvirtd:libvirt-daemon \
 	    qemu-system-x86_64:qemu-system-x86; do \
 	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \
 	[ -z "$$packages" ] || .ci/system-packages 'for the tests' $$packages

@@ -43,6 +43,7 @@ TEXTS = {
     "/Net/CoalesceParams": ("", ()),
 }
 
+RULE = '(("hostFailuresToTolerate" i1) ("forceProvisioning" i1))'
 LAB = {
     ".encoding": "UTF-8",
     "config.version": "8",
@@ -108,7 +109,7 @@ def state():
         },
         "passthrough": {"0000:03:00.0": False, "0000:03:00.1": False},
         "devices": {"naa.600508b1001c": 32},
-        "policy": '(("hostFailuresToTolerate" i1))',
+        "policies": dict.fromkeys(("cluster", "vdisk", "vmswap"), RULE),
         "maintenance": False,
         "machines": {"1": _machine("lab", "off"), "2": _machine("shop", "on")},
     }

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from settings.worlds import GROUP
 
+from labkit.settings.availability import FailureDetection
 from labkit.settings.boot import BootOptions
 from labkit.settings.cgroup import (
     GroupCpuLimit,
@@ -72,6 +73,7 @@ from labkit.settings.storage import (
     GuestDiskLimit,
     ReadAhead,
     StorageLayout,
+    VsanReadCache,
 )
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
@@ -84,7 +86,8 @@ class Case:
 
     `lacks` says independently of the setting whether the machine has no such thing; then the
     setting must be refused, and `says` is what the refusal is about. `lone`: the machine has only
-    one value to offer, so it is written over itself.
+    one value to offer, so it is written over itself. `world`: the host, where it is no plain one
+    of its kind.
     """
 
     kind: str
@@ -92,6 +95,7 @@ class Case:
     lacks: bool = False
     says: str = ""
     lone: bool = False
+    world: str = ""
 
     @property
     def name(self):
@@ -218,6 +222,7 @@ KVM = [
     ]
 ]
 KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]
+CLUSTER = [Case("linux", (FailureDetection(5000),), world="cluster")]
 DOCKER = [
     Case("docker", settings)
     for settings in [
@@ -259,5 +264,6 @@ ESXI = [
         (MigrationThrottle("lab", False),),
         (DiskQueue("naa.600508b1001c", 192),),
         (Passthrough("0000:03:00.0"),),
+        (VsanReadCache(5), VsanReadCache(0.5)),
     ]
 ]

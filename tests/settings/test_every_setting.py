@@ -20,6 +20,7 @@ pytestmark = pytest.mark.slow
 NEEDS = {
     "linux": ("ip", "tc", "ethtool", "losetup", "nsenter", "unshare"),
     "kvm": ("libvirtd", "virsh", "qemu-system-x86_64"),
+    "cluster": ("corosync", "corosync-cmapctl"),
     "docker": ("dockerd", "docker", "busybox"),
 }
 # What the tests of the box try on its own hosts and guest.
@@ -106,12 +107,13 @@ def ids(listed):
         yield f"{case.kind}-{case.name}-{seen[case.name]}"
 
 
-LISTED = [*cases.NETWORK, *cases.GROUPS, *cases.KERNEL, *cases.KVM, *cases.DOCKER, *cases.ESXI]
+LISTED = [*cases.NETWORK, *cases.GROUPS, *cases.KERNEL, *cases.KVM, *cases.DOCKER]
+LISTED += [*cases.ESXI, *cases.CLUSTER]
 
 
 @pytest.mark.parametrize("case", LISTED, ids=list(ids(LISTED)))
 def test_a_setting_is_made_and_put_back_byte_by_byte_or_refused_with_the_reason(host_of, case):
-    host, _ = host_of(case.kind)
+    host, _ = host_of(case.world or case.kind)
     tried(host, case)
 
 

@@ -51,6 +51,34 @@ qemu-system-x86_64 -accel tcg -m 16 -nodefaults -display none -S \\
     -qmp unix:/run/plain.sock,server=on,wait=off >>"$1/log" 2>&1 &
 n=0; until [ -S /run/plain.sock ]; do n=$((n + 1)); [ "$n" -lt 100 ] || exit 1; sleep 0.1; done
 """
+CLUSTER = """\
+set -e
+ip link set lo up
+for place in /run /var/lib /var/log /dev/shm; do mount -t tmpfs tmpfs "$place"; done
+mkdir /run/corosync /var/lib/corosync
+corosync -f -c "$1/corosync.conf" >"$1/log" 2>&1 &
+n=0; until corosync-cmapctl -g runtime.config.totem.token >/dev/null 2>&1; do
+    n=$((n + 1)); [ "$n" -lt 100 ] || { tail -n 3 "$1/log" >&2; exit 1; }; sleep 0.1; done
+"""
+CLUSTER_OF_ONE = """\
+totem {
+  version: 2
+  cluster_name: labkit-test
+  transport: udpu
+  crypto_cipher: none
+  crypto_hash: none
+}
+nodelist {
+  node {
+    nodeid: 1
+    ring0_addr: 127.0.0.1
+  }
+}
+logging {
+  to_stderr: yes
+  to_syslog: no
+}
+"""
 DOCKER = """\
 set -e
 ip link set lo up
@@ -201,6 +229,14 @@ def remove_groups(places):
                 time.sleep(0.1)
             else:
                 break
+
+
+@contextmanager
+def cluster(folder):
+    """A host with a real Corosync, in a cluster of one."""
+    (folder / "corosync.conf").write_text(CLUSTER_OF_ONE)
+    with namespaces(CLUSTER, folder) as pid:
+        yield Host("cluster", "127.0.0.1", Inside(pid))
 
 
 @contextmanager

@@ -1,0 +1,57 @@
+"""When a cluster takes a silent host for dead, and starts its guests elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._ways import ROOT, OnHost, script, whole
+
+# A key that is not there leaves it to the cluster's own default, which `runtime` shows.
+SHOWN = """\
+if said=$(corosync-cmapctl -g totem.token 2>/dev/null); then echo "set ${said##* }"
+else said=$(corosync-cmapctl -g runtime.config.totem.token) && echo "default ${said##* }"; fi"""
+TOLD = """\
+if [ "$1" ]; then corosync-cmapctl -s totem.token u32 "$1"
+else corosync-cmapctl -d totem.token; fi"""
+
+
+@dataclass(frozen=True)
+class FailureDetection(OnHost):
+    """How long a host may be silent before its cluster takes it for dead, in ms.
+
+    All hosts of the cluster need the same; starting the guests elsewhere takes its own time.
+    """
+
+    ms: int
+
+    elsewhere: ClassVar = {
+        "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
+        "box": "hosts of the box make no cluster",
+    }
+
+    def __post_init__(self) -> None:
+        whole("the silence", self.ms, 100, 600_000, "ms")
+
+    @property
+    def wanted(self) -> str:
+        """In milliseconds."""
+        return f"{self.ms} ms"
+
+    def on_linux(self, host: Host) -> Way:
+        """Corosync's token, until it starts again."""
+        return Way(
+            script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _shown,
+            needs=ROOT, settle_seconds=2, legal="100 to 600000 ms",
+        )  # fmt: skip
+
+
+def _shown(text: str) -> str:
+    how, ms = text.split()
+    return f"{ms} ms" if how == "set" else f"default of {ms} ms"
+
+
+def _ms(value: str) -> str:
+    return "" if value.startswith("default") else value.removesuffix(" ms")
