@@ -3,13 +3,16 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 import labkit.settings
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
+from labkit.lab import Lab
 from labkit.setting import KINDS, Setting, way_among
 from labkit.settings._ways import OnHost, cpu_list
 from labkit.settings.boot import BootOptions
@@ -206,3 +209,19 @@ def test_what_is_written_has_no_value_in_the_text_of_a_script():
             for words in way.writes(setting.wanted):
                 assert words[:2] != ("sh", "-c") or "redis" not in words[2]
                 assert shlex.split(shlex.join(words)) == list(words)
+
+
+def test_the_page_of_the_settings_names_each_of_them_and_the_kinds_that_have_it():
+    page = (Path(__file__).parents[1] / "notebooks/docs/settings.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)\(.*?\)` (\|.*)$", page, re.MULTILINE))
+    known = {one.__name__: one for one in settings_of_the_folder() if not inspect.isabstract(one)}
+    assert set(rows) == set(known)
+    for name, one in known.items():
+        if issubclass(one, OnHost):
+            told = set(re.findall(r"\*\*(\w+)\*\*", rows[name]))
+            assert told == {word.removeprefix("on_") for word in dir(one) if word.startswith("on_")}
+
+
+def test_the_example_of_hypervisors_can_be_read():
+    lab = Lab.read(Path(__file__).parents[1] / "data/labs/esxi-kvm.toml")
+    assert set(lab.hosts) == {"client", "esxi", "kvm", "guest"}
