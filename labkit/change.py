@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
+from itertools import permutations
 from typing import TypeVar
 
 from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet, restore_all
@@ -374,11 +375,14 @@ def _put_back_after(first: BaseException, changes: InForce) -> None:
         raise SettingRefused(first.what, said=said, hint=second.hint) from first
 
 
-def _refuse_conflicts(settings: Iterable[Setting]) -> None:
+def _refuse_conflicts(settings: Sequence[Setting]) -> None:
     asked: dict[str, str] = {}
     for one in settings:
         if (other := asked.setdefault(one.thing, one.wanted)) != one.wanted:
             raise BadInput(f"{one.thing} cannot be both {other!r} and {one.wanted!r}")
+    for one, two in permutations(settings, 2):
+        if one.role == two.role and (why := one.clash(two)):
+            raise BadInput(f"{one.thing} and {two.thing} rule each other out: {why}")
 
 
 def _with_original(step: Step, first: Step) -> Step:

@@ -80,6 +80,10 @@ class Setting(ABC):
     def wanted(self) -> str:
         """The value that the way's `value` gives once the setting is in force."""
 
+    def clash(self, other: Setting) -> str:
+        """Why the two cannot be in force on one host together; empty when they can."""
+        return ""
+
     @abstractmethod
     def way(self, kind: str, host: Host) -> Way:
         """How a host of this kind does it, or `Impossible`; `host` is looked at, never asked."""

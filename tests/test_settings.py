@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import labkit.settings
+from labkit.change import applied
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
@@ -21,10 +22,10 @@ from labkit.settings.container import ContainerNetwork
 from labkit.settings.egress import DEFAULT, Link, NetIoControl, Traffic
 from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
 from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
-from labkit.settings.guest_size import GuestMemory
+from labkit.settings.guest_size import GuestMemory, GuestMemoryReservation
 from labkit.settings.latency_sensitivity import LatencySensitivity
 from labkit.settings.memory import HugePages, TransparentHugePages
-from labkit.settings.migration import MigrationBandwidth, MigrationStreams
+from labkit.settings.migration import MigrationBandwidth, MigrationParallel, MigrationStreams
 from labkit.settings.mtu import Mtu
 from labkit.settings.passthrough import Passthrough
 from labkit.settings.power import IdleStates, OnlineCpus, PowerPolicy
@@ -147,7 +148,7 @@ def test_a_list_of_cpus_is_written_as_the_kernel_writes_it(asked, written):
 def test_a_setting_on_a_wrong_kind_of_host_says_which_kinds_have_it():
     with pytest.raises(Impossible) as refused:
         way_among(LatencySensitivity("lab"), ["kvm", "linux"], HOST)
-    assert "GuestCpus" in str(refused.value) and "kind esxi" in str(refused.value)
+    assert "GuestCpus" in str(refused.value) and "of kind esxi, not kvm" in str(refused.value)
     with pytest.raises(Impossible, match="vCenter keeps"):
         way_among(Link(10), ["esxi"], HOST)
     with pytest.raises(Impossible, match="each migration"):
@@ -225,3 +226,35 @@ def test_the_page_of_the_settings_names_each_of_them_and_the_kinds_that_have_it(
 def test_the_example_of_hypervisors_can_be_read():
     lab = Lab.read(Path(__file__).parents[1] / "data/labs/esxi-kvm.toml")
     assert set(lab.hosts) == {"client", "esxi", "kvm", "guest"}
+
+
+@pytest.mark.parametrize("one, two", [
+    (OnlineCpus("0-1"), GuestCpus("lab", "2")),
+    (OnlineCpus("0"), InterruptCpus("eth1", "0-1")),
+    (LatencySensitivity("lab"), GuestMemoryReservation("lab", 0)),
+    (LatencySensitivity("lab"), GuestCpuReservation("lab", 0)),
+    (LatencySensitivity("lab"), GuestCpuReservation("lab", 5000, 5000)),
+    (GuestMemoryReservation("lab", 8192), GuestMemory("lab", 4096)),
+    (MigrationStreams("/run/vm.sock", 4), MigrationParallel("/run/vm.sock", False)),
+    (InterruptCpus("eth1", "0"), ServiceRunning("irqbalance", True)),
+    (Link(10), NetIoControl(1000, (Traffic(9000),))),
+    (Mtu(1500), Mtu(9000)),
+])  # fmt: skip
+def test_two_settings_that_rule_each_other_out_are_refused_before_a_host_is_asked(one, two):
+    for pair in ([one, two], [two, one]):
+        with pytest.raises(BadInput), applied(pair, {"server": HOST}):
+            pytest.fail("the body must not run")
+
+
+@pytest.mark.parametrize("one, two", [
+    (OnlineCpus("0-1"), GuestCpus("lab", "1")),
+    (OnlineCpus("0-1"), GuestCpus("lab", "2", role="client")),
+    (OnlineCpus("0-1"), GroupCpuLimit("g", 8)),
+    (LatencySensitivity("lab"), GuestMemoryReservation("other", 0)),
+    (LatencySensitivity("lab", "normal"), GuestMemoryReservation("lab", 0)),
+    (LatencySensitivity("lab"), GuestCpuReservation("lab", 5000)),
+    (GuestMemoryReservation("lab", 4096), GuestMemory("lab", 4096)),
+    (InterruptCpus("eth1", "0"), ServiceRunning("irqbalance", False)),
+])  # fmt: skip
+def test_settings_that_go_together_do_not_clash(one, two):
+    assert one.role != two.role or (one.clash(two), two.clash(one)) == ("", "")

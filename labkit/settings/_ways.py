@@ -54,10 +54,10 @@ class OnHost(Setting, ABC):
         if made is not None:
             return made(host)
         able = [one for one in KINDS if hasattr(self, f"on_{one}")]
-        why = self.elsewhere.get(kind, "nothing there is set by that name")
+        why = self.elsewhere.get(kind, "")
         raise Impossible(
-            f"{host.name}: no {type(self).__name__} on a host of kind {kind}: {why}",
-            hint=f"hosts of kind {', '.join(able)} have it" if able else "",
+            f"{host.name}: {type(self).__name__} is for hosts of kind {' or '.join(able)}, "
+            f"not {kind}{why and ': '}{why}"
         )
 
 

@@ -10,6 +10,8 @@ from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._ways import ROOT, OnHost, cpu_list, named, number, script, whole
 
+# Made anew, a container is without what it was told later on.
+MADE_ANEW = ("ContainerNetwork",)
 INSPECT = ("docker", "inspect", "--type", "container", "--format")
 # A container keeps its network as long as it lives, so it is made anew from the same words.
 ANEW = """\
@@ -101,7 +103,7 @@ class ContainerCpus(OfContainer):
             self._shown(".HostConfig.CpusetCpus"),
             lambda value: self._update("--cpuset-cpus", value),
             str.strip, self._endless("--cpuset-cpus", ""),
-            needs=ROOT, persists=True, seconds=0.5,
+            needs=ROOT, persists=True, after=MADE_ANEW, seconds=0.5,
         )  # fmt: skip
 
 
@@ -126,7 +128,7 @@ class ContainerCpuLimit(OfContainer):
             self._shown(".HostConfig.NanoCpus"),
             lambda value: self._update("--cpus", value),
             lambda text: f"{int(text) / 1e9:g}", self._endless("--cpus"),
-            needs=ROOT, persists=True, seconds=0.5,
+            needs=ROOT, persists=True, after=MADE_ANEW, seconds=0.5,
         )  # fmt: skip
 
 
@@ -150,7 +152,7 @@ class ContainerMemory(OfContainer):
         return Way(
             self._shown(".HostConfig.Memory"), self._writes,
             lambda text: f"{int(text) / 2**20:g} MiB", self._endless("--memory"),
-            needs=ROOT, persists=True, seconds=0.5,
+            needs=ROOT, persists=True, after=MADE_ANEW, seconds=0.5,
         )  # fmt: skip
 
     def _writes(self, value: str) -> tuple[Words, ...]:

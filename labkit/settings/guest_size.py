@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Setting, Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_definition, of_virsh, virsh
 from labkit.settings._machine import OfMachine
@@ -40,6 +40,12 @@ class GuestMemoryReservation(OfMachine):
     def wanted(self) -> str:
         """In MiB."""
         return f"{self.mib} MiB"
+
+    def clash(self, other: Setting) -> str:
+        """Not more can be reserved than there is."""
+        if isinstance(other, GuestMemory) and other.vm == self.vm and other.mib < self.mib:
+            return f"{self.vm} has not so much memory"
+        return ""
 
     def on_esxi(self, host: Host) -> Way:
         """As much as the guest has is what latency sensitivity and passed-through devices need."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Setting, Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import one_of
+from labkit.settings.guest_cpu import GuestCpuReservation
+from labkit.settings.guest_size import GuestMemoryReservation
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,16 @@ class LatencySensitivity(OfMachine):
     def wanted(self) -> str:
         """The level."""
         return self.level
+
+    def clash(self, other: Setting) -> str:
+        """A guest that waits for nobody has all that it wants, reserved and without a limit."""
+        if self.level != "high" or getattr(other, "vm", "") != self.vm:
+            return ""
+        if isinstance(other, GuestCpuReservation) and (other.limit_mhz or not other.mhz):
+            return "it must have its CPU time reserved, and no limit"
+        if isinstance(other, GuestMemoryReservation) and not other.mib:
+            return "it must have its memory reserved"
+        return ""
 
     def on_esxi(self, host: Host) -> Way:
         """`sched.cpu.latencySensitivity`; a key that is absent means normal."""

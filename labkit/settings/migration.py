@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Setting, Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virsh
 from labkit.settings._machine import OfMachine
@@ -94,6 +94,11 @@ class MigrationStreams(OfMachine):
     def wanted(self) -> str:
         """The number."""
         return str(self.streams)
+
+    def clash(self, other: Setting) -> str:
+        """Several streams, and yet only one."""
+        off = isinstance(other, MigrationParallel) and not other.parallel and other.vm == self.vm
+        return "memory goes on one stream only" if off and self.streams > 1 else ""
 
     def on_kvm(self, host: Host) -> Way:
         """Of QEMU's multifd; libvirt is told with each migration. Both hosts need the same."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
 from labkit.settings._ways import (
     OWN_KERNEL,
@@ -23,6 +23,7 @@ from labkit.settings._ways import (
 )
 
 CPUS = "/sys/devices/system/cpu"
+ALL = "all states"
 # High performance, balanced, low power: a governor of Linux, a policy of ESXi.
 POLICIES = {
     "performance": ("performance", "High Performance"),
@@ -163,10 +164,14 @@ class IdleStates(OnHost):
         rows = [line.split() for line in text.splitlines()]
         if all((int(latency) > self.most_usecs) == (off == "1") for _, latency, off in rows):
             return self.wanted
+        if all(off == "0" for _, _, off in rows):
+            return ALL
         return " ".join(f"{where}={off}" for where, _, off in rows)
 
 
 def _slept(value: str) -> Words:
+    if value == ALL:
+        return script(AWAKE, str(2**31 - 1))
     if value.endswith(" us"):
         return script(AWAKE, value.removesuffix(" us"))
     return script(AS_BEFORE, *value.split())
@@ -247,6 +252,12 @@ class OnlineCpus(OnHost):
     def wanted(self) -> str:
         """The list, as the kernel writes it."""
         return ranges(cpus_of(self.cpus))
+
+    def clash(self, other: Setting) -> str:
+        """Nothing can be placed on a CPU that is taken away."""
+        asked = getattr(other, "cpus", "")
+        gone = set(cpus_of(asked)) - set(cpus_of(self.cpus)) if isinstance(asked, str) else set()
+        return f"CPU {min(gone)} is taken away" if gone and other is not self else ""
 
     def on_linux(self, host: Host) -> Way:
         """Not every machine can do without its first CPU."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Setting, Way, Words
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
@@ -113,6 +113,11 @@ class InterruptCpus(OnHost):
     def wanted(self) -> str:
         """The list of CPUs."""
         return cpu_list(self.cpus)
+
+    def clash(self, other: Setting) -> str:
+        """irqbalance goes on placing interrupts as it likes."""
+        on = isinstance(other, ServiceRunning) and other.service == "irqbalance" and other.running
+        return "irqbalance would move them again" if on else ""
 
     def on_linux(self, host: Host) -> Way:
         """`smp_affinity_list` of each."""
