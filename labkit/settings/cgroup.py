@@ -12,6 +12,8 @@ from labkit.settings._ways import ROOT, OnHost, cpu_list, matching, number, scri
 PERIOD = 100_000
 MIB = 16 * 2**20
 NO_LIMIT = "no limit"
+# In version 2 an empty list of CPUs is that of the group above.
+INHERITED = "inherited"
 # The first of the files that the host has: those of version 2 are in one tree, those of version 1
 # in one for each controller.
 READ = """\
@@ -19,7 +21,7 @@ for file; do [ ! -e "$file" ] || exec cat "$file"; done
 echo "no control group with such a file: $*" >&2; exit 1"""
 WRITE = """\
 text=$1; shift
-for file; do [ ! -e "$file" ] || { printf %s "$text" | tee "$file" >/dev/null; exit; }; done
+for file; do [ ! -e "$file" ] || { printf '%s\\n' "$text" | tee "$file" >/dev/null; exit; }; done
 echo "no control group with such a file: $*" >&2; exit 1"""
 # Version 2 says "QUOTA PERIOD" in one file, version 1 has one for each.
 QUOTA = """\
@@ -58,7 +60,11 @@ class OfGroup(OnHost):
     def _file(self, new: str, controller: str = "", old: str = "") -> Way:
         paths = [f"/sys/fs/cgroup/{self.group}/{new}"] if new else []
         paths += [f"/sys/fs/cgroup/{controller}/{self.group}/{old}"] if old else []
-        return Way(script(READ, *paths), lambda value: (script(WRITE, value, *paths),), needs=ROOT)
+        return Way(
+            script(READ, *paths),
+            lambda value: (script(WRITE, value.replace(INHERITED, ""), *paths),),
+            lambda text: text.strip() or INHERITED, needs=ROOT,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,10 @@ from labkit.setting import Setting, Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virsh
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import on_or_off, whole
+from labkit.settings._ways import ROOT, OnHost, matching, on_or_off, picked, whole
 
 MIB = 2**20
+TAG = ("esxcli", "network", "ip", "interface", "tag")
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,42 @@ class MigrationDowntime(OfMachine):
     def on_esxi(self, host: Host) -> Way:
         """An option of the host, for all of its machines."""
         return of_advanced("/Migrate/PreCopySwitchoverTimeGoal")
+
+
+@dataclass(frozen=True)
+class MigrationNetwork(OnHost):
+    """Whether a vmkernel interface carries vMotion; several that do share the work.
+
+    Both hosts need one, and each of several its own physical NIC in one subnet.
+    """
+
+    interface: str
+    carries: bool = True
+
+    elsewhere: ClassVar = {"kvm": "virsh is told an address with each migration: --migrateuri"}
+
+    def __post_init__(self) -> None:
+        matching("vmkernel interface", self.interface, r"vmk\d{1,3}", "vmk1")
+
+    @property
+    def which(self) -> str:
+        """The interface."""
+        return self.interface
+
+    @property
+    def wanted(self) -> str:
+        """On or off."""
+        return on_or_off(self.carries)
+
+    def on_esxi(self, host: Host) -> Way:
+        """The interface's tag VMotion."""
+        return Way(
+            picked(r"s/^ *Tags: *//p", *TAG, "get", "-i", self.interface),
+            lambda value: ((*TAG, "add" if value == "on" else "remove",
+                            "-i", self.interface, "-t", "VMotion"),),
+            lambda text: on_or_off("VMotion" in text.replace(",", " ").split()),
+            needs=ROOT, persists=True, seconds=1, legal="on or off",
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,13 @@ import pytest
 from labkit.change import applied
 from labkit.errors import Impossible
 from labkit.plan import plan
+from labkit.settings.cgroup import (
+    GroupCpuLimit,
+    GroupCpuShares,
+    GroupCpuWeight,
+    GroupMemoryLimit,
+    GroupMemoryReservation,
+)
 from labkit.settings.egress import Link
 from labkit.settings.guest_size import GuestMemory
 from labkit.settings.memory import TransparentHugePages
@@ -24,6 +31,11 @@ OWN = [
     CacheBudget(7, role="guest"),
 ]
 MACHINES = [TransparentHugePages("always"), IdleStates(0), CacheBudget(7, role="client")]
+
+
+GROUPED = """\
+mount -t cgroup2 cgroup2 /sys/fs/cgroup && cd /sys/fs/cgroup &&
+echo '+cpu +memory' > cgroup.subtree_control && mkdir labkit"""
 
 
 def texts(lab, settings):
@@ -46,6 +58,30 @@ def test_what_all_hosts_of_a_box_share_is_no_setting_of_one_of_them(lab, setting
         applied([setting], lab.hosts),
     ):
         pytest.fail("the body must not run")
+
+
+@pytest.fixture
+def group(lab):
+    """A control group of version 2, which the guest's own kernel makes."""
+    guest = lab.host("guest")
+    guest.check("sh", "-c", GROUPED)
+    yield "labkit"
+    guest.check("sh", "-c", "rmdir /sys/fs/cgroup/labkit && umount /sys/fs/cgroup")
+
+
+def test_settings_of_control_groups_of_version_2(lab, group):
+    asked = [
+        GroupCpuLimit(group, 0.5, role="guest"), GroupCpuWeight(group, 400, role="guest"),
+        GroupMemoryLimit(group, 64, role="guest"), GroupMemoryReservation(group, 16, role="guest"),
+    ]  # fmt: skip
+    before = texts(lab, asked)
+    assert set(before.values()) == {"max 100000\n", "100\n", "max\n", "0\n"}
+    with applied(asked, lab.hosts):
+        now = {step.thing: step.current for step in plan(asked, lab.hosts).steps}
+        assert now == {one.thing: one.wanted for one in asked}
+    assert texts(lab, asked) == before
+    (step,) = plan([GroupCpuShares(group, 2048, role="guest")], lab.hosts).steps
+    assert "no control group with such a file" in step.why
 
 
 def test_a_slower_link_is_slower(lab):

@@ -236,6 +236,24 @@ def interface_set(state, o):
     return ""
 
 
+def tag_get(state, o):
+    tags = _named("interface", state["interfaces"], o["interface-name"])["tags"]
+    return f"   Tags: {', '.join(tags)}\n"
+
+
+def tag_add(state, o):
+    tags = _named("interface", state["interfaces"], o["interface-name"])["tags"]
+    tags.append(_choice("tag", o["tagname"], ("Management", "VMotion", "VSAN")))
+    tags[:] = dict.fromkeys(tags)
+    return ""
+
+
+def tag_remove(state, o):
+    tags = _named("interface", state["interfaces"], o["interface-name"])["tags"]
+    tags.remove(_choice("tag", o["tagname"], tags))
+    return ""
+
+
 def switch_list(state, o):
     names = [o["vswitch-name"]] if "vswitch-name" in o else list(state["switches"])
     return "\n".join(
@@ -322,7 +340,7 @@ def process_list(state, o):
     )  # fmt: skip
 
 
-NIC, RING = "-n --vmnic", "-n --nic-name+"
+NIC, RING, VMK = "-n --vmnic", "-n --nic-name+", "-i --interface-name+"
 COMMANDS = {
     tuple(name.split()): (options, answer)
     for name, options, answer in [
@@ -347,6 +365,9 @@ COMMANDS = {
         ("network nic ring current set", [RING, "-r --rx", "-t --tx"], ring_set),
         ("network ip interface list", [], interface_list),
         ("network ip interface set", ["-i --interface-name+", "-m --mtu+"], interface_set),
+        ("network ip interface tag get", [VMK], tag_get),
+        ("network ip interface tag add", [VMK, "-t --tagname+"], tag_add),
+        ("network ip interface tag remove", [VMK, "-t --tagname+"], tag_remove),
         ("network vswitch standard list", ["-v --vswitch-name"], switch_list),
         ("network vswitch standard set", ["-v --vswitch-name+", "-m --mtu+"], switch_set),
         ("hardware cpu global get", [], cpu_get),

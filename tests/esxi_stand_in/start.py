@@ -104,8 +104,13 @@ def state():
         "nics": {"vmnic0": _nic("ntg3", 1000), "vmnic1": _nic("ixgben", 10000)},
         "switches": {"vSwitch0": 1500, "vSwitch1": 1500},
         "interfaces": {
-            "vmk0": {"switch": "vSwitch0", "group": "Management Network", "mtu": 1500},
-            "vmk1": {"switch": "vSwitch1", "group": "vMotion", "mtu": 1500},
+            "vmk0": {
+                "switch": "vSwitch0",
+                "group": "Management Network",
+                "mtu": 1500,
+                "tags": ["Management"],
+            },
+            "vmk1": {"switch": "vSwitch1", "group": "vMotion", "mtu": 1500, "tags": []},
         },
         "passthrough": {"0000:03:00.0": False, "0000:03:00.1": False},
         "devices": {"naa.600508b1001c": 32},

@@ -27,6 +27,7 @@ from labkit.settings.container import (
 )
 from labkit.settings.egress import Link, NetIoControl, Traffic
 from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
+from labkit.settings.graphics import Guest3d
 from labkit.settings.guest_cpu import (
     EmulatorCpus,
     GuestCpuLimit,
@@ -54,6 +55,7 @@ from labkit.settings.memory import (
 from labkit.settings.migration import (
     MigrationBandwidth,
     MigrationDowntime,
+    MigrationNetwork,
     MigrationParallel,
     MigrationStreams,
     MigrationThrottle,
@@ -77,6 +79,8 @@ from labkit.settings.storage import (
 )
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
+HOST = "server"
+NO_GROUP = "no control group"
 CPUS = Path("/sys/devices/system/cpu")
 
 
@@ -120,6 +124,16 @@ def kernel_has(queue):
     return subprocess.run(words, capture_output=True).returncode == 0
 
 
+V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
+
+
+def group_has(controller):
+    """Whether a control group at the top has files of that controller."""
+    if V2:
+        return controller in Path("/sys/fs/cgroup/cgroup.subtree_control").read_text().split()
+    return at(f"/sys/fs/cgroup/{controller}")
+
+
 def an_interrupt():
     """One that has a name and whose CPUs can be chosen: the serial line's, where there is one."""
     text = Path("/proc/interrupts").read_text()
@@ -127,7 +141,6 @@ def an_interrupt():
     return "ttyS0" if "ttyS0" in names else [*names, "nothing"][0]
 
 
-V2 = Path("/sys/fs/cgroup/cgroup.controllers").exists()
 CPU_COUNT = len(list(CPUS.glob("cpu[0-9]*")))
 THREADS = (CPUS / "smt/control").read_text().strip() if at(CPUS / "smt/control") else ""
 NETWORK = [
@@ -135,7 +148,7 @@ NETWORK = [
     linux(Link(10), Link(2.5)),
     linux(Link(0, 20), Link(100, 5), lacks=not kernel_has("netem delay 1ms"), says="qdisc"),
     linux(NetIoControl(1000, (Traffic(9000, 100, 200), Traffic(5201, 25, 0, 500)))),
-    linux(Offloads(gro=True, tso=False), Offloads(gro=False, tso=True)),
+    linux(Offloads(gro=True, role=HOST), Offloads(gro=False, role=HOST)),
     linux(NicQueues(None, rx=2), NicQueues(None, rx=1, tx=1)),
     linux(NicRing(rx=512), lacks=True, says="not supported"),
     linux(Coalescing(rx_usecs=0), lacks=True, says="not supported"),
@@ -147,13 +160,27 @@ NETWORK = [
     linux(Sriov(4), lacks=True, says="sriov_numvfs"),
 ]  # fmt: skip
 GROUPS = [
-    linux(GroupCpus(GROUP, "0")),
-    linux(GroupNuma(GROUP, "0"), lone=not at("/sys/devices/system/node/node1")),
-    linux(GroupCpuLimit(GROUP, 1.5), GroupCpuLimit(GROUP, 0.25)),
-    linux(GroupCpuShares(GROUP, 4096), lacks=V2, says="no control group"),
-    linux(GroupCpuWeight(GROUP, 400), lacks=not V2, says="no control group"),
-    linux(GroupMemoryLimit(GROUP, 64)),
-    linux(GroupMemoryReservation(GROUP, 16), lacks=not V2, says="no control group"),
+    linux(GroupCpus(GROUP, "0"), lacks=not group_has("cpuset"), says=NO_GROUP),
+    linux(
+        GroupNuma(GROUP, "0"),
+        lone=not at("/sys/devices/system/node/node1"),
+        lacks=not group_has("cpuset"),
+        says=NO_GROUP,
+    ),
+    linux(
+        GroupCpuLimit(GROUP, 1.5),
+        GroupCpuLimit(GROUP, 0.25),
+        lacks=not group_has("cpu"),
+        says="no such file",
+    ),
+    linux(GroupCpuShares(GROUP, 4096), lacks=V2 or not group_has("cpu"), says=NO_GROUP),
+    linux(GroupCpuWeight(GROUP, 400), lacks=not V2 or not group_has("cpu"), says=NO_GROUP),
+    linux(GroupMemoryLimit(GROUP, 64), lacks=not group_has("memory"), says=NO_GROUP),
+    linux(
+        GroupMemoryReservation(GROUP, 16),
+        lacks=not V2 or not group_has("memory"),
+        says=NO_GROUP,
+    ),
 ]
 KERNEL = [
     linux(TransparentHugePages("always"), TransparentHugePages("never")),
@@ -265,5 +292,8 @@ ESXI = [
         (DiskQueue("naa.600508b1001c", 192),),
         (Passthrough("0000:03:00.0"),),
         (VsanReadCache(5), VsanReadCache(0.5)),
+        (MigrationNetwork("vmk1"),),
+        (MigrationNetwork("vmk0", False), MigrationNetwork("vmk0")),
+        (Guest3d("lab", "hardware"), Guest3d("lab", "off")),
     ]
 ]

@@ -17,7 +17,8 @@ from labkit.settings.power import HyperThreading
 from labkit.settings.queues import Coalescing
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
-pytestmark = pytest.mark.slow
+# Some are of the whole machine, as boxes are, so one process has them all.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machine")]
 
 
 @pytest.fixture

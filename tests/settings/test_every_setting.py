@@ -12,10 +12,13 @@ from esxi_stand_in import stand_in
 from settings import cases, worlds
 
 import labkit.settings
+from labkit.change import applied
 from labkit.errors import CommandFailed, Impossible
+from labkit.plan import plan
 from labkit.setting import KINDS, Setting, way_among
 
-pytestmark = pytest.mark.slow
+# Some are of the whole machine, as boxes are, so one process has them all.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machine")]
 
 NEEDS = {
     "linux": ("ip", "tc", "ethtool", "losetup", "nsenter", "unshare"),
@@ -115,6 +118,21 @@ LISTED += [*cases.ESXI, *cases.CLUSTER]
 def test_a_setting_is_made_and_put_back_byte_by_byte_or_refused_with_the_reason(host_of, case):
     host, _ = host_of(case.world or case.kind)
     tried(host, case)
+
+
+@pytest.mark.parametrize("kind", ["linux", "kvm", "docker"])
+def test_all_settings_of_a_host_are_made_in_one_change_set_and_put_back(host_of, kind):
+    host, _ = host_of(kind)
+    able = [case for case in LISTED if (case.world or case.kind) == kind]
+    able = [case for case in able if not case.lacks and not case.lone]
+    chosen = {setting.thing: setting for setting, _, _ in (not_yet(host, case) for case in able)}
+    hosts = {"server": host}
+    before = {step.thing: step.text for step in plan(chosen.values(), hosts).steps}
+    assert len(before) == len(chosen) > 2
+    with applied(list(chosen.values()), hosts):
+        steps = plan(chosen.values(), hosts).steps
+        assert [step.current for step in steps] == [step.setting.wanted for step in steps]
+    assert {step.thing: step.text for step in plan(chosen.values(), hosts).steps} == before
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from labkit.host import Host
 from labkit.transports.local import Local
 
 GROUP = f"labkit-test-{os.getpid()}"
+ENGINE = f"{GROUP}-engine"
 GROUPS = Path("/sys/fs/cgroup")
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 CONTROLLERS = ("cpu", "cpuset", "memory", "blkio")
@@ -27,7 +28,7 @@ ip link add lab0 type veth peer name lab1
 ip link set lab0 up; ip link set lab1 up
 mkdir "$1/groups" && mount --rbind /sys/fs/cgroup "$1/groups"
 mount -t sysfs sysfs /sys && mount --rbind "$1/groups" /sys/fs/cgroup
-mount -t tmpfs tmpfs /etc/default
+mount -t tmpfs tmpfs /etc/default; mount -t tmpfs tmpfs /var/lib
 mkdir "$1/pool"
 if command -v mkfs.btrfs >/dev/null; then
     truncate -s 120M "$1/disk0" "$1/disk1"
@@ -214,7 +215,8 @@ def kvm(folder):
 
 
 def left_by_libvirt():
-    return [place for parent in GROUPS.glob("*/machine*") for place in parent.rglob("")]
+    parents = [*GROUPS.glob("machine*"), *GROUPS.glob("*/machine*")]
+    return [place for parent in parents for place in parent.rglob("")]
 
 
 def remove_groups(places):
@@ -251,13 +253,13 @@ def docker(folder):
         target = image / library.strip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, target)
-    before = {place / GROUP for place in GROUPS.iterdir() if (place / GROUP).exists()}
     try:
-        with namespaces(DOCKER, folder, GROUP) as pid:
+        with namespaces(DOCKER, folder, ENGINE) as pid:
             yield Host("docker", "127.0.0.1", Inside(pid, ("DOCKER_HOST=unix:///run/docker.sock",)))
     finally:
-        made = {one for place in GROUPS.iterdir() for one in (place / GROUP).rglob("")}
-        remove_groups(made - before)
+        remove_groups(
+            one for place in [GROUPS, *GROUPS.glob("*/")] for one in (place / ENGINE).rglob("")
+        )
 
 
 def lacking(*programs):

@@ -1,0 +1,40 @@
+"""Who draws what a guest shows in three dimensions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way
+from labkit.settings._esxi import of_vmx
+from labkit.settings._machine import OfMachine
+from labkit.settings._ways import one_of
+
+
+@dataclass(frozen=True)
+class Guest3d(OfMachine):
+    """`software` draws on the host's CPUs, `hardware` on its graphics card, `off` not at all.
+
+    `automatic` takes a card where there is one; a guest on it cannot move to a host without.
+    """
+
+    renderer: str = "software"
+
+    elsewhere: ClassVar = {"kvm": "it is in the definition: <acceleration accel3d>, by hand"}
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("renderer", self.renderer, ("off", "software", "hardware", "automatic"))
+
+    @property
+    def wanted(self) -> str:
+        """The renderer."""
+        return self.renderer
+
+    def on_esxi(self, host: Host) -> Way:
+        """`mks.enable3d` and `mks.use3dRenderer`."""
+        on = self.renderer != "off"
+        lines = {"mks.enable3d": "TRUE" if on else "FALSE",
+                 "mks.use3dRenderer": self.renderer if on else None}  # fmt: skip
+        return of_vmx(self.vm, self.wanted, lines)
