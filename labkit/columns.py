@@ -1,0 +1,221 @@
+r"""Counters from the CSV that `esxtop -b` and Windows' perfmon write: 20,000 columns are usual.
+
+A file is read in pieces of whole lines, so memory holds what was asked for and little more. Commas
+are found in bulk and numbers of two decimals or none, which is nearly all of them, are read eight
+digits at a time; `read` is exact, as `float` is. What a field may hold:
+
+    "12.34"  12  -1e3       a number, quoted or not
+    ""  " "  nan            not a number: the counter had no value then
+
+Lines that end with \r\n and a byte order mark are taken. A last line that was cut off is left out,
+and `cut` tells it. A line with too few or too many fields is refused, and so is a field of data
+with a comma or a line break in it: the tools print none. Counters of the same name are all read,
+but such a name alone asks for none of them.
+
+`cached` keeps what it read beside the results, and reads it again in milliseconds as long as the
+file has its size, its time of change, and the same first and last 64 KB; a change in the middle by
+a program that puts the time back would go unseen.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.fields import Lines, Numbers, Piece, Places, Times
+from labkit.results import out
+
+THREADS = min(os.cpu_count() or 1, 4)
+CACHE = 1
+CACHED = ("times", "values")
+ENDS = 1 << 16
+
+
+@dataclass(frozen=True)
+class Columns:
+    """One row per moment, one column per counter; `cut` says what of the file was left out."""
+
+    times: Times
+    names: tuple[str, ...]
+    values: Numbers
+    cut: str = ""
+
+    def __getitem__(self, name: str) -> Numbers:
+        return self.values[:, _place(self.names, name, "these columns")]
+
+
+def counters(path: Path) -> tuple[str, ...]:
+    """The names of a file's counters in its order; the time of day is not one of them."""
+    with _opened(path) as file:
+        return _names(path, Lines(path, file).header)
+
+
+def read(path: Path, names: Sequence[str] | None = None) -> Columns:
+    """The counters of these names, or all of them."""
+    # Finding a few columns is bound by memory: a second thread only makes it slower.
+    threads = 1 if names else THREADS
+    with _opened(path) as file, ThreadPoolExecutor(threads) as pool:
+        lines = Lines(path, file)
+        known = _names(path, lines.header)
+        wanted = None if names is None else _places(path, known, names)
+        rows = _Rows(pool, path.stat().st_size, wanted, len(known if names is None else names))
+        for piece in lines.pieces(len(known) + 1):
+            rows.add(piece)
+        times, values = rows.finished()
+    if not times.size:
+        raise ResultsError(f"{path}: holds no rows, only a header", said=lines.cut)
+    return Columns(times, known if names is None else tuple(names), values, lines.cut)
+
+
+def cached(path: Path, names: Sequence[str] | None = None) -> Columns:
+    """As `read`; from the second time on out of a cache, if the file is still the same."""
+    asked = json.dumps([str(path.resolve()), names and list(names)])
+    entry = out() / "columns" / hashlib.sha256(asked.encode()).hexdigest()[:24]
+    found = _signature(path)
+    if (kept := _kept(entry, found)) is not None:
+        return kept
+    columns = read(path, names)
+    # A file that is still being written is read, and not kept.
+    if _signature(path) == found:
+        _keep(entry, found, columns)
+    return columns
+
+
+def _signature(path: Path) -> list[int | str]:
+    with _opened(path) as file:
+        status = os.fstat(file.fileno())
+        first = file.read(ENDS)
+        file.seek(max(0, status.st_size - ENDS))
+        ends = hashlib.sha256(first + file.read(ENDS)).hexdigest()
+    return [CACHE, status.st_size, status.st_mtime_ns, ends]
+
+
+def _kept(entry: Path, signature: list[int | str]) -> Columns | None:
+    # What is damaged, foreign or half there is read from the source again.
+    try:
+        about = json.loads((entry / "about.json").read_text("utf-8"))
+        if about["signature"] != signature:
+            return None
+        times, values = (np.load(entry / f"{name}.npy", mmap_mode="r") for name in CACHED)
+        if values.shape != (times.size, len(about["names"])):
+            return None
+        return Columns(times, tuple(about["names"]), values, about["cut"])
+    except (OSError, EOFError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _keep(entry: Path, signature: list[int | str], columns: Columns) -> None:
+    try:
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        half = Path(tempfile.mkdtemp(prefix=".half-", dir=entry.parent))
+        try:
+            for name in CACHED:
+                np.save(half / f"{name}.npy", getattr(columns, name))
+            about = {"signature": signature, "names": columns.names, "cut": columns.cut}
+            (half / "about.json").write_text(json.dumps(about), "utf-8")
+            shutil.rmtree(entry, ignore_errors=True)
+            half.rename(entry)
+        finally:
+            shutil.rmtree(half, ignore_errors=True)
+    except OSError as refused:
+        raise ResultsError(
+            f"cannot keep columns in {entry.parent}",
+            said=str(refused),
+            hint="is the disk full? labkit.columns.read needs no room there",
+        ) from None
+
+
+def _opened(path: Path) -> FileIO:
+    try:
+        return FileIO(path)
+    except OSError as refused:
+        raise BadInput(f"{path}: cannot be opened", said=str(refused)) from None
+
+
+def _place(names: tuple[str, ...], name: str, where: str) -> int:
+    found = names.count(name)
+    if found == 1:
+        return names.index(name)
+    if found:
+        raise BadInput(f"{where}: {found} counters are named {name!r}", hint="read all of them")
+    # A list of 20,000 known names helps nobody.
+    near = [known for known in names if name.lower() in known.lower()][:3]
+    raise BadInput(
+        f"{where}: none of {len(names)} counters is named {name!r}",
+        hint=f"did you mean {' or '.join(map(repr, near))}?" if near else "",
+    )
+
+
+def _names(path: Path, line: bytes) -> tuple[str, ...]:
+    try:
+        text = line.decode("utf-8-sig").rstrip("\r\n")
+        fields = next(csv.reader([text], strict=True), [])
+    except (UnicodeDecodeError, csv.Error) as odd:
+        raise ResultsError(f"{path}: the header cannot be read", said=str(odd)) from None
+    if len(fields) < 2 or not fields[0].startswith("(PDH-CSV 4.0)"):
+        raise ResultsError(
+            f"{path}: is not the CSV of esxtop or perfmon",
+            said=text[:80],
+            hint='theirs begins with "(PDH-CSV 4.0)" and has one column per counter',
+        )
+    return tuple(fields[1:])
+
+
+class _Rows:
+    # What has been read so far; the pieces that are being read are `pending`, in their order.
+    def __init__(
+        self, pool: ThreadPoolExecutor, size: int, wanted: Places | None, columns: int
+    ) -> None:
+        self.pool, self.size, self.wanted, self.columns = pool, size, wanted, columns
+        self.values: Numbers = np.empty((0, columns))
+        self.times: list[Times] = [np.empty(0, "datetime64[us]")]
+        self.pending: deque[Future[Times]] = deque()
+        self.have = 0
+
+    def add(self, piece: Piece) -> None:
+        self._make_room(piece)
+        into = self.values[self.have : self.have + piece.rows].reshape(-1)
+        self.pending.append(self.pool.submit(piece.read, self.wanted, into))
+        self.have += piece.rows
+        self._wait(2 * THREADS)
+
+    # For all of the file at once, by its first piece: what is not used costs no memory. Growing
+    # moves nothing either, but fills with zeros first.
+    def _make_room(self, piece: Piece) -> None:
+        if not self.have:
+            whole = math.ceil(1.05 * piece.rows * self.size / piece.buffer.size)
+            self.values = np.empty((max(whole, piece.rows), self.columns))
+        elif self.have + piece.rows > len(self.values):
+            self._wait(0)
+            room = self.have + max(piece.rows, self.have // 16)
+            self.values.resize((room, self.columns), refcheck=False)
+
+    def _wait(self, left: int) -> None:
+        while len(self.pending) > left:
+            self.times.append(self.pending.popleft().result())
+
+    def finished(self) -> tuple[Times, Numbers]:
+        self._wait(0)
+        self.values.resize((self.have, self.columns), refcheck=False)
+        return np.concatenate(self.times), self.values
+
+
+def _places(path: Path, known: tuple[str, ...], names: Sequence[str]) -> Places:
+    # The time of day is field 0.
+    if not names:
+        raise BadInput(f"{path}: no counter is asked for")
+    return np.array([0, *(1 + _place(known, name, str(path)) for name in names)])

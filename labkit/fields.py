@@ -1,0 +1,292 @@
+"""Fields of a CSV file found and read in bulk, many at a time.
+
+A file comes as pieces of whole lines. In a piece, commas and line ends are found by comparing all
+bytes at once; where few columns are wanted, only their places are worked out, from running counts
+of bits. A number of up to 16 characters with two decimals or none is read as words of eight digits,
+joined to pairs, fours and eights by multiplication; others are read one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import ResultsError
+
+Numbers = npt.NDArray[np.float64]
+Times = npt.NDArray[np.datetime64]
+Places = npt.NDArray[np.int64]
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+PIECE = 1 << 21
+LONGEST_LINE = 1 << 26
+BEFORE = 16
+"""So many bytes lie before each piece, so that reading backwards from a field never leaves it."""
+AT_ONCE = 64_000
+"""So many fields are read together: few calls, and their words stay in the processor's cache."""
+FEW = 16
+"""Of so many fields less than one is wanted: the others' places are not worth finding."""
+
+COMMA, NEWLINE, RETURN, QUOTE = b',\n\r"'
+SHAPE = b"00/00/0000 00:00:00.000000"
+NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
+NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
+
+# Eight characters in a word; the first of them in its lowest byte.
+ZERO, BYTE, SEVEN_BYTES = np.uint64(0x30), np.uint64(8), np.uint64(56)
+ALL, ZEROS = np.uint64(2**64 - 1), np.uint64(0x3030_3030_3030_3030)
+SIXES, TOPS = np.uint64(0x7676_7676_7676_7676), np.uint64(0x8080_8080_8080_8080)
+PAIRS, FOURS = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF)
+EIGHT = np.uint64(0xFFFF_FFFF)
+POINT, POINT_MASK = np.uint64(0x2E << 40), np.uint64(0xFF << 40)
+CENTS, ABOVE = np.uint64(0xFFFF << 48), np.uint64((1 << 40) - 1)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Whole lines of a file, BEFORE bytes into `buffer`; `line` is the number of the first."""
+
+    path: Path
+    buffer: Bytes
+    line: int
+    rows: int
+    fields: int
+
+    def read(self, wanted: Places | None, into: Numbers) -> Times:
+        """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
+        starts, ends = (side.reshape(self.rows, -1) for side in self._bounds(wanted))
+        _read_numbers(self, starts[:, 1:].ravel(), ends[:, 1:].ravel(), into)
+        return _read_times(self, starts[:, 0], ends[:, 0])
+
+    def _bounds(self, wanted: Places | None) -> tuple[Places, Places]:
+        # Where the wanted fields begin and end, row by row.
+        mask = self.buffer == COMMA
+        mask |= self.buffer == NEWLINE
+        mask[: BEFORE - 1] = False
+        mask[BEFORE - 1] = True  # so that each field lies between two delimiters
+        few = wanted is not None and FEW * wanted.size < self.fields
+        found = _Sparse.of(mask) if few else _Dense(np.flatnonzero(mask))
+        ends = self.fields * np.arange(1, self.rows + 1)
+        if found.count != ends[-1] + 1 or (self.buffer[found.at(ends)] != NEWLINE).any():
+            raise self._ragged()
+        if wanted is None:
+            wanted = np.arange(self.fields)
+        numbers = (ends - self.fields)[:, None] + wanted
+        return found.at(numbers.ravel()) + 1, found.at(numbers.ravel() + 1)
+
+    def refused(self, start: int, end: int) -> ResultsError:
+        """The error that says where a field is that cannot be read."""
+        above = self.buffer[BEFORE:start].tobytes()
+        line, field = self.line + above.count(b"\n"), above.rpartition(b"\n")[2].count(b",") + 1
+        text = self.buffer[start:end].tobytes()[:80].decode("utf-8", "replace")
+        return ResultsError(f"{self.path}: cannot read line {line}, field {field}", said=text)
+
+    def _ragged(self) -> ResultsError:
+        lines = enumerate(self.buffer[BEFORE:].tobytes().split(b"\n"), self.line)
+        found = ((number, line.count(b",") + 1) for number, line in lines)
+        number, fields = next((n, f) for n, f in found if f != self.fields)
+        return ResultsError(
+            f"{self.path}: line {number} has {fields} fields, the header {self.fields}",
+            hint="a comma or a line break inside quotes is not read",
+        )
+
+
+@dataclass(frozen=True)
+class _Dense:
+    # Where each comma and line end is.
+    places: Places
+
+    @property
+    def count(self) -> int:
+        return self.places.size
+
+    def at(self, numbers: Places) -> Places:
+        found: Places = self.places[numbers]
+        return found
+
+
+@dataclass(frozen=True)
+class _Sparse:
+    # The same as bits and running counts, for when only few of them are looked up.
+    words: Words
+    counts: Places
+
+    @classmethod
+    def of(cls, mask: Mask) -> _Sparse:
+        bits = np.packbits(mask, bitorder="little")
+        words = np.zeros(-(-bits.size // 8), np.uint64)
+        words.view(np.uint8)[: bits.size] = bits
+        return cls(words, np.cumsum(np.bitwise_count(words), dtype=np.int64))
+
+    @property
+    def count(self) -> int:
+        return int(self.counts[-1])
+
+    def at(self, numbers: Places) -> Places:
+        word = np.searchsorted(self.counts, numbers, side="right")
+        bytewise = self.words[word].view(np.uint8).reshape(-1, 8)
+        bits = np.unpackbits(bytewise, axis=1, bitorder="little")
+        skipped = numbers - (self.counts[word] - np.bitwise_count(self.words[word]))
+        found: Places = 64 * word + (np.cumsum(bits, axis=1) > skipped[:, None]).argmax(axis=1)
+        return found
+
+
+class Lines:
+    """A file as pieces of whole lines; at its end `cut` says what was left out."""
+
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self.path, self.file, self.cut = path, file, ""
+        self.memory, self.have = bytearray(BEFORE + 2 * PIECE), BEFORE
+        while not (end := self.memory.find(b"\n", BEFORE, self.have) + 1):
+            if not self._more():
+                raise ResultsError(
+                    f"{path}: has no whole header line",
+                    hint="was it made by `esxtop -b`, and not cut off?",
+                )
+        self.header = bytes(self.memory[BEFORE:end])
+        self._drop(end)
+
+    def pieces(self, fields: int) -> Iterator[Piece]:
+        """All the lines after the header, each of so many fields."""
+        line, more = 2, True
+        while more:
+            more = self._more()
+            if not more:
+                self._finish(fields)
+            if end := self.memory.rfind(b"\n", BEFORE, self.have) + 1:
+                buffer = np.frombuffer(self.memory[:end], np.uint8)
+                rows = int(np.count_nonzero(buffer[BEFORE:] == NEWLINE))
+                yield Piece(self.path, buffer, line, rows, fields)
+                line += rows
+                self._drop(end)
+
+    def _more(self) -> bool:
+        if self.have - BEFORE > LONGEST_LINE:
+            raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
+        if self.have + PIECE > len(self.memory):
+            self.memory = self.memory + bytearray(len(self.memory))
+        got = self.file.readinto(memoryview(self.memory)[self.have : self.have + PIECE])
+        self.have += got or 0
+        return bool(got)
+
+    def _drop(self, end: int) -> None:
+        rest = self.memory[end : self.have]
+        self.memory[BEFORE : BEFORE + len(rest)] = rest
+        self.have = BEFORE + len(rest)
+
+    def _finish(self, fields: int) -> None:
+        # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
+        begin = self.memory.rfind(b"\n", BEFORE, self.have) + 1 or BEFORE
+        last = self.memory[begin : self.have]
+        if last.count(b",") + 1 == fields and last.endswith((b'"', b'"\r')):
+            self.memory[self.have] = NEWLINE
+            self.have += 1
+        elif last:
+            self.cut = f"the last line is not whole ({last.count(b',') + 1} of {fields} fields)"
+
+
+def _read_numbers(piece: Piece, starts: Places, ends: Places, into: Numbers) -> None:
+    words = np.lib.stride_tricks.as_strided(
+        piece.buffer[:8].view("<u8"), (piece.buffer.size - 7,), (1,), writeable=False
+    )
+    for first in range(0, starts.size, AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        start, end = _unquoted(piece, starts[part], ends[part])
+        into[part], simple = _decimals(words, start, end)
+        for at in np.flatnonzero(~simple):
+            into[first + at] = _number(piece, start[at], end[at])
+
+
+def _unquoted(piece: Piece, starts: Places, ends: Places) -> tuple[Places, Places]:
+    # Only the last field of a line ends with \r.
+    last = piece.buffer[ends - 1]
+    if (returns := last == RETURN).any():
+        ends = ends - returns
+        last = piece.buffer[ends - 1]
+    opened, closed = piece.buffer[starts] == QUOTE, last == QUOTE
+    if (odd := np.flatnonzero((opened != closed) | (opened & (ends - starts < 2)))).size:
+        raise piece.refused(int(starts[odd[0]]), int(ends[odd[0]]))
+    return starts + opened, ends - closed
+
+
+def _decimals(words: Words, starts: Places, ends: Places) -> tuple[Numbers, Mask]:
+    # Fields like 1234 and 12.34 of up to 16 characters, and whether each was one. The last eight
+    # characters are one word; a point in it is taken out by moving what is left of it.
+    size = ends - starts
+    low = _kept(words[ends - 8], size)
+    pointed = (low & POINT_MASK) == POINT
+    high = np.full_like(low, ZEROS)
+    if (long := np.flatnonzero(size > 8)).size:
+        high[long] = _kept(words[ends[long] - 16], size[long] - 8)
+    closed_up = (low & CENTS) | ((low & ABOVE) << BYTE) | (high >> SEVEN_BYTES)
+    low = np.where(pointed, closed_up, low)
+    high = np.where(pointed, (high << BYTE) | ZERO, high) if long.size else high
+    digits, simple = _digits(low)
+    simple &= (size > 0) & (size <= 15 + pointed)
+    if long.size:
+        above, also = _digits(high[long])
+        digits[long] += above * np.uint64(100_000_000)
+        simple[long] &= also
+    return digits / np.where(pointed, 100.0, 1.0), simple
+
+
+def _kept(word: Words, size: Places) -> Words:
+    # The last `size` characters of each word; zeros before them.
+    others = np.uint64(64) - (np.minimum(size, 8).astype(np.uint64) << np.uint64(3))
+    mask = ALL << others
+    kept: Words = (word & mask) | (ZEROS & ~mask)
+    return kept
+
+
+def _digits(word: Words) -> tuple[Words, Mask]:
+    # Eight digits at once: neighbours are joined to pairs, pairs to fours, fours to a number.
+    value = word ^ ZEROS
+    only_digits = ((value + SIXES) | value) & TOPS == 0
+    value = (value * np.uint64(10) + (value >> BYTE)) & PAIRS
+    value = (value * np.uint64(100) + (value >> np.uint64(16))) & FOURS
+    return (value * np.uint64(10_000) + (value >> np.uint64(32))) & EIGHT, only_digits
+
+
+def _number(piece: Piece, start: int, end: int) -> float:
+    text = piece.buffer[start:end].tobytes()
+    if number := NUMBER.fullmatch(text):
+        return float(number[1])
+    if NO_VALUE.fullmatch(text):
+        return float("nan")
+    raise piece.refused(start, end)
+
+
+def _read_times(piece: Piece, starts: Places, ends: Places) -> Times:
+    starts, ends = _unquoted(piece, starts, ends)
+    times = np.empty(starts.size, "datetime64[us]")
+    for width in np.unique(ends - starts):
+        rows = np.flatnonzero(ends - starts == width)
+        text = piece.buffer[starts[rows][:, None] + np.arange(min(width, len(SHAPE)))]
+        odd = _not_like(SHAPE[:width], text) if 19 <= width <= len(SHAPE) else np.array([0])
+        if odd.size:
+            raise piece.refused(int(starts[rows[odd[0]]]), int(ends[rows[odd[0]]]))
+        order = [6, 7, 8, 9, 2, 0, 1, 5, 3, 4, *range(10, width)]
+        iso = np.ascontiguousarray(text[:, order])
+        iso[:, [4, 7, 10]] = np.frombuffer(b"--T", np.uint8)
+        try:
+            times[rows] = iso.view(f"S{width}").ravel().astype(times.dtype)
+        except ValueError as impossible:
+            where = f"{piece.path}: line {piece.line} or one after it has an impossible time"
+            raise ResultsError(where, said=str(impossible)) from None
+    return times
+
+
+def _not_like(shape: bytes, text: Bytes) -> Places:
+    # The rows that differ from the shape, in which 0 stands for any digit.
+    wanted = np.frombuffer(shape, np.uint8)
+    digit = (text >= 0x30) & (text <= 0x39)
+    fits = np.where(wanted == 0x30, digit, text == wanted).all(axis=1)
+    return np.flatnonzero(~fits)

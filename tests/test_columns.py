@@ -1,0 +1,294 @@
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from labkit import columns, fields
+from labkit.columns import cached, counters, read
+from labkit.errors import BadInput, ResultsError
+
+HEAD = '"(PDH-CSV 4.0) (UTC)(0)"'
+
+
+def csv_of(rows, names=None, *, quote='"', end="\n", stamps=None):
+    """What `esxtop -b` prints: everything in quotes, one line a moment."""
+    names = names or [rf"\\esx1\Physical Cpu({n})\% Util Time" for n in range(len(rows[0]))]
+    lines = [",".join([HEAD, *(f'"{name}"' for name in names)])]
+    for n, row in enumerate(rows):
+        stamp = stamps[n] if stamps else f"11/21/2026 09:{n // 60:02d}:{n % 60:02d}"
+        lines.append(",".join([f"{quote}{stamp}{quote}", *(f"{quote}{x}{quote}" for x in row)]))
+    return end.join(lines) + end
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text):
+        path = tmp_path / "esxtop.csv"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("quote", ['"', ""], ids=["quoted", "bare"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+def test_every_number_is_the_one_that_python_reads(file, quote, end):
+    texts = [
+        "0.00",
+        "7",
+        "12.34",
+        "1048576.00",
+        "12345678.90",
+        "123456789012345",
+        "9999999999999.99",
+        "0.5",
+        ".5",
+        "5.",
+        "1.234",
+        "1234567890123456",
+        "99999999999999999999",
+        "-3",
+        "-12.34",
+        "+4",
+        "1e3",
+        "1.5E-7",
+        "00012.30",
+        "100.00",
+        "0.07",
+    ]
+    found = read(file(csv_of([texts, texts[::-1]], quote=quote, end=end)))
+    assert found.values.tolist() == [[float(x) for x in texts], [float(x) for x in texts[::-1]]]
+    assert [str(t) for t in found.times] == [f"2026-11-21T09:00:0{n}.000000" for n in (0, 1)]
+    assert found.cut == ""
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.lists(st.decimals(-10_000_000, 10**13, places=2) | st.integers(-9, 10**17), min_size=3,
+                 max_size=3), min_size=1, max_size=20),
+    st.sampled_from(['"', ""]),
+)  # fmt: skip
+def test_random_numbers_are_read_exactly(tmp_path_factory, rows, quote):
+    path = tmp_path_factory.mktemp("random") / "file.csv"
+    path.write_text(csv_of(rows, quote=quote))
+    assert read(path).values.tolist() == [[float(str(x)) for x in row] for row in rows]
+
+
+def wide(rows, columns):
+    chosen = random.Random(1)
+    return [[f"{chosen.randrange(10**6) / 100:.2f}" for _ in range(columns)] for _ in range(rows)]
+
+
+def test_few_of_many_columns_are_the_same_as_in_all_of_them(file, monkeypatch):
+    monkeypatch.setattr(fields, "PIECE", 10_000)  # so that pieces end within lines
+    rows = wide(40, 500)
+    path = file(csv_of(rows))
+    names = counters(path)
+    whole, few = read(path), read(path, [names[499], names[0], names[123]])
+    assert whole.values.tolist() == [[float(x) for x in row] for row in rows]
+    assert few.values.tolist() == whole.values[:, [499, 0, 123]].tolist()
+    assert few[names[0]].tolist() == whole[names[0]].tolist()
+    assert few.times.tolist() == whole.times.tolist()
+
+
+def test_memory_grows_when_the_first_lines_were_longer_than_the_others(file, monkeypatch):
+    monkeypatch.setattr(fields, "PIECE", 300)
+    rows = [["1234567890.12"] * 5] * 10 + [["1"] * 5] * 300
+    assert read(file(csv_of(rows, stamps=["11/21/2026 09:00:00"] * 310))).values.shape == (310, 5)
+
+
+def test_what_a_counter_did_not_have_is_not_a_number(file):
+    found = read(file(csv_of([["", " ", "nan", "NaN", "1"]])))
+    assert np.isnan(found.values[0, :4]).all() and found.values[0, 4] == 1
+
+
+def test_a_byte_order_mark_and_commas_in_names_are_taken(file):
+    name = r"\\esx1\Group Cpu(7:web, second)\% Used"
+    path = file(b"\xef\xbb\xbf" + csv_of([["1.50", "2"]], names=[name, "b"]).encode())
+    assert counters(path) == (name, "b")
+    assert read(path, [name])[name].tolist() == [1.5]
+
+
+def test_fractions_of_a_second_are_kept(file):
+    stamps = ["11/21/2026 09:28:12.123", "11/21/2026 09:28:13.5"]
+    times = read(file(csv_of([["1"], ["2"]], stamps=stamps))).times
+    assert [str(t) for t in times] == ["2026-11-21T09:28:12.123000", "2026-11-21T09:28:13.500000"]
+
+
+@pytest.mark.parametrize("left", [1, 2, 20, 30])
+def test_a_last_line_that_was_cut_off_is_left_out_and_said(file, left):
+    whole = csv_of([["12.34", "5.67"]] * 3)
+    found = read(file(whole[:-left] if left > 1 else whole[:-2]))
+    assert found.values.tolist() == [[12.34, 5.67]] * 2
+    assert "the last line is not whole" in found.cut
+
+
+def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(file):
+    whole = csv_of([["12.34", "5.67"]] * 3)
+    assert len(read(file(whole[:-1])).values) == 3
+    # 5.67 without quotes may have been 5.678.
+    bare = read(file(csv_of([["12.34", "5.67"]] * 3, quote="")[:-1]))
+    assert len(bare.values) == 2 and "3 of 3 fields" in bare.cut
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda lines: lines[3].replace(b',"1.00"', b"", 1), "line 4 has 40 fields, the header 41"),
+        (lambda lines: lines[3] + b',"9.00"', "line 4 has 42 fields"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'"1,00"', 1), "line 4 has 42 fields"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'"1\n00"', 1), "line 4 has 2 fields"),
+        (lambda lines: b"", "line 4 has 1 fields"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'"up"', 1), "line 4, field 2\n  up"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'1.00"', 1), "cannot read line 4, field 2"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'"', 1), "cannot read line 4, field 2"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'"1_0"', 1), "cannot read line 4, field 2"),
+        (lambda lines: lines[3].replace(b'"1.00"', b'"inf"', 1), "cannot read line 4, field 2"),
+        (lambda lines: lines[3].replace(b"11/21", b"21.11", 1), "cannot read line 4, field 1"),
+        (lambda lines: lines[3].replace(b"11/21", b"13/21", 1), "impossible time"),
+        (lambda lines: lines[3].replace(b'"11/21/2026 09:00:02"', b'"x"', 1), "line 4, field 1"),
+    ],
+    ids=["short", "long", "comma", "break", "empty", "word", "quote", "lone", "underscore",
+         "infinite", "stamp", "month", "stampless"],
+)  # fmt: skip
+def test_what_cannot_be_read_is_refused_with_its_place(file, change, said, few):
+    lines = csv_of([["1.00"] * 40] * 5).encode().split(b"\n")
+    lines[3] = change(lines)
+    path = file(b"\n".join(lines))
+    with pytest.raises(ResultsError) as refused:
+        read(path, counters(path)[:1] if few else None)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "no whole header"),
+        (HEAD.encode(), "no whole header"),
+        (b"a,b\n1,2\n", "not the CSV of esxtop"),
+        (HEAD.encode() + b"\n", "not the CSV of esxtop"),
+        (b"\xff\xfe\x00\n", "header cannot be read"),
+        (csv_of([["1"]]).split("\n")[0] + "\n", "holds no rows"),
+        (b"\0" * 100_000, "no whole header"),
+    ],
+    ids=["empty", "cut", "other", "no-counter", "utf16", "no-rows", "zeros"],
+)
+def test_another_file_is_refused_in_plain_words(file, text, said):
+    with pytest.raises(ResultsError, match=said):
+        read(file(text))
+
+
+def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
+    path = file(csv_of([["1", "2", "3"]], names=["Used", "Ready", "Ready"]))
+    with pytest.raises(BadInput, match="2 counters are named 'Ready'"):
+        read(path, ["Ready"])
+    with pytest.raises(BadInput, match=r"none of 3 counters is named 'use'\n.*did you mean 'Used'"):
+        read(path, ["use"])
+    with pytest.raises(BadInput, match="no counter is asked for"):
+        read(path, [])
+    with pytest.raises(BadInput, match="cannot be opened"):
+        read(tmp_path / "missing.csv")
+    with pytest.raises(BadInput, match="2 counters are named 'Ready'"):
+        read(path)["Ready"]
+    assert read(path).values.tolist() == [[1, 2, 3]]
+
+
+def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
+    monkeypatch.setattr(fields, "LONGEST_LINE", 10_000)
+    monkeypatch.setattr(fields, "PIECE", 1000)
+    with pytest.raises(ResultsError, match="a line is longer"):
+        read(file(csv_of([["1"] * 5]) + "1," * 10_000))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 300), st.integers(0, 40))
+def test_a_damaged_file_is_read_or_refused_but_never_anything_else(
+    tmp_path_factory, noise, at, lost
+):
+    whole = csv_of([["12.34", "7"]] * 4).encode()
+    path = tmp_path_factory.mktemp("damaged") / "file.csv"
+    path.write_bytes(whole[:at] + noise + whole[at + lost :])
+    try:
+        found = read(path)
+    except ResultsError:
+        return
+    assert found.values.shape == (found.times.size, len(found.names))
+
+
+# --- the cache --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    return tmp_path / "out" / "columns"
+
+
+def unread(*_):
+    raise AssertionError("the source was read again")
+
+
+def test_a_second_read_comes_from_the_cache_until_the_file_changes(file, kept, monkeypatch):
+    path = file(csv_of([["1.50", "2"]] * 3))
+    first = cached(path)
+    with monkeypatch.context() as patched:
+        patched.setattr(columns, "read", unread)
+        again = cached(path)
+        assert again.values.tolist() == first.values.tolist() and again.names == first.names
+        assert again.times.tolist() == first.times.tolist()
+    path.write_text(csv_of([["9.50", "2"]] * 3))
+    assert cached(path).values[0, 0] == 9.5
+
+
+def test_a_cache_that_is_damaged_is_made_anew(file, kept):
+    path = file(csv_of([["1.50", "2"]] * 3))
+    cached(path)
+    for name, content in [
+        ("about.json", b"{"),
+        ("about.json", json.dumps({"signature": 0}).encode()),
+        ("values.npy", b"nothing"),
+        ("times.npy", b""),
+    ]:
+        (entry,) = kept.iterdir()
+        (entry / name).write_bytes(content)
+        assert cached(path).values.tolist() == [[1.5, 2]] * 3
+
+
+def test_a_file_that_grows_while_it_is_read_is_not_kept(file, kept, monkeypatch):
+    path = file(csv_of([["1.50", "2"]] * 3))
+
+    def grows(*asked):
+        found = read(*asked)
+        with path.open("a") as more:
+            more.write('"11/21/2026 09:28:12","1.00","2.00"\n')
+        return found
+
+    monkeypatch.setattr(columns, "read", grows)
+    assert len(cached(path).values) == 3
+    assert not kept.exists()
+
+
+def test_a_full_disk_says_so(file, tmp_path, monkeypatch):
+    (tmp_path / "blocked").write_text("")
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "blocked"))
+    with pytest.raises(ResultsError, match="cannot keep columns"):
+        cached(file(csv_of([["1.50"]])))
+
+
+def test_20_of_2000_columns_use_memory_for_little_more_than_themselves(file):
+    import tracemalloc
+
+    path = file(csv_of(wide(100, 2000)))
+    names = counters(path)[::100]
+    tracemalloc.start()
+    begun = time.process_time()
+    read(path, names)
+    assert time.process_time() - begun < 2
+    assert tracemalloc.get_traced_memory()[1] < 64e6
+    tracemalloc.stop()
