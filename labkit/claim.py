@@ -271,7 +271,7 @@ def _find(c: Comparison, measured: Mapping[str, Blocks]) -> Found:
     a, b = measured[c.over], measured[c.under]
     common = len(set(a) & set(b))
     blocks = common if common >= stats.FEWEST_BLOCKS else min(len(a), len(b))
-    sizes = [sum(len(values) for values in side.values()) for side in (a, b)]
+    sizes = [sum(values.size for values in side.values()) for side in (a, b)]
     return Found(
         c,
         stats.ratio_estimate(a, b, c.percentile),

@@ -3,40 +3,38 @@
 Neighbouring samples of one run are alike, and every run has its own luck, so 3,000 samples are not
 3,000 pieces of evidence: the block is. Values come from the pooled samples (percentiles are never
 averaged); how far they can be off comes from how the blocks differ, with Student's t for their
-small number. Three measures are taken and the widest counts, because each fails somewhere:
+small number. Four measures are taken and the widest counts, because each fails somewhere:
 
     spread     how the blocks' own percentiles differ     fails between two modes
     jackknife  how the pooled one moves without a block   fails in a far tail
     reach      how the share of samples below it varies   fails when blocks do not overlap
+    unseen     how far slower runs than these would move  only for values, above the median
+               it (unseen.py)
 
-There is no chance in it: the same samples give the same interval. In 2,000 simulated studies
-of each of three kinds of latency, at 3, 5 and 10 blocks, 95 % intervals held the truth in 92 or
-more of 100; only p99.9 of bimodal runs that differ by 15 % fell to 76. (A bootstrap over blocks
-held the p99 of those in two of three.)
+There is no chance in it: the same samples give the same interval.
 """
 
 from __future__ import annotations
 
-import bisect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from labkit.distribution import Distribution, Values
 from labkit.errors import BadInput
+from labkit.pooled import BEYOND as BEYOND
+from labkit.pooled import FEWEST_BLOCKS as FEWEST_BLOCKS
+from labkit.pooled import Blocks as Blocks
+from labkit.pooled import Pooled
+from labkit.pooled import beyond as beyond
+from labkit.pooled import percentile as percentile
+from labkit.pooled import pieces as pieces
+from labkit.unseen import upper_limit
 
-Values = npt.NDArray[np.float64]
-Blocks = Mapping[int, Values]
-"""Block number -> all values that one condition gave in that block."""
-
-FEWEST_BLOCKS = 3
-BEYOND = 10
-"""So many samples must lie beyond a percentile before it is called measured."""
 MOST_BLOCKS = 200
 """`blocks_needed` looks no further than so many more blocks."""
-PIECES = 10
 
 
 @dataclass(frozen=True)
@@ -86,48 +84,18 @@ class Estimate:
         return _tail(self.freedom, (self.lowest - math.log(limit)) / max(self.down, 1e-12))
 
 
-@dataclass(frozen=True)
-class Pooled:
-    """All samples of one condition, sorted, and sorted block by block."""
-
-    values: Values
-    blocks: tuple[Values, ...]
-    enough: bool
-
-    @classmethod
-    def of(cls, blocks: Blocks) -> Pooled:
-        """Pool the blocks; fewer than three are cut into pieces, which tell of one run only."""
-        parts = [_checked(values) for values in blocks.values()]
-        if not parts:
-            raise BadInput("there are no blocks to take a percentile of")
-        enough = len(parts) >= FEWEST_BLOCKS
-        if not enough:
-            parts = [piece for part in parts for piece in pieces(part)]
-        return cls(np.sort(np.concatenate(parts)), tuple(map(np.sort, parts)), enough)
-
-    def measured(self, q: float) -> bool:
-        """Whether blocks and samples suffice for this percentile."""
-        return self.enough and beyond(q, self.values.size) >= BEYOND
-
-    def estimate(self, q: float) -> Estimate:
-        """The percentile of the pooled samples."""
-        s = _Seen.of(self, q, logarithmic=_percentile_of(self.values, 0) > 0)
-        return Estimate(
-            s.raw, s.value, s.value, s.error + s.low_reach, s.error + s.high_reach,
-            max(s.blocks - 1, 1), s.blocks, self.measured(q), s.logarithmic,
-        )  # fmt: skip
-
-
-def percentile(values: npt.ArrayLike, q: float) -> float:
-    """The nearest-rank percentile: the smallest value that q percent of all do not exceed."""
-    checked = _checked(values)
-    at = _rank(q, checked.size)
-    return float(np.partition(checked, at)[at])
-
-
 def interval(blocks: Blocks, q: float) -> Interval:
     """The percentile of the pooled samples with an interval that knows that blocks differ."""
-    return Pooled.of(blocks).estimate(q).interval()
+    return estimate(Pooled.of(blocks), q).interval()
+
+
+def estimate(pooled: Pooled, q: float) -> Estimate:
+    """The percentile of the pooled samples, and how far it may be off."""
+    s = _Seen.of(pooled, q, logarithmic=pooled.levels[0] > 0, unseen=True)
+    return Estimate(
+        s.raw, s.value, s.value, s.error + s.low_reach, s.error + s.high_reach,
+        max(s.blocks - 1, 1), s.blocks, pooled.measured(q), s.logarithmic,
+    )  # fmt: skip
 
 
 def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
@@ -165,17 +133,11 @@ def blocks_needed(
 
 def samples_needed(blocks: Blocks, q: float) -> int:
     """How many more blocks of this size until the percentile can be called measured."""
-    samples = sum(np.size(values) for values in blocks.values())
+    samples = sum(_size(values) for values in blocks.values())
     share = min(q, 100 - q) / 100
     wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
     by_size = math.ceil(wanted / (samples / len(blocks)))
     return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
-
-
-def beyond(q: float, samples: int) -> int:
-    """How many of so many samples lie beyond the percentile, on its nearer side."""
-    at = _rank(q, samples)
-    return min(at, samples - 1 - at) if q < 50 else samples - 1 - at
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -185,12 +147,6 @@ def holm(p: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p) - rank) * p[at]))
         adjusted[at] = largest
     return adjusted
-
-
-def pieces(values: npt.ArrayLike) -> list[Values]:
-    """One run cut into up to ten stretches, for the times when there is nothing better."""
-    checked = _checked(values)
-    return list(np.array_split(checked, min(PIECES, checked.size)))
 
 
 @dataclass(frozen=True)
@@ -216,16 +172,21 @@ class _Seen:
         return math.hypot(_error(self.each, self.without), self.clock)
 
     @classmethod
-    def of(cls, pooled: Pooled, q: float, *, logarithmic: bool = True) -> _Seen:
+    def of(
+        cls, pooled: Pooled, q: float, *, logarithmic: bool = True, unseen: bool = False
+    ) -> _Seen:
+        if not 0 < q < 100:
+            raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
         scale = np.log if logarithmic else np.asarray
-        raw = _percentile_of(pooled.values, q)
+        raw = pooled.percentile(q)
         value = float(scale(raw))
-        each = scale(np.array([_percentile_of(block, q) for block in pooled.blocks]))
-        without = scale(_without_each(pooled, q))
-        step = _clock(pooled.values)
+        each, without = scale(pooled.each(q)), scale(pooled.without_each(q))
+        step = pooled.clock
         clock = math.log1p(step / raw) if logarithmic else step
         error = math.hypot(_error(each, without), clock)
-        low, high = scale(np.array(_reach(pooled, q, raw)))
+        low, high = (float(scale(end)) for end in _reach(pooled, q, raw))
+        if unseen and q > 50 and pooled.enough:
+            high = max(high, upper_limit(pooled, q, logarithmic=logarithmic))
         t = _student(max(each.size - 1, 1), 0.975)
         low_reach, high_reach = (max(0.0, far / t - error) for far in (value - low, high - value))
         return cls(raw, value, each, without, clock, low_reach, high_reach, logarithmic)
@@ -260,8 +221,8 @@ def _apart(a: Pooled, b: Pooled, q: float) -> Estimate:
 
 
 def _seen_above_zero(pooled: Pooled, q: float) -> _Seen:
-    if pooled.values[0] <= 0:
-        raise BadInput(f"a ratio needs values above 0, and there is {pooled.values[0]:g}")
+    if pooled.levels[0] <= 0:
+        raise BadInput(f"a ratio needs values above 0, and there is {pooled.levels[0]:g}")
     return _Seen.of(pooled, q)
 
 
@@ -272,67 +233,26 @@ def _error(each: Values, without: Values) -> float:
     return max(spread, float(without.std()) * math.sqrt(each.size - 1))
 
 
-def _without_each(pooled: Pooled, q: float) -> Values:
-    # The percentile of all samples but one block's, for each block, without sorting again.
-    if len(pooled.blocks) < 2:
-        return pooled.values[[_rank(q, pooled.values.size)]]
-    return np.array([_percentile_without(pooled.values, block, q) for block in pooled.blocks])
-
-
-def _percentile_without(values: Values, block: Values, q: float) -> float:
-    wanted = _rank(q, values.size - block.size) + 1
-
-    def kept(at: int) -> int:
-        both = (np.searchsorted(part, values[at], side="right") for part in (values, block))
-        return int(next(both) - next(both))
-
-    return float(values[bisect.bisect_left(range(values.size), wanted, key=kept)])
-
-
 def _reach(pooled: Pooled, q: float, value: float) -> tuple[float, float]:
     # The pooled values at the ranks that the blocks' differing shares allow (Woodruff 1952).
     # The normal quantile, not Student's: with three blocks t reaches the extremes every time,
-    # and simulated coverage does not need it beside the other two measures.
-    if len(pooled.blocks) < 2:
-        return value, value
-    shares = [np.searchsorted(part, value, side="right") / part.size for part in pooled.blocks]
-    off = 196 * float(np.std(shares)) / math.sqrt(len(shares) - 1)
-    off *= math.sqrt(len(shares) / (len(shares) - 1))
-    ends = (_percentile_of(pooled.values, min(max(q + d, 0.0), 100.0)) for d in (-off, off))
+    # and simulated coverage does not need it beside the other measures.
+    shares = pooled.shares(value)
+    if shares.size > 1:
+        off = 196 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size - 1)
+    else:  # One block that was only counted: as if its samples were independent.
+        off = 1.96 * math.sqrt(q * (100 - q) / pooled.size)
+    ends = (pooled.percentile(min(max(q + d, 0.0), 100.0)) for d in (-off, off))
     return min(next(ends), value), max(next(ends), value)
 
 
-def _clock(values: Values) -> float:
-    # Times printed in whole microseconds may each be off by half of one, all in the same direction.
-    steps = np.diff(values)
-    steps = steps[steps > 1e-12 * abs(values[-1])]
-    return float(steps.min()) / math.sqrt(12) if steps.size else 0.0
-
-
 def _measured(blocks: Blocks, q: float) -> bool:
-    samples = sum(np.size(values) for values in blocks.values())
+    samples = sum(_size(values) for values in blocks.values())
     return len(blocks) >= FEWEST_BLOCKS and beyond(q, samples) >= BEYOND
 
 
-def _percentile_of(ordered: Values, q: float) -> float:
-    n = ordered.size
-    return float(ordered[min(max(math.ceil(round(q * n / 100, 6)) - 1, 0), n - 1)])
-
-
-def _rank(q: float, n: int) -> int:
-    if not 0 < q < 100:
-        raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
-    # Rounded first: 99.9 % of 1,000 is 999.0000000000001 in binary, and is the 999th.
-    return max(math.ceil(round(q * n / 100, 6)) - 1, 0)
-
-
-def _checked(values: npt.ArrayLike) -> Values:
-    checked = np.asarray(values, dtype=np.float64).ravel()
-    if not checked.size:
-        raise BadInput("there are no samples to take a percentile of")
-    if not np.isfinite(checked).all():
-        raise BadInput("the samples hold something that is not a number")
-    return checked
+def _size(values: Values | Distribution) -> int:
+    return values.size
 
 
 def _student(freedom: float, share: float) -> float:

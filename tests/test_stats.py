@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
+from labkit.pooled import Pooled
 from labkit.stats import (
     MOST_BLOCKS,
     Estimate,
-    Pooled,
     beyond,
     blocks_needed,
+    estimate,
     holm,
     interval,
     percentile,
@@ -89,13 +90,14 @@ def coverage(kinds, between, many, *, percentiles, counts=(3, 5, 10), samples=30
             first, second = (dict(enumerate(x[:count])) for x in (a, b))
             pooled = Pooled.of(first)
             for q in percentiles:
-                i = pooled.estimate(q).interval()
+                i = estimate(pooled, q).interval()
                 held.setdefault(("value", q, count), []).append(i.low <= true[0][q] <= i.high)
                 i, t = ratio(first, second, q), true[0][q] / true[1][q]
                 held.setdefault(("ratio", q, count), []).append(i.low <= t <= i.high)
     return {key: float(np.mean(h)) for key, h in held.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
     # 150 studies know a share of 95 % to +- 3.6 %; the full table is in the torture test below.

@@ -1,0 +1,222 @@
+"""Distributions of more samples than one wants to keep: counts in bins that are 0.012 % wide.
+
+A bin is the first bits of a number as the processor holds it: its power of two and 13 bits behind
+the point, so that a sample is counted with one shift, and every value that is read back is off by
+0.006 % at most. Two distributions are merged by adding their counts, which loses nothing more:
+percentiles come from merged counts and are never averaged.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput, ResultsError
+
+Values = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+
+KEPT_BITS = 13
+"""Bits behind the point that are kept; the largest error is 2**-(KEPT_BITS + 1)."""
+SHIFT = 52 - KEPT_BITS  # IEEE 754: a double has 52 bits behind the point
+INFINITE = 0x7FF << KEPT_BITS
+AT_ONCE = 1 << 17
+WIDEST = 1 << 20
+"""Bins side by side that are counted in one go: 128 powers of two."""
+MOST_STRAYS = 32
+MOST_ADDED = 100_000_000
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """How often values fell into each bin; `least` and `most` are exact."""
+
+    bins: Whole
+    counts: Whole
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: npt.ArrayLike) -> Distribution:
+        """The distribution of values from 0 up; memory for it does not grow with their number."""
+        flat = np.asarray(values)
+        flat = flat.reshape(-1) if flat.flags.c_contiguous else flat.ravel()
+        if not flat.size:
+            raise BadInput("there are no samples to take a percentile of")
+        bins, counts = _counted(flat)
+        return cls(bins, counts, float(flat.min()) + 0.0, float(flat.max()) + 0.0)
+
+    @classmethod
+    def merged(cls, parts: Iterable[Distribution]) -> Distribution:
+        """All samples of all parts, as if they had been counted together."""
+        parts = list(parts)
+        if not parts:
+            raise BadInput("there are no distributions to merge")
+        bins, counts = _added((part.bins, part.counts) for part in parts)
+        return cls(bins, counts, min(p.least for p in parts), max(p.most for p in parts))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Distribution) and self.as_json() == other.as_json()
+
+    @property
+    def size(self) -> int:
+        """The number of samples."""
+        return int(self.counts.sum())
+
+    @property
+    def values(self) -> Values:
+        """The value that stands for each bin: its middle, but the extremes are exact."""
+        lower, upper = _value(self.bins), _value(self.bins + 1)
+        middles = lower + (upper - lower) / 2
+        middles[-1], middles[0] = self.most, self.least
+        return middles
+
+    def as_json(self) -> Mapping[str, Any]:
+        """All of it as text of a few kilobytes, from which `from_json` makes it again."""
+        steps = np.stack([np.diff(self.bins, prepend=0), self.counts]).astype("<i8")
+        packed = base64.b64encode(zlib.compress(steps.tobytes(), 9)).decode("ascii")
+        return {
+            "format": FORMAT, "bins": self.bins.size, "least": self.least, "most": self.most,
+            "packed": packed,
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Distribution:
+        """What `as_json` kept; anything else is refused."""
+        try:
+            if kept["format"] != FORMAT:
+                raise ValueError(f"it has format {kept['format']!r}, not {FORMAT}")
+            steps = _unpacked(kept["packed"], int(kept["bins"]))
+            found = cls(np.cumsum(steps[0]), steps[1], float(kept["least"]), float(kept["most"]))
+            found._insist()
+        except (ValueError, TypeError, KeyError, zlib.error) as odd:
+            raise ResultsError("this is not a kept distribution", said=str(odd)) from None
+        return found
+
+    def _insist(self) -> None:
+        ends = _bins(np.array([self.least, self.most]))
+        rising = (np.diff(self.bins) > 0).all() and (self.counts > 0).all()
+        if not rising or (ends != self.bins[[0, -1]]).any():
+            raise ValueError("its bins, counts and extremes do not belong together")
+
+
+def tail_note(q: float, samples: int, beyond: int = 10) -> str:
+    """What a percentile lacks to be called measured; empty when it lacks nothing."""
+    share = min(q, 100 - q) / 100
+    has, wanted = int(share * samples + 1e-6), int(np.ceil(round(beyond / share, 6)))
+    if samples >= wanted:
+        return ""
+    return (
+        f"p{q:g} of {samples} samples has {has} beyond it; "
+        f"{beyond} beyond it, or {wanted} samples in all, are needed"
+    )
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """What a closed loop measured, and beside it what an open one would have: never instead."""
+
+    measured: Distribution
+    corrected: Distribution
+
+    @property
+    def added(self) -> int:
+        """The requests that were never sent, because the loop waited."""
+        return self.corrected.size - self.measured.size
+
+
+def corrected(values: npt.ArrayLike, interval: float) -> Corrected:
+    """Coordinated omission undone, for a loop that meant to send one request each `interval`.
+
+    While it waited `v` for one answer, it left out requests that would have waited v - interval,
+    v - 2 interval and so on (G. Tene's correction, as in HdrHistogram).
+    """
+    measured = np.asarray(values, np.float64).ravel()
+    if not 0 < interval < np.inf:
+        raise BadInput(f"the interval between requests must be above 0, not {interval!r}")
+    plain = Distribution.of(measured)
+    late = measured[measured >= 2 * interval]
+    missing = (late / interval).astype(np.int64) - 1
+    if missing.sum(dtype=np.float64) > MOST_ADDED:
+        raise BadInput(
+            f"more than {MOST_ADDED} requests were left out at one each {interval:g}",
+            hint="is the interval in the unit of the values?",
+        )
+    which = np.repeat(np.arange(late.size), missing)
+    nth = np.arange(which.size) - np.repeat(np.cumsum(missing) - missing, missing) + 1
+    # Rounding may put a request that was due at the very end a hair before it.
+    left_out = np.maximum(late[which] - nth * interval, 0)
+    parts = [plain, Distribution.of(left_out)] if left_out.size else [plain]
+    return Corrected(plain, Distribution.merged(parts))
+
+
+def _bins(values: npt.NDArray[Any]) -> Whole:
+    # A double from 0 up, read as an integer, grows with its value.
+    return np.ascontiguousarray(values, dtype=np.float64).view(np.int64) >> SHIFT
+
+
+def _value(bins: Whole) -> Values:
+    return (bins << SHIFT).view(np.float64)
+
+
+def _counted(flat: npt.NDArray[Any]) -> tuple[Whole, Whole]:
+    # Counts lie side by side while values are within WIDEST of each other, as they mostly are.
+    first, dense = 0, np.zeros(0, np.int64)
+    strays: list[tuple[Whole, Whole]] = []
+    for at in range(0, flat.size, AT_ONCE):
+        bins = _bins(flat[at : at + AT_ONCE])
+        low, high = int(bins.min()), int(bins.max())
+        if low < 0 or high >= INFINITE:
+            bins = _bins(_insist_positive(flat[at : at + AT_ONCE]) + 0.0)
+            low = int(bins.min())
+        if not dense.size:
+            first = low
+        begin, end = min(first, low), max(first + dense.size, high + 1)
+        if end - begin > WIDEST:
+            strays.append(np.unique(bins, return_counts=True))
+            strays = [_added(strays)] if len(strays) > MOST_STRAYS else strays
+            continue
+        dense = np.pad(dense, (first - begin, end - first - dense.size))
+        first = begin
+        bins -= low
+        counts = np.bincount(bins)
+        dense[low - first : low - first + counts.size] += counts
+    used = np.flatnonzero(dense)
+    return _added([(used + first, dense[used]), *strays]) if strays else (used + first, dense[used])
+
+
+def _insist_positive(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # -0.0 is 0, and comes here because its sign makes it look negative.
+    if not np.isfinite(values).all():
+        raise BadInput("the samples hold something that is not a number")
+    if (least := values.min()) < 0:
+        raise BadInput(f"a distribution holds values from 0 up, and there is {least:g}")
+    return values
+
+
+def _added(parts: Iterable[tuple[Whole, Whole]]) -> tuple[Whole, Whole]:
+    bins, counts = (np.concatenate(side) for side in zip(*parts, strict=True))
+    merged, at = np.unique(bins, return_inverse=True)
+    # Not bincount with weights: those are doubles, and counts are exact.
+    sums = np.zeros(merged.size, np.int64)
+    np.add.at(sums, at, counts)
+    return merged, sums
+
+
+def _unpacked(packed: str, bins: int) -> Whole:
+    if not 0 < bins <= INFINITE:
+        raise ValueError(f"it has {bins} bins")
+    size = 16 * bins
+    expand = zlib.decompressobj()
+    # No more than was promised is unpacked, whatever the text would swell to.
+    raw = expand.decompress(base64.b64decode(packed, validate=True), size)
+    if len(raw) != size or expand.unconsumed_tail:
+        raise ValueError(f"it does not have the {bins} bins that it names")
+    return np.frombuffer(raw, "<i8").reshape(2, bins).astype(np.int64)

@@ -1,0 +1,169 @@
+"""All samples of one condition, pooled, of which it is known what belongs to which block.
+
+Samples are kept one by one while there are few of them, and counted in bins of 0.012 % when there
+are many; questions to them are the same either way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.distribution import Distribution, Values, Whole
+from labkit.errors import BadInput
+
+Blocks = Mapping[int, Values | Distribution]
+"""Block number -> all values that one condition gave in that block, in order, or counted."""
+
+FEWEST_BLOCKS = 3
+BEYOND = 10
+"""So many samples must lie beyond a percentile before it is called measured."""
+PIECES = 10
+MOST_KEPT = 200_000
+"""So many samples are kept one by one; of more the memory would tell."""
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """`below[block, i]` samples of a block are at or below `levels[i]`, which rise."""
+
+    levels: Values
+    below: Whole
+    enough: bool
+
+    @classmethod
+    def of(cls, blocks: Blocks) -> Pooled:
+        """Pool the blocks; fewer than three are cut into pieces, which tell of one run only."""
+        parts = list(blocks.values())
+        if not parts:
+            raise BadInput("there are no blocks to take a percentile of")
+        enough = len(parts) >= FEWEST_BLOCKS
+        if not enough:
+            parts = [piece for part in parts for piece in _cut(part)]
+        kept = [part for part in parts if not isinstance(part, Distribution)]
+        if len(kept) == len(parts) and sum(map(np.size, kept)) <= MOST_KEPT:
+            checked = [checked_samples(part) for part in kept]
+            return cls(*_one_by_one(checked), enough)
+        return cls(*_in_bins([_counted(part) for part in parts]), enough)
+
+    @cached_property
+    def total(self) -> Whole:
+        """How many samples of all blocks are at or below each level."""
+        whole: Whole = self.below.sum(axis=0)
+        return whole
+
+    @property
+    def size(self) -> int:
+        """The number of samples."""
+        return int(self.total[-1])
+
+    @property
+    def clock(self) -> float:
+        """How far a sample may be off because time is printed in steps; all in one direction."""
+        steps = np.diff(self.levels)
+        steps = steps[steps > 1e-12 * abs(self.levels[-1])]
+        return float(steps.min()) / math.sqrt(12) if steps.size else 0.0
+
+    def measured(self, q: float) -> bool:
+        """Whether blocks and samples suffice for this percentile."""
+        return self.enough and beyond(q, self.size) >= BEYOND
+
+    def percentile(self, q: float) -> float:
+        """The percentile of all samples."""
+        return self._at(self.total, q)
+
+    def each(self, q: float) -> Values:
+        """The percentile of each block."""
+        return np.array([self._at(row, q) for row in self.below])
+
+    def block_levels(self, shares: Values) -> Values:
+        """[block, share]: the value that so large a share of the block's samples do not exceed."""
+        ranks = [np.minimum((shares * row[-1]).astype(np.int64), row[-1] - 1) for row in self.below]
+        found = [
+            np.searchsorted(row, at, side="right")
+            for row, at in zip(self.below, ranks, strict=True)
+        ]
+        levels: Values = self.levels[np.stack(found)]
+        return levels
+
+    def without_each(self, q: float) -> Values:
+        """The percentile of all samples but one block's, for each block."""
+        if len(self.below) < 2:
+            return self.each(q)
+        return np.array([self._at(self.total - row, q) for row in self.below])
+
+    def shares(self, value: float) -> Values:
+        """The share of each block's samples at or below a value."""
+        at = np.searchsorted(self.levels, value, side="right") - 1
+        found: Values = self.below[:, at] / self.below[:, -1]
+        return found
+
+    def _at(self, below: Whole, q: float) -> float:
+        return float(self.levels[np.searchsorted(below, rank(q, int(below[-1])), side="right")])
+
+
+def percentile(values: npt.ArrayLike, q: float) -> float:
+    """The nearest-rank percentile: the smallest value that q percent of all do not exceed."""
+    checked = checked_samples(values)
+    at = rank(q, checked.size)
+    return float(np.partition(checked, at)[at])
+
+
+def rank(q: float, n: int) -> int:
+    """The place of a percentile among so many sorted samples, from 0."""
+    if not 0 <= q <= 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
+    # Rounded first: 99.9 % of 1,000 is 999.0000000000001 in binary, and is the 999th.
+    return min(max(math.ceil(round(q * n / 100, 6)) - 1, 0), n - 1)
+
+
+def beyond(q: float, samples: int) -> int:
+    """How many of so many samples lie beyond the percentile, on its nearer side."""
+    at = rank(q, samples)
+    return min(at, samples - 1 - at) if q < 50 else samples - 1 - at
+
+
+def pieces(values: npt.ArrayLike) -> list[Values]:
+    """One run cut into up to ten stretches, for the times when there is nothing better."""
+    flat = np.asarray(values).ravel()
+    return list(np.array_split(flat, min(PIECES, max(flat.size, 1))))
+
+
+def checked_samples(values: npt.ArrayLike) -> Values:
+    """The samples as numbers; none, or something that is no number, is refused."""
+    checked = np.asarray(values, dtype=np.float64).ravel()
+    if not checked.size:
+        raise BadInput("there are no samples to take a percentile of")
+    if not np.isfinite(checked).all():
+        raise BadInput("the samples hold something that is not a number")
+    return checked
+
+
+def _cut(part: Values | Distribution) -> list[Values] | list[Distribution]:
+    return [part] if isinstance(part, Distribution) else pieces(part)
+
+
+def _counted(part: Values | Distribution) -> Distribution:
+    return part if isinstance(part, Distribution) else Distribution.of(part)
+
+
+def _one_by_one(parts: list[Values]) -> tuple[Values, Whole]:
+    # Equal samples are levels of their own: only the last of them tells how many are at or below.
+    whole = np.concatenate(parts)
+    order = np.argsort(whole)
+    owner = np.repeat(np.arange(len(parts), dtype=np.int16), [part.size for part in parts])[order]
+    below = np.stack([np.cumsum(owner == at, dtype=np.int64) for at in range(len(parts))])
+    return whole[order], below
+
+
+def _in_bins(parts: list[Distribution]) -> tuple[Values, Whole]:
+    whole = Distribution.merged(parts)
+    counts = np.zeros((len(parts), whole.bins.size), np.int64)
+    for row, part in zip(counts, parts, strict=True):
+        row[np.searchsorted(whole.bins, part.bins)] = part.counts
+    return whole.values, np.cumsum(counts, axis=1)

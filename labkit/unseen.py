@@ -1,0 +1,61 @@
+"""How far a percentile may lie beyond all that few blocks have shown.
+
+Three runs do not show how slow one run in a hundred is, yet such runs make the far tail of all.
+So it is inferred: each block is taken to be the same distribution, moved by a normal luck of its
+own (in logarithms), which its median shows. The luck's spread is uncertain in the known way
+(chi-squared, k - 1 degrees of freedom); each spread that it may have gives a percentile of
+endlessly many runs, and the limit is the 97.5 % point of those. This is Weerahandi's generalized
+interval (1993) for a sum of parts between and within runs, summed over a grid instead of drawn.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+import numpy as np
+
+from labkit.distribution import Values
+from labkit.pooled import Pooled
+
+LIMIT = 0.975
+SPREADS, LEVELS = 200, 60
+TRIED = 12
+POINTS = 30
+HALVINGS = 26
+
+
+def upper_limit(pooled: Pooled, q: float, *, logarithmic: bool) -> float:
+    """The logarithm of what the q-th percentile of endlessly many runs stays below, if so asked."""
+    from scipy.special import chdtri, ndtri
+
+    at = _scaled(pooled.each(50), logarithmic)
+    shares = (np.arange(SPREADS) + 0.5) / SPREADS
+    spread = np.sqrt(at.var(ddof=1) * (at.size - 1) / chdtri(at.size - 1, shares))
+    tried = np.linspace(0, spread.max(), TRIED)
+    away = np.interp(spread, tried, _moved(pooled, q, at, tried, logarithmic))
+    luck = ndtri((np.arange(LEVELS) + 0.5) / LEVELS)
+    possible = (at.mean() + away)[:, None] + (spread / np.sqrt(at.size))[:, None] * luck
+    return float(np.quantile(possible, LIMIT))
+
+
+def _scaled(values: Values, logarithmic: bool) -> Values:
+    return np.log(values) if logarithmic else values
+
+
+def _moved(pooled: Pooled, q: float, at: Values, spreads: Values, logarithmic: bool) -> Values:
+    # Where the percentile of the common distribution goes when runs are spread that far.
+    from scipy.special import ndtr
+
+    finest = 0.25 / pooled.below[:, -1].max()
+    one_side = np.geomspace(finest, 0.5, POINTS)
+    edges = np.concatenate([[0], one_side, 1 - one_side[-2::-1], [1]])
+    levels = pooled.block_levels((edges[1:] + edges[:-1]) / 2)
+    points = (_scaled(levels, logarithmic) - at[:, None]).ravel()
+    weights = np.tile(np.diff(edges), at.size) / at.size
+    widths = np.maximum(spreads, 1e-9)[:, None]
+    low, high = points.min() - 9 * widths[:, 0], points.max() + 9 * widths[:, 0]
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        share = ndtr((middle[:, None] - points) / widths) @ weights
+        low, high = np.where(share < q / 100, middle, low), np.where(share < q / 100, high, middle)
+    return cast(Values, (low + high) / 2)
