@@ -182,7 +182,8 @@ def test_text_that_is_no_collection_is_refused(quiet, text):
 
 
 def test_a_process_name_with_spaces_and_brackets_is_read(quiet):
-    line = "/proc/99999999/stat:77 (a) b (c) S 1 77 77 0 -1 4194304 1 0 0 0 {} 3 0 0 20 0 1 0 500 1 1\n"
+    rest = "S 1 77 77 0 -1 4194304 1 0 0 0 {} 3 0 0 20 0 1 0 500 1 1"
+    line = f"/proc/99999999/stat:77 (a) b (c) {rest}\n"
     found = gates(quiet + line.format(5), later(quiet) + "\n" + line.format(605), 10.0)
     assert one("foreign load", found).why == "a) b (c took 60.0 % of a CPU"
 

@@ -1,0 +1,60 @@
+"""`labkit noise`: what a lab's differences are worth."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import Any
+
+from labkit import studies
+from labkit.commands._verb import json_flag, now, print_json, verb
+from labkit.errors import BadInput
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    text = "measure a study against itself: the differences that are this lab's own"
+    parser = verb(verbs, "noise", _noise, text)
+    parser.add_argument("study", metavar="STUDY", nargs="?", default="lat_ping",
+                        help="whose workload and metric (lat_ping)")  # fmt: skip
+    parser.add_argument("--where", "--lab", default="box", metavar="PLACE",
+                        help="box (default), or the lab.toml of your own hosts")  # fmt: skip
+    parser.add_argument("--condition", default="", help="one of the study's; its first if absent")
+    parser.add_argument("--repeats", type=int, default=6, help="blocks of two runs each (6)")
+    parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
+    parser.add_argument("--label", default="", help="names the results; the time of day if absent")
+    json_flag(parser)
+
+
+def _noise(asked: argparse.Namespace) -> None:
+    from labkit import noise
+    from labkit.terminal import progress_line, table
+    from labkit.where import check_place, is_stored, open_lab, with_load
+
+    study = studies.find(asked.study)
+    if is_stored(asked.where):
+        raise BadInput(
+            f"noise is measured on a lab, and {asked.where!r} is stored results",
+            hint="name a lab.toml, or the box",
+        )
+    check_place(asked.where)
+    repeats = 3 if asked.quick else asked.repeats
+    if asked.quick:
+        study = with_load(study, **{k: v for k, v in study.quick.items() if k != "repeats"})
+    with progress_line() as line:
+        line.say(f"opening {asked.where}")
+        lab = open_lab(asked.where)
+        assert lab is not None  # stored results were refused
+        try:
+            found = noise.measure(
+                study, lab, where=asked.where, label=asked.label or now(),
+                condition=asked.condition, repeats=repeats, tell=line.tell,
+            )  # fmt: skip
+        finally:
+            lab.close()
+    if asked.json:
+        print_json(asdict(found))
+        return
+    print(f"{found.metric} of {found.study}, {found.condition} against itself on {found.lab}\n")
+    print(table(noise.rows(found), ["percentile", "noise", "what it means"]))
+    print(f"\nkept in {found.results}; verdicts on this lab are held against it")

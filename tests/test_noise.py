@@ -1,0 +1,134 @@
+"""The noise of a lab: on the loopback of this machine with the real ping, and in known numbers."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pytest
+
+from labkit import box, noise, studies
+from labkit.cli import main
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.study import Condition, Study
+from labkit.transports.local import Local
+from labkit.where import with_load
+from labkit.workloads.ping import Ping
+
+A = Condition("a", "a", "a")
+NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
+
+
+def a_study(*conditions):
+    return Study(
+        name="lat_ping", title="t", question="q", source="s",
+        workload=Ping(count=40, interval=0.002), conditions=conditions, claims=(),
+        metric="round trip", unit="us",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def lab(monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    here = Local("here")
+    return Lab("my lab/1", {r: Host(r, "127.0.0.1", here) for r in ("client", "server")})
+
+
+def pairs(seed, between=0.03, blocks=6, samples=2000, bias=1.0):
+    rng = np.random.default_rng(seed)
+    luck = np.exp(between * rng.standard_normal((2, blocks)))
+    sides = luck[..., None] * rng.lognormal(4, 0.2, (2, blocks, samples))
+    return dict(enumerate(sides[0])), dict(enumerate(bias * sides[1]))
+
+
+def test_the_floor_is_how_far_the_interval_of_equal_by_equal_reaches_from_1():
+    typical = noise.levels(*pairs(1))[0]
+    reach = max(typical.ratio.high, 1 / typical.ratio.low) - 1
+    assert typical.floor == reach and 0.01 < typical.floor < 0.15
+    assert not typical.different and typical.ratio.enough and typical.lacking == 0
+    loud = noise.levels(*pairs(1, between=0.3))[0]
+    assert loud.floor > 5 * typical.floor
+
+
+def test_a_difference_below_the_floor_is_remarked_and_one_above_is_not():
+    levels = noise.levels(*pairs(1))
+    found = noise.Noise("s", "l", "c", "m", "us", 6, levels, "r")
+    floor = levels[0].floor
+    assert re.fullmatch(r"below this lab's noise of [\d.]+ %", found.remark(50, 1 + floor / 2))
+    assert found.remark(50, 1 / (1 + floor / 2)) == found.remark(50, 1 + floor / 2)
+    assert found.remark(50, 1 + 2 * floor) == found.remark(50, 1 / (1 + 2 * floor)) == ""
+    assert found.remark(75, 1.0) == "", "never measured"
+    assert found.remark(99.99, 1.0) == "", "too few samples to call it a floor"
+
+
+def test_a_lab_on_which_equal_comes_out_different_says_so():
+    levels = noise.levels(*pairs(2, between=0.01, bias=1.2))
+    assert levels[0].different
+    found = noise.Noise("s", "l", "c", "m", "us", 6, levels, "r")
+    assert "equal came out different" in noise.rows(found)[0][2]
+    assert "about 44 more blocks" in noise.rows(found)[-1][2]
+
+
+@pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
+def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
+    study = a_study(NOWHERE, A)
+    found = noise.measure(study, lab, where="here.toml", label="first", repeats=3)
+    assert (found.condition, found.blocks, found.lab) == ("a", 3, "my lab/1")
+    assert [run.condition for run in Results.open(noise.Path(found.results)).runs()].count(
+        "one"
+    ) == 3
+    assert noise.kept(study, "my lab/1") == found
+    assert noise.kept(study, "my lab-1") is None
+    # The same label goes on where it ended.
+    more = noise.measure(study, lab, where="here.toml", label="first", repeats=4)
+    assert more.blocks == 4 and more.results == found.results
+
+
+def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
+    with pytest.raises(Unknown, match="unknown condition of lat_ping 'b'"):
+        noise.measure(a_study(A), lab, where="x", label="l", condition="b")
+    with pytest.raises(BadInput, match="cannot do any condition") as refused:
+        noise.measure(a_study(NOWHERE), lab, where="x", label="l")
+    assert "moon" in refused.value.said
+    with pytest.raises(BadInput, match="a label holds"):
+        noise.measure(a_study(A), lab, where="x", label="../l")
+    with pytest.raises(BadInput, match="repeats"):
+        noise.measure(a_study(A), lab, where="x", label="l", repeats=0)
+
+
+def test_results_without_a_pair_are_refused(lab, tmp_path):
+    empty = Results.begin(tmp_path / "r", {"study": "lat_ping", "lab": {"name": "x"}})
+    with pytest.raises(ResultsError, match="no finished pair"):
+        noise.read(a_study(A), empty)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["noise", "lat_pong"], "unknown study 'lat_pong'"),
+        (["noise", "--where", "recorded"], "stored results"),
+        (["noise", "--lab", "/no/such/lab.toml"], "no lab file"),
+    ],
+)
+def test_the_command_refuses_what_cannot_be_meant(capsys, words, said):
+    assert main(words) == 2
+    assert said in re.sub(r"\s+", " ", capsys.readouterr().err) or "unknown place" in said
+
+
+@pytest.mark.box
+def test_the_noise_of_the_box_is_measured_and_printed_as_json(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    path = box.up("noise")
+    try:
+        assert main(["noise", "--where", str(path), "--quick", "--json"]) == 0
+    finally:
+        box.down("noise")
+    found = json.loads(capsys.readouterr().out)
+    assert found["blocks"] == 3 and found["condition"] == "Native"
+    assert found["levels"][0]["percentile"] == 50
+    assert found["levels"][0]["floor"] > 0
+    study = with_load(studies.find("lat_ping"), count=1000)
+    assert noise.kept(study, found["lab"]).blocks == 3
