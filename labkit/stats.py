@@ -17,8 +17,8 @@ There is no chance in it: the same samples give the same interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -129,6 +129,54 @@ def blocks_needed(
         if 2 * _tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
             return more
     return MOST_BLOCKS + 1
+
+
+def width(found: Interval) -> float:
+    """How wide an interval is beside its value: 0.1 is from 5 % below to 5 % above, or so."""
+    return (found.high - found.low) / abs(found.value) if found.value else math.inf
+
+
+def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
+    """About how many more blocks bring the percentile's interval to the wanted relative width.
+
+    0 when it is that narrow already; `MOST_BLOCKS` + 1 stands for more than that.
+    """
+    if not 0 < wanted < math.inf:
+        raise BadInput(f"a wanted width is above 0, such as 0.1, and not {wanted!r}")
+    missing = samples_needed(blocks, q) if blocks else FEWEST_BLOCKS
+    if len(blocks) < FEWEST_BLOCKS:
+        return min(missing, MOST_BLOCKS + 1)
+    found = estimate(Pooled.of(blocks), q)
+    if not missing and width(found.interval()) <= wanted:
+        return 0
+    for more in range(max(missing, 1), MOST_BLOCKS + 1):
+        if width(_with_more(found, more).interval()) <= wanted:
+            return more
+    return MOST_BLOCKS + 1
+
+
+def enough(measured: Mapping[str, Blocks], q: float, wanted: float, cap: int) -> int:
+    """How many more blocks a study should run now: 0 when each condition is narrow enough.
+
+    Not more than to `cap` blocks in all. What is foreseen from few blocks is only half believed:
+    at most as many as there are are asked for at once, and then it is looked at again.
+    """
+    if not 0 < wanted < math.inf or cap < 1:
+        raise BadInput(
+            f"a width above 0 and a cap of 1 or more are needed, not {wanted!r}, {cap!r}"
+        )
+    have = min((len(blocks) for blocks in measured.values()), default=0)
+    if have < FEWEST_BLOCKS:
+        return max(min(FEWEST_BLOCKS, cap) - have, 0)
+    more = max(blocks_to_width(blocks, q, wanted) for blocks in measured.values())
+    return max(min(more, have, cap - have), 0)
+
+
+def _with_more(found: Estimate, more: int) -> Estimate:
+    growth = math.sqrt(found.blocks / (found.blocks + more))
+    return replace(
+        found, down=found.down * growth, up=found.up * growth, freedom=found.freedom + more
+    )
 
 
 def samples_needed(blocks: Blocks, q: float) -> int:

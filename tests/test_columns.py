@@ -1,6 +1,5 @@
 import json
 import random
-import time
 
 import numpy as np
 import pytest
@@ -287,8 +286,6 @@ def test_20_of_2000_columns_use_memory_for_little_more_than_themselves(file):
     path = file(csv_of(wide(100, 2000)))
     names = counters(path)[::100]
     tracemalloc.start()
-    begun = time.process_time()
     read(path, names)
-    assert time.process_time() - begun < 2
     assert tracemalloc.get_traced_memory()[1] < 64e6
     tracemalloc.stop()

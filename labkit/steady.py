@@ -1,0 +1,139 @@
+"""Is a run steady: where its warm-up ends, how much its samples hang together, how blocks drift.
+
+Nothing here cuts anything: it says what it would cut, and a chart shows it.
+
+* Warm-up ends where the standard error of what follows, in means of five, is least (MSER-5: White,
+  Cobb, Spratt, Simulation 37, 1997). An end in the second half of the run means that it never
+  became steady: the rule of its authors.
+* Samples that hang together count less: 1,000 with a correlation time of 10 are worth 100 (Geyer's
+  initial positive sequence, Statistical Science 7, 1992).
+* Drift over blocks is Kendall's rank correlation of their percentile with their order in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.distribution import Values
+from labkit.errors import BadInput
+from labkit.pooled import checked_samples
+
+BATCH = 5
+FEWEST = 50
+"""Fewer samples tell nothing about where a warm-up ends."""
+LAST = 5
+"""So many batches at the end are never looked at: a chance likeness of few has a small error."""
+STEPS = 500
+"""Of longer runs so many possible ends are tried."""
+
+
+@dataclass(frozen=True)
+class Steady:
+    """One run: `cut` samples are its warm-up, `effective` is what the rest is worth."""
+
+    samples: int
+    cut: int
+    effective: float
+    steady: bool
+    why: str
+
+    @property
+    def share_cut(self) -> float:
+        """The share of the run that is warm-up."""
+        return self.cut / self.samples
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Kendall's tau of the blocks with their order, from -1 to 1, and its two-sided p value."""
+
+    tau: float
+    p: float
+
+    @property
+    def found(self) -> bool:
+        """Whether the blocks clearly rise or fall; of few blocks nobody can say."""
+        return self.p <= 0.05
+
+
+def steady(values: npt.ArrayLike) -> Steady:
+    """Where a run's warm-up ends, and what is left of it."""
+    whole = checked_samples(values)
+    if whole.size < FEWEST:
+        why = f"{whole.size} samples are too few to find a warm-up in; {FEWEST} are not"
+        return Steady(whole.size, 0, effective_size(whole), False, why)
+    cut, half = warm_up(whole), whole.size / 2
+    if cut >= half:
+        why = "it was still changing in its second half: run it for longer"
+        return Steady(whole.size, cut, effective_size(whole[cut:]), False, why)
+    effective = effective_size(whole[cut:])
+    left = f"{whole.size - cut} samples are worth {effective:.0f} independent ones"
+    why = f"the first {cut} samples are warm-up; {left}" if cut else left
+    return Steady(whole.size, cut, effective, True, why)
+
+
+def warm_up(values: npt.ArrayLike) -> int:
+    """How many samples at the beginning are warm-up, by MSER-5, on ranks.
+
+    Ranks instead of values, for one stall of a thousandfold near the end would hide any warm-up.
+    """
+    whole = checked_samples(values)
+    batches = _ranked(whole)[: whole.size // BATCH * BATCH].reshape(-1, BATCH).mean(axis=1)
+    if batches.size <= LAST:
+        return 0
+    left = batches.size - np.arange(batches.size - LAST)
+    # Sums from each batch to the end; centred first, or squares of large values lose their digits.
+    centred = (batches - batches.mean())[::-1]
+    sums, squares = np.cumsum(centred)[::-1], np.cumsum(centred**2)[::-1]
+    error = squares[: left.size] / left**2 - sums[: left.size] ** 2 / left**3
+    tried = np.unique(np.linspace(0, left.size - 1, STEPS).astype(int))
+    return int(tried[np.argmin(error[tried])]) * BATCH
+
+
+def effective_size(values: npt.ArrayLike) -> float:
+    """How many independent samples these are worth, by how their ranks hang together."""
+    whole = checked_samples(values)
+    related = autocorrelation(_ranked(whole))
+    if related.size < 2:
+        return float(whole.size)
+    # Sums of neighbours are positive and fall, until only noise is left.
+    pairs = related[: related.size // 2 * 2].reshape(-1, 2).sum(axis=1)
+    ends = np.flatnonzero(pairs <= 0)
+    kept = np.minimum.accumulate(pairs[: ends[0]] if ends.size else pairs)
+    time = max(2 * kept.sum() - 1, 1.0)
+    return float(whole.size / time)
+
+
+def autocorrelation(values: npt.ArrayLike) -> Values:
+    """How alike samples are that lie so many places apart, from 0 places on; 0 if all are equal."""
+    whole = checked_samples(values)
+    centred = whole - whole.mean()
+    padded = 1 << (2 * whole.size - 1).bit_length()
+    power = np.abs(np.fft.rfft(centred, padded)) ** 2
+    product = np.fft.irfft(power, padded)[: whole.size]
+    alike: Values = product / product[0] if product[0] > 1e-12 * whole.size else np.zeros(1)
+    return alike
+
+
+def drift(blocks: Sequence[float] | Values) -> Drift:
+    """Whether one figure per block, in the order of time, rises or falls."""
+    from scipy.stats import kendalltau
+
+    figures = checked_samples(blocks)
+    if figures.size < 2:
+        raise BadInput("drift needs the figures of two blocks or more")
+    if np.ptp(figures) == 0:
+        return Drift(0.0, 1.0)
+    found = kendalltau(np.arange(figures.size), figures)
+    return Drift(float(found.statistic), float(found.pvalue))
+
+
+def _ranked(values: Values) -> Values:
+    from scipy.stats import rankdata
+
+    ranks: Values = rankdata(values)
+    return ranks

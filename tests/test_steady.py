@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+import scipy.signal
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from labkit.errors import BadInput
+from labkit.steady import BATCH, autocorrelation, drift, effective_size, steady, warm_up
+
+
+def related(rng, size, phi):
+    noise = rng.standard_normal(size) * np.sqrt(1 - phi**2)
+    return scipy.signal.lfilter([1], [1, -phi], noise)
+
+
+def warming(rng, size=3000, until=600, by=3.0, phi=0.5):
+    """A run that begins slow and gets quicker until it is steady."""
+    slow = by * np.clip(1 - np.arange(size) / until, 0, None)
+    return np.exp(4 + 0.2 * (related(rng, size, phi) + slow))
+
+
+@pytest.mark.parametrize("until", [100, 300, 600])
+def test_a_warm_up_is_found_about_where_it_ends(until):
+    rng = np.random.default_rng(1)
+    cuts = [warm_up(warming(rng, until=until)) for _ in range(60)]
+    # The last third of the slope is within the scatter of what follows.
+    assert 0.4 * until < np.median(cuts) < 1.3 * until
+
+
+def test_a_run_without_warm_up_loses_little():
+    rng = np.random.default_rng(2)
+    found = [steady(np.exp(0.2 * related(rng, 3000, 0.5))) for _ in range(100)]
+    assert np.mean([run.steady for run in found]) > 0.9
+    assert np.median([run.share_cut for run in found]) < 0.05
+
+
+def test_one_late_stall_does_not_hide_the_warm_up():
+    values = warming(np.random.default_rng(3))
+    values[2900] *= 100_000
+    assert 200 < warm_up(values) < 1000
+
+
+def test_a_run_that_never_settles_says_so():
+    values = warming(np.random.default_rng(4), until=3000, by=20)
+    found = steady(values)
+    assert not found.steady and "second half" in found.why and found.cut >= 1500
+
+
+def test_mser_is_the_definition_of_the_paper():
+    ranks = scipy.stats.rankdata(values := np.random.default_rng(5).lognormal(4, 0.3, 400))
+    batches = ranks.reshape(-1, BATCH).mean(axis=1)
+    errors = [np.sum((batches[d:] - batches[d:].mean()) ** 2) / (batches.size - d) ** 2
+              for d in range(batches.size - 5)]  # fmt: skip
+    assert warm_up(values) == BATCH * int(np.argmin(errors))
+
+
+@pytest.mark.parametrize("phi", [0, 0.5, 0.9, 0.97])
+def test_samples_that_hang_together_are_worth_less_by_the_known_factor(phi):
+    rng = np.random.default_rng(6)
+    found = np.median([effective_size(related(rng, 20_000, phi)) for _ in range(9)])
+    # Ranks hang together a little less than the normal values they are made of.
+    assert found == pytest.approx(20_000 * (1 - phi) / (1 + phi), rel=0.15)
+
+
+def test_the_autocorrelation_is_the_plain_sum():
+    values = np.random.default_rng(7).standard_normal(50)
+    centred = values - values.mean()
+    plain = [np.sum(centred[: 50 - k] * centred[k:]) for k in range(50)]
+    assert autocorrelation(values) == pytest.approx(np.array(plain) / plain[0])
+
+
+def test_drift_is_kendalls_tau():
+    rising = [10.0, 11, 12, 11.5, 13, 14, 15, 16]
+    found, reference = drift(rising), scipy.stats.kendalltau(range(8), rising)
+    assert (found.tau, found.p) == (reference.statistic, reference.pvalue)
+    assert found.found and found.tau > 0.8
+    assert not drift([1.0, 2, 3]).found, "three blocks rise by chance in one of three studies"
+    assert drift([5.0, 5, 5, 5]) == drift([5, 5, 5, 5]) and not drift([5.0, 5, 5]).found
+
+
+def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():
+    rng = np.random.default_rng(8)
+    found = [drift(rng.standard_normal(8)).found for _ in range(1000)]
+    assert np.mean(found) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+@settings(max_examples=100, deadline=None)
+@given(arrays(np.float64, st.integers(1, 400), elements=st.floats(-1e9, 1e9)))
+def test_any_run_has_an_answer(values):
+    found = steady(values)
+    assert 0 <= found.cut < found.samples == values.size
+    assert 0 < found.effective <= found.samples - found.cut
+    assert found.why
+
+
+def test_too_few_samples_are_not_called_steady():
+    assert "too few" in steady(np.ones(49)).why and not steady(np.ones(49)).steady
+    assert steady(np.ones(50)).steady and steady(np.ones(50)).cut == 0
+    with pytest.raises(BadInput, match="two blocks"):
+        drift([1.0])
+    with pytest.raises(BadInput, match="not a number"):
+        steady([1.0, np.nan])
