@@ -40,6 +40,7 @@ from labkit.fields import Lines, Numbers, Piece, Places, Times
 from labkit.results import out
 
 THREADS = min(os.cpu_count() or 1, 4)
+KEPT_BY_MALLOC = 31 << 20
 CACHE = 1
 CACHED = ("times", "values")
 ENDS = 1 << 16
@@ -68,6 +69,9 @@ def read(path: Path, names: Sequence[str] | None = None) -> Columns:
     """The counters of these names, or all of them."""
     # Finding a few columns is bound by memory: a second thread only makes it slower.
     threads = 1 if names else THREADS
+    # Once a block of this size was freed, glibc no longer gives up the memory of each array, only
+    # to have it zeroed and mapped anew for the next: mallopt(3), M_MMAP_THRESHOLD.
+    np.empty(KEPT_BY_MALLOC, np.uint8)
     with _opened(path) as file, ThreadPoolExecutor(threads) as pool:
         lines = Lines(path, file)
         known = _names(path, lines.header)

@@ -40,14 +40,16 @@ SHAPE = b"00/00/0000 00:00:00.000000"
 NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
 NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
 
-# Eight characters in a word; the first of them in its lowest byte.
-ZERO, BYTE, SEVEN_BYTES = np.uint64(0x30), np.uint64(8), np.uint64(56)
-ALL, ZEROS = np.uint64(2**64 - 1), np.uint64(0x3030_3030_3030_3030)
+# Eight characters in a word, the first of them in its lowest byte; "0" is taken off each by XOR.
+BYTE, SEVEN_BYTES = np.uint64(8), np.uint64(56)
+ZEROS = np.uint64(0x3030_3030_3030_3030)
 SIXES, TOPS = np.uint64(0x7676_7676_7676_7676), np.uint64(0x8080_8080_8080_8080)
 PAIRS, FOURS = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF)
 EIGHT = np.uint64(0xFFFF_FFFF)
-POINT, POINT_MASK = np.uint64(0x2E << 40), np.uint64(0xFF << 40)
+POINT, POINT_MASK = np.uint64((ord(".") ^ ord("0")) << 40), np.uint64(0xFF << 40)
 CENTS, ABOVE = np.uint64(0xFFFF << 48), np.uint64((1 << 40) - 1)
+LAST = np.array([2**64 - 2 ** (64 - 8 * size) for size in range(9)], np.uint64)
+"""The mask of a word's last characters, by their number."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ class Piece:
         if found.count != ends[-1] + 1 or (self.buffer[found.at(ends)] != NEWLINE).any():
             raise self._ragged()
         if wanted is None:
-            wanted = np.arange(self.fields)
+            places = found.at(np.arange(found.count))
+            return places[:-1] + 1, places[1:]
         numbers = (ends - self.fields)[:, None] + wanted
         return found.at(numbers.ravel()) + 1, found.at(numbers.ravel() + 1)
 
@@ -221,36 +224,32 @@ def _decimals(words: Words, starts: Places, ends: Places) -> tuple[Numbers, Mask
     # Fields like 1234 and 12.34 of up to 16 characters, and whether each was one. The last eight
     # characters are one word; a point in it is taken out by moving what is left of it.
     size = ends - starts
-    low = _kept(words[ends - 8], size)
+    low = _last(words[ends - 8], size)
     pointed = (low & POINT_MASK) == POINT
-    high = np.full_like(low, ZEROS)
-    if (long := np.flatnonzero(size > 8)).size:
-        high[long] = _kept(words[ends[long] - 16], size[long] - 8)
-    closed_up = (low & CENTS) | ((low & ABOVE) << BYTE) | (high >> SEVEN_BYTES)
-    low = np.where(pointed, closed_up, low)
-    high = np.where(pointed, (high << BYTE) | ZERO, high) if long.size else high
+    low = np.where(pointed, (low & CENTS) | ((low & ABOVE) << BYTE), low)
+    long = np.flatnonzero(size > 8)
+    if long.size:
+        high, moved = _last(words[ends[long] - 16], size[long] - 8), pointed[long]
+        low[long] |= np.where(moved, high >> SEVEN_BYTES, 0)
+        above, also = _digits(np.where(moved, high << BYTE, high))
     digits, simple = _digits(low)
     simple &= (size > 0) & (size <= 15 + pointed)
     if long.size:
-        above, also = _digits(high[long])
         digits[long] += above * np.uint64(100_000_000)
         simple[long] &= also
     return digits / np.where(pointed, 100.0, 1.0), simple
 
 
-def _kept(word: Words, size: Places) -> Words:
-    # The last `size` characters of each word; zeros before them.
-    others = np.uint64(64) - (np.minimum(size, 8).astype(np.uint64) << np.uint64(3))
-    mask = ALL << others
-    kept: Words = (word & mask) | (ZEROS & ~mask)
+def _last(word: Words, size: Places) -> Words:
+    # So many last characters of each word, "0" taken off each; nothing before them.
+    kept: Words = (word ^ ZEROS) & LAST.take(size, mode="clip")
     return kept
 
 
 def _digits(word: Words) -> tuple[Words, Mask]:
     # Eight digits at once: neighbours are joined to pairs, pairs to fours, fours to a number.
-    value = word ^ ZEROS
-    only_digits = ((value + SIXES) | value) & TOPS == 0
-    value = (value * np.uint64(10) + (value >> BYTE)) & PAIRS
+    only_digits = ((word + SIXES) | word) & TOPS == 0
+    value = (word * np.uint64(10) + (word >> BYTE)) & PAIRS
     value = (value * np.uint64(100) + (value >> np.uint64(16))) & FOURS
     return (value * np.uint64(10_000) + (value >> np.uint64(32))) & EIGHT, only_digits
 

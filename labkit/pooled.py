@@ -174,7 +174,5 @@ def _one_by_one(parts: list[Values]) -> tuple[Values, Whole]:
 
 def _in_bins(parts: list[Distribution]) -> tuple[Values, Whole]:
     whole = Distribution.merged(parts)
-    counts = np.zeros((len(parts), whole.bins.size), np.int64)
-    for row, part in zip(counts, parts, strict=True):
-        row[np.searchsorted(whole.bins, part.bins)] = part.counts
-    return whole.values, np.cumsum(counts, axis=1)
+    counts = np.stack([part.counts_in(whole.bins) for part in parts])
+    return whole.values, np.cumsum(counts, axis=1, out=counts)

@@ -354,9 +354,9 @@ def test_a_far_tail_needs_its_samples_before_its_width_counts():
 
 @pytest.mark.parametrize("wanted", [0, -1, np.nan, np.inf])
 def test_a_width_that_cannot_be_wanted_is_refused(wanted):
-    with pytest.raises(BadInput, match="a (wanted )?width"):
+    with pytest.raises(BadInput, match="width"):
         blocks_to_width({0: np.ones(5)}, 50, wanted)
-    with pytest.raises(BadInput, match="a (wanted )?width"):
+    with pytest.raises(BadInput, match="width"):
         enough({}, 50, wanted, 5)
     with pytest.raises(BadInput, match="cap"):
         enough({}, 50, 0.1, 0)

@@ -1,0 +1,232 @@
+"""Counters out of an esxtop CSV against polars, and percentiles against numpy's sort, at 3 sizes.
+
+polars gets an environment of its own in out/bench/peers. Each figure of time and memory is that of
+a fresh process, without its imports: from the path of the file to the numbers.
+"""
+
+import csv
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from _figures import OUT, at_most, median, write
+
+HOME = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(HOME))
+
+ROUNDS = 3
+COLUMNS, ROWS, FEW = 20_000, (500, 1000, 2000), 20
+SAMPLES = (1_000_000, 10_000_000, 100_000_000)
+PERCENTILES = (50, 90, 99, 99.9, 99.99)
+PEERS = OUT / "peers"
+MB = 1e6
+
+
+# --- what a fresh process does: prints seconds and bytes beyond what its imports took ------------
+
+
+def peak():
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def told(action):
+    before, begun = peak(), time.perf_counter()
+    action()
+    print(json.dumps([time.perf_counter() - begun, peak() - before]))
+
+
+def chosen(names):
+    return names[COLUMNS // FEW // 2 :: COLUMNS // FEW]
+
+
+def ours(path, what):
+    from labkit.columns import cached, counters, read
+
+    names = list(chosen(counters(path))) if what == "few" else None
+    told(lambda: (cached if what == "again" else read)(path, names))
+
+
+def polars(path, what):
+    import polars
+
+    def scan():
+        # As told that all are numbers: guessing takes it longer. The names are in the first line.
+        with path.open(newline="") as file:
+            names = next(csv.reader(file))
+        schema = dict.fromkeys(names, polars.Float64) | {names[0]: polars.String}
+        whole = polars.scan_csv(path, schema=schema)
+        return (whole.select(chosen(names[1:])) if what == "few" else whole).collect()
+
+    told(scan)
+
+
+def plain_polars(path, what):
+    import polars
+
+    def scan():
+        whole = polars.scan_csv(path)
+        if what == "few":
+            names = chosen(whole.collect_schema().names()[1:])
+            whole = whole.select(polars.col(names).cast(polars.Float64))
+        return whole.collect()
+
+    told(scan)
+
+
+def samples(count):
+    import numpy as np
+
+    return np.random.default_rng(1).lognormal(4, 0.5, count)
+
+
+def percentiles(count, what):
+    from labkit.pooled import Pooled
+    from labkit.stats import estimate
+
+    values = samples(int(count))
+
+    def both():
+        pooled = Pooled.of({0: values})
+        for q in PERCENTILES:
+            estimate(pooled, q).interval()
+
+    estimate(Pooled.of({0: values[:100_000]}), 50).interval()
+    told(both if what == "ours" else values.sort)
+
+
+CHILDREN = {"ours": ours, "polars": polars, "plain": plain_polars, "percentiles": percentiles}
+
+
+def child(python, *words):
+    done = subprocess.run([python, __file__, *words], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)}:\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+# --- what compares them ------------------------------------------------------------------------
+
+
+def peer_python():
+    python = PEERS / "bin" / "python"
+    if (
+        subprocess.run([python, "-c", "import polars"], capture_output=True).returncode
+        if python.exists()
+        else True
+    ):
+        subprocess.run([sys.executable, "-m", "venv", PEERS], check=True)
+        subprocess.run([python, "-m", "pip", "install", "-q", "polars"], check=True)
+    return str(python)
+
+
+def esxtop(path, rows):
+    """Everything in quotes, two decimals or none, as esxtop prints it."""
+    import numpy as np
+
+    random = np.random.default_rng(1)
+    texts = [b'"%d.%02d"' % divmod(n, 100) for n in range(10_000)]
+    texts += [b'"%d"' % (37 * n) for n in range(2000)]
+    texts += [b'"%d.%02d"' % (50_000 + 1013 * n, n % 100) for n in range(2000)]
+    texts = np.array(texts, dtype=object)
+    names = [rf"\\esx1\Group Cpu({n}:vm{n})\% Used" for n in range(COLUMNS - 1)]
+    with path.open("wb") as file:
+        file.write(",".join(f'"{name}"' for name in ["(PDH-CSV 4.0) (UTC)(0)", *names]).encode())
+        for n in range(rows):
+            file.write(b'\n"11/21/2026 %02d:%02d:%02d",' % (n // 3600, n // 60 % 60, n % 60))
+            file.write(b",".join(texts[random.integers(0, texts.size, COLUMNS - 1)].tolist()))
+        file.write(b"\n")
+
+
+def medians(*calls):
+    """Each call in turn, so that what else the machine does meets all of them."""
+    rounds = [[child(*words) for words in calls] for _ in range(ROUNDS)]
+    return [
+        [median(part) for part in zip(*column, strict=True)] for column in zip(*rounds, strict=True)
+    ]
+
+
+def columns(path, rows):
+    python, mine = peer_python(), sys.executable
+    esxtop(path, rows)
+    size = f"{path.stat().st_size / MB:.0f} MB"
+    figures, took = [], {}
+    for what, time_factor, memory_factor in (("few", 0.5, None), ("all", 0.5, 0.4)):
+        (us, our_peak), (peer, _), (_, peer_peak), = medians(
+            (mine, "ours", str(path), what), (python, "plain", str(path), what),
+            (python, "polars", str(path), what),
+        )  # fmt: skip
+        named = f"{FEW if what == 'few' else 'all'} of {COLUMNS} columns, {size}"
+        took[what] = us
+        figures.append(
+            at_most(f"{what}-{rows}", f"{named}, s", us, "polars scan_csv", peer, time_factor)
+        )
+        if memory_factor:
+            figures.append(at_most(f"{what}-memory-{rows}", f"{named}, MB", our_peak / MB,
+                                   "polars", peer_peak / MB, memory_factor))  # fmt: skip
+        else:
+            figures.append(at_most(f"{what}-memory-{rows}", f"{named}, MB", our_peak / MB,
+                                   "the limit", 64, 1))  # fmt: skip
+    return figures, took
+
+
+def grown(id, what, small, large, factor):
+    """Linear cost: so many times the work takes no more than 1.5 times as much more time."""
+    return at_most(id, what, large, f"{factor} x the time of 1/{factor} of it", factor * small, 1.5)
+
+
+def all_columns():
+    figures, took = [], []
+    path = OUT / "esxtop.csv"
+    try:
+        for rows in ROWS:
+            found, times = columns(path, rows)
+            figures += found
+            took.append(times)
+        child(sys.executable, "ours", str(path), "again")
+        again = median(
+            [child(sys.executable, "ours", str(path), "again")[0] for _ in range(ROUNDS)]
+        )
+        figures.append(at_most("again", "all columns again, from the cache, s", again,
+                               "the limit", 0.005, 1))  # fmt: skip
+    finally:
+        path.unlink(missing_ok=True)
+    growth = ROWS[-1] // ROWS[0]
+    for what in ("few", "all"):
+        figures.append(grown(f"{what}-grows", f"{what} columns of {growth} x the rows, s",
+                             took[0][what], took[-1][what], growth))  # fmt: skip
+    return figures
+
+
+def all_percentiles():
+    figures, took = [], []
+    for count in SAMPLES:
+        (us, beyond), (sort, _) = medians(
+            *((sys.executable, "percentiles", str(count), what) for what in ("ours", "sort"))
+        )
+        named = f"{len(PERCENTILES)} percentiles with intervals of {count // 1_000_000} M samples"
+        took.append(us)
+        if count >= 10_000_000:
+            figures.append(at_most(f"percentiles-{count}", f"{named}, s", us,
+                                   "one numpy sort in place", sort, 0.3))  # fmt: skip
+        figures.append(at_most(f"percentiles-memory-{count}", f"{named}, MB beyond the data",
+                               beyond / MB, "the limit", 64, 1))  # fmt: skip
+    figures.append(
+        grown("percentiles-grow", "percentiles of 10 x the samples, s", took[1], took[2], 10)
+    )
+    return figures
+
+
+def main():
+    OUT.mkdir(parents=True, exist_ok=True)
+    write("analysis", all_columns() + all_percentiles())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        name, subject, what = sys.argv[1:]
+        CHILDREN[name](subject if name == "percentiles" else Path(subject), what)
+    else:
+        main()
