@@ -26,7 +26,7 @@ from labkit.plan import Plan
 from labkit.plan import plan as make_plan
 from labkit.results import HOME, Results, Run
 from labkit.setting import Setting
-from labkit.stats import percentile
+from labkit.stats import enough, percentile
 from labkit.workload import Sample, Workload
 
 TRIES = 2
@@ -156,17 +156,23 @@ class Study:
         results: Results,
         *,
         repeats: int = 5,
+        width: float | None = None,
+        most: int = 20,
         tell: Tell = lambda _: None,
         stop: threading.Event | None = None,
         reread_seconds: float = PERIOD_SECONDS,
     ) -> Results:
         """Measure what `results` lacks, in shuffled blocks; what is finished is not run again.
 
+        With a `width`, such as 0.1, blocks are added until the 95 % interval of each condition's
+        median is that wide or less from end to end, beside its value; `most` blocks in all.
         Settings are read before, after, and every `reread_seconds` during each run; one in which
         somebody else changed them is kept as invalid, and made again.
         """
         if repeats < 1:
             raise BadInput(f"repeats must be 1 or more, not {repeats}")
+        if width is not None:
+            enough({}, 50, width, most)  # refuses a width that cannot be meant before anything runs
         with in_force(lab.hosts, self.name, period=reread_seconds) as changes:
             refused = self.refusals(lab, changes.learn(self.settings(lab)))
             able = [condition for condition in self.conditions if condition.name not in refused]
@@ -175,10 +181,19 @@ class Study:
                     f"{lab.name} can do no condition of {self.name}",
                     said="\n".join(refused.values()),
                 )
-            steps = self._order(able, repeats, int(results.asked["seed"]))
+            seed = int(results.asked["seed"])
             loop = _Loop(self, lab, results, tell, stop or threading.Event(), changes)
-            loop.through(steps)
+            loop.through(self._order(able, repeats, seed))
+            while width is not None and (more := self._lacking(able, results, width, most)):
+                loop.through(self._order(able, more, seed))
         return results
+
+    # The number of blocks to go on to; 0 when there are enough.
+    def _lacking(self, able: list[Condition], results: Results, width: float, most: int) -> int:
+        measured = self.blocks(results)
+        asked = {condition.name: measured[condition.name] for condition in able}
+        more = enough(asked, 50, width, most)
+        return more and more + min(len(blocks) for blocks in asked.values())
 
     # Each block holds every condition once, in an order of its own: drift of the lab hits all.
     def _order(self, able: list[Condition], repeats: int, seed: int) -> list[_Step]:
