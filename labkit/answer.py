@@ -14,7 +14,7 @@ from labkit.results import Results, out
 from labkit.stats import interval
 from labkit.study import PERCENTILES, Study
 from labkit.terminal import Line, table
-from labkit.where import check_place, note, recorded
+from labkit.where import check_place, note, stored_results
 
 HEADS = {50.0: "median"}
 
@@ -46,14 +46,9 @@ def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
     rerun.execute(line.tell)
     line.say("writing the report")
     write_report(target, target.with_suffix(".html"))
-    return _read(study, Results.open(_results(study, rerun)), target, str(values["where"]))
-
-
-def _results(study: Study, rerun: campaign.Rerun) -> Path:
-    if rerun.results is not None:
-        return rerun.results
-    where = str(rerun.values["where"])
-    return recorded(study.name) if where == "recorded" else Path(where)
+    where = str(values["where"])
+    stored = rerun.results and Results.open(rerun.results)
+    return _read(study, stored or stored_results(study.name, where), target, where)
 
 
 def _read(study: Study, results: Results, target: Path, where: str) -> Answer:

@@ -2,29 +2,37 @@
 
 out/results/<study>/<name>/
     study.json                       what was asked, and of which lab
-    runs/007-VM-SRIOV-b1/run.json    one condition, once: settings, times, rows, checksums
+    runs/007-VM-SRIOV-b1/run.json    one condition, once: settings, facts, times, rows
     runs/007-VM-SRIOV-b1/raw/...gz   everything that the tools printed
+    runs/007-VM-SRIOV-b1/SHA256SUMS  of all that, for labkit and for sha256sum --check
 """
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from errno import EEXIST, ENOTEMPTY
+from gzip import compress
 from pathlib import Path
 from typing import Any
 
+from labkit import record
 from labkit.errors import BadInput, ResultsError
 
 FORMAT = 1
+MOST_TEXT = 256 << 20
+"""So many bytes of raw text are read at most from one file."""
 HOME = Path(__file__).resolve().parent.parent
 """The checkout: notebooks and data lie here."""
+RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 Rows = tuple[Mapping[str, Any], ...]
 
@@ -56,6 +64,8 @@ class Run:
     rows: Rows = ()
     raw: Mapping[str, str] = field(default_factory=dict)
     reread_seconds: float = 0.0
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What measured and was measured: versions, and the facts of each host at the time."""
     path: Path = field(default=Path(), compare=False)
 
     @property
@@ -63,16 +73,51 @@ class Run:
         """The run's folder: its place in the order, its condition, its block."""
         return f"{self.order:03d}-{re.sub(r'[^A-Za-z0-9.-]+', '-', self.condition)}-b{self.block}"
 
+    @classmethod
+    def read(cls, folder: Path) -> Run:
+        """The run in a folder, checked against its checksum and for sense."""
+        file = folder / "run.json"
+        fields = record.read_json(file)
+        wanted = record.listed(folder)
+        if wanted and wanted.get("run.json") != record.digest(file):
+            raise ResultsError(f"{file}: has changed since it was measured (its checksum differs)")
+        return cls.of(fields, folder)
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any], folder: Path) -> Run:
+        """The run that run.json describes."""
+        known = {name: value for name, value in fields.items() if name != "format"}
+        try:
+            if fields.get("format", FORMAT) != FORMAT:
+                raise TypeError(f"it has format {fields['format']!r}, not {FORMAT}")
+            return _sensible(cls(**{**known, "rows": tuple(known["rows"]), "path": folder}))
+        except (TypeError, KeyError) as odd:
+            what = f"{folder / 'run.json'}: is not a run of this labkit"
+            raise ResultsError(what, said=str(odd)) from None
+
     def text(self, name: str) -> str:
         """The raw text that was kept under `name`, checked against its checksum."""
         kept = self.path / "raw" / f"{name}.gz"
-        try:
-            whole = gzip.decompress(kept.read_bytes())
-        except (OSError, EOFError, ValueError) as damaged:
-            raise ResultsError(f"{kept}: cannot be read", said=str(damaged)) from None
+        whole = _unpacked(kept)
         if hashlib.sha256(whole).hexdigest() != self.raw.get(name):
             raise ResultsError(f"{kept}: is not what was measured (its checksum differs)")
         return whole.decode("utf-8")
+
+    def check(self) -> list[str]:
+        """What is wrong with the stored run, a sentence each; nothing when all is as measured."""
+        try:
+            for name in self.raw:
+                self.text(name)
+        except ResultsError as damaged:
+            return [str(damaged)]
+        wanted = record.listed(self.path)
+        return [f"{self.path / name}: {why}" for name in wanted if (why := self._odd(name, wanted))]
+
+    def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
+        file = self.path / name
+        if not file.is_file():
+            return "is gone"
+        return "" if record.digest(file) == wanted[name] else "has changed since it was measured"
 
 
 @dataclass(frozen=True)
@@ -85,7 +130,7 @@ class Results:
     @classmethod
     def open(cls, path: Path) -> Results:
         """Results that exist."""
-        asked = _json(path / "study.json")
+        asked = record.read_json(path / "study.json")
         if asked.get("format") != FORMAT:
             raise ResultsError(
                 f"{path}: has format {asked.get('format')!r}; this labkit reads format {FORMAT}",
@@ -107,7 +152,7 @@ class Results:
                 )
             return there
         path.mkdir(parents=True, exist_ok=True)
-        _write(path / "study.json", _pretty(whole))
+        record.write(path / "study.json", record.pretty(whole))
         return cls(path, whole)
 
     @property
@@ -116,9 +161,22 @@ class Results:
         return str(self.asked["study"])
 
     def runs(self) -> list[Run]:
-        """All runs in the order they were made, failed ones included."""
-        found = sorted((self.path / "runs").glob("[0-9]*/run.json"))
-        return [_run(path) for path in found]
+        """All runs in the order they were made, failed ones included; a damaged one is refused."""
+        return [Run.read(folder) for folder in self.folders()]
+
+    def readable(self) -> tuple[list[Run], dict[str, str]]:
+        """The runs that can be read, and folder -> what is wrong of those that cannot."""
+        read, damaged = [], {}
+        for folder in self.folders():
+            try:
+                read.append(Run.read(folder))
+            except ResultsError as wrong:
+                damaged[folder.name] = str(wrong)
+        return read, damaged
+
+    def folders(self) -> list[Path]:
+        """The folder of each run, in the order they were made."""
+        return sorted(file.parent for file in (self.path / "runs").glob("[0-9]*/run.json"))
 
     def finished(self) -> list[Run]:
         """The runs that can be judged."""
@@ -126,26 +184,39 @@ class Results:
 
     def keep(self, run: Run, raw: Mapping[str, str]) -> Run:
         """Write one run for good: all of it, or nothing."""
-        sums = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
-        kept = replace(run, raw=sums, path=self._free(run.name))
-        half = kept.path.with_name(f".{kept.path.name}.half")
-        with _whole_or_nothing(half):
-            (half / "raw").mkdir(parents=True)
-            for name, text in raw.items():
-                _write(half / "raw" / f"{name}.gz", gzip.compress(text.encode(), mtime=0))
-            _write(half / "run.json", _pretty({"format": FORMAT, **_plain(kept)}))
-            _sync(half)
-            half.rename(kept.path)
-            _sync(kept.path.parent)
-        return kept
+        if large := [name for name, text in raw.items() if len(text) > MOST_TEXT]:
+            raise ResultsError(f"{large[0]} of {run.name} is larger than {MOST_TEXT >> 20} MiB")
+        digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
+        kept = replace(run, raw=digests)
+        with _whole_or_nothing(
+            self.path / "runs" / f".{run.name}.{secrets.token_hex(4)}.half"
+        ) as half:
+            self._fill(half, kept, raw)
+            return replace(kept, path=self._placed(half, run.name))
 
-    # A failed run and its later repetition have the same name; both stay.
-    def _free(self, name: str) -> Path:
-        path, again = self.path / "runs" / name, 1
-        while path.exists():
-            again += 1
-            path = self.path / "runs" / f"{name}.{again}"
-        return path
+    def _fill(self, half: Path, run: Run, raw: Mapping[str, str]) -> None:
+        (half / "raw").mkdir(parents=True)
+        for name, text in raw.items():
+            record.write(half / "raw" / f"{name}.gz", compress(text.encode(), mtime=0))
+        record.write(half / "run.json", record.pretty({"format": FORMAT, **_plain(run)}))
+        names = ["../../study.json", "run.json", *(f"raw/{name}.gz" for name in raw)]
+        record.write(half / record.SUMS, record.sums(half, names))
+
+    # A failed run and its later repetition have the same name, so have those of two notebooks at
+    # once; all of them stay, for a folder never takes the place of one that is not empty.
+    def _placed(self, half: Path, name: str) -> Path:
+        again = 1
+        while True:
+            path = half.with_name(name if again == 1 else f"{name}.{again}")
+            try:
+                half.rename(path)
+            except OSError as taken:
+                if taken.errno not in (ENOTEMPTY, EEXIST):
+                    raise
+                again += 1
+                continue
+            record.sync(path.parent)
+            return path
 
 
 def stored(study: str) -> list[Path]:
@@ -155,10 +226,9 @@ def stored(study: str) -> list[Path]:
 
 
 @contextmanager
-def _whole_or_nothing(half: Path) -> Iterator[None]:
-    shutil.rmtree(half, ignore_errors=True)
+def _whole_or_nothing(half: Path) -> Iterator[Path]:
     try:
-        yield
+        yield half
     except OSError as refused:
         raise ResultsError(
             f"cannot keep a run in {half.parent}",
@@ -169,49 +239,34 @@ def _whole_or_nothing(half: Path) -> Iterator[None]:
         shutil.rmtree(half, ignore_errors=True)
 
 
-def _run(file: Path) -> Run:
-    fields = _json(file)
-    fields.pop("format", None)
+# A file may come from anywhere: names in it become paths, and figures go into charts.
+def _sensible(run: Run) -> Run:
+    shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int,
+              "settings": dict, "before": dict, "raw": dict, "facts": dict}  # fmt: skip
+    for name, shape in shapes.items():
+        if not isinstance(getattr(run, name), shape):
+            raise TypeError(f"{name} is not {shape.__name__}")
+    if not all(isinstance(row, dict) for row in run.rows):
+        raise TypeError("rows holds something else than objects")
+    if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
+        raise TypeError(f"{odd[0][:80]!r} is no name of a raw text")
+    return run
+
+
+# A few bytes of gzip can hold more than the memory does.
+def _unpacked(file: Path) -> bytes:
+    unpacker = zlib.decompressobj(wbits=31)
     try:
-        return Run(**{**fields, "rows": tuple(fields["rows"]), "path": file.parent})
-    except (TypeError, KeyError) as odd:
-        raise ResultsError(f"{file}: is not a run of this labkit", said=str(odd)) from None
+        whole = unpacker.decompress(file.read_bytes(), MOST_TEXT)
+    except (OSError, zlib.error) as damaged:
+        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
+    if not unpacker.eof or unpacker.unused_data:
+        why = "is cut short" if len(whole) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
+        raise ResultsError(f"{file}: {why if not unpacker.eof else 'has something behind its end'}")
+    return whole
 
 
 def _plain(run: Run) -> dict[str, Any]:
     plain = asdict(run)
     del plain["path"]
     return plain
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        read = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise ResultsError(f"no results at {file.parent}") from None
-    except (OSError, ValueError) as damaged:
-        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
-    if not isinstance(read, dict):
-        raise ResultsError(f"{file}: holds {type(read).__name__}, not an object")
-    return read
-
-
-def _pretty(fields: Mapping[str, Any]) -> bytes:
-    return (json.dumps(fields, indent=1, allow_nan=False, default=str) + "\n").encode()
-
-
-def _write(path: Path, whole: bytes) -> None:
-    beside = path.with_name(f".{path.name}.half")
-    with beside.open("wb") as file:
-        file.write(whole)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.rename(path)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labkit import box
+from labkit import box, bundle, studies
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.results import HOME, Results, out
+from labkit.results import HOME, Results, out, stored
 from labkit.study import Study
 
 # One line a fact; every line is there on any Linux, whatever is missing prints nothing.
@@ -39,10 +39,20 @@ def check_place(where: str) -> None:
 
 
 def is_stored(where: str) -> bool:
-    """Whether `where` names results rather than a lab: `recorded`, or a folder of results."""
-    if where != "box" and not where.endswith(".toml") and not _folder(where):
-        raise Unknown("place to run", where, ["box", "recorded", "FILE.toml", "a results folder"])
-    return where == "recorded" or _folder(where)
+    """Whether `where` names results rather than a lab: `recorded`, a folder or a bundle of them."""
+    if where != "box" and not where.endswith(".toml") and not _results(where):
+        known = ["box", "recorded", "FILE.toml", "a results folder", f"a bundle{bundle.SUFFIX}"]
+        raise Unknown("place to run", where, known)
+    return _results(where)
+
+
+def stored_results(study: str, where: str) -> Results:
+    """The results that `where` names: those recorded for the study, a folder, or a bundle."""
+    if where == "recorded":
+        return Results.open(recorded(study))
+    if where.endswith(bundle.SUFFIX):
+        return Results.open(bundle.open_bundle(Path(where).expanduser()))
+    return Results.open(Path(where).expanduser())
 
 
 def study_results(
@@ -50,7 +60,7 @@ def study_results(
 ) -> Results:
     """The results to read or to go on with; new ones when there are none for this question."""
     if lab is None:
-        return Results.open(recorded(study.name) if where == "recorded" else Path(where))
+        return stored_results(study.name, where)
     asked = study.asked(where, seed)
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
     if not label.replace("-", "").replace("_", "").isalnum():
@@ -58,6 +68,21 @@ def study_results(
     path = out() / "results" / study.name / f"{label}-{digest}"
     return Results.begin(path, {**asked, "label": label, "lab": facts(lab),
                                 "refused": study.refusals(lab)})  # fmt: skip
+
+
+def named_results(named: str) -> Results:
+    """The results that a command names: a folder, one of its runs, a bundle, or a study: newest."""
+    path = Path(named).expanduser().resolve()
+    if path.suffix == bundle.SUFFIX:
+        return Results.open(bundle.open_bundle(path))
+    for folder in (path, *path.parents[:2]):
+        if (folder / "study.json").is_file():
+            return Results.open(folder)
+    if found := stored(named.replace("-", "_")):
+        return Results.open(found[-1])
+    if named.replace("-", "_") in studies.names():
+        raise ResultsError(f"{named} has no results yet", hint=f"labkit run {named}")
+    raise ResultsError(f"no results at {named}", hint=f"they are under {out() / 'results'}")
 
 
 def with_load(study: Study, **knobs: int | float) -> Study:
@@ -101,5 +126,7 @@ def _host_facts(host: Host) -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line)
 
 
-def _folder(where: str) -> bool:
-    return (Path(where) / "study.json").is_file() or where == "recorded"
+def _results(where: str) -> bool:
+    path = Path(where).expanduser()
+    is_bundle = where.endswith(bundle.SUFFIX) and path.is_file()
+    return where == "recorded" or is_bundle or (path / "study.json").is_file()

@@ -4,6 +4,8 @@ import gzip
 import json
 import random
 import resource
+import subprocess
+import threading
 
 import pytest
 
@@ -46,6 +48,36 @@ def test_a_run_that_was_not_finished_writing_is_not_a_run(results):
     assert results.runs() == []
 
 
+def test_sha256sum_finds_a_run_whole_and_each_flipped_bit_is_found(results):
+    kept = results.keep(RUN, {"ping.txt": "hello"})
+    checked = ("sha256sum", "--check", "--strict", "SHA256SUMS")
+    subprocess.run(checked, cwd=kept.path, check=True, capture_output=True)
+    assert kept.check() == []
+    for name in ("run.json", "raw/ping.txt.gz", "SHA256SUMS", "../../study.json"):
+        whole = (kept.path / name).read_bytes()
+        for at in range(0, len(whole), 9):
+            flipped = bytearray(whole)
+            flipped[at] ^= 1
+            (kept.path / name).write_bytes(flipped)
+            try:
+                wrong = Run.read(kept.path).check()
+            except ResultsError as refused:
+                wrong = [str(refused)]
+            assert wrong, f"{name}, byte {at}"
+        (kept.path / name).write_bytes(whole)
+
+
+def test_twenty_writers_at_once_lose_nothing(results):
+    def write(block):
+        for order in range(10):
+            results.keep(Run("Native", 1, order, "finished", why=str(block)), {"a": "x"})
+
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(20)]
+    [one.start() for one in writers]
+    [one.join() for one in writers]
+    assert len({(run.order, run.why) for run in results.runs()}) == 200
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x1f\x8b junk", gzip.compress(b"jello", mtime=0)])
 def test_raw_text_that_changed_is_refused(results, damage):
     kept = results.keep(RUN, {"ping.txt": "hello"})
@@ -54,12 +86,32 @@ def test_raw_text_that_changed_is_refused(results, damage):
         results.runs()[0].text("ping.txt")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"condition": 1}', '{"format": 1, "x": 2}'])
-def test_a_damaged_run_is_named(results, text):
+GOOD = '{"condition": "a", "block": 1, "order": 1, "state": "finished", "rows": []'
+DAMAGED = [
+    "", "{", "[]", '{"condition": 1}', '{"format": 1, "x": 2}', f'{GOOD}, "seconds": NaN}}',
+    f'{GOOD}, "seconds": Infinity}}', f'{GOOD}, "block": 2}}', "[" * 100_000, "\0" * 100,
+    f'{GOOD}, "facts": {"[" * 50}{"]" * 50}}}', f'{GOOD}, "raw": {{"../x": "0"}}}}',
+    f'{GOOD}, "format": 2}}', f'{GOOD}, "settings": []}}', GOOD.replace("[]", "[1]") + "}",
+    f'{GOOD}, "raw": {{".x": "0"}}}}', f'{GOOD}, "path": "/etc"}}'.replace('"a"', "7"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_run_is_named_and_the_rest_is_readable(results, text):
     kept = results.keep(RUN, {})
+    other = results.keep(Run("Native", 1, 8, "finished"), {})
+    (kept.path / "SHA256SUMS").unlink()
     (kept.path / "run.json").write_text(text)
     with pytest.raises(ResultsError, match=r"run\.json"):
         results.runs()
+    read, damaged = results.readable()
+    assert read == [other] and list(damaged) == [kept.path.name]
+
+
+def test_a_run_without_checksums_is_read_as_older_ones_were_written(results):
+    kept = results.keep(RUN, {"ping.txt": "hello"})
+    (kept.path / "SHA256SUMS").unlink()
+    assert results.runs() == [kept] and kept.check() == []
 
 
 def test_a_disk_that_takes_no_more_leaves_whole_runs_only(results):

@@ -1,0 +1,246 @@
+"""`labkit results`: list, show, verify, diff, query, export and import what was measured."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from labkit import tables
+from labkit.commands._verb import json_flag, now, print_json, verb
+from labkit.errors import BadInput
+from labkit.results import Results, Run
+
+LISTED = """
+select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
+  total(state = 'finished') as finished, total(state not in ('finished', 'damaged')) as not_used,
+  total(state = 'damaged') as broken, min(started) as started
+from results left join runs on runs.results = results.id
+where (?1 = '' or study = ?1) group by results.id order by started, results.path
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "results", _list, "what was measured: list, show, verify, diff, move")
+    inner = parser.add_subparsers(metavar="VERB", required=True)
+    listing = verb(inner, "list", _list, "list all results, one line each")
+    listing.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="others than ours")
+    listing.add_argument("--study", default="", help="only those of this study")
+    for name, call, text in (
+        ("show", _show, "say what one run or one execution of a study asked and found"),
+        ("verify", _verify, "check every file against its checksum; exit code 1 if one differs"),
+        ("diff", _diff, "say what was different, beside how the results differ"),
+        ("export", _export, "write results as one file, that opens anywhere"),
+        ("import", _import, "take in a bundle, or what another tool wrote; nothing is run"),
+        ("query", _query, "ask all runs with SQL: tables results, runs, rows"),
+    ):
+        _ARGUMENTS[name](verb(inner, name, call, text))
+    for one in inner.choices.values():
+        json_flag(one)
+
+
+RESULTS = "a folder of results, one of its runs, a bundle, or a study: its newest"
+_ARGUMENTS: dict[str, Any] = {
+    "show": lambda p: p.add_argument("what", metavar="RESULTS", help=RESULTS),
+    "verify": lambda p: p.add_argument("what", metavar="RESULTS", nargs="*", help="all if absent"),
+    "diff": lambda p: (
+        p.add_argument("a", metavar="A", help=RESULTS),
+        p.add_argument("b", metavar="B"),
+    ),
+    "export": lambda p: (
+        p.add_argument("what", metavar="RESULTS", help=RESULTS),
+        p.add_argument("-o", "--output", type=Path, help="the file; named by the results if not"),
+    ),
+    "import": lambda p: (
+        p.add_argument("files", nargs="+", metavar="[CONDITION=]FILE", help="a bundle, or output"),
+        p.add_argument("--from", dest="format", default="labkit", help="the tool that wrote it"),
+        p.add_argument("--label", default="", help="names the results; the time of day if absent"),
+    ),
+    "query": lambda p: (
+        p.add_argument("sql", metavar="SELECT"),
+        p.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="others than ours"),
+    ),
+}  # fmt: skip
+
+
+def _list(asked: argparse.Namespace) -> None:
+    from labkit.store import open_store
+
+    found = open_store(*asked.folders).query(LISTED, [asked.study.replace("-", "_")])
+    if asked.json:
+        print_json(found)
+        return
+    rows = [
+        (r["study"] or "?", r["label"] or "", f"{r['lab'] or '?'} ({r['tier'] or '?'})",
+         f"{r['finished']:.0f} of {r['runs']}", (r["started"] or "")[:16],
+         r["path"] + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _rest(r)))
+        for r in found
+    ]  # fmt: skip
+    print(
+        tables.Table(("study", "label", "lab", "finished", "started", "where"), tuple(rows)).text()
+    )
+
+
+def _rest(row: dict[str, Any]) -> str:
+    kinds = {"failed or not used": row["not_used"], "damaged": row["broken"]}
+    said = [f"{count:.0f} {kind}" for kind, count in kinds.items() if count]
+    return f"  ({', '.join(said)})" if said else ""
+
+
+def _show(asked: argparse.Namespace) -> None:
+    results, run = _named(asked.what)
+    if asked.json:
+        print_json(_told(run) if run else _whole(results))
+        return
+    if run:
+        print(tables.table(_pairs(_told(run)), ("what", "value")).text())
+        return
+    runs, damaged = results.readable()
+    given = {k: v for k, v in results.asked.items() if k != "format"}
+    print(tables.table(_pairs(given), ("what", "value")).text(), end="\n\n")
+    rows = [(r.path.name, r.state, _figures(r), r.why) for r in runs]
+    rows += [(name, "damaged", "", why) for name, why in damaged.items()]
+    print(tables.Table(("run", "state", "found", "why"), tuple(rows)).text())
+
+
+def _figures(run: Run) -> str:
+    shown = [f"{row.get('metric')}: {row.get('p50')} {row.get('unit')}" for row in run.rows[:2]]
+    return ", ".join(shown) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
+
+
+def _whole(results: Results) -> dict[str, Any]:
+    runs, damaged = results.readable()
+    return {"path": str(results.path), "asked": dict(results.asked),
+            "runs": [_told(run) for run in runs], "damaged": damaged}  # fmt: skip
+
+
+def _told(run: Run) -> dict[str, Any]:
+    return {**asdict(run), "path": str(run.path)}
+
+
+def _pairs(whole: Any, above: str = "") -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for key, value in whole.items():
+        if isinstance(value, dict) and value:
+            rows += _pairs(value, f"{above}{key}: ")
+        elif value not in ("", {}, (), []):
+            rows.append({"what": f"{above}{key}", "value": value})
+    return rows
+
+
+def _verify(asked: argparse.Namespace) -> int:
+    from labkit.store import found, places
+
+    wrong: list[str] = []
+    looked = [_named(what)[0].path for what in asked.what] or list(found(places()))
+    for path in looked:
+        wrong += _wrong(path)
+    if asked.json:
+        print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
+    else:
+        print(
+            "\n".join(wrong or [f"{len(looked)} results are whole, every file as it was measured"])
+        )
+    return 1 if wrong else 0
+
+
+def _wrong(path: Path) -> list[str]:
+    from labkit import bundle
+    from labkit.errors import LabkitError
+
+    try:
+        results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
+    except LabkitError as damaged:
+        return [str(damaged)]
+    runs, unreadable = results.readable()
+    left = sorted((results.path / "runs").glob(".*.half"))
+    return [
+        *unreadable.values(),
+        *(line for run in runs for line in run.check()),
+        *(f"{half}: was being written when its writer ended; it is no run" for half in left),
+    ]
+
+
+def _diff(asked: argparse.Namespace) -> None:
+    from labkit import apart
+
+    (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
+    if (run_a is None) != (run_b is None):
+        raise BadInput("one of them is a run and the other is not", hint="name two runs, or none")
+    if run_a and run_b:
+        found = apart.of_runs((a, run_a), (b, run_b))
+    else:
+        found = apart.of_results(a, b)
+    if asked.json:
+        print_json(asdict(found))
+        return
+    print(f"a  {found.a}\nb  {found.b}\n")
+    print(tables.table([asdict(f) for f in found.facts], ("what", "a", "b")).text(), end="\n\n")
+    effects = [v.why.removeprefix("the other way round: ") for v in found.effects]
+    print("\n".join([*effects, *found.why_not]))
+
+
+def _export(asked: argparse.Namespace) -> None:
+    from labkit import bundle
+
+    results = _named(asked.what)[0]
+    file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
+    written = bundle.export(results, file)
+    if asked.json:
+        print_json({**asdict(written), "path": str(file)})
+    else:
+        print(f"{file}: {len(written.files)} files, sha256 {written.digest}")
+
+
+def _import(asked: argparse.Namespace) -> None:
+    from labkit import bundle, imports
+
+    if asked.format == "labkit":
+        taken = [bundle.take_in(Path(file)) for file in asked.files]
+        said = [(results.path, "imported" if new else "was here already") for results, new in taken]
+    else:
+        files: dict[str, list[Path]] = {}
+        for word in asked.files:
+            condition, path = _condition(word)
+            files.setdefault(condition, []).append(path)
+        label = _label(asked.label or now())
+        said = [(imports.take_in(asked.format, files, label).path, "imported")]
+    if asked.json:
+        print_json([{"path": str(path), "state": state} for path, state in said])
+    else:
+        print("\n".join(f"{path}: {state}" for path, state in said))
+
+
+# Runs of one condition are named a.1.json, a.2.json by many: what is before the first dot counts.
+def _condition(word: str) -> tuple[str, Path]:
+    name, equals, path = word.partition("=")
+    if equals and not Path(word).exists():
+        return name, Path(path)
+    return Path(word).name.split(".")[0], Path(word)
+
+
+def _label(label: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", label):
+        raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
+    return label
+
+
+def _query(asked: argparse.Namespace) -> None:
+    from labkit.store import open_store
+
+    rows = open_store(*asked.folders).query(asked.sql)
+    if asked.json:
+        print_json(rows)
+    else:
+        print(tables.table(rows).text() if rows else "no rows")
+
+
+def _named(named: str) -> tuple[Results, Run | None]:
+    from labkit.where import named_results
+
+    results, path = named_results(named), Path(named).expanduser().resolve()
+    is_run = path.parent.name == "runs" and (path / "run.json").is_file()
+    return results, Run.read(path) if is_run else None

@@ -1,0 +1,94 @@
+"""What other tools measured, as results: each file reads one format; the folder is the registry.
+
+A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
+the line. Where a tool prints each value, or a histogram of them, all of them are read; where it
+prints summaries only, each summary is a metric with one value per run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, cast
+
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.results import Results, Run, out
+from labkit.study import _row
+from labkit.workload import Sample
+
+STUDY = "imported"
+MOST_BYTES = 256 << 20
+
+
+class Format(Protocol):
+    """How the files of one tool are read."""
+
+    def read(self, text: str) -> list[Sample]:
+        """All that one file holds."""
+        ...
+
+
+def names() -> list[str]:
+    """The formats that can be imported."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def find(name: str) -> Format:
+    """The format of that name; `redis-benchmark` is read as `redis_benchmark`."""
+    stem = name.replace("-", "_")
+    if stem not in names():
+        raise Unknown("format", name, names())
+    return cast(Format, importlib.import_module(f"{__name__}.{stem}"))
+
+
+def text_of(file: Path) -> str:
+    """The text of a file, unpacked if it is gzip; what is too large or no text is refused."""
+    try:
+        whole = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
+    except OSError as refused:
+        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+    if whole and whole[:2] == b"\x1f\x8b":
+        whole = _unpacked(file, whole)
+    if whole is None:
+        raise ResultsError(f"{file}: is larger than {MOST_BYTES >> 20} MiB")
+    try:
+        return whole.decode("utf-8-sig")
+    except UnicodeDecodeError as odd:
+        raise ResultsError(f"{file}: is not text", said=str(odd)) from None
+
+
+def take_in(named: str, files: Mapping[str, Sequence[Path]], label: str) -> Results:
+    """Import files of one format as new results: condition -> its files, one block each."""
+    kept, texts = find(named), {}
+    for condition, paths in files.items():
+        for block, path in enumerate(paths, 1):
+            texts[condition, block] = text_of(path), path
+    # Everything is read before anything is written.
+    rows = {key: tuple(map(_row, kept.read(text))) for key, (text, _) in texts.items()}
+    path = out() / "results" / STUDY / label
+    if path.exists():
+        raise BadInput(f"{path} is there already", hint="choose another --label")
+    lab = {"name": "imported", "tier": "imported", "accelerator": "", "hosts": {}}
+    results = Results.begin(path, {
+        "study": STUDY, "where": f"imported from {named}", "seed": 0, "label": label, "lab": lab,
+        "workload": {"name": named.replace("-", "_")}, "conditions": list(files), "refused": {},
+    })  # fmt: skip
+    for order, ((condition, block), (text, source)) in enumerate(texts.items(), 1):
+        run = Run(condition, block, order, "finished", rows=rows[condition, block],
+                  facts={"file": source.name})  # fmt: skip
+        results.keep(run, {"import.txt": text})
+    return results
+
+
+def _unpacked(file: Path, whole: bytes) -> bytes | None:
+    unpacker = zlib.decompressobj(wbits=31)
+    try:
+        text = unpacker.decompress(whole, MOST_BYTES)
+    except zlib.error as odd:
+        raise ResultsError(f"{file}: cannot be unpacked", said=str(odd)) from None
+    if not unpacker.eof and not unpacker.unconsumed_tail:
+        raise ResultsError(f"{file}: is cut short")
+    return text if unpacker.eof else None

@@ -1,0 +1,116 @@
+"""Files of record: written whole or not at all, and read with suspicion."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import ResultsError
+
+SUMS = "SHA256SUMS"
+"""The checksums of a folder, as `sha256sum --check` reads them."""
+MOST_JSON = 64 << 20
+DEEPEST = 40
+_LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    """The object in a JSON file; damage, repeated keys, NaN and bombs are refused by name."""
+    try:
+        if file.stat().st_size > MOST_JSON:
+            raise ResultsError(f"{file}: is larger than {MOST_JSON >> 20} MiB")
+        return parse_json(file.read_bytes(), str(file))
+    except FileNotFoundError:
+        raise ResultsError(f"no results at {file.parent}") from None
+    except OSError as damaged:
+        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
+
+
+def parse_json(whole: bytes, name: str) -> dict[str, Any]:
+    """As `read_json`, of bytes that are here already."""
+    try:
+        read = json.loads(whole, object_pairs_hook=_unrepeated, parse_constant=_no_number)
+        _shallow(read)
+    except (ValueError, RecursionError) as damaged:
+        raise ResultsError(f"{name}: cannot be read", said=str(damaged)) from None
+    if not isinstance(read, dict):
+        raise ResultsError(f"{name}: holds {type(read).__name__}, not an object")
+    return read
+
+
+def pretty(fields: Mapping[str, Any]) -> bytes:
+    """JSON as it is stored: one field a line, no NaN."""
+    return (json.dumps(fields, indent=1, allow_nan=False, default=str) + "\n").encode()
+
+
+def write(path: Path, whole: bytes) -> None:
+    """The whole file under its name, or no file of that name; safe on disk when this returns."""
+    beside = path.with_name(f".{path.name}.half")
+    with beside.open("wb") as file:
+        file.write(whole)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+    sync(path.parent)
+
+
+def sync(folder: Path) -> None:
+    """Make the names in a folder safe on disk."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def sums(folder: Path, names: Iterable[str]) -> bytes:
+    """The checksums of these files, one line each."""
+    return "".join(f"{digest(folder / name)}  {name}\n" for name in names).encode()
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file."""
+    with file.open("rb") as whole:
+        return hashlib.file_digest(whole, "sha256").hexdigest()
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """What the folder's checksums list: name -> SHA-256; empty where there are none."""
+    try:
+        lines = (folder / SUMS).read_text("ascii").splitlines()
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as damaged:
+        raise ResultsError(f"{folder / SUMS}: cannot be read", said=str(damaged)) from None
+    found = [_LINE.fullmatch(line) for line in lines]
+    if not all(found):
+        raise ResultsError(f"{folder / SUMS}: line {found.index(None) + 1} is not a checksum")
+    return {match[2]: match[1] for match in found if match}
+
+
+def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice[:80]!r} stands there twice")
+    return fields
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is not a number")
+
+
+def _shallow(whole: Any) -> None:
+    layer, depth = [whole], 0
+    while layer:
+        inner = [list(x.values()) if isinstance(x, dict) else x for x in layer]
+        layer = [y for x in inner if isinstance(x, list) for y in x]
+        depth += 1
+        if depth > DEEPEST:
+            raise ValueError(f"it is nested more than {DEEPEST} deep")

@@ -1,0 +1,233 @@
+"""One file that holds results: the same bytes each time, whole or refused, and never a way in."""
+
+import io
+import json
+import stat
+import zipfile
+
+import pytest
+
+from labkit import bundle
+from labkit.errors import BadInput, ResultsError
+from labkit.record import pretty
+from labkit.results import Results, Run
+from labkit.where import is_stored, stored_results
+
+ASKED = {"study": "lat_ping", "where": "box", "label": "x", "lab": {"name": "l", "tier": "test"}}
+
+
+@pytest.fixture
+def results(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    made = Results.begin(tmp_path / "made" / "x-1", ASKED)
+    made.keep(Run("Native", 1, 1, "finished", rows=({"n": 3},)), {"ping.txt": "64 bytes\n" * 100})
+    made.keep(Run("VM-SRIOV", 1, 2, "failed", why="no answer"), {})
+    return made
+
+
+@pytest.fixture
+def packed(results, tmp_path):
+    return bundle.export(results, tmp_path / "x.labkit")
+
+
+def tree(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def test_what_is_exported_and_imported_is_the_same_to_the_byte(results, packed):
+    taken, new = bundle.take_in(packed.path)
+    assert new and tree(taken.path) == tree(results.path)
+    assert [run.state for run in taken.runs()] == ["finished", "failed"]
+    assert bundle.take_in(packed.path) == (taken, False)
+
+
+def test_the_same_results_give_the_same_bytes(results, packed, tmp_path):
+    again = bundle.export(results, tmp_path / "again.labkit")
+    assert again.path.read_bytes() == packed.path.read_bytes()
+    assert again.digest == packed.digest
+
+
+def test_a_bundle_is_a_place_to_run_a_notebook_on(results, packed):
+    assert is_stored(str(packed.path))
+    opened = stored_results("lat_ping", str(packed.path))
+    assert [run.text("ping.txt") for run in opened.finished()] == ["64 bytes\n" * 100]
+    assert stored_results("lat_ping", str(packed.path)).path == opened.path
+
+
+def test_export_never_replaces_a_file_and_leaves_nothing_half(results, packed, tmp_path):
+    before = packed.path.read_bytes()
+    with pytest.raises(BadInput, match="is there already"):
+        bundle.export(results, packed.path)
+    assert packed.path.read_bytes() == before
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_damaged_results_are_not_exported(results, tmp_path):
+    kept = results.runs()[0].path / "raw" / "ping.txt.gz"
+    kept.write_bytes(kept.read_bytes()[:-3])
+    with pytest.raises(ResultsError, match="damaged"):
+        bundle.export(results, tmp_path / "y.labkit")
+
+
+def test_import_never_overwrites_other_results_of_that_name(results, packed):
+    taken, _ = bundle.take_in(packed.path)
+    taken.keep(Run("Native", 2, 3, "finished"), {})
+    before = tree(taken.path)
+    assert bundle.take_in(packed.path)[1] is False  # more than the bundle holds is no conflict
+    (taken.path / "study.json").write_text("{}")
+    changed = tree(taken.path)
+    with pytest.raises(BadInput, match="holds other results"):
+        bundle.take_in(packed.path)
+    assert tree(taken.path) == changed != before
+
+
+# --- what somebody else made ---------------------------------------------------------------------
+
+
+def entries(packed):
+    with zipfile.ZipFile(packed.path) as whole:
+        return {info.filename: whole.read(info) for info in whole.infolist()}
+
+
+def written(path, files, *, change=lambda info: None, twice=(), compression=zipfile.ZIP_STORED):
+    """A zip archive of these files, as somebody hostile would write it."""
+    with zipfile.ZipFile(path, "w") as whole:
+        for name, text in [*files.items(), *twice]:
+            info = zipfile.ZipInfo(name)
+            info.compress_type = compression
+            change(info)
+            whole.writestr(info, text)
+    return path
+
+
+def with_manifest(entries, **changed):
+    manifest = json.loads(entries[bundle.MANIFEST])
+    return {**entries, bundle.MANIFEST: pretty({**manifest, **changed})}
+
+
+def with_file(files, name, text=b"x"):
+    """The file is listed in the manifest too, with its right digest."""
+    import hashlib
+
+    listed = json.loads(files[bundle.MANIFEST])["files"]
+    more = {**listed, name: hashlib.sha256(text).hexdigest()}
+    return {**with_manifest(files, files=more), name: text}
+
+
+def without(files, name):
+    return {k: v for k, v in files.items() if k != name}
+
+
+RUN = "runs/001-Native-b1"
+HOSTILE_NAMES = [
+    "../evil", "/etc/evil", "runs/../../evil", f"{RUN}/../../../evil", "C:\\evil", "runs\\evil",
+    f"{RUN}/raw/../../x.gz", f"{RUN}/raw/.hidden.gz", f"{RUN}/raw/a b.gz", f"{RUN}/x.py", "x.py",
+    f"{RUN}/raw/deep/er.gz", f"{RUN}/raw/ping.txt.gz\n", "runs/001-Ünï/run.json", "__init__.py",
+    "sitecustomize.py", f"{RUN}/RUN.json", "runs/001-..b1/../x", "runs/1-a/run.json",
+    "study.json/x", f"{RUN}/raw/{'n' * 200}.gz",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE_NAMES, ids=range(len(HOSTILE_NAMES)))
+def test_a_name_that_results_do_not_have_is_refused_and_nothing_is_written(packed, tmp_path, name):
+    bad = written(tmp_path / "bad.labkit", with_file(entries(packed), name))
+    with pytest.raises(ResultsError):
+        bundle.take_in(bad)
+    assert not (tmp_path / "out").exists()
+
+
+def link(info):
+    if info.filename.endswith("run.json"):
+        info.external_attr = (stat.S_IFLNK | 0o777) << 16
+
+
+def encrypted(whole):
+    with_flag = bytearray(whole)
+    for mark, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        with_flag[with_flag.index(mark) + at] |= 1
+    return bytes(with_flag)
+
+
+CHANGES = {
+    "a link": lambda f, p: written(p, f, change=link),
+    "compressed": lambda f, p: written(p, f, compression=zipfile.ZIP_DEFLATED),
+    "a file twice": lambda f, p: written(p, f, twice=[("study.json", b"{}")]),
+    "a file that the manifest lacks": lambda f, p: written(p, {**f, f"{RUN}/raw/x.gz": b""}),
+    "a file that is gone": lambda f, p: written(p, without(f, "study.json")),
+    "no manifest": lambda f, p: written(p, without(f, bundle.MANIFEST)),
+    "a newer format": lambda f, p: written(p, with_manifest(f, bundle=2)),
+    "a study that is a path": lambda f, p: written(p, with_manifest(f, study="../../etc")),
+    "a name that is a path": lambda f, p: written(p, with_manifest(f, name="..")),
+    "another study": lambda f, p: written(p, with_manifest(f, study="other")),
+    "files that are no object": lambda f, p: written(p, with_manifest(f, files=["study.json"])),
+    "a changed file": lambda f, p: written(p, {**f, "study.json": f["study.json"] + b" "}),
+    "a manifest of NaN": lambda f, p: written(p, {**f, bundle.MANIFEST: b'{"bundle": NaN}'}),
+    "a key twice": lambda f, p: written(p, {**f, bundle.MANIFEST: b'{"bundle": 1, "bundle": 1}'}),
+    "a deep manifest": lambda f, p: written(p, {**f, bundle.MANIFEST: b"[" * 100_000}),
+    "two names of one file": lambda f, p: written(p, with_file(f, f"{RUN.lower()}/run.json")),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_bundle_that_is_not_what_export_writes_is_refused(packed, tmp_path, change):
+    bad = CHANGES[change](entries(packed), tmp_path / "bad.labkit")
+    with pytest.raises(ResultsError):
+        bundle.take_in(bad)
+    assert not list((tmp_path / "out").rglob("*.json"))
+
+
+@pytest.mark.parametrize("share", [0, 0.1, 0.5, 0.9, 0.999])
+def test_a_bundle_cut_short_anywhere_is_refused(packed, tmp_path, share):
+    whole = packed.path.read_bytes()
+    (tmp_path / "cut.labkit").write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(ResultsError, match="not a whole bundle"):
+        bundle.take_in(tmp_path / "cut.labkit")
+
+
+def test_an_encrypted_bundle_is_refused(packed, tmp_path):
+    (tmp_path / "bad.labkit").write_bytes(encrypted(packed.path.read_bytes()))
+    with pytest.raises(ResultsError):
+        bundle.take_in(tmp_path / "bad.labkit")
+
+
+def test_no_flipped_bit_of_a_bundle_passes(packed, tmp_path):
+    whole, names = packed.path.read_bytes(), entries(packed)
+    passed = []
+    for at in range(0, len(whole), 37):
+        flipped = bytearray(whole)
+        flipped[at] ^= 1 << (at % 8)
+        (tmp_path / "bad.labkit").write_bytes(flipped)
+        try:
+            found = bundle.examine(tmp_path / "bad.labkit")
+            results = bundle.unpack(found, tmp_path / f"to-{at}")
+        except ResultsError:
+            continue
+        # Dates, attributes and comments of the archive mean nothing; what it holds must be right.
+        passed.append({k: (results.path / k).read_bytes() for k in found.files})
+    wanted = {name: text for name, text in names.items() if name != bundle.MANIFEST}
+    assert all(files == wanted for files in passed)
+    assert len(passed) < len(whole) / 37 / 3
+
+
+def test_a_run_that_names_a_path_as_its_raw_text_is_refused(results):
+    folder = results.runs()[0].path
+    fields = json.loads((folder / "run.json").read_text())
+    fields["raw"] = {"../../../../etc/passwd": "0" * 64}
+    (folder / "SHA256SUMS").unlink()
+    (folder / "run.json").write_bytes(pretty(fields))
+    with pytest.raises(ResultsError, match="no name of a raw text"):
+        results.runs()
+
+
+def test_a_raw_text_that_unpacks_without_end_is_refused(results, monkeypatch):
+    import gzip
+
+    monkeypatch.setattr("labkit.results.MOST_TEXT", 1 << 20)
+    run = results.runs()[0]
+    bomb = io.BytesIO()
+    with gzip.GzipFile(fileobj=bomb, mode="wb") as file:
+        file.write(bytes(8 << 20))
+    (run.path / "raw" / "ping.txt.gz").write_bytes(bomb.getvalue())
+    with pytest.raises(ResultsError, match="larger than 1 MiB"):
+        run.text("ping.txt")
