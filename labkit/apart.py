@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labkit import measured
-from labkit.claim import Verdict, compare
+from labkit.claim import compare
 from labkit.errors import BadInput, LabkitError
 from labkit.results import Results, Run
+from labkit.verdict import Verdict
 
 PERCENTILES = (50.0, 99.0)
 # Every two runs differ in these.

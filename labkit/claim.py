@@ -17,97 +17,61 @@ from typing import ClassVar
 import numpy.typing as npt
 
 from labkit import stats
-from labkit.errors import BadInput
+from labkit.errors import BadInput, LabkitError
+from labkit.quantity import Quantity, Statistic
 from labkit.stats import Blocks
-
-HOLDS, CONTRADICTED = "holds", "contradicted"
-UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
-RISK = 0.05
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the measurements say about one claim; `why` is a sentence with the figures.
-
-    `effect` is the ratio that is most in doubt with its 95 % interval, `published` the document's.
-    """
-
-    claim: str
-    statement: str
-    form: str
-    verdict: str
-    why: str
-    effect: float | None
-    low: float | None
-    high: float | None
-    published: float | None
-    blocks: int
-    source: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Is `over` / `under` at this percentile below, inside or above the band `low` to `high`?"""
-
-    over: str
-    under: str
-    percentile: float
-    low: float = 1.0
-    high: float = 1.0
-
-
-@dataclass(frozen=True)
-class Found:
-    """What was measured of one comparison, and whether it is `clear` `among` all that were made."""
-
-    comparison: Comparison
-    estimate: stats.Estimate
-    blocks: int
-    beyond: int
-    more: int
-    clear: bool = False
-    among: int = 1
-
-    @property
-    def p(self) -> float:
-        """Two-sided p value against the side of the band on which the ratio is seen."""
-        low, high, e = self.comparison.low, self.comparison.high, self.estimate
-        inside = max(e.above(low), e.below(high))
-        return min(1.0, 2 * min(inside, e.below(low), e.above(high)))
-
-    @property
-    def side(self) -> int:
-        """-1 below the band, 0 inside, 1 above."""
-        ratio, c = self.estimate.value, self.comparison
-        return (ratio > c.high) - (ratio < c.low)
-
-    @property
-    def figures(self) -> str:
-        """The ratio with its interval, as words."""
-        c, i = self.comparison, self.estimate.interval()
-        # Two digits of the interval's width, so that its ends never look like 1 when they are not.
-        digits = 1 - math.floor(math.log10(max(i.high - i.low, 1e-3 * i.value)))
-        value, low, high = (_figure(x, digits) for x in (i.value, i.low, i.high))
-        return f"{c.over} / {c.under} = {value} ({low} to {high}) at {named(c.percentile)}"
+from labkit.verdict import (
+    CONTRADICTED,
+    HOLDS,
+    NOT_TESTABLE,
+    RISK,
+    UNDECIDED,
+    Comparison,
+    Found,
+    Verdict,
+    figure,
+    wanting,
+)
 
 
 @dataclass(frozen=True)
 class Claim(ABC):
-    """One testable statement of a document, in our words; `source` is the figure or section."""
+    """One testable statement of a document, in our words; `source` is the figure or section.
+
+    `hardware` says why its figure is the document's own: it is then judged on real hosts only.
+    `dispute` says where a document contradicts this, and what was made of that.
+    """
 
     form: ClassVar[str]
 
     id: str
     statement: str
     source: str
+    metric: str = field(default="", kw_only=True)
+    hardware: str = field(default="", kw_only=True)
+    dispute: str = field(default="", kw_only=True)
 
     @abstractmethod
     def comparisons(self) -> list[Comparison]:
         """What has to be compared to judge it."""
 
-    @abstractmethod
+    def names(self) -> list[str]:
+        """The conditions that it speaks of, as the keys of the measurements."""
+        return list(dict.fromkeys(name for c in self.comparisons() for name in c.what.names))
+
     def decide(self, found: Sequence[Found]) -> Verdict:
-        """The verdict, once all comparisons of it have been made."""
+        """Holds if every comparison clearly comes out as claimed; contradicted if any does not."""
+        if wrong := [f for f in found if f.clear and not f.good]:
+            shown = min(wrong, key=lambda f: f.p)
+            return self._verdict(CONTRADICTED, self._seen(shown), shown)
+        if waiting := [f for f in found if not f.clear]:
+            shown = max(waiting, key=lambda f: (f.estimate.enough, f.more))
+            clear = len(found) - len(waiting)
+            so_far = f"{clear} of {len(found)} {self._clearly}; " if clear else ""
+            return self._verdict(UNDECIDED, so_far + wanting(waiting, shown), shown)
+        shown = max(found, key=lambda f: f.p)
+        many = f"; the least clear of {len(found)}{self._many}" if len(found) > 1 else ""
+        return self._verdict(HOLDS, self._seen(shown) + many, shown)
 
     def judge(self, measured: Mapping[str, Blocks]) -> Verdict:
         """The verdict on this claim alone."""
@@ -115,61 +79,73 @@ class Claim(ABC):
 
     def missing(self, measured: Mapping[str, Blocks]) -> list[str]:
         """The conditions that it speaks of and that were not measured."""
-        asked = [name for c in self.comparisons() for name in (c.over, c.under)]
-        return [name for name in dict.fromkeys(asked) if not measured.get(name)]
+        return [name for name in self.names() if not measured.get(name)]
 
     def not_testable(self, why: str) -> Verdict:
         """The verdict on a claim that these measurements say nothing about."""
-        return self._verdict(NOT_TESTABLE, why, None, None)
+        return self._verdict(NOT_TESTABLE, why, None)
 
-    def _verdict(
-        self, verdict: str, why: str, found: Found | None, published: float | None
-    ) -> Verdict:
+    _clearly: ClassVar[str] = "comparisons are clearly as claimed"
+    _many: ClassVar[str] = ", all as claimed"
+
+    def _seen(self, shown: Found) -> str:
+        c = shown.comparison
+        where = ("below", "inside", "above")[shown.side + 1]
+        if math.isinf(c.low) or math.isinf(c.high):
+            limit, side = (c.high, 0) if math.isinf(c.low) else (c.low, 1)
+            over = (shown.side > 0) or (shown.side == 0 and side == 1)
+            return f"{shown.figures}, {'above' if over else 'below'} {figure(limit)}"
+        return f"{shown.figures}, {where} {figure(c.low, 3)} to {figure(c.high, 3)}"
+
+    def _verdict(self, verdict: str, why: str, found: Found | None) -> Verdict:
         about = self.id, self.statement, self.form, verdict, why
         if found is None:
-            return Verdict(*about, None, None, None, published, 0, self.source)
-        i = found.estimate.interval()
-        return Verdict(*about, i.value, i.low, i.high, published, found.blocks, self.source)
+            return Verdict(*about, None, None, None, None, 0, self.source)
+        i, printed = found.estimate.interval(), found.comparison.printed
+        return Verdict(*about, i.value, i.low, i.high, printed, found.blocks, self.source)
 
 
 @dataclass(frozen=True)
 class Order(Claim):
-    """The conditions rise in this order at each percentile; the first is the lowest."""
+    """The conditions rise in this order at each percentile; the first is the lowest.
+
+    `chains` are several orders at once. A member may be a quantity: `'VM [n=8]' / 'VM'`.
+    """
 
     form: ClassVar[str] = "order"
 
-    percentiles: tuple[float, ...] = (50,)
+    percentiles: tuple[Statistic, ...] = (50,)
     conditions: tuple[str, ...] = ()
     published: Mapping[str, Mapping[float, float]] = field(default_factory=dict, hash=False)
     """Condition -> percentile -> the document's figure, where it prints one."""
+    chains: tuple[tuple[str, ...], ...] = ()
+
+    _clearly: ClassVar[str] = "pairs are clearly in order"
+    _many: ClassVar[str] = " pairs, all in order"
 
     def __post_init__(self) -> None:
-        if len(set(self.conditions)) < 2 or not self.percentiles:
+        chains = [*self.chains, *([self.conditions] if self.conditions else [])]
+        if not (chains and self.percentiles) or min(len(set(chain)) for chain in chains) < 2:
             raise BadInput(f"claim {self.id}: an order needs two conditions and a percentile")
 
     def comparisons(self) -> list[Comparison]:
         """Neighbours of the order, at each percentile."""
-        pairs = list(pairwise(self.conditions))
-        return [Comparison(lower, higher, q) for q in self.percentiles for lower, higher in pairs]
+        chains = [*([self.conditions] if self.conditions else []), *self.chains]
+        return [
+            replace(Comparison.lower(a, b, q, self.metric), printed=self._printed(a, b, q))
+            for q in self.percentiles
+            for chain in chains
+            for a, b in pairwise(chain)
+        ]
 
-    def decide(self, found: Sequence[Found]) -> Verdict:
-        """Holds if every pair is clear; contradicted if any is clearly the other way round."""
-        if reverse := [f for f in found if f.clear and f.side > 0]:
-            shown = min(reverse, key=lambda f: f.p)
-            return self._on(CONTRADICTED, f"the other way round: {shown.figures}", shown)
-        if waiting := [f for f in found if not f.clear]:
-            shown = max(waiting, key=lambda f: (f.estimate.enough, f.more))
-            clear = len(found) - len(waiting)
-            so_far = f"{clear} of {len(found)} pairs are clearly in order; " if clear else ""
-            return self._on(UNDECIDED, so_far + _wanting(waiting, shown), shown)
-        shown = max(found, key=lambda f: f.p)
-        many = f"; the least clear of {len(found)} pairs, all in order" if len(found) > 1 else ""
-        return self._on(HOLDS, shown.figures + many, shown)
+    def _printed(self, a: str, b: str, q: Statistic) -> float | None:
+        if isinstance(q, str):
+            return None
+        over, under = (self.published.get(name, {}).get(q) for name in (a, b))
+        return over / under if over and under else None
 
-    def _on(self, verdict: str, why: str, shown: Found) -> Verdict:
-        c = shown.comparison
-        over, under = (self.published.get(n, {}).get(c.percentile) for n in (c.over, c.under))
-        return self._verdict(verdict, why, shown, over / under if over and under else None)
+    def _seen(self, shown: Found) -> str:
+        return shown.figures if shown.good else f"the other way round: {shown.figures}"
 
 
 @dataclass(frozen=True)
@@ -178,7 +154,7 @@ class Ratio(Claim):
 
     form: ClassVar[str] = "ratio"
 
-    percentile: float = 50
+    percentile: Statistic = 50
     over: str = ""
     under: str = ""
     published: float = 1.0
@@ -195,49 +171,134 @@ class Ratio(Claim):
 
     def comparisons(self) -> list[Comparison]:
         """The one ratio, against its band."""
-        return [Comparison(self.over, self.under, self.percentile, *self.band)]
+        what = Quantity(f"'{self.over}' / '{self.under}'", self.percentile, self.metric)
+        return [Comparison(what, *self.band, printed=self.published)]
 
-    def decide(self, found: Sequence[Found]) -> Verdict:
-        """Holds if the ratio is clearly inside the band, contradicted if clearly outside."""
-        (shown,) = found
-        if not shown.clear:
-            return self._verdict(UNDECIDED, _wanting(found, shown), shown, self.published)
+    def _seen(self, shown: Found) -> str:
         digits = 2 if self.published > 0.2 else 3
-        low, high, printed = (_figure(x, digits) for x in (*self.band, self.published))
+        low, high, printed = (figure(x, digits) for x in (*self.band, self.published))
         where = "outside" if shown.side else "inside"
-        why = f"{shown.figures}, {where} {low} to {high} around the document's {printed}"
-        return self._verdict(CONTRADICTED if shown.side else HOLDS, why, shown, self.published)
+        return f"{shown.figures}, {where} {low} to {high} around the document's {printed}"
+
+
+@dataclass(frozen=True)
+class Bound(Claim):
+    """Each of these quantities lies between `low` and `high`; one end may be open."""
+
+    form: ClassVar[str] = "bound"
+
+    what: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+    published: float | None = None
+    percentile: Statistic = 50
+
+    def __post_init__(self) -> None:
+        if not self.what or not self.low < self.high:
+            raise BadInput(f"claim {self.id}: a bound needs a quantity, and low below high")
+
+    def comparisons(self) -> list[Comparison]:
+        """Each quantity against the band."""
+        return [
+            Comparison(Quantity(text, self.percentile, self.metric), self.low, self.high,
+                       printed=self.published)
+            for text in self.what
+        ]  # fmt: skip
+
+
+KINDS = ("linear", "plateau", "rising", "falling", "flat", "lowest", "highest", "differs")
+
+
+@dataclass(frozen=True)
+class Shape(Claim):
+    """How a figure goes along `points` (x -> condition or quantity), each step within a factor.
+
+    linear: in proportion to x. plateau: flat from x = `at` on, and risen before. lowest, highest:
+    at x = `at`. rising, falling, flat: from first to last. differs: the last from the first.
+    """
+
+    form: ClassVar[str] = "shape"
+
+    kind: str = ""
+    points: Mapping[float, str] = field(default_factory=dict, hash=False)
+    at: float | None = None
+    within: float = 1.1
+    percentile: Statistic = 50
+
+    def __post_init__(self) -> None:
+        needs_at = self.kind in ("plateau", "lowest", "highest")
+        if self.kind not in KINDS or len(self.points) < 2 or self.within <= 1:
+            raise BadInput(f"claim {self.id}: a shape is one of {', '.join(KINDS)}, of two points")
+        if needs_at and self.at not in self.points:
+            raise BadInput(
+                f"claim {self.id}: {self.kind} at {self.at}, which is none of its points"
+            )
+
+    def comparisons(self) -> list[Comparison]:
+        """The steps between points that the shape speaks of."""
+        xs = sorted(self.points)
+        first, at = xs[0], self.at if self.at is not None else xs[0]
+        near = {"low": 1 / self.within, "high": self.within}
+        if self.kind in ("rising", "falling"):
+            pairs = pairwise(xs if self.kind == "rising" else xs[::-1])
+            return [self._step(a, b, high=1.0) for a, b in pairs]
+        if self.kind in ("lowest", "highest"):
+            others = [x for x in xs if x != at]
+            ends = {"high": 1.0} if self.kind == "lowest" else {"low": 1.0}
+            return [self._step(at, x, **ends) for x in others]
+        if self.kind == "plateau":
+            flat = [self._step(x, at, **near) for x in xs if x > at]
+            return [*flat, *([self._step(at, first, low=self.within)] if first < at else [])]
+        if self.kind == "linear":
+            scaled = {"low": 1 / self.within, "high": self.within}
+            return [self._step(x, first, by=x / first, **scaled) for x in xs[1:]]
+        if self.kind == "differs":
+            return [replace(self._step(xs[-1], first, **near), outside=True)]
+        return [self._step(x, first, **near) for x in xs[1:]]
+
+    def _step(
+        self, x: float, under: float, low: float = -math.inf, high: float = math.inf, by: float = 1
+    ) -> Comparison:
+        a, b = (t if "'" in t else f"'{t}'" for t in (self.points[x], self.points[under]))
+        a, b = (t if t.count("'") == 2 and t[0] == t[-1] == "'" else f"({t})" for t in (a, b))
+        what = Quantity(f"{a} / {b}", self.percentile, self.metric)
+        return Comparison(what, low * by, high * by)
 
 
 @dataclass(frozen=True)
 class NotHere(Claim):
-    """A claim that this lab cannot put to the test, and why not."""
+    """A claim that cannot be put to the test, and why not; `conditions` are what it speaks of."""
 
     form: ClassVar[str] = "not here"
 
     why: str = ""
+    conditions: tuple[str, ...] = ()
 
     def comparisons(self) -> list[Comparison]:
         """None."""
         return []
 
-    def decide(self, found: Sequence[Found]) -> Verdict:
-        """Always `not testable here`."""
-        return self.not_testable(self.why)
+    def names(self) -> list[str]:
+        """What the document compares, though nothing can be compared here."""
+        return list(self.conditions)
 
 
-def judge(claims: Iterable[Claim], measured: Mapping[str, Blocks]) -> list[Verdict]:
+def judge(
+    claims: Iterable[Claim], measured: Mapping[str, Blocks], *, emulated: bool = False
+) -> list[Verdict]:
     """One verdict per claim, in the same order; every comparison of all of them is counted."""
     claims = list(claims)
-    lacking = [claim.missing(measured) for claim in claims]
-    testable = [claim for claim, missing in zip(claims, lacking, strict=True) if not missing]
-    asked = dict.fromkeys(c for claim in testable for c in claim.comparisons())
-    found = {f.comparison: f for f in _together([_find(c, measured) for c in asked], measured)}
+    whys = {claim.id: _untestable(claim, measured, emulated) for claim in claims}
+    testable = [claim for claim in claims if not whys[claim.id]]
+    found, refused = _find((c for claim in testable for c in claim.comparisons()), measured)
+    together = {f.comparison: f for f in _together(found)}
+    for claim in testable:
+        whys[claim.id] = next((refused[c] for c in claim.comparisons() if c in refused), "")
     return [
-        claim.not_testable(f"not measured: {', '.join(missing)}")
-        if missing
-        else claim.decide([found[c] for c in claim.comparisons()])
-        for claim, missing in zip(claims, lacking, strict=True)
+        claim.not_testable(whys[claim.id])
+        if whys[claim.id]
+        else claim.decide([together[c] for c in claim.comparisons()])
+        for claim in claims
     ]
 
 
@@ -262,66 +323,38 @@ def compare(
     return replace(verdict, why=f"{verdict.why}; {caution}", blocks=1)
 
 
-def named(percentile: float) -> str:
-    """`the median`, `p99.9`."""
-    return "the median" if percentile == 50 else f"p{percentile:g}"
+def _untestable(claim: Claim, measured: Mapping[str, Blocks], emulated: bool) -> str:
+    if isinstance(claim, NotHere):
+        return claim.why
+    if missing := claim.missing(measured):
+        return f"not measured: {', '.join(missing)}"
+    if claim.hardware and emulated:
+        return f"the figure is of the document's hardware: {claim.hardware}"
+    return ""
 
 
-def _find(c: Comparison, measured: Mapping[str, Blocks]) -> Found:
-    a, b = measured[c.over], measured[c.under]
-    common = len(set(a) & set(b))
-    blocks = common if common >= stats.FEWEST_BLOCKS else min(len(a), len(b))
-    sizes = [sum(values.size for values in side.values()) for side in (a, b)]
-    return Found(
-        c,
-        stats.ratio_estimate(a, b, c.percentile),
-        blocks,
-        min(stats.beyond(c.percentile, size) for size in sizes),
-        max(stats.samples_needed(side, c.percentile) for side in (a, b)),
-    )
+# What divides by nothing, or has a 0 where a ratio needs more, has no figure to judge.
+def _find(
+    asked: Iterable[Comparison], measured: Mapping[str, Blocks]
+) -> tuple[list[Found], dict[Comparison, str]]:
+    found: list[Found] = []
+    refused: dict[Comparison, str] = {}
+    for c in dict.fromkeys(asked):
+        try:
+            found.append(Found.of(c, measured))
+        except LabkitError as odd:
+            refused[c] = odd.what
+    return found, refused
 
 
-def _together(found: list[Found], measured: Mapping[str, Blocks]) -> list[Found]:
+def _together(found: list[Found]) -> list[Found]:
     tested = [f for f in found if f.estimate.enough]
     adjusted = stats.holm([f.p for f in tested])
     clear = {f.comparison: p <= RISK for f, p in zip(tested, adjusted, strict=True)}
     # Holm's next step would ask this much of the smallest p value that is left.
     level = RISK / max(1, list(clear.values()).count(False))
     counted = [replace(f, among=len(tested), clear=clear.get(f.comparison, False)) for f in found]
-    return [f if f.clear or not f.estimate.enough else _more(f, measured, level) for f in counted]
-
-
-def _more(f: Found, measured: Mapping[str, Blocks], level: float) -> Found:
-    c = f.comparison
-    a, b = measured[c.over], measured[c.under]
-    more = stats.blocks_needed(a, b, c.percentile, low=c.low, high=c.high, level=level)
-    return replace(f, more=more)
-
-
-def _wanting(waiting: Sequence[Found], shown: Found) -> str:
-    # What is in doubt and what would settle it; far percentiles may also lack samples.
-    lacking = max((f for f in waiting if not f.estimate.enough), key=lambda f: f.more, default=None)
-    parts = []
-    if shown.estimate.enough:
-        crowd = f", not clear among {shown.among} comparisons" if shown.p <= RISK else ""
-        parts.append(f"{shown.figures}{crowd}: {_blocks(shown.more)}")
-    if lacking and lacking.blocks + lacking.more == stats.FEWEST_BLOCKS:
-        parts.append(f"{lacking.blocks} of {stats.FEWEST_BLOCKS} blocks: {_blocks(lacking.more)}")
-    elif lacking:
-        where = named(lacking.comparison.percentile)
-        few = f"{where} needs {stats.BEYOND} samples beyond it and has {lacking.beyond}"
-        parts.append(f"{few}: {_blocks(lacking.more)} of this size")
-    return "; ".join(parts)
-
-
-def _blocks(more: int) -> str:
-    if more > stats.MOST_BLOCKS:
-        return f"more than {stats.MOST_BLOCKS} more blocks"
-    return f"about {more} more block{'s' if more > 1 else ''}"
-
-
-def _figure(ratio: float, digits: int = 2) -> str:
-    return f"{ratio:.{max(digits, 0)}f}" if ratio < 10_000 else f"{ratio:.1e}"
+    return [f if f.clear or not f.estimate.enough else f.after(level) for f in counted]
 
 
 def _as_blocks(values: npt.ArrayLike | Blocks, first: int) -> Blocks:

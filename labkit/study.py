@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.change import PERIOD_SECONDS, InForce, in_force
-from labkit.claim import Claim, Verdict, judge
+from labkit.claim import Claim, judge
 from labkit.errors import BadInput, LabkitError, SettingRefused, Stopped, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
@@ -27,6 +27,7 @@ from labkit.plan import plan as make_plan
 from labkit.results import HOME, Results, Run
 from labkit.setting import Setting
 from labkit.stats import enough, percentile
+from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
 
 TRIES = 2
@@ -216,10 +217,22 @@ class Study:
         parsed = {s.metric: s for s in self.workload.parse(run.text(f"{self.workload.name}.txt"))}
         return parsed[self.metric]
 
+    def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
+        """As `blocks`, and all other metrics too, as `ready_time: VM-Default`."""
+        values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
+        for run in results.finished():
+            for sample in self.workload.parse(run.text(f"{self.workload.name}.txt")):
+                other = "" if sample.metric == self.metric else sample.metric.replace(" ", "_")
+                name = f"{other}: {run.condition}" if other else run.condition
+                values[name][run.block] = sample.values
+        return dict(values)
+
     def judge(self, results: Results) -> list[Verdict]:
         """A verdict on each claim; what could not be measured says why."""
         refused = results.asked.get("refused", {})
-        return [_explained(v, refused) for v in judge(self.claims, self.blocks(results))]
+        emulated = results.asked["lab"]["tier"] != "hosts"
+        verdicts = judge(self.claims, self.measured(results), emulated=emulated)
+        return [_explained(verdict, refused) for verdict in verdicts]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers."""

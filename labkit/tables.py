@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit import terminal
-from labkit.claim import Verdict
 from labkit.errors import readable
 from labkit.plan import Plan
+from labkit.verdict import Verdict
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")

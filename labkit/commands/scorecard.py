@@ -1,0 +1,36 @@
+"""`labkit scorecard`: every claim of every document, on every lab that measured it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from labkit.commands._verb import json_flag, print_json, verb
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(verbs, "scorecard", _scorecard, "documents, claims and labs in one table")
+    parser.add_argument(
+        "folders", nargs="*", type=Path, metavar="FOLDER",
+        help="results or bundles; those of this machine and the recorded ones if absent",
+    )  # fmt: skip
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--markdown", action="store_true", help="the whole table for a page")
+    shown.add_argument("--html", action="store_true", help="the whole table as HTML")
+    json_flag(parser)
+
+
+def _scorecard(asked: argparse.Namespace) -> None:
+    from labkit.scorecard import plain, scorecard
+
+    card = scorecard(*asked.folders)
+    if asked.json:
+        print_json(plain(card))
+    elif asked.markdown:
+        print(card.markdown(), end="")
+    elif asked.html:
+        print(card.html())
+    else:
+        print(card.text())

@@ -1,0 +1,183 @@
+"""The scorecard: each claim of each document, on each lab that has measured it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from labkit import bundle, claims, studies
+from labkit.claim import Claim
+from labkit.errors import LabkitError, readable
+from labkit.results import Results
+from labkit.store import found, places
+from labkit.tables import Table
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict, figure
+
+WORDS = (HOLDS, CONTRADICTED, UNDECIDED, NOT_TESTABLE)
+HEAD = ("claim", "the claim", "verdict", "effect", "document", "runs", "lab", "what was measured",
+        "evidence")  # fmt: skip
+SHORT = ("claim", "verdict", "runs", "lab", "what was measured")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One claim on one lab; `evidence` is the folder of results that the verdict rests on."""
+
+    document: str
+    study: str
+    claim: str
+    statement: str
+    form: str
+    verdict: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    published: float | None
+    runs: int
+    reason: str
+    lab: str
+    tier: str
+    source: str
+    dispute: str
+    evidence: str
+    when: str
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """All lines, by document and claim; shows itself in a notebook, a terminal and a report."""
+
+    lines: tuple[Line, ...]
+    unread: tuple[str, ...] = ()
+
+    def counts(self) -> Table:
+        """Per document: how many of its claims hold, by the newest verdict on each."""
+        counted: dict[str, Counter[str]] = {}
+        for line in self._newest():
+            counted.setdefault(line.document, Counter())[line.verdict] += 1
+        rows = [(name, str(sum(c.values())), *(str(c[word] or "") for word in WORDS))
+                for name, c in counted.items()]  # fmt: skip
+        total = Counter(line.verdict for line in self._newest())
+        rows.append(("all", str(total.total()), *(str(total[word] or "") for word in WORDS)))
+        return Table(("document", "claims", *WORDS), tuple(rows))
+
+    def table(self) -> Table:
+        """One row for each claim and lab."""
+        return Table(HEAD, tuple(map(_row, self.lines)), self._caption())
+
+    def markdown(self) -> str:
+        """Both tables, for a page."""
+        return f"{_markdown(self.counts())}\n\n{_markdown(self.table())}\n"
+
+    def text(self) -> str:
+        """Both tables, for a terminal; what cannot be tested yet is counted only."""
+        tested = [line for line in self.lines if line.verdict != NOT_TESTABLE]
+        rest = len(self.lines) - len(tested)
+        rows = [
+            tuple(dict(zip(HEAD, _row(line), strict=True))[n] for n in SHORT) for line in tested
+        ]
+        shown = Table(SHORT, tuple(rows), self._caption()).text() if tested else ""
+        untested = f"{rest} more are not testable here; --json and --markdown say why"
+        return "\n\n".join(part for part in (shown, untested, self.counts().text()) if part)
+
+    def html(self) -> str:
+        """Both tables as HTML, every word escaped."""
+        return self.counts().html() + self.table().html()
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+        return {"text/html": self.html(), "text/plain": self.text()}
+
+    def _newest(self) -> Sequence[Line]:
+        in_order = sorted(self.lines, key=lambda line: line.when)
+        newest = {line.claim: line for line in in_order}
+        return [line for line in self.lines if newest[line.claim] is line]
+
+    def _caption(self) -> str:
+        tiers = {line.tier for line in self.lines if line.tier not in ("", "hosts")}
+        said = (
+            ["Emulated labs judge the order of things, not figures of hardware."] if tiers else []
+        )
+        return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
+
+
+def scorecard(*folders: Path) -> Scorecard:
+    """Judge all claims on all results below these folders, on those of this machine if none."""
+    lines: dict[str, list[Line]] = {study: [] for study in claims.names()}
+    unread: list[str] = []
+    for path in found(folders or places()):
+        try:
+            results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
+            if results.study in lines and results.study in studies.names():
+                lines[results.study] += _judged(results)
+        except LabkitError as refused:
+            unread.append(refused.what)
+    whole = [line for study, known in lines.items() for line in known or _untested(study)]
+    return Scorecard(tuple(sorted(whole, key=lambda line: line.document)), tuple(unread))
+
+
+def _judged(results: Results) -> list[Line]:
+    study = studies.find(results.study)
+    own = {claim.id: claim for claim in claims.of(results.study)}
+    lab = results.asked.get("lab", {})
+    about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
+             "evidence": str(results.path)}  # fmt: skip
+    runs, when = len(results.finished()), max((run.started for run in results.runs()), default="")
+    verdicts = (verdict for verdict in study.judge(results) if verdict.claim in own)
+    return [_line(results.study, own[v.claim], v, runs, when, **about) for v in verdicts]
+
+
+def _untested(study: str) -> list[Line]:
+    known = study in studies.names()
+    why = f"not measured yet: labkit run {study}" if known else "labkit has no study of it yet"
+    return [_line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c in claims.of(study)]
+
+
+def _line(
+    study: str, claim: Claim, v: Verdict, runs: int = 0, when: str = "", lab: str = "",
+    tier: str = "", evidence: str = "",
+) -> Line:  # fmt: skip
+    return Line(
+        claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
+        v.low, v.high, v.published, runs, v.why, lab, tier, v.source, claim.dispute, evidence, when,
+    )  # fmt: skip
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    effect = "" if line.effect is None else figure(line.effect)
+    if line.low is not None and line.high is not None:
+        effect += f" ({figure(line.low)} to {figure(line.high)})"
+    printed = "" if line.published is None else figure(line.published)
+    lab = f"{line.lab} ({line.tier})" if line.lab else ""
+    reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
+    runs = str(line.runs) if line.runs else ""
+    return (
+        line.claim,
+        line.statement,
+        line.verdict,
+        effect,
+        printed,
+        runs,
+        lab,
+        reason,
+        line.evidence,
+    )
+
+
+def _markdown(table: Table) -> str:
+    rows = [table.head, tuple("---" for _ in table.head), *table.rows]
+    above = f"{_cell(table.caption)}\n\n" if table.caption else ""
+    return above + "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
+
+
+# A page may be shown as HTML, and a lab may be called anything.
+def _cell(text: str) -> str:
+    safe = readable(text)
+    escaped = "".join(f"&#{ord(c)};" if c in "|<>&`*_[]()\\!" else c for c in safe)
+    return " ".join(escaped.split())
+
+
+def plain(card: Scorecard) -> list[dict[str, object]]:
+    """What `labkit scorecard --json` prints."""
+    return [asdict(line) for line in card.lines]

@@ -1,0 +1,180 @@
+"""A verdict on one claim, and the comparisons that it rests on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from labkit import stats
+from labkit.quantity import Quantity, Statistic
+from labkit.stats import Blocks, Estimate
+
+HOLDS, CONTRADICTED = "holds", "contradicted"
+UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
+RISK = 0.05
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the measurements say about one claim; `why` is a sentence with the figures.
+
+    `effect` is the figure that is most in doubt with its 95 % interval, `published` the document's.
+    """
+
+    claim: str
+    statement: str
+    form: str
+    verdict: str
+    why: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    published: float | None
+    blocks: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Is this quantity below, inside or above the band `low` to `high`?
+
+    Inside is as claimed, unless the claim says that it lies `outside`; `printed` is the document's.
+    """
+
+    what: Quantity
+    low: float = -math.inf
+    high: float = math.inf
+    outside: bool = False
+    printed: float | None = None
+
+    @classmethod
+    def lower(cls, a: str, b: str, statistic: Statistic = 50, metric: str = "") -> Comparison:
+        """`a` is lower than `b`; each is the name of a condition, or a quantity with quotes."""
+        if "'" in a + b:
+            return cls(Quantity(f"{a} - ({b})", statistic, metric), high=0.0)
+        return cls(Quantity(f"'{a}' / '{b}'", statistic, metric), high=1.0)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured of one comparison, and whether it is `clear` `among` all that were made."""
+
+    comparison: Comparison
+    estimate: Estimate
+    blocks: int
+    lacking: Mapping[float, tuple[int, int]]
+    more: int = 0
+    clear: bool = False
+    among: int = 1
+
+    @classmethod
+    def of(cls, c: Comparison, measured: Mapping[str, Blocks]) -> Found:
+        """Measure it."""
+        sides = [measured[name] for name in c.what.names]
+        common = len(set.intersection(*(set(side) for side in sides)))
+        blocks = common if common >= stats.FEWEST_BLOCKS else min(map(len, sides))
+        needed = c.what.lacking(measured)
+        seen = {q: (more, c.what.beyond(q, measured)) for q, more in needed.items() if more}
+        more = max([*needed.values(), stats.FEWEST_BLOCKS - blocks, 0])
+        return cls(c, c.what.estimate(measured), blocks, seen, more)
+
+    @property
+    def p(self) -> float:
+        """Two-sided p value against the side of the band on which the figure is seen."""
+        low, high, e = self.comparison.low, self.comparison.high, self.estimate
+        inside = max(_above(e, low), _below(e, high))
+        return min(1.0, 2 * min(inside, _below(e, low), _above(e, high)))
+
+    @property
+    def side(self) -> int:
+        """-1 below the band, 0 inside, 1 above."""
+        value, c = self.estimate.value, self.comparison
+        return (value > c.high) - (value < c.low)
+
+    @property
+    def good(self) -> bool:
+        """Whether the figure is where the claim has it."""
+        return (self.side == 0) != self.comparison.outside
+
+    @property
+    def figures(self) -> str:
+        """The figure with its interval, as words."""
+        c, i = self.comparison.what, self.estimate.interval()
+        # Two digits of the interval's width, so that its ends never look like 1 when they are not.
+        width = max(i.high - i.low, 1e-3 * abs(i.value), 1e-9)
+        digits = 1 - math.floor(math.log10(width))
+        value, low, high = (figure(x, digits) for x in (i.value, i.low, i.high))
+        metric = f" of {c.metric}" if c.metric else ""
+        alone = c.percentiles and not isinstance(c.statistic, str)
+        where = f" at {named(float(c.statistic))}" if alone else ""
+        return f"{c.shown} = {value} ({low} to {high}){where}{metric}"
+
+    def after(self, level: float) -> Found:
+        """With the number of blocks that would make it clear at this level."""
+        return replace(self, more=max(self.more, self._blocks_needed(level)))
+
+    def _blocks_needed(self, level: float) -> int:
+        c, e = self.comparison, self.estimate
+        limits = [x for x in (c.low, c.high) if math.isfinite(x)]
+        scaled = [_scaled(e, x) for x in limits]
+        value = _scaled(e, e.value)
+        to_go = min((abs(value - x) for x in scaled), default=0.0)
+        error = max(e.up, e.down, 1e-12)
+        for more in range(max(self.more, 1), stats.MOST_BLOCKS + 1):
+            t = to_go / error * math.sqrt((e.blocks + more) / e.blocks)
+            if 2 * _tail(e.freedom + more, t) <= level:
+                return more
+        return stats.MOST_BLOCKS + 1
+
+
+def named(percentile: float) -> str:
+    """`the median`, `p99.9`."""
+    return "the median" if percentile == 50 else f"p{percentile:g}"
+
+
+def figure(value: float, digits: int = 2) -> str:
+    """A number with as many digits as it deserves."""
+    return f"{value:.{min(max(digits, 0), 9)}f}" if abs(value) < 10_000 else f"{value:.3g}"
+
+
+def wanting(waiting: Sequence[Found], shown: Found) -> str:
+    """What is in doubt and what would settle it; far percentiles may also lack samples."""
+    lacking = max((f for f in waiting if not f.estimate.enough), key=lambda f: f.more, default=None)
+    parts = []
+    if shown.estimate.enough:
+        crowd = f", not clear among {shown.among} comparisons" if shown.p <= RISK else ""
+        parts.append(f"{shown.figures}{crowd}: {_blocks(shown.more)}")
+    if lacking and (not lacking.lacking or lacking.blocks + lacking.more == stats.FEWEST_BLOCKS):
+        parts.append(f"{lacking.blocks} of {stats.FEWEST_BLOCKS} blocks: {_blocks(lacking.more)}")
+    elif lacking:
+        q, (more, beyond) = max(lacking.lacking.items(), key=lambda found: found[1])
+        few = f"{named(q)} needs {stats.BEYOND} samples beyond it and has {beyond}"
+        parts.append(f"{few}: {_blocks(more)} of this size")
+    return "; ".join(parts)
+
+
+def _blocks(more: int) -> str:
+    if more > stats.MOST_BLOCKS:
+        return f"more than {stats.MOST_BLOCKS} more blocks"
+    return f"about {more} more block{'s' if more > 1 else ''}"
+
+
+def _scaled(e: Estimate, limit: float) -> float:
+    if not e.logarithmic:
+        return limit
+    return math.log(limit) if limit > 0 else -math.inf
+
+
+def _below(e: Estimate, limit: float) -> float:
+    return _tail(e.freedom, (_scaled(e, limit) - e.highest) / max(e.up, 1e-12))
+
+
+def _above(e: Estimate, limit: float) -> float:
+    return _tail(e.freedom, (e.lowest - _scaled(e, limit)) / max(e.down, 1e-12))
+
+
+def _tail(freedom: float, t: float) -> float:
+    from scipy.special import stdtr
+
+    return float(stdtr(freedom, -t))

@@ -1,0 +1,90 @@
+"""The scorecard: every claim is in it, judged where something measured it, and text stays text."""
+
+import json
+
+import pytest
+import synthetic
+
+from labkit import bundle, studies
+from labkit.cli import main
+from labkit.scorecard import scorecard
+from labkit.tables import Table
+
+STUDY = studies.find("lat_ping")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("results")
+    synthetic.write_results(made / "lat_ping" / "a", STUDY, repeats=4, count=200)
+    return made
+
+
+def test_all_136_claims_are_in_it_and_what_was_measured_is_judged(folder):
+    card = scorecard(folder)
+    assert len(card.lines) == 136
+    judged = {line.claim: line for line in card.lines if line.evidence}
+    assert judged.keys() == {claim.id for claim in STUDY.claims}
+    assert judged["lat-ping-01"].verdict == "holds"
+    assert judged["lat-ping-01"].runs == 16
+    assert "not measured" in judged["lat-ping-03"].reason
+    untested = {line.reason for line in card.lines if not line.evidence}
+    assert "labkit has no study of it yet" in untested
+    assert card.counts().rows[-1][:3] == ("all", "136", str(card.text().count(" holds ") - 1))
+
+
+def test_each_lab_has_its_own_lines_and_the_newest_counts(folder, tmp_path):
+    for name in ("a", "b"):
+        synthetic.write_results(tmp_path / "lat_ping" / name, STUDY, repeats=3, count=100)
+    card = scorecard(tmp_path)
+    assert len([line for line in card.lines if line.claim == "lat-ping-01"]) == 2
+    assert card.counts().rows[-1][1] == "136"
+
+
+def test_bundles_are_judged_and_damaged_results_are_named(folder, tmp_path, monkeypatch):
+    from labkit.results import Results
+
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    bundle.export(Results.open(folder / "lat_ping" / "a"), shared / "a.labkit")
+    (shared / "bad.labkit").write_bytes(b"nonsense")
+    card = scorecard(shared)
+    assert len([line for line in card.lines if line.evidence]) == 7
+    assert len(card.unread) == 1 and "bad.labkit" in card.unread[0]
+    assert "Not read" in card.text()
+
+
+def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
+    assert main(["scorecard", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert "lat-ping-01" in shown and "not testable here" in shown
+    assert main(["scorecard", str(folder), "--json"]) == 0
+    lines = json.loads(capsys.readouterr().out)
+    assert {"claim", "verdict", "effect", "low", "high", "runs", "reason", "evidence"} <= set(
+        lines[0]
+    )
+    assert main(["scorecard", str(folder), "--markdown"]) == 0
+    page = capsys.readouterr().out
+    assert page.count("\n| ") == 136 + 2 + 15
+    assert main(["scorecard", str(folder), "--html"]) == 0
+    assert capsys.readouterr().out.count("<tr>") == 136 + 1 + 15
+
+
+def test_the_name_of_a_lab_is_text_on_every_page(folder, tmp_path):
+    bad = "<img src=x onerror=alert(1)>|[x](javascript:alert(1))\x1b[31m"
+    file = synthetic.write_results(tmp_path / "lat_ping" / "x", STUDY, 3, 100).path / "study.json"
+    asked = json.loads(file.read_text())
+    file.write_text(json.dumps({**asked, "lab": {**asked["lab"], "name": bad}}))
+    card = scorecard(tmp_path)
+    assert "<img" not in card.html() + card.markdown() and "](" not in card.markdown()
+    assert "\x1b" not in card.html() + card.markdown() + card.text()
+    assert card.markdown().splitlines()[-5].count(" | ") == card.markdown().splitlines()[-1].count(
+        " | "
+    )
+
+
+def test_it_shows_itself_in_a_notebook(folder):
+    shown = scorecard(folder)._repr_mimebundle_()
+    assert "<table" in shown["text/html"] and "lat-ping-01" in shown["text/plain"]
+    assert isinstance(scorecard(folder).table(), Table)
