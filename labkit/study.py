@@ -230,7 +230,7 @@ class Study:
     def judge(self, results: Results) -> list[Verdict]:
         """A verdict on each claim; what could not be measured says why."""
         refused = results.asked.get("refused", {})
-        emulated = results.asked["lab"]["tier"] != "hosts"
+        emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         verdicts = judge(self.claims, self.measured(results), emulated=emulated)
         return [_explained(verdict, refused) for verdict in verdicts]
 
