@@ -31,10 +31,11 @@ def read_json(file: Path) -> dict[str, Any]:
         raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
 
 
-def parse_json(whole: bytes, name: str) -> dict[str, Any]:
-    """As `read_json`, of bytes that are here already."""
+def parse_json(whole: bytes, name: str, *, unique: bool = True) -> dict[str, Any]:
+    """As `read_json`, of bytes that are here already; keys must be `unique` in each object."""
     try:
-        read = json.loads(whole, object_pairs_hook=_unrepeated, parse_constant=_no_number)
+        pairs = _unrepeated if unique else dict
+        read = json.loads(whole, object_pairs_hook=pairs, parse_constant=_no_number)
         _shallow(read)
     except (ValueError, RecursionError) as damaged:
         raise ResultsError(f"{name}: cannot be read", said=str(damaged)) from None

@@ -1,0 +1,61 @@
+"""What the readers share: strict JSON, numbers that are numbers, samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit import record
+from labkit.errors import ResultsError
+from labkit.workload import Sample
+
+MOST_VALUES = 20_000_000
+
+
+def json_of(text: str, tool: str) -> dict[str, Any]:
+    """The JSON object that a tool wrote; iperf3 writes some keys twice, so the last counts."""
+    return record.parse_json(text.encode(), f"output of {tool}", unique=False)
+
+
+def at(whole: Any, *path: str | int) -> Any:
+    """What lies at a place of it; the place is named if nothing does."""
+    for n, step in enumerate(path):
+        try:
+            whole = whole[step]
+        except (KeyError, IndexError, TypeError):
+            raise ResultsError(f"the output has no {'/'.join(map(str, path[: n + 1]))}") from None
+    return whole
+
+
+def number(value: Any, what: str) -> float:
+    """A finite number, from a number or from text that is one."""
+    try:
+        found = float(value) if not isinstance(value, bool) else math.nan
+    except (TypeError, ValueError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise ResultsError(f"{what} is {str(value)[:80]!r}, which is no number")
+    return found
+
+
+def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0) -> Sample:
+    """A sample that can be judged: some values, not too many."""
+    kept = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if not 0 < kept.size <= MOST_VALUES:
+        raise ResultsError(f"{metric}: {kept.size} values; there must be 1 to {MOST_VALUES}")
+    return Sample(metric, unit, kept, lost)
+
+
+def insist(found: list[Sample], tool: str) -> list[Sample]:
+    """The samples, of which there must be some."""
+    if not found:
+        raise ResultsError(f"there is nothing of {tool} in the text")
+    return found
+
+
+def unread(tool: str, line_number: int, line: str) -> ResultsError:
+    """The error for a line that means nothing."""
+    return ResultsError(f"{tool}: line {line_number} cannot be read", said=line[:200])

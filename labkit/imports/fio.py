@@ -1,0 +1,57 @@
+"""fio, as `fio --output-format=json` writes it; `json+` holds every latency, in its bins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import ResultsError
+from labkit.imports._reading import MOST_VALUES, at, insist, json_of, number, sample
+from labkit.workload import Sample
+
+KINDS = ("read", "write", "trim")
+
+
+def read(text: str) -> list[Sample]:
+    """IOPS, bandwidth and completion latency of each job and kind of I/O."""
+    # fio prints its warnings before the object.
+    jobs = at(json_of(text[max(text.find("{"), 0) :], "fio"), "jobs")
+    if not isinstance(jobs, list):
+        raise ResultsError("the output of fio has no list of jobs")
+    found = [s for n, job in enumerate(jobs) for s in _job(job, n, several=len(jobs) > 1)]
+    return insist(found, "fio")
+
+
+def _job(job: Any, n: int, several: bool) -> Iterator[Sample]:
+    if at(job, "error"):
+        raise ResultsError(f"job {n} of fio ended with error {job['error']}")
+    before = f"{at(job, 'jobname')}: " if several else ""
+    for kind in KINDS:
+        told = job.get(kind)
+        if isinstance(told, dict) and number(told.get("total_ios", 0), "total_ios"):
+            yield from _kind(told, f"{before}{kind} ")
+
+
+def _kind(told: Mapping[str, Any], name: str) -> Iterator[Sample]:
+    yield sample(f"{name}iops", "1/s", number(at(told, "iops"), "iops"))
+    # bw_bytes is newer than bw, which is in KiB/s.
+    bytes_a_second = told.get("bw_bytes", number(told.get("bw", 0), "bw") * 1024)
+    yield sample(f"{name}bandwidth", "MB/s", number(bytes_a_second, "bw_bytes") / 1e6)
+    latency = told.get("clat_ns")
+    if isinstance(latency, dict) and latency.get("N"):
+        yield from _latency(latency, f"{name}completion latency")
+
+
+def _latency(told: Mapping[str, Any], name: str) -> Iterator[Sample]:
+    if bins := told.get("bins"):
+        pairs = [(number(ns, "a bin"), int(number(count, "a bin"))) for ns, count in bins.items()]
+        if not 0 <= sum(count for _, count in pairs) <= MOST_VALUES or min(c for _, c in pairs) < 0:
+            raise ResultsError(f"{name}: the bins hold an impossible number of values")
+        values = np.repeat([ns / 1e3 for ns, _ in pairs], [count for _, count in pairs])
+        yield sample(name, "us", values)
+        return
+    yield sample(f"{name} mean", "us", number(at(told, "mean"), "mean") / 1e3)
+    for q, ns in (told.get("percentile") or {}).items():
+        yield sample(f"{name} p{number(q, 'a percentile'):g}", "us", number(ns, f"p{q}") / 1e3)

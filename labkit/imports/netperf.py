@@ -1,0 +1,64 @@
+"""netperf: its tables of TCP_RR and TCP_STREAM, and the omni output by `-k` and `-o`."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from labkit.errors import ResultsError
+from labkit.imports._reading import insist, number, sample
+from labkit.workload import Sample
+
+# The selector of `-k`, and the heading of `-o` for the same.
+LATENCIES = {
+    "MIN_LATENCY": "latency min", "Minimum Latency Microseconds": "latency min",
+    "MEAN_LATENCY": "latency mean", "Mean Latency Microseconds": "latency mean",
+    "P50_LATENCY": "latency p50", "50th Percentile Latency Microseconds": "latency p50",
+    "P90_LATENCY": "latency p90", "90th Percentile Latency Microseconds": "latency p90",
+    "P99_LATENCY": "latency p99", "99th Percentile Latency Microseconds": "latency p99",
+    "MAX_LATENCY": "latency max", "Maximum Latency Microseconds": "latency max",
+}  # fmt: skip
+UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s", "10^6bits/sec": "Mbit/s"}
+HEADING = re.compile(r"^(?=.*,)(.*,)?(Throughput|[\w ]+ Latency Microseconds)(,|$)")
+ROW = re.compile(r"^ *[\d.]+( +[\d.]+)+ *$", re.MULTILINE)
+
+
+def read(text: str) -> list[Sample]:
+    """The rate or the throughput, and the latencies if they were asked for."""
+    lines = [line.strip() for line in text.splitlines() if not line.startswith("Interim result")]
+    pairs = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z0-9_]+=", line))
+    if pairs:
+        return insist(_omni(pairs, pairs.get("THROUGHPUT_UNITS", "")), "netperf")
+    if heads := [n for n, line in enumerate(lines) if HEADING.search(line)]:
+        rows = list(csv.reader(lines[heads[0] : heads[0] + 2]))
+        if len(rows) < 2 or len(rows[0]) != len(rows[1]):
+            raise ResultsError("netperf: the row below the headings is not whole")
+        told = dict(zip(*rows, strict=True))
+        return insist(_omni(told, told.get("Throughput Units", "")), "netperf")
+    return [_table(text)]
+
+
+def _omni(told: dict[str, str], unit: str) -> list[Sample]:
+    found = []
+    for name in ("THROUGHPUT", "Throughput"):
+        if name in told:
+            found.append(sample("throughput", UNITS.get(unit, unit), number(told[name], name)))
+    for name, metric in LATENCIES.items():
+        if name in told:
+            found.append(sample(metric, "us", number(told[name], name)))
+    return found
+
+
+# Send and receive buffers, sizes, seconds; the last column of the first row is the result.
+def _table(text: str) -> Sample:
+    kind = re.search(r"(REQUEST/RESPONSE|STREAM|MAERTS) TEST", text)
+    rows = [row[0].split() for row in ROW.finditer(text)]
+    width = {"REQUEST/RESPONSE": 6}.get(kind[1], 5) if kind else 0
+    result = next((row[-1] for row in rows if len(row) == width), None)
+    if kind is None or result is None:
+        raise ResultsError(
+            "netperf: no table of a test in the text",
+            hint="omni tests are read as -k (one name=value a line) or -o (CSV)",
+        )
+    unit = "1/s" if kind[1] == "REQUEST/RESPONSE" else "Mbit/s"
+    return sample("throughput", unit, number(result, "the result"))

@@ -1,0 +1,70 @@
+"""redis-benchmark: `--csv` of any version, `-q`, and what it prints by itself."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from labkit.imports._reading import insist, number, sample, unread
+from labkit.workload import Sample
+
+QUIET = re.compile(r"^([A-Z][\w ()-]*): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?", re.M)
+TITLE = re.compile(r"^====== (.+) ======")
+RATE = re.compile(r"throughput summary: ([\d.]+) requests per second|^([\d.]+) requests per second")
+
+
+def read(text: str) -> list[Sample]:
+    """Requests per second and latencies of each command."""
+    # Progress is drawn over itself with carriage returns.
+    lines = [line.rsplit("\r", 1)[-1].strip() for line in text.replace("\r\n", "\n").split("\n")]
+    if any(line.startswith('"') for line in lines):
+        return insist(_csv(lines), "redis-benchmark")
+    return insist(_quiet("\n".join(lines)) or _long(lines), "redis-benchmark")
+
+
+def _csv(lines: list[str]) -> list[Sample]:
+    found, heads = [], ["test", "rps"]
+    for n, line in enumerate(lines, 1):
+        if not line.startswith('"'):
+            continue
+        (cells,) = csv.reader([line])
+        if cells[0] == "test":
+            heads = cells
+            continue
+        if len(cells) != len(heads):
+            raise unread("redis-benchmark", n, line)
+        for head, value in zip(heads[1:], cells[1:], strict=True):
+            found.append(_named(cells[0], head, value))
+    return found
+
+
+def _named(command: str, head: str, value: str) -> Sample:
+    if head == "rps":
+        return sample(f"{command} throughput", "1/s", number(value, f"{command} {head}"))
+    which = head.removesuffix("_latency_ms")
+    return sample(f"{command} latency {which}", "ms", number(value, f"{command} {head}"))
+
+
+def _quiet(text: str) -> list[Sample]:
+    found = []
+    for command, rate, p50 in QUIET.findall(text):
+        found.append(_named(command, "rps", rate))
+        if p50:
+            found.append(_named(command, "p50_latency_ms", p50))
+    return found
+
+
+def _long(lines: list[str]) -> list[Sample]:
+    found, command = [], ""
+    for n, line in enumerate(lines):
+        if title := TITLE.match(line):
+            command = title[1]
+        elif command and (rate := RATE.search(line)):
+            found.append(_named(command, "rps", rate[1] or rate[2]))
+        elif command and line.startswith("latency summary (msec)"):
+            heads, values = (" ".join(lines[n + k : n + k + 1]).split() for k in (1, 2))
+            if not heads or len(heads) != len(values):
+                raise unread("redis-benchmark", n + 3, " ".join(values))
+            pairs = zip(heads, values, strict=True)
+            found += [_named(command, f"{head}_latency_ms", value) for head, value in pairs]
+    return found

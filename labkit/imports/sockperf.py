@@ -1,0 +1,55 @@
+"""sockperf: the log of every packet (`--full-log`), or the summary that it prints."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from labkit.errors import ResultsError
+from labkit.imports._reading import insist, number, sample, unread
+from labkit.workload import Sample
+
+COLOUR = re.compile(r"\x1b?\[[\d;]*m")
+HEAD = re.compile(r"packet, *txTime\(sec\), *rxTime\(sec\)")
+SUMMARY = re.compile(r"---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) *= *(\S+)")
+LOST = re.compile(r"# dropped messages = (\d+)")
+
+
+def read(text: str) -> list[Sample]:
+    """The round trip of every packet; of a summary the latency at each percentile it prints."""
+    plain = COLOUR.sub("", text)
+    lines = plain.splitlines()
+    for n, line in enumerate(lines):
+        if HEAD.match(line):
+            return [_packets(lines, n)]
+    return insist(_summary(plain), "sockperf")
+
+
+# Sent and received are the client's clock, so that their difference is the whole round trip;
+# the latency that newer versions print beside is half of it.
+def _packets(lines: list[str], head: int) -> Sample:
+    lost = LOST.search("\n".join(lines[:head]))
+    trips = np.empty(len(lines) - head - 1)
+    count = 0
+    for n, line in enumerate(lines[head + 1 :], head + 2):
+        cells = line.split(",")
+        if not line.strip() or set(line) == {"-"}:
+            continue
+        try:
+            trips[count] = (float(cells[2]) - float(cells[1])) * 1e6
+        except (IndexError, ValueError):
+            raise unread("sockperf", n, line) from None
+        count += 1
+    if count and not (np.isfinite(trips[:count]).all() and trips[:count].min() >= 0):
+        raise ResultsError("sockperf: a packet was received before it was sent")
+    return sample("round trip", "us", trips[:count], int(lost[1]) if lost else 0)
+
+
+def _summary(text: str) -> list[Sample]:
+    kind = "round trip" if "Summary: Round trip is" in text else "latency"
+    found = {
+        f"{kind} {end.lower() if end else f'p{float(q):g}'}": number(value, "an observation")
+        for end, q, value in SUMMARY.findall(text)
+    }
+    return [sample(metric, "us", value) for metric, value in found.items()]

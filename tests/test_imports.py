@@ -1,0 +1,208 @@
+"""What other tools wrote, read as samples: real files of each, garbage by the line, and bombs.
+
+The files were written by the tools themselves (fio 3.33, iperf 3.12, netperf 2.7, sockperf 3.7,
+redis-benchmark 7.0, Flent 2.1), but those of PerfKitBenchmarker and the Phoronix Test Suite, which
+were made by hand as their documentation has them.
+"""
+
+import gzip
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from labkit import imports, measured
+from labkit.cli import main
+from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
+from labkit.results import Results
+
+CASES = sorted((Path(__file__).parent / "imports").glob("*/*"))
+
+
+def file_of(case):
+    (found,) = case.glob("input.*")
+    return found
+
+
+def told(sample):
+    values = sample.values
+    return {
+        "metric": sample.metric, "unit": sample.unit, "lost": sample.lost, "n": len(values),
+        "first": round(float(values[0]), 4), "sum": round(float(values.sum()), 2),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_each_file_is_read_as_expected(case):
+    expected = json.loads((case / "expected.json").read_text())
+    read = imports.find(case.parent.name).read
+    text = imports.text_of(file_of(case))
+    if isinstance(expected, dict):
+        with pytest.raises(ResultsError) as refused:
+            read(text)
+        assert expected["refused"] in str(refused.value)
+    else:
+        assert [told(sample) for sample in read(text)] == expected
+
+
+def test_every_format_has_cases():
+    assert {case.parent.name for case in CASES} == set(imports.names())
+
+
+@pytest.mark.parametrize("name", imports.names())
+def test_a_format_reads_samples_or_refuses_whatever_the_text(name):
+    kind, chance = imports.find(name), random.Random(name)
+    texts = [imports.text_of(file_of(case)) for case in CASES if case.parent.name == name]
+    for round in range(150):
+        text = mutated(chance.choice(texts)[:20_000], chance)
+        try:
+            found = kind.read(text)
+        except LabkitError:
+            continue
+        assert found, round
+        for sample in found:
+            assert np.isfinite(sample.values).all() and len(sample.values)
+            assert isinstance(sample.metric, str) and isinstance(sample.unit, str)
+
+
+ODD = [
+    "",
+    "NaN",
+    "-1",
+    "1e999",
+    "{",
+    "]",
+    '"',
+    ",",
+    "\0",
+    "\x1b[31m",
+    "<x>",
+    "null",
+    "[]",
+    "é",
+    "\n",
+]
+
+
+def mutated(text, chance):
+    for _ in range(chance.randint(1, 4)):
+        at, length = chance.randrange(len(text) + 1), chance.choice([0, 1, 5, 40])
+        text = text[:at] + chance.choice(ODD) * chance.choice([1, 1, 3]) + text[at + length :]
+    return text[: chance.randrange(len(text) + 1)] if chance.random() < 0.2 else text
+
+
+@pytest.mark.parametrize("name", imports.names())
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "{}", "[]", "null", "{" * 5000, "[" * 100_000, "<a>" * 10_000]
+)
+def test_what_is_nothing_of_the_tool_is_refused(name, text):
+    with pytest.raises(ResultsError):
+        imports.find(name).read(text)
+
+
+DOCTYPE = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]>'
+BOMB = f"{DOCTYPE}<PhoronixTestSuite>&b;</PhoronixTestSuite>"
+
+
+@pytest.mark.parametrize("text", [BOMB, BOMB.encode("utf-16").decode("utf-16"), "<!DOCTYPE a><a/>"])
+def test_xml_that_could_read_files_or_grow_is_refused_unread(text):
+    with pytest.raises(ResultsError, match="document type"):
+        imports.find("phoronix").read(text)
+
+
+def test_a_histogram_with_too_many_values_is_refused_before_it_fills_the_memory():
+    told = {"bins": {"1000": 10**12}, "N": 10**12, "mean": 1.0}
+    job = {
+        "jobname": "a",
+        "error": 0,
+        "read": {"total_ios": 1, "iops": 1, "bw": 1, "clat_ns": told},
+    }
+    with pytest.raises(ResultsError, match="impossible number"):
+        imports.find("fio").read(json.dumps({"jobs": [job]}))
+
+
+@pytest.mark.parametrize(
+    "whole", [b"\x1f\x8b nonsense", gzip.compress(b"x" * 999)[:-9], b"\xff\xfe\x00"]
+)
+def test_a_file_that_is_no_text_is_refused(tmp_path, whole):
+    (tmp_path / "x").write_bytes(whole)
+    with pytest.raises(ResultsError):
+        imports.text_of(tmp_path / "x")
+
+
+def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(imports, "MOST_BYTES", 1 << 20)
+    (tmp_path / "x.gz").write_bytes(gzip.compress(bytes(8 << 20)))
+    with pytest.raises(ResultsError, match="larger than 1 MiB"):
+        imports.text_of(tmp_path / "x.gz")
+
+
+# --- as results ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    return tmp_path
+
+
+def iperf3_files(home):
+    text = file_of(Path(__file__).parent / "imports/iperf3/tcp").read_text()
+    paths = []
+    for n in range(3):
+        paths.append(home / f"run{n}.json")
+        paths[-1].write_text(text.replace('"bits_per_second":\t1', f'"bits_per_second":\t{n + 1}'))
+    return paths
+
+
+def test_imported_files_are_runs_like_others(home):
+    first, *others = iperf3_files(home)
+    results = imports.take_in("iperf3", {"bare": [first], "guest": others}, "mine")
+    assert [(run.condition, run.block) for run in results.runs()] == [
+        ("bare", 1), ("guest", 1), ("guest", 2),
+    ]  # fmt: skip
+    assert all(
+        run.check() == [] and run.rows[0]["metric"] == "throughput" for run in results.runs()
+    )
+    found = measured.of_metric(results, measured.main_metric(results))
+    assert {name: sorted(blocks) for name, blocks in found.items()} == {
+        "bare": [1],
+        "guest": [1, 2],
+    }
+    assert results.runs()[0].facts["file"] == "run0.json"
+
+
+def test_nothing_is_written_when_one_file_cannot_be_read_and_nothing_is_overwritten(home):
+    good, *_ = iperf3_files(home)
+    (home / "bad.json").write_text("{")
+    with pytest.raises(ResultsError):
+        imports.take_in("iperf3", {"a": [good, home / "bad.json"]}, "mine")
+    assert not (home / "out").exists()
+    imports.take_in("iperf3", {"a": [good]}, "mine")
+    with pytest.raises(BadInput, match="is there already"):
+        imports.take_in("iperf3", {"a": [good]}, "mine")
+
+
+def test_labkit_results_import_from_show_and_diff(home, capsys):
+    files = [str(path) for path in iperf3_files(home)]
+    words = ["results", "import", "--from", "iperf3", "--label", "x", "--json"]
+    assert main([*words, f"bare={files[0]}", f"guest={files[1]}"]) == 0
+    (taken,) = json.loads(capsys.readouterr().out)
+    assert main(["results", "show", taken["path"]]) == 0
+    assert "throughput" in capsys.readouterr().out
+    runs = [str(run.path) for run in Results.open(Path(taken["path"])).runs()]
+    assert main(["results", "diff", *runs, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {"what": "condition", "a": "bare", "b": "guest"} in found["facts"]
+    assert found["effects"][0]["verdict"] == "undecided"
+    assert main(["results", "verify", taken["path"]]) == 0
+    assert main(["results", "import", "--from", "oracle", files[0]]) == 2
+    assert "known: fio" in capsys.readouterr().err
+
+
+def test_an_unknown_format_lists_the_known_ones():
+    with pytest.raises(Unknown, match=r"flent, iperf3|fio, flent"):
+        imports.find("pong")
+    assert imports.find("redis-benchmark") is imports.find("redis_benchmark")
