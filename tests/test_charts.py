@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import subprocess
@@ -13,7 +14,7 @@ import synthetic
 import vl_convert
 
 from labkit import charts
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput, ResultsError, Unknown
 
 MEASURED = synthetic.measured()
 PUBLISHED = [
@@ -23,6 +24,17 @@ PUBLISHED = [
     {"condition": "Native", "statistic": "mean", "value": "19"},
 ]
 NOTE = "Emulated: one machine"
+RNG = np.random.default_rng(1)
+RATES = {"Native": 100, "VM": 97, "VM-Docker": 86}
+RATES = {
+    name: {k: np.array([rate * (1 + 0.01 * RNG.standard_normal())]) for k in range(5)}
+    for name, rate in RATES.items()
+}
+SCALED = {x: {k: np.array([100.0 * x**0.9 + k]) for k in range(4)} for x in (1, 2, 4, 8)}
+MOMENTS = np.linspace(0, 60, 1_000_000)
+DIP = np.where((MOMENTS > 30) & (MOMENTS < 30.001), 0.0, 1000.0)
+EVENTS = [charts.Event("migration", 10, 31), charts.Event("switch-over", 30)]
+PARTS = {"small": {"noticed": 30.0, "start": 380.0}, "large": {"noticed": 35.0, "start": 425.0}}
 PICTURES = {
     "ladder": lambda: charts.ladder(MEASURED, PUBLISHED, note=NOTE),
     "ladder, linear": lambda: charts.ladder(MEASURED, scale="linear", note=NOTE),
@@ -30,8 +42,20 @@ PICTURES = {
     "spread": lambda: charts.spread(MEASURED, note=NOTE),
     "spread, linear": lambda: charts.spread(MEASURED, scale="linear", note=NOTE),
     "round trips": lambda: charts.round_trips(MEASURED["Native"][1], note=NOTE),
+    "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, note=NOTE),
+    "speed-up": lambda: charts.speed_up(
+        SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, note=NOTE
+    ),
+    "downtime": lambda: charts.downtime(PARTS, {"small": 410, "gone": 1}, note=NOTE),
+    "over time": lambda: charts.over_time(
+        {"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1", note=NOTE
+    ),
+    "shares": lambda: charts.shares(
+        {"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500, note=NOTE
+    ),
     "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),
 }
+PICTURES = {name: functools.cache(draw) for name, draw in PICTURES.items()}
 every_picture = pytest.mark.parametrize("name", PICTURES)
 
 
@@ -58,7 +82,7 @@ def test_it_shows_itself_in_a_form_that_jupyterlab_draws_and_asks_no_server(name
     bundle = shown(PICTURES[name]())
     assert set(bundle) == {charts.V5, "image/svg+xml", "text/plain"}
     text = json.dumps(bundle[charts.V5])
-    assert len(text) < 30_000
+    assert len(text) < 90_000
     assert set(re.findall(r"https?://[^/\"]+", text)) == {"https://vega.github.io"}  # $schema
     assert "/v5" in bundle[charts.V5]["$schema"]
 
@@ -163,3 +187,94 @@ def test_importing_charts_leaves_out_what_makes_it_slow():
     assert "altair" in loaded.stdout
     for slow in ("rfc3987_syntax", "pandas", "matplotlib"):
         assert f"'{slow}'" not in loaded.stdout
+
+
+def test_ratios_are_over_native_with_intervals_and_the_documents_beside():
+    found = rows(charts.ratios(RATES, "Native", {"VM": 0.98, "gone": 1}), condition="VM")
+    ours, theirs = found[0], found[1]
+    assert ours["low"] < ours["value"] < ours["high"] and theirs["value"] == 0.98
+    assert ours["value"] == pytest.approx(
+        np.mean([v[0] for v in RATES["VM"].values()])
+        / np.mean([v[0] for v in RATES["Native"].values()]),
+        rel=1e-4,
+    )
+    assert "5 runs" in ours["from"]
+    with pytest.raises(Unknown, match="known: Native"):
+        charts.ratios(RATES, "Naive")
+    with pytest.raises(BadInput, match="cannot be compared"):
+        charts.ratios({"a": {1: np.array([1.0])}, "b": {1: np.array([0.0])}}, "b")
+
+
+def test_two_runs_give_a_ratio_without_a_bar():
+    few = {name: {k: blocks[k] for k in (0, 1)} for name, blocks in RATES.items()}
+    assert rows(charts.ratios(few, "Native"), condition="VM")[0]["low"] is None
+
+
+def test_a_speed_up_starts_at_one_beside_the_ideal_and_the_laws():
+    chart = charts.speed_up(SCALED, [charts.Fit("law", [(1, 1), (8, 6)])])
+    assert rows(chart, x=1, value=1.0)
+    assert {row["law"] for row in rows(chart) if "law" in row} == {"ideal", "law"}
+    assert rows(chart, law="ideal", x=8)[0]["value"] == 8
+    with pytest.raises(BadInput, match="two points"):
+        charts.speed_up({1: SCALED[1]})
+
+
+def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
+    chart = charts.over_time({"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1")
+    found = rows(chart, condition="orders")
+    assert len(found) <= charts.POINTS
+    assert min(row["low"] for row in found) == 0 and found[0]["run"] == "001-VM-b1"
+    assert np.average([row["value"] for row in found]) == pytest.approx(DIP.mean(), rel=1e-3)
+    assert {row["event"] for row in rows(chart) if "event" in row} == {"migration", "switch-over"}
+
+
+def test_shares_are_of_the_same_moments_whatever_the_series_have():
+    found = rows(charts.shares({"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500))
+    moments = {name: [row["at"] for row in found if row["condition"] == name] for name in "ab"}
+    assert moments["a"] == moments["b"] and len(moments["a"]) <= charts.POINTS
+    assert max(row["share"] for row in found) == pytest.approx(0.4, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: charts.over_time({}),
+        lambda: charts.over_time({"a": ([], [])}),
+        lambda: charts.over_time({"a": ([1, 2], [1])}),
+        lambda: charts.over_time({"a": ([1.0], [float("nan")])}),
+        lambda: charts.shares({"a": ([1.0, 2.0], [1.0, -1.0])}),
+        lambda: charts.shares({"a": ([1.0], [1.0])}, of=0),
+        lambda: charts.downtime({}),
+        lambda: charts.downtime({"a": {"b": -1.0}}),
+        lambda: charts.ratios({}, "a"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(draw):
+    with pytest.raises(BadInput):
+        draw()
+
+
+def test_each_run_is_a_tick_that_names_it():
+    chart = charts.ladder(MEASURED, runs={("Native", 1): "003-Native-b1"})
+    ticks = [row for row in rows(chart) if "run" in row]
+    assert {row["run"] for row in ticks if row["condition"] == "Native"} >= {
+        "003-Native-b1",
+        "block 2",
+    }
+    assert not [row for row in rows(charts.ladder(synthetic.measured(13, 50))) if "run" in row]
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", pytest.param("html", marks=pytest.mark.slow)])
+def test_a_chart_is_saved_whole_and_asks_no_server(tmp_path, ending):
+    file = charts.save(charts.ratios(RATES, "Native"), tmp_path / f"a.{ending}")
+    whole = file.read_bytes()
+    assert whole.startswith({"svg": b"<svg", "png": b"\x89PNG", "html": b"<!DOCTYPE html>"}[ending])
+    assert not re.search(rb"<(script|link|img)[^>]+(src|href)=.https?:", whole)
+    assert [path.name for path in tmp_path.iterdir()] == [file.name]
+
+
+def test_a_chart_is_not_saved_as_something_unknown_or_nowhere(tmp_path):
+    with pytest.raises(Unknown, match=r"known: \.html, \.png, \.svg"):
+        charts.save(charts.ratios(RATES, "Native"), tmp_path / "a.gif")
+    with pytest.raises(ResultsError, match="cannot write"):
+        charts.save(charts.ratios(RATES, "Native"), tmp_path / "no" / "a.svg")

@@ -1,0 +1,30 @@
+"""One Altair function per kind of picture; each draws in JupyterLab, in a report, and offline."""
+
+from __future__ import annotations
+
+from labkit.charts.compared import Fit, downtime, ratios, speed_up
+from labkit.charts.export import save
+from labkit.charts.latency import ladder, named, round_trips, spread, thinned
+from labkit.charts.look import (
+    COLOURS,
+    PERCENTILES,
+    POINTS,
+    SCALES,
+    SHAPES,
+    SLOWEST,
+    V5,
+    V5_SCHEMA,
+    bundle,
+    enable,
+    svg,
+)
+from labkit.charts.over_time import Event, over_time, shares
+
+__all__ = [
+    "COLOURS", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5", "V5_SCHEMA", "Event",
+    "Fit", "bundle", "downtime", "enable", "ladder", "named", "over_time", "ratios", "round_trips",
+    "save", "shares", "speed_up", "spread", "svg", "thinned",
+]  # fmt: skip
+
+# Without this, a chart as the last line of a cell would ask a server on the internet for scripts.
+enable()

@@ -1,0 +1,200 @@
+"""Pictures that compare: each condition beside native, more workers beside one, what a pause is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+
+from labkit.charts.look import (
+    COLOURS,
+    GREY,
+    Blocks,
+    Rows,
+    colour,
+    figure,
+    inline,
+    insist,
+    rounded,
+    shape,
+    shown,
+    titled,
+)
+from labkit.errors import BadInput, LabkitError, Unknown
+from labkit.quantity import Quantity, Statistic
+
+OURS = COLOURS[2]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A law fitted to a speed-up: its name with its figures, and the points of its curve."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+def ratios(
+    measured: Mapping[str, Blocks],
+    native: str,
+    published: Mapping[str, float] | None = None,
+    *,
+    statistic: Statistic = "mean",
+    metric: str = "throughput",
+    title: str = "",
+    note: str = "",
+) -> alt.LayerChart:
+    """Each condition over the `native` one, with its 95 % interval; the document's in grey."""
+    insist(measured)
+    if native not in measured:
+        raise Unknown("condition", native, measured)
+    names = [name for name in measured if name != native]
+    rows = [_ratio(name, native, measured, statistic) for name in names]
+    theirs: Rows = [
+        {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
+    ]
+    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(zero=False)
+    base = alt.Chart(inline(rows)).encode(y=alt.Y("condition:N", sort=names, title=None))
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=_plain(names))
+    dots = base.mark_point(filled=True, opacity=1, size=90).encode(
+        x=x, color=_plain(names), shape=_plain_shape(names), tooltip=_tips(f"over {native}")
+    )
+    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
+    layers = [one, bars.transform_filter("isValid(datum.low)"), dots]
+    if theirs:
+        layers.append(_diamonds(theirs, x, names))
+    said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
+    legend = "Bars: 95 % intervals. " + ("Grey diamonds: the document's own." if theirs else "")
+    return alt.LayerChart(layer=layers).properties(
+        width=640, height=max(60, 36 * len(names)),
+        title=titled(title or f"{metric.capitalize()}, relative to {native}", legend.strip(), note),
+        description=f"{metric} over {native}: {said}. {note}".strip(),
+    )  # fmt: skip
+
+
+def speed_up(
+    measured: Mapping[float, Blocks],
+    fits: Iterable[Fit] = (),
+    published: Mapping[float, float] | None = None,
+    *,
+    by: str = "workers",
+    title: str = "",
+    note: str = "",
+) -> alt.LayerChart:
+    """How much more so many workers do than the fewest, beside the ideal and the laws fitted."""
+    named = {f"{x:g}": blocks for x, blocks in sorted(measured.items())}
+    insist(named)
+    first = min(measured)
+    rows = [
+        {**_ratio(f"{x:g}", f"{first:g}", named, "mean"), "x": x}
+        for x in sorted(measured) if x != first
+    ]  # fmt: skip
+    if not rows:
+        raise BadInput("a speed-up needs two points", hint="measure more workers than one")
+    rows.insert(0, {"x": first, "value": 1.0, "low": None, "high": None, "from": "the basis"})
+    lines = [{"law": "ideal", "x": x, "value": x / first} for x in sorted(measured)]
+    lines += [{"law": f.name, "x": x, "value": y} for f in fits for x, y in f.points]
+    x = alt.X("x:Q", title=by).axis(values=sorted(measured), format="~g")
+    y = alt.Y("value:Q", title=f"times as much as {first:g}")
+    base = alt.Chart(inline(rows)).encode(
+        x=x, tooltip=[alt.Tooltip("x:Q", title=by), *_tips("")[1:]]
+    )
+    laws = alt.Chart(inline(lines)).mark_line(strokeDash=[6, 4]).encode(
+        x=x, y=y, color=alt.Color("law:N", title=None, sort=None).legend(orient="top")
+    )  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+    layers = [laws, bars.transform_filter("isValid(datum.low)").encode(color=alt.value(GREY)),
+              base.mark_point(filled=True, size=90, color=GREY).encode(y=y)]  # fmt: skip
+    if published:
+        theirs: Rows = [{"x": x, "value": v} for x, v in published.items()]
+        diamonds = alt.Chart(inline(theirs)).mark_point(
+            shape="diamond", filled=True, size=90, color=GREY
+        )
+        layers.append(diamonds.encode(x=x, y=y, tooltip=alt.Tooltip("value:Q", title="document's")))
+    said = "; ".join(f"{row['x']:g}: {figure(row['value'])}" for row in rows)
+    legend = "Bars: 95 % intervals. Dashed: laws." + (
+        " Diamonds: the document's." * bool(published)
+    )
+    return alt.LayerChart(layer=layers).properties(
+        width=640, height=340, title=titled(title or f"Speed-up by {by}", legend, note),
+        description=f"Speed-up by {by}: {said}. {note}".strip(),
+    )  # fmt: skip
+
+
+def downtime(
+    parts: Mapping[str, Mapping[str, float]],
+    published: Mapping[str, float] | None = None,
+    *,
+    unit: str = "s",
+    title: str = "",
+    note: str = "",
+) -> alt.LayerChart:
+    """What a time without service consists of, one bar for each condition, part upon part."""
+    rows: Rows = [
+        {"condition": name, "part": part, "value": rounded(value), "place": place,
+         "all": rounded(sum(told.values()))}
+        for name, told in parts.items() for place, (part, value) in enumerate(told.items())
+    ]  # fmt: skip
+    if not rows or any(row["value"] < 0 for row in rows):
+        raise BadInput("nothing to draw: a downtime has parts, and none is below 0")
+    order = list(dict.fromkeys(row["part"] for row in rows))
+    x, y = alt.X("value:Q", title=f"time without service ({shown(unit)})"), alt.Y("condition:N")
+    bars = alt.Chart(inline(rows)).mark_bar(stroke=GREY, strokeWidth=0.5).encode(
+        x=x.stack("zero"), y=y.sort(list(parts)).title(None), order="place:O",
+        color=colour(order, "part"),
+        tooltip=[alt.Tooltip("condition:N"), alt.Tooltip("part:N"),
+                 alt.Tooltip("value:Q", format=",~f", title=shown(unit)),
+                 alt.Tooltip("all:Q", format=",~f", title="in all")],
+    )  # fmt: skip
+    theirs: Rows = [
+        {"condition": n, "value": v} for n, v in (published or {}).items() if n in parts
+    ]
+    layers = [bars, *([_diamonds(theirs, x, list(parts))] if theirs else [])]
+    said = "; ".join(f"{name} {figure(sum(told.values()))}" for name, told in parts.items())
+    legend = "Grey diamonds: the document's." if theirs else ""
+    return alt.LayerChart(layer=layers).properties(
+        width=640, height=max(80, 40 * len(parts)),
+        title=titled(title or "Time without service", legend, note),
+        description=f"Time without service in {shown(unit)}: {said}. {note}".strip(),
+    )  # fmt: skip
+
+
+def _ratio(name: str, under: str, measured: Mapping[str, Blocks], q: Statistic) -> dict[str, Any]:
+    sides = {"a": measured[name], "b": measured[under]}
+    count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
+    about = f"{count:,} values of {runs} run{'s' * (runs != 1)}"
+    try:
+        e = Quantity("'a' / 'b'", q).estimate(sides)
+    except LabkitError as refused:
+        raise BadInput(f"{name} cannot be compared with {under}", said=refused.what) from None
+    i = e.interval()
+    low, high = (rounded(i.low), rounded(i.high)) if e.blocks >= 3 else (None, None)
+    return {"condition": name, "value": rounded(i.value), "low": low, "high": high, "from": about}
+
+
+def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
+    drawn: alt.Chart = alt.Chart(inline(rows)).mark_point(
+        shape="diamond", size=90, fill=GREY, stroke=GREY
+    )
+    tips = [alt.Tooltip("condition:N"), alt.Tooltip("value:Q", title="the document's")]
+    return drawn.encode(x=x, y=alt.Y("condition:N", sort=list(names), title=None), tooltip=tips)
+
+
+def _tips(over: str) -> list[alt.Tooltip]:
+    return [
+        alt.Tooltip("condition:N"),
+        alt.Tooltip("value:Q", format=".4~f", title=over or "times"),
+        alt.Tooltip("low:Q", format=".4~f", title="95 % interval from"),
+        alt.Tooltip("high:Q", format=".4~f", title="to"),
+        alt.Tooltip("from:N", title="measured"),
+    ]
+
+
+def _plain(names: Sequence[str]) -> alt.Color:
+    return colour(names).legend(None)
+
+
+def _plain_shape(names: Sequence[str]) -> alt.Shape:
+    return shape(names).legend(None)

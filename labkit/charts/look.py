@@ -1,0 +1,125 @@
+"""How every picture looks: colours, axes, titles, and the form in which it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+import vl_convert
+
+from labkit.errors import BadInput, Unknown
+
+Values = npt.NDArray[np.float64]
+Blocks = Mapping[int, Values]
+Rows = list[dict[str, Any]]
+
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+SCALES = ("log", "linear")
+# Okabe and Ito's colours, told apart by colour-blind eyes; black is left out for dark screens.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right")
+GREY = "#999999"
+POINTS = 600
+SLOWEST = 100
+"""A picture over time draws at most POINTS evenly spaced values, and the SLOWEST besides."""
+
+V5 = "application/vnd.vegalite.v5+json"
+V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.20.1.json"
+# Text and axes get no colour here, so that JupyterLab's dark theme can choose one.
+LOOK = {
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.5},
+    "legend": {"labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 400},
+    "title": {"anchor": "start", "fontSize": 14, "subtitleFontSize": 12, "subtitlePadding": 6},
+    "range": {"category": list(COLOURS)},
+    "view": {"continuousWidth": 640, "continuousHeight": 320},
+}
+
+
+def enable() -> None:
+    """Show every Altair chart in a form that JupyterLab 4 draws, with no network."""
+    alt.renderers.register("labkit", bundle)
+    alt.renderers.enable("labkit")
+
+
+def bundle(spec: Mapping[str, Any], **_: Any) -> dict[str, Any]:
+    """A chart's display: interactive for JupyterLab, a picture for the rest, a sentence for ears.
+
+    JupyterLab 4.6 carries Vega-Lite 5 and knows no MIME type of version 6, which Altair 6 writes.
+    """
+    whole = {**spec, "$schema": V5_SCHEMA, "config": {**LOOK, **spec.get("config", {})}}
+    said = str(spec.get("description", "chart"))
+    return {V5: whole, "image/svg+xml": svg(whole), "text/plain": said}
+
+
+def svg(spec: Mapping[str, Any], vl_version: str = "5.8") -> str:
+    """The picture as SVG that names itself to a screen reader."""
+    drawn = vl_convert.vegalite_to_svg(dict(spec), vl_version=vl_version)
+    label = escaped(str(spec.get("description", "chart")))
+    return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
+    """Refuse to draw nothing, or on a scale that there is not."""
+    if scale not in SCALES:
+        raise Unknown("scale", scale, SCALES)
+    if not any(len(values) for blocks in measured.values() for values in blocks.values()):
+        raise BadInput("nothing to draw: no finished runs", hint="run the study first")
+
+
+# On a log scale the ends are chosen here: Vega would go down and up to the next power of ten.
+def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
+    """An axis of times from the smallest to the largest that is drawn."""
+    axis = alt.Axis(format=",~f", tickCount=6)
+    how = alt.Scale(zero=True)
+    if scale == "log":
+        found = [row[key] for row in rows for key in ("low", "value", "high") if row.get(key)]
+        how = alt.Scale(type="log", domain=[min(found) / 1.25, max(found) * 1.25], nice=False)
+    return {"title": f"{metric} ({shown(unit)})", "axis": axis, "scale": how}
+
+
+def colour(names: Sequence[str], field: str = "condition") -> alt.Color:
+    """A colour for each condition, the same whichever of them are drawn."""
+    cycle = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
+    legend = alt.Legend(orient="top", title=None)
+    return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=list(names), range=cycle))
+
+
+def shape(names: Sequence[str]) -> alt.Shape:
+    """A shape for each condition, for eyes and printers without colour."""
+    cycle = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
+    legend = alt.Legend(orient="top", title=None)
+    return alt.Shape("condition:N", legend=legend, scale=alt.Scale(domain=list(names), range=cycle))
+
+
+def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
+    """A title with the lab's note below, so that no picture goes without it."""
+    return alt.TitleParams(title, subtitle=[line for line in (note, subtitle) if line])
+
+
+def inline(rows: Rows) -> alt.InlineData:
+    """Rows as part of the picture, so that it needs no file."""
+    return alt.InlineData(values=rows)
+
+
+def shown(unit: str) -> str:
+    """A unit as people write it."""
+    return "µs" if unit == "us" else unit
+
+
+def rounded(value: float) -> float:
+    """Five digits, which are more than a picture shows."""
+    return float(f"{value:.5g}")
+
+
+def figure(value: float) -> str:
+    """A number for a sentence."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def escaped(text: str) -> str:
+    """Text for an attribute of SVG."""
+    pairs = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+    return "".join(pairs.get(letter, letter) for letter in text)

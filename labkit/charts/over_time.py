@@ -1,0 +1,168 @@
+"""Pictures over time: what was reached while something happened, and who got how much of a line.
+
+A million values are binned here, before they are drawn: the mean of each bin is the line, and its
+smallest and largest are the band, so no dip is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+
+from labkit.charts.look import (
+    GREY,
+    POINTS,
+    Rows,
+    Values,
+    colour,
+    figure,
+    inline,
+    rounded,
+    shown,
+    titled,
+)
+from labkit.errors import BadInput
+
+Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
+"""Name -> moments in seconds, and the value at each."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What happened while it was measured, in seconds from the start; `end` if it took time."""
+
+    name: str
+    begin: float
+    end: float | None = None
+
+
+def over_time(
+    series: Series,
+    events: Iterable[Event] = (),
+    *,
+    metric: str = "throughput",
+    unit: str = "1/s",
+    run: str = "",
+    title: str = "",
+    note: str = "",
+) -> alt.LayerChart:
+    """Values by the second, with what happened marked; `run` says which run it was."""
+    rows = [row for name, (at, values) in series.items() for row in _binned(name, at, values, run)]
+    if not rows:
+        raise BadInput("nothing to draw: there are no values", hint="run the study first")
+    x = alt.X("at:Q", title="time (s)").scale(nice=False)
+    y = alt.Y("value:Q", title=f"{metric} ({shown(unit)})")
+    base = alt.Chart(inline(rows)).encode(x=x, color=colour(list(series)))
+    tips = [
+        alt.Tooltip("condition:N"), alt.Tooltip("at:Q", format=",.2f", title="s"),
+        alt.Tooltip("value:Q", format=",~f", title=shown(unit)),
+        alt.Tooltip("low:Q", format=",~f", title="from"),
+        alt.Tooltip("high:Q", format=",~f", title="to"),
+        *([alt.Tooltip("run:N")] if run else []),
+    ]  # fmt: skip
+    band = base.mark_area(opacity=0.25).encode(y="low:Q", y2="high:Q")
+    layers = [*_marked(list(events), x), band,
+              base.mark_line(strokeWidth=1.5).encode(y=y, tooltip=tips)]  # fmt: skip
+    said = "; ".join(
+        f"{name} {figure(_mean(values))} on average" for name, (_, values) in series.items()
+    )
+    happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
+    return alt.LayerChart(layer=layers).properties(
+        width=640, height=280,
+        title=titled(title or f"{metric.capitalize()} over time", "Band: least to most", note),
+        description=f"{metric} over time in {shown(unit)}: {said}.{happened} {note}".strip(),
+    )  # fmt: skip
+
+
+def shares(
+    series: Series,
+    *,
+    metric: str = "bandwidth",
+    of: float | None = None,
+    title: str = "",
+    note: str = "",
+) -> alt.Chart:
+    """Who got which share of a line, over time: of `of`, or of what all of them got together."""
+    if of is not None and of <= 0:
+        raise BadInput(f"a line carries more than 0, not {of}")
+    rows: Rows = [
+        {"condition": name, "at": t, "value": v, "share": rounded(v / (of or 1))}
+        for name, (at, values) in _aligned(series).items()
+        for t, v in zip(map(rounded, at), map(rounded, values), strict=True)
+    ]
+    if not rows or any(row["value"] < 0 for row in rows):
+        raise BadInput("nothing to draw: shares are of values, and none is below 0")
+    drawn: alt.Chart = alt.Chart(inline(rows)).mark_area().encode(
+        x=alt.X("at:Q", title="time (s)").scale(nice=False),
+        y=alt.Y("share:Q", title=f"share of the {metric}").axis(format="%")
+        .stack("zero" if of else "normalize"),
+        color=colour(list(series)),
+        tooltip=[alt.Tooltip("condition:N"), alt.Tooltip("at:Q", format=",.2f", title="s"),
+                 alt.Tooltip("value:Q", format=",~f", title=metric)],
+    )  # fmt: skip
+    total = sum(_mean(values) for _, values in series.values())
+    said = "; ".join(
+        f"{name} {_mean(values) / (of or total or 1):.0%}" for name, (_, values) in series.items()
+    )
+    return drawn.properties(
+        width=640, height=280, title=titled(title or f"Shares of the {metric}", "", note),
+        description=f"Shares of the {metric}: {said}. {note}".strip(),
+    )  # fmt: skip
+
+
+def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike, run: str) -> Rows:
+    x, y = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
+    if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise BadInput(f"{name}: there must be a number for each moment, and nothing else")
+    order = np.argsort(x, kind="stable")
+    x, y = x[order], y[order]
+    starts = np.arange(0, len(x), max(1, math.ceil(len(x) / POINTS)))
+    if not len(x):
+        return []
+    counts = np.diff([*starts, len(x)])
+    parts = (
+        np.add.reduceat(x, starts) / counts, np.add.reduceat(y, starts) / counts,
+        np.minimum.reduceat(y, starts), np.maximum.reduceat(y, starts),
+    )  # fmt: skip
+    return [
+        {"condition": name, "at": rounded(t), "value": rounded(v), "low": rounded(lo),
+         "high": rounded(hi), **({"run": run} if run else {})}
+        for t, v, lo, hi in zip(*parts, strict=True)
+    ]  # fmt: skip
+
+
+# What is stacked has to be of the same moments.
+def _aligned(series: Series) -> dict[str, tuple[Values, Values]]:
+    each = {name: _binned(name, at, values, "") for name, (at, values) in series.items()}
+    moments = np.unique([row["at"] for rows in each.values() for row in rows])
+    grid = moments[:: max(1, math.ceil(moments.size / (POINTS // 2)))]
+    return {
+        name: (grid, np.interp(grid, [r["at"] for r in rows], [r["value"] for r in rows]))
+        for name, rows in each.items() if rows
+    }  # fmt: skip
+
+
+def _marked(events: Sequence[Event], x: alt.X) -> list[alt.Chart]:
+    if not events:
+        return []
+    rows: Rows = [{"at": e.begin, "end": e.end or e.begin, "event": e.name} for e in events]
+    base = alt.Chart(inline(rows)).encode(
+        x=x, tooltip=[alt.Tooltip("event:N"), alt.Tooltip("at:Q")]
+    )
+    return [
+        base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
+        base.mark_rule(color=GREY, strokeDash=[4, 3]),
+        # A colour that can be read on white and on black, for text gets none from a theme.
+        base.mark_text(align="left", dx=3, dy=8, baseline="top", color="#808080")
+        .encode(y=alt.value(0), text="event:N"),
+    ]  # fmt: skip
+
+
+def _mean(values: npt.ArrayLike) -> float:
+    found: Values = np.asarray(values, dtype=np.float64)
+    return float(found.mean()) if found.size else 0.0
