@@ -7,10 +7,7 @@ results. `manifest.json` comes first and says what it holds, with a SHA-256 of e
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import secrets
-import shutil
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -54,22 +51,9 @@ def export(results: Results, file: Path) -> Bundle:
         raise BadInput(f"{file} is there already", hint="choose another name")
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
-    names = sorted(name for name in _names(results.path) if NAME.fullmatch(name))
-    files = {name: record.digest(results.path / name) for name in names}
-    manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
-                "name": results.path.name, "files": files}  # fmt: skip
-    half = file.with_name(f".{file.name}.{secrets.token_hex(4)}.half")
-    try:
-        with zipfile.ZipFile(half, "x", zipfile.ZIP_STORED) as whole:
-            whole.writestr(_entry(MANIFEST), record.pretty(manifest))
-            for name in names:
-                whole.writestr(_entry(name), (results.path / name).read_bytes())
-        # A link fails where a rename would replace what another process put there meanwhile.
-        os.link(half, file)
-    except OSError as refused:
-        raise ResultsError(f"cannot write {file}", said=str(refused)) from refused
-    finally:
-        half.unlink(missing_ok=True)
+    with record.keeping(f"{file}"), record.half(file) as half:
+        _write(results, half)
+        record.place(half, file)
     return examine(file)
 
 
@@ -92,19 +76,11 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
     """Unpack to a folder that is not there yet: all of it, each file as its digest says."""
     if folder.exists():
         raise BadInput(f"{folder} is there already; nothing is overwritten")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    half = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.half")
-    try:
-        with _opened(bundle.path) as whole:
-            for name, wanted in bundle.files.items():
-                _place(half / name, _read(whole, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
+    with _opened(bundle.path) as whole, record.keeping(f"{folder}"), record.half(folder) as half:
+        for name, wanted in bundle.files.items():
+            _place(half / name, _read(whole, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
         _look(Results.open(half), bundle)
-        half.rename(folder)
-        record.sync(folder.parent)
-    except OSError as refused:
-        raise ResultsError(f"cannot unpack {bundle.path}", said=str(refused)) from refused
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
+        record.place(half, folder)
     return Results.open(folder)
 
 
@@ -142,8 +118,23 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
         raise ResultsError(f"no bundle {file}") from None
     except ODD as odd:
         raise ResultsError(f"{file}: is not a whole bundle", said=str(odd)) from None
-    with whole:
-        yield whole
+    try:
+        with whole:
+            yield whole
+    except OSError as refused:
+        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+
+
+def _write(results: Results, file: Path) -> None:
+    names = sorted(name for name in _names(results.path) if NAME.fullmatch(name))
+    files = {name: record.digest(results.path / name) for name in names}
+    manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
+                "name": results.path.name, "files": files}  # fmt: skip
+    with zipfile.ZipFile(file, "x", zipfile.ZIP_STORED) as whole:
+        whole.writestr(_entry(MANIFEST), record.pretty(manifest))
+        for name in names:
+            whole.writestr(_entry(name), (results.path / name).read_bytes())
+    record.sync(file)
 
 
 def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -6,7 +6,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +52,43 @@ def pretty(fields: Mapping[str, Any]) -> bytes:
     return (json.dumps(fields, indent=1, allow_nan=False, default=str) + "\n").encode()
 
 
+@contextmanager
+def keeping(what: str) -> Iterator[None]:
+    """Whatever the disk refuses meanwhile is an error that says what could not be kept."""
+    try:
+        yield
+    except OSError as refused:
+        hint = "is the disk full? what is there already is whole"
+        raise ResultsError(f"cannot keep {what}", said=str(refused), hint=hint) from refused
+
+
+@contextmanager
+def half(path: Path) -> Iterator[Path]:
+    """A name beside `path` to write to before `place`; what is left under it goes at the end."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
+    try:
+        yield beside
+    finally:
+        if beside.is_dir():
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            beside.unlink(missing_ok=True)
+
+
+def place(beside: Path, path: Path) -> None:
+    """Give it its name, for good when this returns; a name that is taken is never given again."""
+    if folder := beside.is_dir():
+        beside.rename(path)
+    else:
+        os.link(beside, path)
+    try:
+        sync(path.parent)
+    except OSError:
+        # It may be gone after a power cut, so it is not there now either.
+        path.rename(beside) if folder else path.unlink()
+        raise
+
+
 def write(path: Path, whole: bytes) -> None:
     """The whole file under its name, or no file of that name; safe on disk when this returns."""
     beside = path.with_name(f".{path.name}.half")
@@ -60,9 +100,9 @@ def write(path: Path, whole: bytes) -> None:
     sync(path.parent)
 
 
-def sync(folder: Path) -> None:
-    """Make the names in a folder safe on disk."""
-    number = os.open(folder, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Make a file, or the names in a folder, safe on disk."""
+    number = os.open(path, os.O_RDONLY)
     try:
         os.fsync(number)
     finally:
@@ -76,8 +116,11 @@ def sums(folder: Path, names: Iterable[str]) -> bytes:
 
 def digest(file: Path) -> str:
     """The SHA-256 of a file."""
-    with file.open("rb") as whole:
-        return hashlib.file_digest(whole, "sha256").hexdigest()
+    try:
+        with file.open("rb") as whole:
+            return hashlib.file_digest(whole, "sha256").hexdigest()
+    except OSError as damaged:
+        raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
 
 
 def listed(folder: Path) -> dict[str, str]:

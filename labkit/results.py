@@ -13,11 +13,8 @@ import hashlib
 import json
 import os
 import re
-import secrets
-import shutil
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from errno import EEXIST, ENOTEMPTY
 from gzip import compress
@@ -151,8 +148,9 @@ class Results:
                     hint="give this run another label",
                 )
             return there
-        path.mkdir(parents=True, exist_ok=True)
-        record.write(path / "study.json", record.pretty(whole))
+        with record.keeping(f"the question in {path}"):
+            path.mkdir(parents=True, exist_ok=True)
+            record.write(path / "study.json", record.pretty(whole))
         return cls(path, whole)
 
     @property
@@ -176,7 +174,10 @@ class Results:
 
     def folders(self) -> list[Path]:
         """The folder of each run, in the order they were made."""
-        return sorted(file.parent for file in (self.path / "runs").glob("[0-9]*/run.json"))
+        try:
+            return sorted(file.parent for file in (self.path / "runs").glob("[0-9]*/run.json"))
+        except OSError as refused:
+            raise ResultsError(f"{self.path}: cannot be read", said=str(refused)) from None
 
     def finished(self) -> list[Run]:
         """The runs that can be judged."""
@@ -188,11 +189,10 @@ class Results:
             raise ResultsError(f"{large[0]} of {run.name} is larger than {MOST_TEXT >> 20} MiB")
         digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
         kept = replace(run, raw=digests)
-        with _whole_or_nothing(
-            self.path / "runs" / f".{run.name}.{secrets.token_hex(4)}.half"
-        ) as half:
+        path = self.path / "runs" / run.name
+        with record.keeping(f"a run in {path.parent}"), record.half(path) as half:
             self._fill(half, kept, raw)
-            return replace(kept, path=self._placed(half, run.name))
+            return replace(kept, path=self._placed(half, path))
 
     def _fill(self, half: Path, run: Run, raw: Mapping[str, str]) -> None:
         (half / "raw").mkdir(parents=True)
@@ -204,18 +204,17 @@ class Results:
 
     # A failed run and its later repetition have the same name, so have those of two notebooks at
     # once; all of them stay, for a folder never takes the place of one that is not empty.
-    def _placed(self, half: Path, name: str) -> Path:
-        again = 1
+    def _placed(self, half: Path, wanted: Path) -> Path:
+        path, again = wanted, 1
         while True:
-            path = half.with_name(name if again == 1 else f"{name}.{again}")
             try:
-                half.rename(path)
+                record.place(half, path)
             except OSError as taken:
                 if taken.errno not in (ENOTEMPTY, EEXIST):
                     raise
                 again += 1
+                path = wanted.with_name(f"{wanted.name}.{again}")
                 continue
-            record.sync(path.parent)
             return path
 
 
@@ -223,20 +222,6 @@ def stored(study: str) -> list[Path]:
     """The results of a study on this machine, oldest first."""
     found = (out() / "results" / study).glob("*/study.json")
     return sorted((file.parent for file in found), key=lambda path: path.stat().st_mtime)
-
-
-@contextmanager
-def _whole_or_nothing(half: Path) -> Iterator[Path]:
-    try:
-        yield half
-    except OSError as refused:
-        raise ResultsError(
-            f"cannot keep a run in {half.parent}",
-            said=str(refused),
-            hint="is the disk full? the runs that are there already are whole",
-        ) from refused
-    finally:
-        shutil.rmtree(half, ignore_errors=True)
 
 
 # A file may come from anywhere: names in it become paths, and figures go into charts.

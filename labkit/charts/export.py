@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from labkit import record
 from labkit.charts.look import bundle, svg
-from labkit.errors import ResultsError, Unknown
+from labkit.errors import Unknown
 
 VEGA = "6.4"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
@@ -30,14 +30,9 @@ def save(chart: alt.TopLevelMixin, file: Path | str) -> Path:
         raise Unknown("kind of picture", path.suffix or path.name, _FORMS)
     spec = bundle(chart.to_dict())[_V5]
     whole = _FORMS[path.suffix](spec)
-    half = path.with_name(f".{path.name}.{secrets.token_hex(4)}.half")
-    try:
+    with record.keeping(f"{path}"), record.half(path) as half:
         half.write_bytes(whole)
         os.replace(half, path)
-    except OSError as refused:
-        raise ResultsError(f"cannot write {path}", said=str(refused)) from None
-    finally:
-        half.unlink(missing_ok=True)
     return path
 
 
