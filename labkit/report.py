@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
 import os
 import re
 import secrets
@@ -13,18 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-import vl_convert
 from nbconvert.exporters import HTMLExporter
 
 from labkit import __version__, tables
 from labkit.charts import V5, svg
+from labkit.charts.export import SCHEMA, policy, quoted, vega
 from labkit.errors import ResultsError
 from labkit.tables import safe
 
 # What a notebook may show as it is; anything else a cell displays is shown as its plain text.
 INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
-VEGA = "6.4"
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
 NO_SERVERS = ("require_js_url", "mathjax_url", "mermaid_js_url", "jquery_url")
 SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
 
@@ -125,12 +121,8 @@ def _chart(spec: dict[str, Any]) -> str:
     return (
         f'<div class="labkit-chart" role="img" aria-label="{label}">'
         f'<div class="drawn">{svg(spec)}</div>'
-        f'<script type="application/json">{_quoted({**spec, "$schema": SCHEMA})}</script></div>'
+        f'<script type="application/json">{quoted({**spec, "$schema": SCHEMA})}</script></div>'
     )
-
-
-def _quoted(spec: Any) -> str:
-    return json.dumps(spec, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", " ")
 
 
 def _wrong(notebook: Any) -> str:
@@ -155,15 +147,10 @@ def _title(notebook: Any, otherwise: str) -> str:
 
 def _framed(page: str, title: str, wrong: str, shown: _Shown, name: str) -> str:
     nonce = secrets.token_urlsafe(16)
-    # Only our own scripts run, and nothing is fetched: whatever a host said stays text.
-    policy = (
-        f"default-src 'none'; script-src 'nonce-{nonce}' 'unsafe-eval'; "
-        "style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
-    )
     top = _top(title, wrong, shown.verdicts, name)
     # The policy must come before anything that it forbids, our style after the notebook's.
-    forbid = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">'
-    page = _put(page, "<head>", f"<head>{forbid}")
+    forbid = f'<meta http-equiv="Content-Security-Policy" content="{policy(nonce)}">'
+    page = _put(page, "<head>", f'<head><meta charset="utf-8">{forbid}')
     page = _put(page, "</head>", f"<style>{STYLE}</style>\n</head>")
     page = _put(page, "<main>", f"{top}<main>")
     before, body, after = page.rpartition("</body>")
@@ -172,14 +159,7 @@ def _framed(page: str, title: str, wrong: str, shown: _Shown, name: str) -> str:
 
 def _scripts(nonce: str) -> str:
     head = f'<script nonce="{nonce}">'
-    return f"{head}{_bundle()}</script>\n{head}{DRAW}</script>\n"
-
-
-# Vega, Vega-Lite and Vega-Embed as one script; it takes a second to make.
-@functools.cache
-def _bundle() -> str:
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA)
-    return bundle.replace("</script", "<\\/script")
+    return f"{head}{vega()}</script>\n{head}{DRAW}</script>\n"
 
 
 def _put(page: str, mark: str, instead: str) -> str:

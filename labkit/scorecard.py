@@ -87,7 +87,8 @@ class Scorecard:
         return self.counts().html() + self.table().html()
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
-        return {"text/html": self.html(), "text/plain": self.text()}
+        whole = self.table()._repr_mimebundle_()
+        return {**whole, "text/html": self.html(), "text/plain": self.text()}
 
     def _newest(self) -> Sequence[Line]:
         in_order = sorted(self.lines, key=lambda line: line.when)

@@ -179,6 +179,27 @@ def test_what_a_host_said_is_text_in_the_picture_and_nothing_else():
     assert "<script" not in drawn and "&lt;script" in drawn
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "\x1b[31mred",
+        "a\0b",
+        "\u2028",
+        'say "no"',
+        "back\\slash",
+        "constructor",
+        "__proto__",
+        "\ud800",
+    ],
+    ids=range(8),
+)
+def test_any_text_that_a_host_may_say_can_be_drawn(odd):
+    values = {odd: {1: np.arange(1.0, 50)}, "Native": {1: np.arange(1.0, 60)}}
+    words = {"title": odd, "note": odd, "metric": odd}
+    shown(charts.ladder(values, unit=odd, runs={(odd, 1): odd}, **words))
+    shown(charts.over_time({odd: ([1, 2], [1, 2])}, [charts.Event(odd, 1)], unit=odd, **words))
+
+
 def test_importing_charts_leaves_out_what_makes_it_slow():
     code = "import sys, labkit.charts; print(sorted(n for n, m in sys.modules.items() if m))"
     loaded = subprocess.run(

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import vl_convert
 
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput, ResultsError, Unknown, readable
 
 Values = npt.NDArray[np.float64]
 Blocks = Mapping[int, Values]
@@ -49,16 +49,43 @@ def bundle(spec: Mapping[str, Any], **_: Any) -> dict[str, Any]:
 
     JupyterLab 4.6 carries Vega-Lite 5 and knows no MIME type of version 6, which Altair 6 writes.
     """
-    whole = {**spec, "$schema": V5_SCHEMA, "config": {**LOOK, **spec.get("config", {})}}
-    said = str(spec.get("description", "chart"))
+    looks = {"$schema": V5_SCHEMA, "config": {**LOOK, **spec.get("config", {})}}
+    whole = {**harmless(spec), **looks}
+    said = readable(str(spec.get("description", "chart")))
     return {V5: whole, "image/svg+xml": svg(whole), "text/plain": said}
 
 
 def svg(spec: Mapping[str, Any], vl_version: str = "5.8") -> str:
     """The picture as SVG that names itself to a screen reader."""
-    drawn = vl_convert.vegalite_to_svg(dict(spec), vl_version=vl_version)
-    label = escaped(str(spec.get("description", "chart")))
+    try:
+        drawn = vl_convert.vegalite_to_svg(harmless(dict(spec)), vl_version=vl_version)
+    except ValueError as odd:
+        raise ResultsError("the picture cannot be drawn", said=str(odd)) from None
+    label = escaped(readable(str(spec.get("description", "chart"))))
     return drawn.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+
+
+# Vega-Lite 5 puts the titles of axes and tooltips into an expression as they are, where a quote
+# would end the text and begin code; and the drawing of a control character ends the whole process.
+IN_TITLES = str.maketrans({'"': "\u201d", "\\": "\uff3c", "\n": " "})
+
+# Vega looks names up in tables that have these already.
+OF_OBJECTS = {"constructor", "hasOwnProperty", "isPrototypeOf", "propertyIsEnumerable", "toString",
+              "toLocaleString", "valueOf", "__proto__"}  # fmt: skip
+
+
+def harmless(spec: Any, within: bool = False) -> Any:
+    """The picture with every text in a form that is drawn, and nothing else."""
+    if isinstance(spec, str):
+        return readable(spec) + " " * (spec in OF_OBJECTS)
+    if isinstance(spec, list):
+        return [harmless(part, within) for part in spec]
+    if not isinstance(spec, dict):
+        return spec
+    inner = {key: harmless(part, within or key == "encoding") for key, part in spec.items()}
+    if within and isinstance(inner.get("title"), str):
+        inner["title"] = inner["title"].translate(IN_TITLES)
+    return inner
 
 
 def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
