@@ -61,7 +61,8 @@ const LINKS = ['href', 'xlink:href', 'src', 'action', 'formaction', 'data'];
 return ({
   taken: window.taken, title: document.title,
   bad: [...document.querySelectorAll('*')].filter(e =>
-    [...e.attributes].some(a => /^on/i.test(a.name) || (LINKS.includes(a.name) && /^\\s*javascript:/i.test(a.value)))
+    [...e.attributes].some(a => /^on/i.test(a.name)
+      || (LINKS.includes(a.name) && /^\\s*javascript:/i.test(a.value)))
     || ['IFRAME','OBJECT','EMBED','MARQUEE','VIDEO','AUDIO','BASE'].includes(e.tagName)
     || (e.tagName === 'FORM' && e.className !== 'vega-bindings')
     || (e.tagName === 'IMG' && !e.src.startsWith('data:'))
