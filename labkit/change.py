@@ -9,17 +9,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from itertools import permutations
 from typing import TypeVar
 
 from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet, restore_all
-from labkit.errors import BadInput, Busy, HostError, Impossible, LabkitError, SettingRefused
+from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.interrupt import undisturbed
 from labkit.journal import Answer, Greeting, Look, hello
 from labkit.lease import Owner
 from labkit.plan import AT_ONCE, Plan, Step, plan
-from labkit.setting import Setting
+from labkit.setting import Setting, refuse_conflicts
 
 T = TypeVar("T")
 PERIOD_SECONDS = 5.0
@@ -97,7 +96,7 @@ class InForce:
         What is in force already is only checked, so going from one condition to the next costs no
         more restarts than it must.
         """
-        _refuse_conflicts(settings)
+        refuse_conflicts(settings)
         self.learn(settings)
         if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
             raise Impossible(whys[0])
@@ -373,16 +372,6 @@ def _put_back_after(first: BaseException, changes: InForce) -> None:
             raise
         said = "\n".join([first.said, second.what, second.said])
         raise SettingRefused(first.what, said=said, hint=second.hint) from first
-
-
-def _refuse_conflicts(settings: Sequence[Setting]) -> None:
-    asked: dict[str, str] = {}
-    for one in settings:
-        if (other := asked.setdefault(one.thing, one.wanted)) != one.wanted:
-            raise BadInput(f"{one.thing} cannot be both {other!r} and {one.wanted!r}")
-    for one, two in permutations(settings, 2):
-        if one.role == two.role and (why := one.clash(two)):
-            raise BadInput(f"{one.thing} and {two.thing} rule each other out: {why}")
 
 
 def _with_original(step: Step, first: Step) -> Step:

@@ -26,6 +26,7 @@ from labkit.stats import Blocks, Estimate
 
 Values = npt.NDArray[np.float64]
 Runs = Mapping[str, Sequence[Values]]
+Sides = Mapping[str, Mapping[int, Values]]
 Statistic = float | str
 """A percentile, or `mean`."""
 
@@ -102,14 +103,23 @@ class Quantity:
         if self.ratio and not isinstance(self.statistic, str):
             over, under = self.ratio
             return stats.ratio_estimate(measured[over], measured[under], float(self.statistic))
-        sides = {name: measured[name] for name in self.names}
+        sides = {name: self._one_by_one(measured[name]) for name in self.names}
         common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
         if len(common) >= stats.FEWEST_BLOCKS:
             sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
             return self._paired(sides, common)
         return self._apart(sides)
 
-    def _paired(self, sides: Mapping[str, Blocks], common: Sequence[int]) -> Estimate:
+    # A mean, or a figure of two conditions, is taken from the samples themselves.
+    def _one_by_one(self, blocks: Blocks) -> Mapping[int, Values]:
+        kept = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
+        if len(kept) < len(blocks):
+            raise BadInput(
+                f"{self.shown} needs every sample, and of some runs only counts are kept"
+            )
+        return kept
+
+    def _paired(self, sides: Sides, common: Sequence[int]) -> Estimate:
         all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
         logarithmic = self._positive(all_of)
         scale = math.log if logarithmic else float
@@ -126,7 +136,7 @@ class Quantity:
                         self._enough(sides), logarithmic)  # fmt: skip
 
     # Blocks that do not belong together: each condition's own error, added up.
-    def _apart(self, sides: Mapping[str, Blocks]) -> Estimate:
+    def _apart(self, sides: Sides) -> Estimate:
         all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
         logarithmic = self._positive(all_of)
         scale = math.log if logarithmic else float
@@ -144,7 +154,7 @@ class Quantity:
                         fewest, self._enough(sides), logarithmic)  # fmt: skip
 
     def _each(
-        self, sides: Mapping[str, Blocks], common: Sequence[int], scale: Callable[[float], float]
+        self, sides: Sides, common: Sequence[int], scale: Callable[[float], float]
     ) -> list[float]:
         if "variation" in self.text:
             return []  # one run has none
@@ -153,11 +163,11 @@ class Quantity:
     def _positive(self, runs: Runs) -> bool:
         return bool(self.ratio) and all(v.min() > 0 for side in runs.values() for v in side)
 
-    def _enough(self, sides: Mapping[str, Blocks]) -> bool:
+    def _enough(self, sides: Sides) -> bool:
         blocks = min(len(side) for side in sides.values())
         return blocks >= stats.FEWEST_BLOCKS and not any(self.lacking(sides).values())
 
-    def lacking(self, measured: Mapping[str, Blocks]) -> dict[float, int]:
+    def lacking(self, measured: Mapping[str, Blocks] | Sides) -> dict[float, int]:
         """Percentile -> how many more blocks it takes before it can be called measured."""
         asked = self.percentiles.items()
         lacking: dict[float, int] = {}
@@ -168,7 +178,8 @@ class Quantity:
     def beyond(self, q: float, measured: Mapping[str, Blocks]) -> int:
         """How many samples lie beyond that percentile, where there are the fewest."""
         names = [name for name, asked in self.percentiles.items() if asked == q]
-        return min(stats.beyond(q, sum(map(len, measured[name].values()))) for name in names)
+        sizes = [sum(values.size for values in measured[name].values()) for name in names]
+        return min(stats.beyond(q, size) for size in sizes)
 
     def _value(self, node: ast.expr, runs: Runs) -> float:
         if isinstance(node, ast.Constant):

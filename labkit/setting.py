@@ -8,11 +8,12 @@ written down on the host, and be put back by a process that has never heard of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from typing import ClassVar
 
-from labkit.errors import Impossible
+from labkit.errors import BadInput, Impossible
 from labkit.host import Host
 
 Words = tuple[str, ...]
@@ -101,3 +102,14 @@ def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, 
         except Impossible as why:
             whys.append(why)
     raise whys[0] if whys else Impossible(f"{host.name} is of no kind that labkit knows")
+
+
+def refuse_conflicts(settings: Sequence[Setting]) -> None:
+    """Raise when two of them cannot be in force on one host at the same time."""
+    asked: dict[str, str] = {}
+    for one in settings:
+        if (other := asked.setdefault(one.thing, one.wanted)) != one.wanted:
+            raise BadInput(f"{one.thing} cannot be both {other!r} and {one.wanted!r}")
+    for one, two in permutations(settings, 2):
+        if one.role == two.role and (why := one.clash(two)):
+            raise BadInput(f"{one.thing} and {two.thing} rule each other out: {why}")

@@ -170,10 +170,7 @@ def _diff(asked: argparse.Namespace) -> None:
     (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
     if (run_a is None) != (run_b is None):
         raise BadInput("one of them is a run and the other is not", hint="name two runs, or none")
-    if run_a and run_b:
-        found = apart.of_runs((a, run_a), (b, run_b))
-    else:
-        found = apart.of_results(a, b)
+    found = apart.of_runs((a, run_a), (b, run_b)) if run_a and run_b else apart.of_results(a, b)
     if asked.json:
         print_json(asdict(found))
         return
