@@ -328,6 +328,38 @@ def test_the_signature_of_an_authority_counts_as_it_does_for_ssh(tmp_path, kind,
     assert ours == theirs == ("ssh-rsa" not in options)
 
 
+def random_line(random, server, words):
+    name = server.name
+    names = [
+        name, name.upper(), "127.0.0.1", "127.?.0.1", "*", "[*]:*", f"[127.*]:{server.port}",
+        f"!{name}", "!127.0.0.1", "!*", f"*,!{name}", "other", "!other", "", "[127.0.0.1]:22",
+        words["hash"], words["barehash"], words["shorthash"],
+    ]  # fmt: skip
+    keys = [words[key] for key in ("ed", "ed", "ed", "ca", "ca", "old", "cut", "dsa", "misnamed")]
+    markers = ["", "", "", "@revoked ", "@revoked\t", "@cert-authority ", "@bad ", "@revoked @bad "]
+    return "".join([
+        random.choice(["", "", "", " ", "\t", "#", "\f"]), random.choice(markers),
+        ",".join(random.choices(names, k=random.choice([1, 1, 2, 3]))),
+        random.choice([" ", " ", "  ", "\t"]), random.choice([*keys, "ssh-ed25519", ""]),
+        random.choice(["", " comment", " # x", "\r", " \t", "\0z"]),
+    ])  # fmt: skip
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(10))
+def test_any_known_hosts_file_means_what_it_means_to_ssh(plain, certified, seed):
+    random = Random(seed)
+    servers = [plain, certified("good"), certified("expired")]
+    known_words = {server: words(server) for server in servers}
+    for _ in range(100):
+        server = random.choice(servers)
+        lines = [random_line(random, server, known_words[server]) for _ in range(4)]
+        file = server.folder / "asked"
+        file.write_text("\n".join(lines[: random.randrange(1, 5)]), "utf-8", newline="")
+        ours, theirs = labkit_accepts(server, file), ssh_accepts(server, file)
+        assert ours == theirs, f"ssh: {theirs}, labkit: {ours}, by {file.read_bytes()!r}"
+
+
 def test_a_certificate_that_its_authority_did_not_sign_is_refused(tmp_path):
     key(tmp_path, "host")
     certify(tmp_path, "host.pub", *HOST)
