@@ -27,7 +27,7 @@ class Cksum:
     def __init__(self) -> None:
         self._crc, self._size = 0xFFFFFFFF, 0
 
-    def update(self, content: bytes | memoryview) -> None:
+    def update(self, content: bytes | bytearray | memoryview) -> None:
         """Take some bytes more."""
         self._crc = zlib.crc32(bytes(content).translate(_MIRRORED), self._crc)
         self._size += len(content)
@@ -42,7 +42,7 @@ class Cksum:
 class Hash(Protocol):
     """A hash that takes its bytes some at a time."""
 
-    def update(self, content: bytes | memoryview, /) -> None:
+    def update(self, content: bytes | bytearray | memoryview, /) -> None:
         """Take some bytes more."""
 
     def hexdigest(self) -> str:
@@ -54,7 +54,7 @@ def hash_of(kind: str) -> Hash:
     return Cksum() if kind == "cksum" else hashlib.sha256()
 
 
-def digest(kind: str, content: bytes | memoryview) -> str:
+def digest(kind: str, content: bytes | bytearray | memoryview) -> str:
     """The hash of some bytes."""
     taken = hash_of(kind)
     taken.update(content)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from labkit.errors import Unreachable
+from labkit.errors import OutcomeUnknown, Unreachable
 from labkit.files.pipe import CHUNK, Pipe
 from labkit.files.place import Place
 
+SMALL = 1 << 20
+"""What goes in one command: a round trip or two, and nothing to go on from."""
 IN_A_ROW = 3
 """So often the connection may be lost in a row, with nothing gained, before it is an error."""
 GO_ON = "copy it again: what is there already is kept, checked and not sent twice"
@@ -33,7 +35,7 @@ class Copied:
 
 def surviving(once: Callable[[Callable[[], None]], T]) -> T:
     """Do it again after the connection was lost, as long as something was gained meanwhile."""
-    lost_in_a_row = 0
+    lost_in_a_row, reached = 0, False
 
     def gained() -> None:
         nonlocal lost_in_a_row
@@ -43,6 +45,9 @@ def surviving(once: Callable[[Callable[[], None]], T]) -> T:
         try:
             return once(gained)
         except Unreachable as lost:
+            reached = reached or isinstance(lost, OutcomeUnknown)
+            if not reached:
+                raise
             lost_in_a_row += 1
             if lost_in_a_row == IN_A_ROW:
                 raise Unreachable(lost.what, said=lost.said, hint=GO_ON) from lost

@@ -97,10 +97,10 @@ class Lanes:
         return cls(host, min(MOST_LANES, max(2, round(under_way / TAKEN))))
 
     @classmethod
-    def down(cls, host: Carries, count: int = 1) -> Lanes:
+    def down(cls, host: Carries) -> Lanes:
         """One is enough, for it can be as wide as the way is long."""
         under_way = host.round_trip() * RATE
-        return cls(host, count, int(min(WIDEST, max(2 * WINDOW, under_way))))
+        return cls(host, 1, int(min(WIDEST, max(2 * WINDOW, under_way))))
 
     @property
     def shares(self) -> int:

@@ -13,12 +13,12 @@ from labkit.errors import TimedOut, Unreachable
 from labkit.files import scripts
 from labkit.files.arrival import Arrival
 from labkit.files.blocks import Blocks, Piece, digest, hash_of
-from labkit.files.copied import Copied, first_words, surviving
+from labkit.files.copied import SMALL, Copied, first_words, surviving
 from labkit.files.lanes import Lanes, Meter, Tell, Work
 from labkit.files.pipe import CHUNK, Carries, Pipe
 from labkit.files.place import Place
 
-MOST_IN_MEMORY = 256 << 20
+MOST_IN_MEMORY = 128 << 20
 _LOOK = re.compile(r"\d+ \d+ \d+ [0-9a-f]+")
 
 
@@ -27,6 +27,11 @@ def get(
 ) -> bytes:
     """The bytes of a file, no more than `most`; a link is read through only with `follow`."""
     place = Place.at(host.name, path, beneath)
+    return surviving(lambda gained: whole(host, place, most, follow))
+
+
+def whole(host: Carries, place: Place, most: int, follow: bool) -> bytes:
+    """The bytes of a file in one go, hashed on the host as they are read there."""
     words = scripts.words(scripts.WHOLE, *place.folder, place.name, "yes" if follow else "")
     with host.raw(*words) as pipe:
         content = bytearray()
@@ -39,10 +44,9 @@ def get(
         code, said = pipe.ended()
     if code or len(said.splitlines()) != 1:
         raise place.refused("read", said, _link_hint(said))
-    whole = bytes(content)
-    if said.split()[0] not in (digest("sha256", whole), digest("cksum", whole)):
+    if said.split()[0] not in (digest("sha256", content), digest("cksum", content)):
         raise place.damaged("read")
-    return whole
+    return bytes(content)
 
 
 def get_file(
@@ -77,17 +81,19 @@ class _Download:
     tell: Tell | None
     again: bool = False
     lacked: int = -1
+    sent: int = 0
 
     def once(self, gained: Callable[[], None]) -> tuple[int, int, str]:
         kind, look = self.look()
         size, mode = int(look.split()[0]), int(look.split()[3], 16) & 0o777
-        meter = Meter(self.place.path, size, self.tell)
+        meter = Meter(self.place.path, size, self.tell, sent=self.sent)
         identity = f"{self.host.name} {self.place.path} {look}"
         with Arrival(self.to, identity, size, self.again) as part:
             try:
-                if size == 0:  # a file of the kernel has no size, yet bytes
-                    part.write(0, get(self.host, self.place.path, follow=self.follow))
-                    size = meter.sent = part.there
+                if size <= SMALL:  # that of a file of the kernel says nothing
+                    content = whole(self.host, self.place, MOST_IN_MEMORY, self.follow)
+                    size = part.fill(content)
+                    meter.add(size)
                 else:
                     self.fetch(part, _Sliced(self.place, kind, look), meter, gained)
                 part.commit(mode)
@@ -96,6 +102,8 @@ class _Download:
             except BaseException:
                 part.drop()
                 raise
+            finally:
+                self.sent = meter.sent
         return size, meter.sent, kind
 
     def look(self) -> tuple[str, str]:
@@ -158,6 +166,8 @@ class _Sliced:
         theirs, *rest = said.splitlines() or [""]
         if code:
             raise self.place.refused("read", said)
+        if at < end:
+            raise self.place.refused("read", "the host sends less than it was asked for")
         if first_words([theirs]) != [received.hexdigest()] or rest != [self.look]:
             raise self.place.damaged("read")
 

@@ -7,18 +7,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from labkit.errors import LabkitError, TimedOut, Unreachable
 from labkit.files import scripts
 from labkit.files.blocks import Blocks, Piece, Source, digest, hash_of
-from labkit.files.copied import Copied, answered, first_words, surviving
+from labkit.files.copied import SMALL, Copied, answered, first_words, surviving
 from labkit.files.lanes import Lanes, Meter, Tell, Work
 from labkit.files.pipe import Carries, Pipe
 from labkit.files.place import Place
-
-SMALL = 1 << 20
-"""What goes in one command: a round trip or two, and no stage."""
 
 
 def put(
@@ -35,12 +33,12 @@ def put(
     with Source(content) as source:
         meter = Meter(path, source.size, tell)
         upload = _Upload(host, place, source, source.mode if mode is None else mode, meter)
-        kind = upload.small() if source.size <= SMALL else upload.large()
+        kind = surviving(upload.small) if source.size <= SMALL else upload.large()
     return Copied(path, 1, source.size, meter.sent, kind, time.monotonic() - begun)
 
 
 def send_piece(
-    pipe: Pipe, source: Source, piece: Piece, to: Place, kind: str, meter: Meter
+    source: Source, piece: Piece, to: Place, kind: str, meter: Meter, pipe: Pipe
 ) -> None:
     """Send a piece, and see that the host found the hash of what was sent."""
     sent = hash_of(kind)
@@ -63,7 +61,7 @@ class _Upload:
     meter: Meter
     lacked: int = -1
 
-    def small(self) -> str:
+    def small(self, gained: Callable[[], None]) -> str:
         whole = bytes(self.source.read(0, self.source.size))
         temporary = f".labkit-{secrets.token_hex(6)}"
         words = scripts.words(
@@ -77,7 +75,7 @@ class _Upload:
     def large(self) -> str:
         stage = self.place.stage(self.source.identity)
         try:
-            return surviving(lambda gained: self.once(stage, gained))
+            return surviving(partial(self.once, stage))
         except (Unreachable, TimedOut):
             raise
         except BaseException:
@@ -116,9 +114,7 @@ class _Upload:
 
     def work(self, piece: Piece, stage: str, kind: str) -> Work:
         words = scripts.words(scripts.PIECE, *self.place.below(stage), "part", *piece.units)
-        return Work(words, lambda pipe: send_piece(
-            pipe, self.source, piece, self.place, kind, self.meter
-        ))  # fmt: skip
+        return Work(words, partial(send_piece, self.source, piece, self.place, kind, self.meter))
 
     def commit(self, stage: str) -> None:
         words = scripts.words(

@@ -19,6 +19,7 @@ from labkit.files.blocks import hash_of
 from labkit.files.copied import Copied, first_words, surviving
 from labkit.files.lanes import Lanes, Meter, Moved, Tell, Work
 from labkit.files.listing import (
+    BATCH_BYTES,
     MOST_BYTES,
     MOST_FILES,
     SMALL_FILE,
@@ -95,7 +96,7 @@ class _Download:
         meter = Meter(self.place.path, self.listed.size, self.tell, sent=self.sent)
         try:
             again = self.begin()
-            lanes = Lanes.down(self.host, Lanes.up(self.host).count)
+            lanes = Lanes(self.host, Lanes.up(self.host).count, BATCH_BYTES)
             lanes.run(self.works(again, meter))
             self.large(meter)
             self.commit()
@@ -216,7 +217,12 @@ class _Download:
         old = self.stage.with_suffix(".old")
         if self.to.exists():
             self.to.rename(old)
-        self.stage.rename(self.to)
+        try:
+            self.stage.rename(self.to)
+        except OSError:
+            if old.exists():
+                old.rename(self.to)
+            raise
         kept(self.stage.parent)
         shutil.rmtree(old, ignore_errors=True)
 

@@ -181,7 +181,7 @@ class _Upload:
 
     def send_large(self, entry: Entry, piece: Piece, kind: str, pipe: Pipe) -> None:
         with Source(self.source / entry.name) as source:
-            send_piece(pipe, source, piece, self.place, kind, self.meter)
+            send_piece(source, piece, self.place, kind, self.meter, pipe)
         self.finished += 1
 
 
