@@ -13,7 +13,7 @@ MODULE = ("esxcli", "system", "module", "parameters")
 ABSENT = "absent"
 
 # Finds the machine by its name: its number, and where its description is.
-FOUND = r"""
+FOUND = r"""\
 all=$(vim-cmd vmsvc/getallvms) || exit
 line=$(printf '%s\n' "$all" |
     sed -n "s#^\([0-9][0-9]*\)  *$1  *\[\([^]]*\)\] \(.*\.vmx\)  *.*#\1 /vmfs/volumes/\2/\3#p")
@@ -21,37 +21,42 @@ line=$(printf '%s\n' "$all" |
 id=${line%% *} vmx=${line#* }
 state() { vim-cmd vmsvc/power.getstate "$id" | tail -n 1; }
 """
-# The lines of the named keys, as they are in the file; a key that is not there has none.
-SHOWN = (
-    FOUND
-    + r"""shift
-awk -v keys=" $* " '{ key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }
-    index(tolower(keys), " " tolower(key) " ")' "$vmx" """
-)
+# The lines of the named keys, as they are in the file; a key that is not there has none. A machine
+# that we stopped and have not started again is part of what there is to put back.
+SHOWN = f"""\
+{FOUND}
+shift
+awk -v keys=" $* " '{{ key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }}
+    index(tolower(keys), " " tolower(key) " ")' "$vmx" || exit
+[ ! -e "$vmx.labkit-ran" ] || echo stopped"""
 # The service that keeps the machines writes the description of a running one itself, so it is
 # shut down first: by its own system, never by pulling the plug. Then: copy, edit, check, move.
-EDITED = (
-    FOUND
-    + r"""shift
-was=$(state)
-if [ "$was" != 'Powered off' ]; then
-    vim-cmd vmsvc/power.shutdown "$id" >&2 || exit
+EDITED = f"""\
+{FOUND}
+shift
+started() {{
+    [ ! -e "$vmx.labkit-ran" ] || {{ vim-cmd vmsvc/power.on "$id" >&2 && rm "$vmx.labkit-ran"; }}
+}}
+failed() {{ rm -f "$vmx.labkit"; started; exit 1; }}
+if [ "$(state)" != 'Powered off' ]; then
+    : > "$vmx.labkit-ran" && vim-cmd vmsvc/power.shutdown "$id" >&2 || {{
+        rm -f "$vmx.labkit-ran"; exit 1; }}
     n=0; until [ "$(state)" = 'Powered off' ]; do
-        n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
+        n=$((n + 1)); [ "$n" -lt 120 ] || {{
+            rm "$vmx.labkit-ran"; echo "it did not shut down in 120 s" >&2; exit 1; }}
         sleep 1; done
 fi
-cp -p "$vmx" "$vmx.labkit" || exit
+cp -p "$vmx" "$vmx.labkit" || failed
 while [ $# -gt 0 ]; do
     awk -v wanted="$1" -v line="$2" '
-        { key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }
-        tolower(key) == tolower(wanted) { if (!done++ && line != "") print line; next }
-        { print } END { if (!done && line != "") print line }' "$vmx.labkit" > "$vmx.labkit2" &&
-        cat "$vmx.labkit2" > "$vmx.labkit" || exit
+        {{ key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }}
+        tolower(key) == tolower(wanted) {{ if (!done++ && line != "") print line; next }}
+        {{ print }} END {{ if (!done && line != "") print line }}' "$vmx.labkit" \
+        > "$vmx.labkit2" && cat "$vmx.labkit2" > "$vmx.labkit" || failed
     rm "$vmx.labkit2"; shift 2; done
-grep -q '^ *displayName *=' "$vmx.labkit" && mv -f "$vmx.labkit" "$vmx" &&
-    vim-cmd vmsvc/reload "$id" || { rm -f "$vmx.labkit"; exit 1; }
-[ "$was" = 'Powered off' ] || vim-cmd vmsvc/power.on "$id" >&2"""
-)
+grep -q '^ *displayName *=' "$vmx.labkit" && mv -f "$vmx.labkit" "$vmx" || failed
+vim-cmd vmsvc/reload "$id" || failed
+started"""
 
 
 def of_advanced(path: str, *, text: bool = False) -> Way:
@@ -87,6 +92,8 @@ def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
         pairs = (line.partition("=") for line in text.splitlines())
         found = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
         now = _listed(found, lines)
+        if "stopped" in found:
+            return f"{now}, and stopped"
         return wanted if now == asked else now
 
     def writes(value: str) -> tuple[Words, ...]:

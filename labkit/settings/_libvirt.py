@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from labkit.setting import Way, Words
-from labkit.settings._ways import RESTART, ROOT, on_or_off, picked, script
+from labkit.settings._ways import PICK, RESTART, ROOT, on_or_off, picked, script
 
 # What virsh shows of a machine that is defined, running or not.
 ONE = "-q"
@@ -32,19 +32,27 @@ if isinstance(found, list):
 if asked_for:
     print(json.dumps(found[asked_for]))
 """
+# What the definition says; a machine that we stopped and have not started again is part of it.
+DEFINED = (
+    PICK
+    + """ || exit
+[ ! -e "/run/labkit-ran-$vm" ] || echo stopped"""
+)
 # A machine that runs is shut down by its own system, never by pulling the plug.
 RESTARTED = """\
-vm=$1; shift
+vm=$1 ran=/run/labkit-ran-$1; shift
 state() { virsh -q domstate "$vm"; }
+started() { [ ! -e "$ran" ] || { virsh -q start "$vm" >&2 && rm "$ran"; }; }
 was=$(state) || exit
 if [ "$was" = running ]; then
-    virsh -q shutdown "$vm" >&2 || exit
+    : > "$ran" && virsh -q shutdown "$vm" >&2 || { rm -f "$ran"; exit 1; }
     n=0; until [ "$(state)" = 'shut off' ]; do
-        n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
+        n=$((n + 1)); [ "$n" -lt 120 ] || {
+            rm "$ran"; echo "it did not shut down in 120 s" >&2; exit 1; }
         sleep 1; done
 fi
-for words; do virsh -q $words >&2 || exit; done
-[ "$was" != running ] || virsh -q start "$vm" >&2"""
+for words; do virsh -q $words >&2 || { started; exit 1; }; done
+started"""
 
 
 def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:
@@ -60,7 +68,7 @@ def virsh(*words: str) -> Words:
 def of_definition(program: str, shows: Words, vm: str, writes: Callable[[str], list[str]]) -> Way:
     """What a machine will have when it starts; one that runs is shut down and started again."""
     return Way(
-        picked(program, "virsh", ONE, *shows),
+        script(f"vm=$1; shift; {DEFINED}", vm, program, "virsh", ONE, *shows),
         lambda value: (script(RESTARTED, vm, *writes(value)),),
         needs=RESTART, persists=True, seconds=60,
     )  # fmt: skip

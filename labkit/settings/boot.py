@@ -8,15 +8,23 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._ways import REBOOT, OnHost, matching, script
+from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
 
 DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
 LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
 NONE = "none of ours"
 SHOWN = '[ ! -e "$1" ] || cat "$1"'
+# The line that would have brought what the kernel was told, if it was told all of it.
+LIVE = """\
+line=$1; shift
+said=" $(cat /proc/cmdline) " || exit
+for one; do case $said in *" $one "*) ;; *) exit 0 ;; esac; done
+printf '%s\\n' "$line\""""
+ABLE = f"""\
+{OWN_KERNEL}
+command -v update-grub >/dev/null || {{ echo "no update-grub here" >&2; exit 1; }}"""
 # Beside and then moved, so that the boot loader never sees half a file; the menu is made from it.
 TOLD = """\
-command -v update-grub >/dev/null || { echo "no update-grub here" >&2; exit 127; }
 if [ -z "$2" ]; then rm -f "$1"
 else mkdir -p "${1%/*}" && printf '%s\\n' "$2" > "$1.new" && mv -f "$1.new" "$1"; fi &&
 update-grub >&2"""
@@ -51,7 +59,8 @@ class BootOptions(OnHost):
         """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""
         return Way(
             script(SHOWN, DROP_IN), lambda value: (script(TOLD, DROP_IN, _line(value)),), _options,
-            probe=("sh", "-c", "command -v update-grub"), live=("cat", "/proc/cmdline"),
+            probe=script(ABLE),
+            live=script(LIVE, _line(self.wanted), *self.options),
             needs=REBOOT, persists=True, seconds=10,
         )  # fmt: skip
 

@@ -69,6 +69,8 @@ class Passthrough(OnHost):
             script(DRIVER, self.address),
             lambda value: (script(BOUND, self.address, "vfio-pci" if value == "on" else ""),),
             lambda text: on_or_off(text.split()[:1] == ["vfio-pci"]),
+            lambda text: "" if text.split()[1:] in ([], ["(null)"], ["vfio-pci"])
+            else f"somebody else chooses the driver of {self.address}",
             probe=script(OWN_KERNEL), needs=ROOT, cuts_management=True, seconds=2,
         )  # fmt: skip
 

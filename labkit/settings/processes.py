@@ -165,6 +165,7 @@ class ServiceRunning(OnHost):
         return Way(
             script(STATE, self.service),
             lambda value: (("systemctl", verbs[value], f"{self.service}.service"),),
+            probe=script(OWN_KERNEL),
             needs=ROOT, cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),
             settle_seconds=2, seconds=1, legal="on or off",
         )  # fmt: skip

@@ -12,6 +12,9 @@ from labkit.setting import Way
 from labkit.settings._ways import ROOT, OnHost, nic, on_or_off, picked, script, whole
 
 VMNIC = (r"vmnic\d+", "vmnic1")
+COLUMNS = """\
+said=$(esxcli network nic coalesce get -n "$1") || exit
+printf '%s\\n' "$said" | awk -v nic="$1" "$2\""""
 Asked = Mapping[str, int | bool | None]
 
 
@@ -89,9 +92,7 @@ class Coalescing(OnHost):
     adaptive_rx: bool | None = None
 
     def __post_init__(self) -> None:
-        numbers = {k: v for k, v in self._asked().items() if not isinstance(v, bool)}
-        if self.adaptive_rx is None or any(n is not None for n in numbers.values()):
-            _some_whole("coalescing", numbers, 0, 65535)
+        _some_whole("coalescing", self._asked(), 0, 65535, switch="adaptive-rx")
 
     def _asked(self) -> Asked:
         return {"adaptive-rx": self.adaptive_rx, "rx-usecs": self.rx_usecs,
@@ -124,22 +125,19 @@ class Coalescing(OnHost):
         )  # fmt: skip
 
 
-COLUMNS = """\
-said=$(esxcli network nic coalesce get -n "$1") || exit
-printf '%s\\n' "$said" | awk -v nic="$1" "$2\""""
-
-
 # The numbers that are named, and that there is one.
 def _named(asked: Asked) -> list[str]:
     return [name for name, value in asked.items() if value is not None]
 
 
-def _some_whole(what: str, asked: Asked, low: int, high: int) -> None:
+def _some_whole(what: str, asked: Asked, low: int, high: int, switch: str = "") -> None:
     if not _named(asked):
         raise BadInput(f"nothing of {what} is named", hint=f"known: {', '.join(asked)}")
-    for name, value in asked.items():
-        if value is not None:
-            whole(f"{what}: {name}", value, low, high)
+    for name in _named(asked):
+        if name != switch:
+            whole(f"{what}: {name}", asked[name], low, high)
+        elif not isinstance(asked[name], bool):
+            raise BadInput(f"{what}: {name} is True or False, not {asked[name]!r}")
 
 
 def _word(value: int | bool | None) -> str:

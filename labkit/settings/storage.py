@@ -244,6 +244,7 @@ class StorageLayout(OnHost):
             lambda value: (("btrfs", "balance", "start", "-f", f"-dconvert={value}", self.path),),
             lambda text: " and ".join(text.lower().split()),
             lambda text: "" if len(text.split()) == 1 else "a change of layout is under way",
+            probe=script(OWN_KERNEL),
             needs=ROOT, persists=True, stands_for="RAID groups and pools of an array", seconds=60,
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ import pytest
 from labkit.change import applied
 from labkit.errors import Impossible
 from labkit.plan import plan
+from labkit.settings.boot import BootOptions
 from labkit.settings.cgroup import (
     GroupCpuLimit,
     GroupCpuShares,
@@ -17,6 +18,7 @@ from labkit.settings.guest_size import GuestMemory
 from labkit.settings.memory import TransparentHugePages
 from labkit.settings.mtu import Mtu
 from labkit.settings.power import IdleStates
+from labkit.settings.processes import ServiceRunning
 from labkit.settings.sockets import SocketBuffers, Sysctl
 from labkit.settings.storage import CacheBudget
 
@@ -30,7 +32,13 @@ OWN = [
     Sysctl("net.core.somaxconn", "1234", role="client"),
     CacheBudget(7, role="guest"),
 ]
-MACHINES = [TransparentHugePages("always"), IdleStates(0), CacheBudget(7, role="client")]
+MACHINES = [
+    BootOptions(("nohz=off",)),
+    ServiceRunning("cron"),
+    TransparentHugePages("always"),
+    IdleStates(0),
+    CacheBudget(7, role="client"),
+]
 
 
 GROUPED = """\

@@ -71,6 +71,8 @@ def tried(host, case):
         for words in way.writes(setting.wanted):
             host.check(*words)
         assert way.value(host.check(*way.reads)) == setting.wanted
+        if way.live:
+            assert way.value(host.check(*way.live)) == way.value(before), "not before a reboot"
     finally:
         for words in way.writes(way.value(before)):
             host.check(*words)
