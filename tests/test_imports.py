@@ -124,7 +124,9 @@ def test_a_histogram_with_too_many_values_is_refused_before_it_fills_the_memory(
 
 
 @pytest.mark.parametrize(
-    "whole", [b"\x1f\x8b nonsense", gzip.compress(b"x" * 999)[:-9], b"\xff\xfe\x00"]
+    "whole",
+    [b"\x1f\x8b nonsense", gzip.compress(b"x" * 999)[:-9], b"\xff\xfe\x00"],
+    ids=["no gzip", "half a gzip", "no UTF-8"],
 )
 def test_a_file_that_is_no_text_is_refused(tmp_path, whole):
     (tmp_path / "x").write_bytes(whole)
