@@ -71,13 +71,14 @@ class Found:
     @classmethod
     def of(cls, c: Comparison, measured: Mapping[str, Blocks]) -> Found:
         """Measure it."""
+        estimate = c.what.estimate(measured)
         sides = [measured[name] for name in c.what.names]
         common = len(set.intersection(*(set(side) for side in sides)))
         blocks = common if common >= stats.FEWEST_BLOCKS else min(map(len, sides))
         needed = c.what.lacking(measured)
         seen = {q: (more, c.what.beyond(q, measured)) for q, more in needed.items() if more}
         more = max([*needed.values(), stats.FEWEST_BLOCKS - blocks, 0])
-        return cls(c, c.what.estimate(measured), blocks, seen, more)
+        return cls(c, estimate, blocks, seen, more)
 
     @property
     def p(self) -> float:
