@@ -316,6 +316,9 @@ def compare(
     single = not (isinstance(a, Mapping) and isinstance(b, Mapping))
     # Stretches of single runs do not belong together, so no number may occur in both.
     measured = {names[0]: _as_blocks(a, first=-1000), names[1]: _as_blocks(b, first=-2000)}
+    for name, blocks in measured.items():
+        if not any(values.size for values in blocks.values()):
+            raise BadInput(f"there are no samples of {name} to compare")
     verdict = order.judge(measured)
     if not single:
         return verdict

@@ -13,7 +13,7 @@ from labkit.transports.local import Local
 
 # What POSIX asks for and coreutils, grep, awk and util-linux bring; neither perl nor Python.
 USUAL = [
-    "awk", "base64", "cat", "chmod", "date", "dd", "df", "env", "flock", "grep", "head", "id",
+    "awk", "cat", "chmod", "date", "dd", "df", "env", "flock", "grep", "head", "id",
     "ls", "mkdir", "mv", "rm", "setsid", "sh", "sleep", "sync", "tail", "wc",
 ]  # fmt: skip
 KINDS = ("usual", "dash", "bash", "busybox", "bare")

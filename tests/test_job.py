@@ -71,23 +71,23 @@ def test_durations_are_by_the_hosts_clock():
 @pytest.mark.parametrize("answer", ["", "\n", "labkit-job n", "labkit-job other /f\ngone\n\n"])
 def test_an_answer_that_was_cut_short_is_no_answer(answer):
     with pytest.raises(ValueError):
-        read(answer, "nonce")
+        read(answer.encode(), "nonce")
 
 
 def test_what_a_login_script_prints_is_passed_over():
     answer = "Welcome!\nlabkit-job nonce /spool/key\ngone\n\n"
-    assert read(answer, "nonce") == [(Facts("/spool/key", gone=True), Part())]
+    assert read(answer.encode(), "nonce") == [(Facts("/spool/key", gone=True), Part())]
 
 
 @given(st.text(), st.integers(0, 400))
 def test_no_answer_does_harm(noise, cut):
     whole = (
         "labkit-job n /f\nnow b1 5\nborn b1 1 2 flock perl\nheld work\nmain exit 3 4\nwhy\nfull\n"
-        f"file out 0 3\npart 0 3\n\naGkK\n{noise}"
+        f"file out 0 3\npart 0 3\n\nhi\n\n{noise}"
     )
     for answer in (noise, whole[:cut], whole[:cut] + noise + whole[cut:]):
         with suppress(ValueError):
-            read(answer, "n")
+            read(answer.encode(), "n")
 
 
 # --- what is refused ------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,13 +22,14 @@ class Part:
         return self.offset + len(self.content)
 
 
-def read(answer: str, nonce: str) -> list[tuple[Facts, Part]]:
+def read(answer: bytes, nonce: str) -> list[tuple[Facts, Part]]:
     """All answers that carry the nonce; what a login script printed before is passed over.
 
     Raises ValueError for an answer that was cut short: it can be asked for again.
     """
-    _, *frames = answer.split(f"labkit-job {nonce} ")
-    if not frames and f"labkit-jobs {nonce}" not in answer:
+    # The nonce is made anew for each question, so that no output can hold it.
+    _, *frames = answer.split(f"labkit-job {nonce} ".encode())
+    if not frames and f"labkit-jobs {nonce}".encode() not in answer:
         raise ValueError("no answer")
     try:
         return [_frame(frame) for frame in frames]
@@ -37,9 +37,9 @@ def read(answer: str, nonce: str) -> list[tuple[Facts, Part]]:
         raise ValueError("a line is missing") from missing
 
 
-def _frame(frame: str) -> tuple[Facts, Part]:
-    head, found, rest = frame.partition("\n\n")
-    folder, *lines = head.split("\n")
+def _frame(frame: bytes) -> tuple[Facts, Part]:
+    head, found, content = frame.partition(b"\n\n")
+    folder, *lines = head.decode("utf-8", "surrogateescape").split("\n")
     if lines == ["gone"]:
         return Facts(folder, gone=True), Part()
     if not found:
@@ -49,7 +49,6 @@ def _frame(frame: str) -> tuple[Facts, Part]:
         name, *words = line.split()
         said[name].append(words)
     offset, count = map(int, said["part"][0])
-    content = base64.b64decode(rest)
     if len(content) != count:
         raise ValueError(f"{len(content)} bytes came of {count}")
     return _facts(folder, said), Part(offset, content)

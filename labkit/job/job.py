@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import random
 import re
 import secrets
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, last_words
+from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable
 from labkit.job import facts
 from labkit.job.facts import Part
 from labkit.job.state import Facts, State, Status, judged
@@ -29,9 +30,12 @@ PART = 1 << 20
 FOREVER = 1e9
 OTHER_JOB = 3
 TURNS = 10
+START_SECONDS = 60.0
 # One command asks for this long, on the host, until a job is over: no polling.
 PATIENT_SECONDS = 20
-ANSWER_SECONDS = 30.0
+LIST_SECONDS = 60.0
+ANSWER_SECONDS = 15.0
+HUNG_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
 PAUSES = (0.05, 2.0)
 LONGEST_PAUSE = 10.0
@@ -50,7 +54,7 @@ class Ran(Protocol):
         """Its exit code."""
 
     @property
-    def stdout(self) -> str:
+    def stdout_bytes(self) -> bytes:
         """What it printed."""
 
     @property
@@ -217,8 +221,8 @@ def start(
     asked = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words))
 
     def ask() -> Job:
-        done = host.run(*asked, seconds=ANSWER_SECONDS)
-        folder = re.search(r"^(?:started|attached) (/.*)$", done.stdout, re.MULTILINE)
+        done = host.run(*asked, seconds=START_SECONDS)
+        folder = re.search(rb"^(?:started|attached) (/.*)$", done.stdout_bytes, re.MULTILINE)
         if done.code == OTHER_JOB:
             raise BadInput(
                 f"{host.name}: key {key} belongs to another job",
@@ -228,7 +232,7 @@ def start(
         if done.code or not folder:
             said = done.stderr or f"the host's shell ended with code {done.code}"
             raise HostError(f"{host.name}: job {key} was not started", said=said)
-        return Job(host, key, folder[1])
+        return Job(host, key, os.fsdecode(folder[1]))
 
     return _insisting(ask, f"{host.name}: job {key}", tell, patience)
 
@@ -244,7 +248,7 @@ def attach(host: Runs, key: str, spool: str = "") -> Job:
 def listed(host: Runs, spool: str = "") -> dict[Job, Status]:
     """All jobs that this user has on the host, with what is known of each."""
     nonce = secrets.token_hex(16)
-    found = _answers(host, (*RUNNER, "list", spool, nonce), nonce, ANSWER_SECONDS)
+    found = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)
     return {Job(host, Path(one.folder).name, one.folder): judged(one) for one, _ in found}
 
 
@@ -262,17 +266,21 @@ def _insisting(ask: Callable[[], T], what: str, tell: Tell, patience: float) -> 
     until, turn = time.monotonic() + patience, 0
     while True:
         try:
+            asked = time.monotonic()
             return ask()
         except (Unreachable, TimedOut) as lost:
             turn += 1
-            if turn > 1 and time.monotonic() > until:
+            # A connection that was found dead at once is worth a new one, whatever the patience.
+            found_dead = turn == 1 and time.monotonic() - asked < HUNG_SECONDS
+            if time.monotonic() > until and not found_dead:
                 raise Unreachable(
                     f"{what}: its state is unknown, as the host does not answer",
                     said=str(lost),
                     hint="what has begun goes on by itself; attach by the key and look again",
                 ) from lost
             tell(f"{what}: reconnecting ({turn}): {lost.what}")
-            time.sleep(min(0.1 * 2**turn, LONGEST_PAUSE) * random.uniform(0.5, 1.0))
+            pause = min(0.1 * 2 ** min(turn, 10), LONGEST_PAUSE)
+            time.sleep(pause * random.uniform(0.5, 1.0))
 
 
 def _answers(
@@ -282,8 +290,8 @@ def _answers(
     for _ in range(TURNS):
         done = host.run(*words, seconds=seconds)
         with suppress(ValueError):
-            return facts.read(done.stdout, nonce)
-    said = last_words(done.stderr or done.stdout)
+            return facts.read(done.stdout_bytes, nonce)
+    said = done.stderr or done.stdout_bytes.decode("utf-8", "replace")
     raise HostError(f"{host.name}: an answer about jobs cannot be read", said=said)
 
 

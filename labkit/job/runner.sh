@@ -225,6 +225,7 @@ start() {
     trap : HUP PIPE
     spool "$1"
     job=$spool/$2 key=$2 seconds=$3 stall=$4 cap=$5 grace=$6 words=$7
+    free="to free its key: host.job('$key').forget()"
     missing=
     for word in awk cat dd grep head ls mkdir mv rm sleep sync tail wc; do
         has "$word" || missing="$missing $word"
@@ -245,7 +246,8 @@ start() {
         fail "cannot write $job; nothing was started. $(df -k "$spool" 2>/dev/null | tail -n 1)"
     }
     launch
-    await_birth || fail "the job did not begin: $(tail -n 2 "$job/log")"
+    await_birth || fail "it did not begin: $(tail -n 2 "$job/log")
+$free"
     say "started $job"
 }
 
@@ -254,7 +256,8 @@ attached() {
     turns=0
     until [ -e "$job/words" ]; do
         [ -d "$job" ] || return 1
-        [ "$turns" -lt 100 ] || fail "$job is there and empty: its start was cut short, nothing of it ran"
+        [ "$turns" -lt 100 ] || fail "its start was cut short, nothing of it ran
+$free"
         turns=$((turns + 1))
         nap
     done
@@ -573,11 +576,9 @@ END
     say "part $offset $count"
     say
     if [ "$count" -gt 0 ]; then
-        tail -c "+$((skip + 1))" "$job/$picked" | head -c "$count" | encoded
+        tail -c "+$((skip + 1))" "$job/$picked" | head -c "$count"
     fi
 }
-
-encoded() { base64; }
 
 list() {
     spool "$1"
