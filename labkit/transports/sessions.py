@@ -49,6 +49,7 @@ class Sessions:
     _connections: list[Connection] = field(default_factory=list)
     _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _connecting: threading.Lock = field(default_factory=threading.Lock)
     _free: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SESSIONS))
 
     @contextmanager
@@ -67,7 +68,7 @@ class Sessions:
         """
         begun, connections = time.monotonic(), 0
         while True:
-            connection = self._roomy(time.monotonic())
+            connection = self._picked(self._roomy)
             asked = time.monotonic()
             try:
                 channel = connection.client.open_session(window_size=window, timeout=seconds)
@@ -107,9 +108,7 @@ class Sessions:
 
     def usable(self) -> Connection:
         """A live connection; made if there is none."""
-        asked = time.monotonic()
-        with self._lock:
-            return next(iter(self._live()), None) or self._connect(asked)
+        return self._picked(lambda: next(iter(self._live()), None))
 
     def round_trip(self) -> float:
         """Seconds to sshd and back, by a request that every server has to answer."""
@@ -140,21 +139,42 @@ class Sessions:
             for connection in list(self._connections):
                 self.drop(connection)
 
-    # A connection that has room, where need be that of an idle shell.
-    def _roomy(self, asked: float) -> Connection:
+    # A connection that `pick` finds, or a new one. Those who waited for a login that failed share
+    # its error, instead of failing one by one.
+    def _picked(self, pick: Callable[[], Connection | None]) -> Connection:
+        asked = time.monotonic()
         with self._lock:
-            live = self._live()
-            found = next((one for one in live if one.held + one.asked < self._most), None)
-            if not found and self._idle:
-                _, _, session = self._idle.pop(0)
-                session.close()
-                found = session.connection
-            # Those who tell commands to end need no room of their own on a usual sshd.
-            if not found and self._most == SESSIONS:
-                found = next((one for one in live if one.held <= SESSIONS), None)
-            found = found or self._connect(asked)
+            if found := pick():
+                return found
+        with self._connecting:
+            with self._lock:
+                if found := pick():
+                    return found
+            if self._failed and self._failed[0] > asked:
+                raise copy(self._failed[1])
+            try:
+                made = Connection(connect(self.at))
+            except LabkitError as failed:
+                self._failed = time.monotonic(), failed
+                raise
+            with self._lock:
+                self._connections.append(made)
+                return pick() or made
+
+    # One that has room, where need be that of an idle shell.
+    def _roomy(self) -> Connection | None:
+        live = self._live()
+        found = next((one for one in live if one.held + one.asked < self._most), None)
+        if not found and self._idle:
+            _, _, session = self._idle.pop(0)
+            session.close()
+            found = session.connection
+        # Those who tell commands to end need no room of their own on a usual sshd.
+        if not found and self._most == SESSIONS:
+            found = next((one for one in live if one.held <= SESSIONS), None)
+        if found:
             found.asked += 1
-            return found
+        return found
 
     def _count(self, connection: Connection, held: int = 0, asked: int = 0) -> None:
         with self._lock:
@@ -172,18 +192,6 @@ class Sessions:
         for one in [one for one in self._connections if not one.client.is_active()]:
             self.drop(one)
         return self._connections
-
-    # Those who waited for a login that failed share its error, instead of failing one by one.
-    def _connect(self, asked: float) -> Connection:
-        if self._failed and self._failed[0] > asked:
-            raise copy(self._failed[1])
-        try:
-            made = Connection(connect(self.at))
-        except LabkitError as failed:
-            self._failed = time.monotonic(), failed
-            raise
-        self._connections.append(made)
-        return made
 
 
 class _Bell(threading.Event):
