@@ -67,8 +67,8 @@ system-test: system
 	@for name in chromium chromium-browser google-chrome; do \
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium
-	@packages=; for need in busybox:busybox-static strace:strace mkfs.btrfs:btrfs-progs \
-	    corosync:corosync dockerd:docker.io virsh:libvirt-clients libvirtd:libvirt-daemon \
-	    qemu-system-x86_64:qemu-system-x86; do \
+	@packages=; for need in busybox:busybox-static strace:strace sudo:sudo \
+	    mkfs.btrfs:btrfs-progs corosync:corosync dockerd:docker.io virsh:libvirt-clients \
+	    libvirtd:libvirt-daemon qemu-system-x86_64:qemu-system-x86; do \
 	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \
 	[ -z "$$packages" ] || .ci/system-packages 'for the tests' $$packages

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from sshd import reached, serving
 
-from labkit.errors import SudoRefused, TimedOut
+from labkit.errors import BadInput, SudoRefused, TimedOut
 from labkit.host import Host
 from labkit.transports.local import Local
+from labkit.transports.sudo import Password, Sudo
 
 SECRET = "canary 'pässword' $HOME"
 USERS = "free asks tty lecture prompt override expired denied missing".split()  # noqa: SIM905
@@ -194,11 +195,15 @@ def test_whoever_is_root_needs_no_sudo(kind, request):
         assert getpass.getuser() == "root" and root.check("id", "-u") == "0\n"
 
 
+def test_a_password_is_one_line():
+    assert Password(lambda: "secret\n").get() == "secret"
+    with pytest.raises(BadInput, match="end of a line"):
+        Password(lambda: "secret\ntouch /owned").get()
+
+
 def test_the_keyring_is_asked_before_the_user(tmp_path, monkeypatch):
     (tmp_path / "keyring.py").write_text("def get_password(*asked): return repr(asked)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    from labkit.transports.sudo import Sudo
-
     assert Sudo.of("me@far", None).password.get() == "('labkit', 'me@far')"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
+from labkit.errors import Unreachable
 from labkit.host import NOTHING
 from labkit.transports.connection import CONNECT_SECONDS, Address
 from labkit.transports.sessions import Session, Sessions
@@ -115,6 +116,13 @@ class Ssh(ThroughShell):
             session.start(self.sudo.line(line) if self.sudo else line)
             if self.sudo:
                 self.sudo.admit(session, self.name)
+        except Gone as lost:
+            session.close()
+            raise Unreachable(
+                f"{self.name}: the connection was lost before anything was run",
+                said=str(lost.__cause__ or ""),
+                hint="try again: the next command connects anew",
+            ) from lost
         except BaseException:
             session.close()
             raise

@@ -10,10 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from labkit.errors import SudoRefused
-from labkit.transports.shell import Channel
+from labkit.errors import BadInput, SudoRefused, Unreachable
+from labkit.transports.shell import Channel, Gone
 
 SECONDS = 8.0
 # What sudo says, in the C locale, and what to try.
@@ -42,7 +43,10 @@ class Password:
         """The password; whoever asks at the same time waits for the one answer."""
         with self._lock:
             if self._known is None:
-                self._known = self._ask()
+                self._known = self._ask().rstrip("\n")
+            # What follows a line end would be read by root's shell.
+            if "\n" in self._known:
+                raise BadInput("a password cannot hold the end of a line")
             return self._known
 
     def forget(self) -> None:
@@ -81,6 +85,11 @@ class Sudo:
             if said.count(self._prompt.encode()) > asked:
                 asked += 1
                 deadline = self._answer(channel, name, asked) + SECONDS
+            elif channel.lost:
+                raise Unreachable(
+                    f"{name}: the connection was lost while sudo was asked",
+                    hint="nothing was run as root; try again",
+                )
             elif channel.ended or len(said) > 1 << 16:
                 raise self._refused(name, said, "")
             elif (left := deadline - time.monotonic()) <= 0:
@@ -93,7 +102,8 @@ class Sudo:
         if asked > 1:
             self.password.forget()
             raise self._refused(name, b"", "incorrect password")
-        channel.send(self.password.get().encode() + b"\n")
+        with suppress(Gone):  # seen by whoever reads on
+            channel.send(self.password.get().encode() + b"\n")
         return time.monotonic()
 
     def _refused(self, name: str, said: bytes, why: str) -> SudoRefused:
