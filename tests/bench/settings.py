@@ -1,0 +1,147 @@
+"""Twenty settings planned, journaled, made, verified and put back; against pyinfra's making alone.
+
+On 1 and on 16 hosts, as they are and with a round trip of 20 ms. pyinfra looks at each value
+and writes it: it neither reads back, nor remembers what was there, nor puts it back. It is installed by pip, once,
+into out/bench/peers.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import venv
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from _figures import OUT, at_most, median, seconds, write
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from knobs import Knob
+from relay import delayed
+
+from labkit.change import in_force
+from labkit.host import Host
+from labkit.transports.connection import Address
+from labkit.transports.ssh import Ssh
+from tests.sshd import serving
+
+ROUNDS, SETTINGS, MANY, ROUND_TRIP = 3, 20, 16, 0.020
+PEERS = OUT / "peers"
+
+
+def peer():
+    """The Python that has pyinfra."""
+    python = PEERS / "bin/python"
+    if not python.exists():
+        venv.create(PEERS, with_pip=True)
+    if subprocess.run([python, "-c", "import pyinfra"], capture_output=True).returncode:
+        subprocess.run([python, "-m", "pip", "install", "-q", "pyinfra"], check=True)
+    return python
+
+
+class Counting(Ssh):
+    """Counts the commands: each is one round trip, as the connection is there already."""
+
+    count = 0
+
+    def run(self, words, **more):
+        Counting.count += 1
+        return super().run(words, **more)
+
+
+@contextmanager
+def hosts(folder, count, round_trip):
+    """So many hosts, each an sshd with a journal of its own."""
+    with ExitStack() as stack:
+        found = {}
+        for n in range(count):
+            home = folder / f"{n}"
+            home.mkdir()
+            server = stack.enter_context(serving(home))
+            at = server.address()
+            if round_trip:
+                port = stack.enter_context(delayed(server.port, round_trip))
+                known = home / "known_hosts"
+                known.write_text(known.read_text().replace(f":{server.port} ", f":{port} "))
+                at = server.address(port=port)
+            found[f"host{n}"] = Host(f"host{n}", "127.0.0.1", Counting(at))
+        stack.callback(lambda: [host.close() for host in found.values()])
+        yield found
+
+
+def reset(folder, count):
+    for n in range(count):
+        for k in range(SETTINGS):
+            (folder / f"host{n}-{k}").write_text("old\n")
+
+
+def ours(folder, found):
+    wanted = [On(str(folder / f"{name}-{k}"), "new", (), name)
+              for name in found for k in range(SETTINGS)]  # fmt: skip
+    with in_force(found) as changes:
+        changes.move_to(wanted)
+        changes.check(wanted)
+
+
+class On(Knob):
+    """A knob on one of many hosts."""
+
+    def __init__(self, path, value, more, role):
+        super().__init__(path, value, more)
+        object.__setattr__(self, "role", role)
+
+
+def theirs(python, folder, found):
+    at = [host.transport.at for host in found.values()]
+    lines = [{"port": a.port, "user": a.user, "key": a.key, "known_hosts": a.known_hosts[0]}
+             for a in at if isinstance(a, Address)]  # fmt: skip
+    (folder / "hosts.json").write_text(json.dumps(lines))
+    script = Path(__file__).with_name("_pyinfra.py")
+    words = [python, script, folder / "hosts.json", folder, str(SETTINGS)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300,
+                          env={"PATH": os.environ["PATH"], "HOME": str(folder)})  # fmt: skip
+    if done.returncode:
+        sys.exit(f"pyinfra: {done.stderr[-2000:]}")
+    return float(done.stdout.splitlines()[-1])
+
+
+def measured(python, count, round_trip, rounds=ROUNDS):
+    """Seconds of ours and of pyinfra, in turn, and our round trips to each host."""
+    times = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with hosts(folder, count, round_trip) as found:
+            for host in found.values():
+                host.check("true")
+            for _ in range(rounds):
+                reset(folder, count)
+                Counting.count = 0
+                mine = seconds(lambda: ours(folder, found))
+                trips = Counting.count / count
+                reset(folder, count)
+                times.append((mine, theirs(python, folder, found)))
+    return *(median(column) for column in zip(*times, strict=True)), trips
+
+
+def main():
+    python = peer()
+    os.environ["LABKIT_OUT"] = tempfile.mkdtemp()
+    one, pyinfra, trips = measured(python, 1, 0)
+    far, pyinfra_far, _ = measured(python, 1, ROUND_TRIP)
+    many, pyinfra_many, _ = measured(python, MANY, 0)
+    many_far, pyinfra_many_far, _ = measured(python, MANY, ROUND_TRIP, 1)
+    apply = "pyinfra's apply alone (s)"
+    write("settings", [
+        at_most("one-host", "20 settings on 1 host (s)", one, apply, pyinfra, 0.3),
+        at_most("one-host-20ms", "the same at 20 ms (s)", far, apply, pyinfra_far, 0.3),
+        at_most("round-trips", "round trips to a host", trips, "what it may be", 6, 1),
+        at_most("16-hosts", "20 settings on 16 hosts (s)", many, apply, pyinfra_many, 0.3),
+        at_most("16-hosts-20ms", "the same at 20 ms (s)", many_far, apply, pyinfra_many_far, 0.3),
+        at_most("16-to-1-20ms", "16 hosts at 20 ms (s)", many_far, "1 host at 20 ms (s)", far, 2),
+    ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
