@@ -21,6 +21,7 @@ tab=$(printf '\t')
 cr=$(printf '\r')
 dead_after=45
 answers=
+marks=
 
 # --- words: a field has no space and no newline, and is never empty
 
@@ -65,6 +66,7 @@ decode() {
 answer() { answers="$answers=$mark $*$nl"; }
 
 finish() {
+    flush || { encode "$said"; answer failed "$code"; set -- 1; }
     printf %s "$answers"
     exit "${1:-0}"
 }
@@ -118,17 +120,38 @@ drop_torn_tail() {
     fi
 }
 
-# `tee` says why it could not write; the shell's own words are "I/O error" for everything.
+# The shell's own words are "I/O error" for everything; `tee` says why it cannot write.
 append() {
-    sum=$(printf %s "$*" | cksum)
-    if said=$(printf 'labkit1 %s %s\n' "$sum" "$*" | tee -a "$file" 2>&1 > /dev/null); then return 0; fi
+    sum_of "$*"
+    if printf 'labkit1 %s %s\n' "$sum" "$*" 2> /dev/null >> "$file"; then return 0; fi
+    drop_torn_tail "$file" &&
+        said=$(printf 'labkit1 %s %s\n' "$sum" "$*" | tee -a "$file" 2>&1 > /dev/null) && return
     why=$said
     drop_torn_tail "$file"
     said=$why
     return 1
 }
 
-insist() { append "$@" || fail "the journal cannot be written: $said"; }
+# cksum(1) of a line, its end included.
+sum_of() {
+    sum=$(
+        cksum << line
+$1
+line
+    )
+}
+
+# A mark of what is done can wait for the next line; a mark of what is about to be done cannot.
+note() { marks="$marks$* "; }
+
+flush() {
+    [ "$marks" ] || return 0
+    # shellcheck disable=SC2086
+    append ${marks% } || return 1
+    marks=
+}
+
+insist() { note "$@"; flush || fail "the journal cannot be written: $said"; }
 
 # A whole small file, or the old one.
 replace() {
@@ -223,9 +246,17 @@ frame() {
     # shellcheck disable=SC2086
     set -- $line
     [ "$1" = labkit1 ] && [ $# -gt 3 ] || return 1
-    [ "$(printf %s "${line#"labkit1 $2 $3 "}" | cksum)" = "$2 $3" ] || return 1
-    kind=$4
-    shift 4
+    sum_of "${line#"labkit1 $2 $3 "}"
+    [ "$sum" = "$2 $3" ] || return 1
+    shift 3
+    while [ $# -gt 0 ]; do record "$@" && shift "$taken" || return 1; done
+}
+
+# Sets `taken`: how many of its words are the first record.
+record() {
+    kind=$1
+    taken=$#
+    shift
     case $kind in
         intent)
             while [ $# -ge 6 ]; do
@@ -234,8 +265,10 @@ frame() {
                 shift 6
             done
             ;;
-        writing | wrote | restoring | restored | original) find_key "$1" && mark_key "$@" ;;
+        writing | wrote | refused | restoring) taken=3 ;;
+        restored | original) taken=4 ;;
     esac
+    case $kind in writing | wrote | restoring | restored | original) find_key "$1" && mark_key "$@" ;; esac
 }
 
 find_key() {
@@ -287,14 +320,18 @@ read_lease() {
     while IFS= read -r line; do
         # shellcheck disable=SC2086
         set -- $line
-        if [ "$1" = labkit1 ] && [ "$(printf %s "${line#"labkit1 $2 $3 "}" | cksum)" = "$2 $3" ]; then
+        sum_of "${line#"labkit1 $2 $3 "}"
+        if [ "$1" = labkit1 ] && [ "$sum" = "$2 $3" ]; then
             shift 3
             lease="$*" lease_token=$1
         fi
     done < "$home/lease"
 }
 
-write_lease() { replace "$home/lease" "labkit1 $(printf %s "$1" | cksum) $1"; }
+write_lease() {
+    sum_of "$1"
+    replace "$home/lease" "labkit1 $sum $1"
+}
 
 # The watch of a lease holds a lock that the kernel lets go of when it dies.
 is_alive() {
@@ -377,7 +414,9 @@ tell_open() {
 
 # Another may have been given this host while we were stopped.
 still_ours() {
+    IFS= read -r line < "$home/lease" && [ "$line" = "$our_lease" ] && return
     read_lease
+    our_lease=$line
     [ "$lease_token" = "$token" ] && return
     answer fenced taken "$lease"
     finish 1
@@ -443,13 +482,14 @@ put_back() {
     else
         undo_key
     fi
-    append restored "$thing" "$outcome" "$text"
+    [ $outcome = failed ] || note restored "$thing" "$outcome" "$text"
 }
 
 # Should the disk be full, putting back is better than the mark that says so.
 undo_key() {
     outcome=restored before=$text
-    append restoring "$thing" "$text"
+    note restoring "$thing" "$text"
+    flush
     if [ "$persists" = 1 ]; then durable "$file"; fi
     act "$undo"
     words=$said
@@ -461,6 +501,7 @@ undo_key() {
 
 # A later change set of the same owner began with our value: that one will go back to our original.
 hand_down() {
+    [ "$later" ] || return 1
     heir=$(heir_of "$thing" "$ours")
     [ -n "$heir" ] || return 1
     own=$file
@@ -469,17 +510,25 @@ hand_down() {
     file=$own
 }
 
+# heir_of THING [VALUE]: the first of `later` that has it in hand, if it began with that value.
 heir_of() {
-    own=$number
-    for later in $(numbers open | tr '\n' ' '); do
-        if [ "$later" -gt "$own" ] && load "$home/$later.open" && find_key "$1"; then
+    for one in $later; do
+        if load "$home/$one.open" && find_key "$1"; then
             get_key
             case $state in writing | wrote | restoring)
-                [ "$orig" != "$2" ] || echo "$later"
+                if [ "${2:-$orig}" = "$orig" ]; then echo "$one"; fi
                 return
                 ;;
             esac
         fi
+    done
+}
+
+# Sets `later`: the change sets that were begun after this one.
+find_later() {
+    later=
+    for one in $(numbers open | tr '\n' ' '); do
+        [ "$one" -le "$number" ] || later="$later $one"
     done
 }
 
@@ -498,10 +547,12 @@ restore_set() {
         return
     fi
     kept=
+    find_later
     for key in $order; do
         get_key
         [ "$state" = restored ] || { put_back; tell_outcome; }
     done
+    flush
     if [ "$stranger" = yes ]; then tell_untouched; fi
     if [ -z "$kept" ] || [ "$forgetting" = yes ]; then close_set; else answer kept "$number"; fi
 }
@@ -525,7 +576,8 @@ tell_untouched() {
 }
 
 close_set() {
-    append closed
+    note closed
+    flush
     durable "$file"
     rm -f "$home/$number.armed"
     said=$(mv -f "$file" "$home/$number.closed" 2>&1) || fail "the journal cannot be closed: $said"
@@ -652,7 +704,7 @@ change() {
     # shellcheck disable=SC2086
     set -- $line
     open_set "$2"
-    intent='' stale=
+    intent='' stale=''
     while IFS= read -r line; do
         # shellcheck disable=SC2086
         set -- $line
@@ -679,6 +731,11 @@ open_set() {
 # hold THING ORIGINAL PERSISTS TENTHS READS UNDO: what it was when it was planned, it must still be.
 hold() {
     if find_key "$1"; then return; fi
+    if [ -z "$fresh" ] && find_later && [ "$later" ] && [ "$(heir_of "$1")" ]; then
+        answer refused "$1" a%20later%20change%20set%20has%20it
+        stale=yes
+        return
+    fi
     if look "$5"; then
         [ "$text" = "$2" ] || { answer stale "$1" "$text"; stale=yes; }
     else
@@ -713,6 +770,7 @@ keep_on_disk() {
 
 give_back() {
     get_key
+    find_later
     [ "$state" ] && [ "$state" != restored ] || return 0
     still_ours
     put_back
@@ -739,7 +797,7 @@ make() {
     else
         waited=0 words=
     fi
-    insist wrote "$1" "$text"
+    note wrote "$1" "$text"
     eval "state_$key=wrote ours_$key=\$text"
     encode "$words"
     answer made "$1" "$text" "$before" "$waited" "$code"
@@ -754,11 +812,11 @@ may_write() {
     finish 1
 }
 
-refused() { why_not "$2"; append refused "$1" "$said"; answer refused "$1" "$said"; finish 1; }
+refused() { why_not "$2"; note refused "$1" "$said"; answer refused "$1" "$said"; finish 1; }
 
 refused_with() {
     encode "${said:-it ended with a code other than 0}"
-    append refused "$1" "$code"
+    note refused "$1" "$code"
     answer refused "$1" "$code"
     finish 1
 }
@@ -801,7 +859,7 @@ journal() {
 }
 
 [ -n "${script:-}" ] || script=$(cat "$0")
-mark=${2:-labkit} joining=no breaking=no forgetting=no stranger=no fresh='' token=''
+mark=${2:-labkit} our_lease='' joining=no breaking=no forgetting=no stranger=no fresh='' token=''
 case ${1:-} in
     hello | show | change | leave) "$1" ;;
     restore) if [ $# -gt 1 ]; then restore "$3"; else by_hand; fi ;;

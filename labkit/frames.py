@@ -14,6 +14,8 @@ from functools import cache
 from labkit.errors import JournalDamaged
 
 CODES = {"%": "%25", " ": "%20", "\t": "%09", "\r": "%0D", "\n": "%0A"}
+RECORDS = {"writing": 3, "wrote": 3, "refused": 3, "restoring": 3, "restored": 4, "original": 4}
+"""How many fields the records have that can stand together on a line."""
 PLAIN = {code: char for char, code in CODES.items()}
 
 
@@ -33,7 +35,7 @@ def decoded(field: str) -> str:
 
 @dataclass(frozen=True)
 class Frame:
-    """One line of a journal: what happened, and its fields."""
+    """One thing that happened, and its fields."""
 
     kind: str
     fields: tuple[str, ...]
@@ -47,10 +49,19 @@ def frames(lines: Iterable[str], where: str) -> Iterator[Frame]:
     for number, line in enumerate(lines, 1):
         if not line.endswith("\n"):
             return
-        yield _frame(line.rstrip("\n"), f"{where} line {number}")
+        yield from _records(_fields(line.removesuffix("\n"), f"{where} line {number}"))
 
 
-def _frame(line: str, where: str) -> Frame:
+# What is done is noted on the line of what is done next.
+def _records(fields: list[str]) -> Iterator[Frame]:
+    while fields:
+        size = RECORDS.get(fields[0], len(fields))
+        kind, *rest = fields[:size]
+        yield Frame(kind, tuple(map(decoded, rest)))
+        fields = fields[size:]
+
+
+def _fields(line: str, where: str) -> list[str]:
     version, _, rest = line.partition(" ")
     if re.fullmatch("labkit[0-9]+", version) and version != "labkit1":
         raise JournalDamaged(
@@ -58,9 +69,10 @@ def _frame(line: str, where: str) -> Frame:
             hint="use the labkit that wrote it",
         )
     match rest.split(" ", 2):
-        case [crc, length, body] if version == "labkit1" and f"{crc} {length}" == cksum(body):
-            kind, *fields = body.split(" ")
-            return Frame(kind, tuple(map(decoded, fields)))
+        case [crc, length, body] if version == "labkit1" and f"{crc} {length}" == cksum(
+            body + "\n"
+        ):
+            return body.split(" ")
     raise JournalDamaged(
         f"{where}: does not match its checksum",
         said=line[:200],

@@ -1,8 +1,8 @@
 """Twenty settings planned, journaled, made, verified and put back; against pyinfra's making alone.
 
-On 1 and on 16 hosts, as they are and with a round trip of 20 ms. pyinfra looks at each value
-and writes it: it neither reads back, nor remembers what was there, nor puts it back. It is installed by pip, once,
-into out/bench/peers.
+On 1 and on 16 hosts, as they are and with a round trip of 20 ms. pyinfra looks at each value and
+writes it: it neither reads back, nor remembers what was there, nor puts it back. It is installed by
+pip, once, into out/bench/peers. All hosts are on this machine, and share its CPUs.
 """
 
 import json
