@@ -11,13 +11,14 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet, restore_all
+from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
 from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.interrupt import undisturbed
 from labkit.journal import Answer, Greeting, Look, hello
 from labkit.lease import Owner
-from labkit.plan import AT_ONCE, Plan, Step, plan
+from labkit.plan import AT_ONCE, Plan, Step, in_order, plan
+from labkit.putting_back import outcome_words, went_back
 from labkit.setting import Setting, refuse_conflicts
 
 T = TypeVar("T")
@@ -103,7 +104,8 @@ class InForce:
         kept = {setting.thing for setting in settings}
         gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
         backs = [Op(one.role, self.steps[one], True) for one in gone]
-        makes = [Op(one.role, self.steps[one], False) for one in settings]
+        steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
+        makes = [Op(step.setting.role, step, False) for step in steps]
         with self._lock, undisturbed("a change of settings"):
             for stage in stages([*backs, *makes]):
                 _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
@@ -265,64 +267,6 @@ def stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
         found[-1].setdefault(op.role, []).append(op)
         alone = alone or op.step.barrier
     return found
-
-
-def went_back(answer: Answer) -> bool:
-    """Whether an answer about putting back is no trouble."""
-    return answer.word != "back" or answer.fields[2] in ("restored", "already", "handed")
-
-
-def outcome_words(answer: Answer) -> str:
-    """What became of one thing, in words."""
-    _, thing, outcome, now, original, said = answer.fields
-    words = {
-        "restored": f"is {original.strip()!r} again",
-        "already": f"was {original.strip()!r} already",
-        "handed": "goes back with a later change set",
-        "left": f"was changed by somebody else to {now.strip()!r}; it is left so (it had been "
-        f"{original.strip()!r})",
-        "lacking": f"cannot be read any more, so {original.strip()!r} is not put back: {now}",
-        "failed": f"does not go back to {original.strip()!r}: {said or f'it stays {now!r}'}",
-    }
-    return f"{thing} {words.get(outcome, outcome)}"
-
-
-@dataclass(frozen=True)
-class Restored:
-    """What became of all that was not put back on a host."""
-
-    answers: tuple[Answer, ...]
-    damaged: tuple[str, ...]
-
-    @property
-    def ok(self) -> bool:
-        """Whether everything is as it was."""
-        return not self.damaged and all(map(went_back, self.answers))
-
-    @property
-    def lines(self) -> list[str]:
-        """A line for each thing."""
-        return [outcome_words(answer) for answer in self.answers] + [
-            f"{file} is damaged: nothing is put back by guessing; `labkit journal` shows the rest"
-            for file in self.damaged
-        ]
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines or ["nothing to put back"])
-
-
-def restore(
-    host: Host, owner: str = "restore", *, breaking: bool = False, forgetting: bool = False
-) -> Restored:
-    """Put back whatever is not put back on a host, whoever changed it and however that ended.
-
-    `breaking` takes the host from somebody who is at work there; `forgetting` closes the journal
-    also on what cannot be put back.
-    """
-    with undisturbed(f"putting back {host.name}"):
-        answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
-    backs = tuple(answer for answer in answers if answer.word == "back")
-    return Restored(backs, tuple(one.fields[0] for one in answers if one.word == "damaged"))
 
 
 @contextmanager

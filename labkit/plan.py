@@ -135,7 +135,7 @@ def plan(
         found = {role: one.result() for role, one in asked.items()}
     steps = {step.setting: step for _, some in found.values() for step in some}
     greetings = {role: greeting for role, (greeting, _) in found.items()}
-    return Plan(tuple(_in_order([steps[setting] for setting in order])), greetings)
+    return Plan(tuple(in_order([steps[setting] for setting in order])), greetings)
 
 
 def _planned(
@@ -185,8 +185,8 @@ def _impossible(step: Step, why: str) -> Step:
     return Step(step.setting, step.host, step.kind, step.way, why=why)
 
 
-# What is to be made before something goes before it; otherwise the order is as asked.
-def _in_order(steps: Sequence[Step]) -> list[Step]:
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """The order as asked, but for what is to be made after something else."""
     left, done = list(steps), list[Step]()
     while left:
         free = [step for step in left if not any(_before(other, step) for other in left)]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import threading
 import typing
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from knobs import SCRIPT, Bench, Knob
 
-from labkit.change import InForce, applied, in_force, restore
+from labkit.change import InForce, applied, in_force
 from labkit.change_set import restore_all
 from labkit.errors import Busy, HostError, JournalDamaged, SettingRefused, Unfinished
 from labkit.frames import cksum, decoded, encoded, frames
@@ -20,6 +21,7 @@ from labkit.host import Host
 from labkit.journal import hello, history, lines_of
 from labkit.lease import Owner
 from labkit.plan import plan
+from labkit.putting_back import restore
 from labkit.setting import Way
 from labkit.transports.local import Local
 
@@ -217,6 +219,15 @@ def test_of_many_that_come_at_once_one_gets_the_host(bench):
     assert sum("held t" in said for said in done) == 7
 
 
+@pytest.mark.torture
+def test_of_two_hundred_that_come_at_once_fifty_times_one_gets_the_host(bench):
+    for _ in range(50):
+        bench.reset()
+        with ThreadPoolExecutor(200) as pool:
+            said = list(pool.map(lambda n: bench.apply(token=f"t{n}").stdout, range(200)))
+        assert sum("made b" in one for one in said) == 1
+
+
 def test_a_second_user_is_told_who_holds_the_host(bench, hosts):
     bench.apply()
     with (
@@ -325,6 +336,22 @@ def test_twenty_settings_cost_at_most_six_round_trips(bench, hosts):
         assert set(many.values().values()) == {"new\n"}
     assert set(many.values().values()) == {"old\n"}
     assert len(Counting.calls) <= 6
+
+
+def test_a_host_without_flock_and_setsid_is_changed_and_put_back_too(bench):
+    tools = bench.folder / "tools"
+    tools.mkdir()
+    for folder in os.environ["PATH"].split(":")[::-1]:
+        for tool in os.listdir(folder) if os.path.isdir(folder) else ():
+            if tool not in ("flock", "setsid"):
+                (tools / tool).unlink(missing_ok=True)
+                (tools / tool).symlink_to(f"{folder}/{tool}")
+    plain = ("env", f"PATH={tools}")
+    done = bench.apply(before=plain)
+    assert "made b" in done.stdout and bench.values() == NEW, done
+    assert "held t1" in bench.restore(before=plain).stdout
+    bench.restore(flags="breaking", before=plain)
+    assert bench.values() == OLD and bench.left() == []
 
 
 def test_the_script_is_plain_sh():

@@ -44,7 +44,7 @@ def _restore(asked: argparse.Namespace) -> int:
 
 
 def _each(hosts: Mapping[str, Host], asked: argparse.Namespace) -> dict[str, Any]:
-    from labkit.change import restore
+    from labkit.putting_back import restore
 
     told: dict[str, Any] = {}
     for name, host in hosts.items():
