@@ -176,7 +176,10 @@ class Lines:
             raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
         if self.have + PIECE > len(self.memory):
             self.memory = self.memory + bytearray(len(self.memory))
-        got = self.file.readinto(memoryview(self.memory)[self.have : self.have + PIECE])
+        try:
+            got = self.file.readinto(memoryview(self.memory)[self.have : self.have + PIECE])
+        except OSError as failed:
+            raise ResultsError(f"{self.path}: cannot be read", said=str(failed)) from None
         self.have += got or 0
         return bool(got)
 

@@ -251,12 +251,24 @@ def test_a_cache_that_is_damaged_is_made_anew(file, kept):
     for name, content in [
         ("about.json", b"{"),
         ("about.json", json.dumps({"signature": 0}).encode()),
+        ("names.txt", b"one"),
         ("values.npy", b"nothing"),
         ("times.npy", b""),
     ]:
         (entry,) = kept.iterdir()
         (entry / name).write_bytes(content)
         assert cached(path).values.tolist() == [[1.5, 2]] * 3
+
+
+def test_a_file_that_cannot_be_read_to_its_end_says_so(file, monkeypatch):
+    class Broken(columns.FileIO):
+        def readinto(self, into):
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(columns, "FileIO", Broken)
+    with pytest.raises(ResultsError, match="cannot be read") as refused:
+        read(file(csv_of([["1.50"]])))
+    assert "Input/output error" in refused.value.said
 
 
 def test_a_file_that_grows_while_it_is_read_is_not_kept(file, kept, monkeypatch):
