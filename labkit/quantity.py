@@ -178,7 +178,7 @@ class Quantity:
     def beyond(self, q: float, measured: Mapping[str, Blocks]) -> int:
         """How many samples lie beyond that percentile, where there are the fewest."""
         names = [name for name, asked in self.percentiles.items() if asked == q]
-        sizes = [sum(values.size for values in measured[name].values()) for name in names]
+        sizes = [stats.count(measured[name]) for name in names]
         return min(stats.beyond(q, size) for size in sizes)
 
     def _value(self, node: ast.expr, runs: Runs) -> float:

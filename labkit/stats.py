@@ -179,9 +179,15 @@ def _with_more(found: Estimate, more: int) -> Estimate:
     )
 
 
+def count(blocks: Blocks) -> int:
+    """How many samples the blocks hold in all."""
+    sizes = (v.size if isinstance(v, Distribution) else np.size(v) for v in blocks.values())
+    return int(sum(sizes))
+
+
 def samples_needed(blocks: Blocks, q: float) -> int:
     """How many more blocks of this size until the percentile can be called measured."""
-    samples = sum(_size(values) for values in blocks.values())
+    samples = count(blocks)
     share = min(q, 100 - q) / 100
     wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
     by_size = math.ceil(wanted / (samples / len(blocks)))
@@ -295,12 +301,7 @@ def _reach(pooled: Pooled, q: float, value: float) -> tuple[float, float]:
 
 
 def _measured(blocks: Blocks, q: float) -> bool:
-    samples = sum(_size(values) for values in blocks.values())
-    return len(blocks) >= FEWEST_BLOCKS and beyond(q, samples) >= BEYOND
-
-
-def _size(values: Values | Distribution) -> int:
-    return values.size
+    return len(blocks) >= FEWEST_BLOCKS and beyond(q, count(blocks)) >= BEYOND
 
 
 def _student(freedom: float, share: float) -> float:

@@ -229,6 +229,12 @@ def test_turning_a_ratio_over_turns_its_interval_over(first, second):
     assert (there.low, there.high) == pytest.approx((1 / back.high, 1 / back.low))
 
 
+def test_samples_may_be_given_as_plain_lists():
+    blocks = {k: [1.0 + k, 2, 3, 4] * 10 for k in range(4)}
+    assert interval(blocks, 50) == interval({k: np.array(v) for k, v in blocks.items()}, 50)
+    assert samples_needed(blocks, 99) == 21
+
+
 def test_the_value_is_that_of_the_pooled_samples_never_an_average():
     blocks = {0: np.full(100, 10.0), 1: np.full(100, 10.0), 2: np.full(300, 40.0)}
     assert interval(blocks, 50).value == 40
