@@ -46,7 +46,9 @@ class Pooled:
         if not enough:
             parts = [piece for part in parts for piece in _cut(part)]
         kept = [part for part in parts if not isinstance(part, Distribution)]
-        if len(kept) == len(parts) and sum(map(np.size, kept)) <= MOST_KEPT:
+        # Bins begin at 0, so what goes below it is kept however much there is.
+        few = sum(map(np.size, kept)) <= MOST_KEPT or any((np.asarray(p) < 0).any() for p in kept)
+        if few and len(kept) == len(parts):
             checked = [checked_samples(part) for part in kept]
             return cls(*_one_by_one(checked), enough)
         return cls(*_in_bins([_counted(part) for part in parts]), enough)

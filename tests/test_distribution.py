@@ -153,6 +153,14 @@ def test_more_samples_than_are_kept_one_by_one_are_counted():
     )
 
 
+def test_many_samples_of_which_some_are_below_zero_are_kept():
+    values = np.random.default_rng(5).standard_normal((3, MOST_KEPT))
+    found = Pooled.of(dict(enumerate(values)))
+    assert found.percentile(50) == percentile(values, 50)
+    with pytest.raises(BadInput, match="from 0 up"):
+        Pooled.of({0: Distribution.of([1.0]), 1: values[0]})
+
+
 def test_one_run_of_many_samples_has_an_interval_but_not_enough_blocks():
     values = np.random.default_rng(4).lognormal(4, 0.3, 1_000_000)
     whole = interval({0: values}, 99.99)
