@@ -123,6 +123,8 @@ class Results:
 
     path: Path
     asked: Mapping[str, Any]
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    """What each run that is kept from now on was measured by and on."""
 
     @classmethod
     def open(cls, path: Path) -> Results:
@@ -188,7 +190,7 @@ class Results:
         if large := [name for name, text in raw.items() if len(text) > MOST_TEXT]:
             raise ResultsError(f"{large[0]} of {run.name} is larger than {MOST_TEXT >> 20} MiB")
         digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
-        kept = replace(run, raw=digests)
+        kept = replace(run, raw=digests, facts=run.facts or self.facts)
         path = self.path / "runs" / run.name
         with record.keeping(f"a run in {path.parent}"), record.half(path) as half:
             self._fill(half, kept, raw)

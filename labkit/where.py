@@ -11,6 +11,7 @@ from typing import Any
 
 from labkit import box, bundle, studies
 from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.facts import of_run
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import HOME, Results, out, stored
@@ -66,8 +67,8 @@ def study_results(
     if not label.replace("-", "").replace("_", "").isalnum():
         raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
     path = out() / "results" / study.name / f"{label}-{digest}"
-    return Results.begin(path, {**asked, "label": label, "lab": facts(lab),
-                                "refused": study.refusals(lab)})  # fmt: skip
+    whole = {**asked, "label": label, "lab": facts(lab), "refused": study.refusals(lab)}
+    return replace(Results.begin(path, whole), facts=of_run(lab.hosts))
 
 
 def named_results(named: str) -> Results:

@@ -1,0 +1,57 @@
+"""What a host says of itself: read as it is, and nothing that is nobody's business."""
+
+import re
+
+from labkit import facts
+from labkit.host import Host
+from labkit.results import Results, Run
+from labkit.transports.local import Local
+
+SAID = """\
+kernel=Linux 6.1.0-18-amd64
+cpu=Intel(R) Xeon(R) CPU E5-2640 0 @ 2.50GHz
+microcode=0x718
+governor=
+booted_with=nohz=off intel_idle.max_cstate=0
+mitigation l1tf=Mitigation: PTE Inversion; VMX: conditional cache flushes, SMT disabled
+nic eth0=driver=ixgbe mtu=1500 speed=10000
+a line of something else
+now=1700000000.123456789
+"""
+
+
+def test_facts_are_read_by_name_and_what_a_host_lacks_is_left_out():
+    found = facts.parse(SAID)
+    assert found["microcode"] == "0x718" and "governor" not in found
+    assert found["nic eth0"] == "driver=ixgbe mtu=1500 speed=10000"
+    assert found["mitigation l1tf"].startswith("Mitigation: PTE")
+    assert found["booted_with"] == "nohz=off intel_idle.max_cstate=0"
+    assert facts.parse("") == {} == facts.parse("\x1b[31m\n=\n")
+
+
+def test_a_real_host_tells_its_facts_and_how_far_its_clock_is_off():
+    found = facts.of_host(Host("here", "127.0.0.1", Local()))
+    assert found["kernel"].startswith("Linux") and int(found["cpus"]) >= 1
+    assert any(name.startswith("nic lo") for name in found)
+    off, bound = map(
+        float, re.fullmatch(r"([+-][\d.]+) within ([\d.]+)", found["clock_offset"]).groups()
+    )
+    assert abs(off) <= bound + 0.001
+
+
+def test_words_of_the_kernel_that_may_be_secret_are_not_kept():
+    said = facts.of_host(Host("here", "127.0.0.1", Local())).get("booted_with", "")
+    known = (
+        r"(mitigations|isolcpus|nohz|idle|intel_idle|processor|transparent_hugepage|tsc|\w+)[.=]"
+    )
+    assert all(re.match(known, word) for word in said.split())
+    assert "root=" not in said and "auth" not in said and "token" not in said
+
+
+def test_a_run_keeps_what_it_was_measured_by_and_on(tmp_path):
+    told = facts.of_run({"client": Host("here", "127.0.0.1", Local())})
+    assert re.match(r"\d+\.\d+", told["versions"]["labkit"]) and "numpy" in told["versions"]
+    begun = Results.begin(tmp_path / "r", {"study": "lat_ping"})
+    Results(begun.path, begun.asked, told).keep(Run("Native", 1, 1, "finished"), {})
+    (run,) = Results.open(begun.path).runs()
+    assert run.facts["hosts"]["client"]["kernel"] == told["hosts"]["client"]["kernel"]
