@@ -42,6 +42,13 @@ def test_a_claim_names_its_source_its_conditions_and_what_is_compared(claim):
     assert claims.published(claim.id.rsplit("-", 1)[0].replace("-", "_")).metric
 
 
+def test_every_study_and_document_of_the_claims_is_listed_in_the_sources():
+    listed = (claims.FOLDER / "SOURCES.md").read_text("utf-8")
+    for study in COUNTS:
+        assert study in listed
+        assert claims.published(study).document.split(" (")[0] in listed
+
+
 def test_one_claim_only_can_never_be_tested_because_nothing_could_contradict_it():
     assert [claim.id for claim in ALL if isinstance(claim, NotHere)] == ["sqlserver-monster-02"]
 

@@ -51,11 +51,12 @@ def test_every_format_has_cases():
     assert {case.parent.name for case in CASES} == set(imports.names())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", imports.names())
 def test_a_format_reads_samples_or_refuses_whatever_the_text(name):
     kind, chance = imports.find(name), random.Random(name)
     texts = [imports.text_of(file_of(case)) for case in CASES if case.parent.name == name]
-    for round in range(150):
+    for round in range(600):
         text = mutated(chance.choice(texts)[:20_000], chance)
         try:
             found = kind.read(text)

@@ -70,25 +70,27 @@ def levels(rng, name_levels, blocks=5, between=0.03, own=0.01):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "truth"),
     [("'a' / 'b'", 0.5), ("'a' - 'b'", -10.0), ("1 - 'a' / 'b'", 0.5), ("('b' - 'a') / 'c'", 2.0)],
 )
 def test_intervals_of_one_value_a_run_hold_the_truth_in_about_95_of_100_studies(text, truth):
-    rng, held, many = np.random.default_rng(1), 0, 300
+    rng, held, many = np.random.default_rng(1), 0, 2000
     for _ in range(many):
         found = levels(rng, {"a": 10, "b": 20, "c": 5})
         at = Quantity(text, "mean").estimate(found).interval()
         held += at.low <= truth <= at.high
-    assert 0.925 <= held / many <= 0.99
+    assert 0.93 <= held / many <= 0.975
 
 
+@pytest.mark.slow
 def test_equal_conditions_are_called_ordered_in_at_most_5_of_100_studies():
-    rng, wrong, many = np.random.default_rng(3), 0, 400
+    rng, wrong, many = np.random.default_rng(3), 0, 2000
     order = Order("o", "s", "f", ("mean",), ("a", "b"))
     for _ in range(many):
         wrong += order.judge(levels(rng, {"a": 10, "b": 10})).verdict != "undecided"
-    assert wrong <= 0.07 * many
+    assert wrong <= 0.06 * many
 
 
 def test_one_value_a_run_is_enough_for_a_verdict_and_few_runs_are_not():

@@ -33,6 +33,7 @@ def test_all_136_claims_are_in_it_and_what_was_measured_is_judged(folder):
     assert card.counts().rows[-1][:3] == ("all", "136", str(card.text().count(" holds ") - 1))
 
 
+@pytest.mark.slow
 def test_each_lab_has_its_own_lines_and_the_newest_counts(folder, tmp_path):
     for name in ("a", "b"):
         synthetic.write_results(tmp_path / "lat_ping" / name, STUDY, repeats=3, count=100)
@@ -41,6 +42,7 @@ def test_each_lab_has_its_own_lines_and_the_newest_counts(folder, tmp_path):
     assert card.counts().rows[-1][1] == "136"
 
 
+@pytest.mark.slow
 def test_bundles_are_judged_and_damaged_results_are_named(folder, tmp_path, monkeypatch):
     from labkit.results import Results
 
@@ -71,6 +73,7 @@ def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
     assert capsys.readouterr().out.count("<tr>") == 136 + 1 + 15
 
 
+@pytest.mark.slow
 def test_the_name_of_a_lab_is_text_on_every_page(folder, tmp_path):
     bad = "<img src=x onerror=alert(1)>|[x](javascript:alert(1))\x1b[31m"
     file = synthetic.write_results(tmp_path / "lat_ping" / "x", STUDY, 3, 100).path / "study.json"

@@ -22,48 +22,46 @@ where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
 
+RESULTS = "a folder of results, one of its runs, a bundle, or a study: its newest"
+OTHERS = "where to look, instead of the results of this machine"
+
+
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(verbs, "results", _list, "what was measured: list, show, verify, diff, move")
     inner = parser.add_subparsers(metavar="VERB", required=True)
-    listing = verb(inner, "list", _list, "list all results, one line each")
-    listing.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="others than ours")
-    listing.add_argument("--study", default="", help="only those of this study")
-    for name, call, text in (
-        ("show", _show, "say what one run or one execution of a study asked and found"),
-        ("verify", _verify, "check every file against its checksum; exit code 1 if one differs"),
-        ("diff", _diff, "say what was different, beside how the results differ"),
-        ("export", _export, "write results as one file, that opens anywhere"),
-        ("import", _import, "take in a bundle, or what another tool wrote; nothing is run"),
-        ("query", _query, "ask all runs with SQL: tables results, runs, rows"),
-    ):
-        _ARGUMENTS[name](verb(inner, name, call, text))
+    _add_looking(inner)
+    _add_moving(inner)
     for one in inner.choices.values():
         json_flag(one)
 
 
-RESULTS = "a folder of results, one of its runs, a bundle, or a study: its newest"
-_ARGUMENTS: dict[str, Any] = {
-    "show": lambda p: p.add_argument("what", metavar="RESULTS", help=RESULTS),
-    "verify": lambda p: p.add_argument("what", metavar="RESULTS", nargs="*", help="all if absent"),
-    "diff": lambda p: (
-        p.add_argument("a", metavar="A", help=RESULTS),
-        p.add_argument("b", metavar="B"),
-    ),
-    "export": lambda p: (
-        p.add_argument("what", metavar="RESULTS", help=RESULTS),
-        p.add_argument("-o", "--output", type=Path, help="the file; named by the results if not"),
-    ),
-    "import": lambda p: (
-        p.add_argument("files", nargs="+", metavar="[CONDITION=]FILE", help="a bundle, or output"),
-        p.add_argument("--from", dest="format", default="labkit", help="the tool that wrote it"),
-        p.add_argument("--label", default="", help="names the results; the time of day if absent"),
-    ),
-    "query": lambda p: (
-        p.add_argument("sql", metavar="SELECT"),
-        p.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help="others than ours"),
-    ),
-}  # fmt: skip
+def _add_looking(inner: Any) -> None:
+    one = verb(inner, "list", _list, "list all results, one line each")
+    one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+    one.add_argument("--study", default="", help="only those of this study")
+    one = verb(inner, "show", _show, "say what one run or one execution of a study asked and found")
+    one.add_argument("what", metavar="RESULTS", help=RESULTS)
+    text = "check every file against its checksum; exit code 1 if one differs"
+    one = verb(inner, "verify", _verify, text)
+    one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; all if absent")
+    one = verb(inner, "diff", _diff, "say what was different, beside how the results differ")
+    one.add_argument("a", metavar="A", help=RESULTS)
+    one.add_argument("b", metavar="B")
+    one = verb(inner, "query", _query, "ask all runs with SQL: tables results, runs, rows")
+    one.add_argument("sql", metavar="SELECT")
+    one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+
+
+def _add_moving(inner: Any) -> None:
+    one = verb(inner, "export", _export, "write results as one file, that opens anywhere")
+    one.add_argument("what", metavar="RESULTS", help=RESULTS)
+    one.add_argument("-o", "--output", type=Path, help="the file; named by the results if not")
+    text = "take in a bundle, or what another tool wrote; nothing is run"
+    one = verb(inner, "import", _import, text)
+    one.add_argument("files", nargs="+", metavar="[CONDITION=]FILE", help="bundles, or output")
+    one.add_argument("--from", dest="format", default="labkit", help="the tool that wrote it")
+    one.add_argument("--label", default="", help="names the results; the time of day if absent")
 
 
 def _list(asked: argparse.Namespace) -> None:
