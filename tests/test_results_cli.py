@@ -1,0 +1,87 @@
+"""`labkit results`: what scripts rely on."""
+
+import json
+
+import pytest
+import synthetic
+
+from labkit import studies
+from labkit.cli import main
+
+STUDY = studies.find("lat_ping")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    monkeypatch.chdir(tmp_path)
+    synthetic.write_results(tmp_path / "out" / "results" / "lat_ping" / "a", STUDY, 3, 60)
+    return tmp_path
+
+
+@pytest.fixture
+def said(capsys):
+    def say(*words, code=0):
+        assert main(["results", *words]) == code
+        shown = capsys.readouterr()
+        return json.loads(shown.out) if "--json" in words else shown.out + shown.err
+
+    return say
+
+
+def test_results_are_listed_with_how_many_runs_finished(home, said):
+    listed = said("list", "--study", "lat-ping", "--json")
+    mine = next(row for row in listed if row["path"].startswith(str(home)))
+    assert (mine["label"], mine["finished"], mine["runs"], mine["tier"]) == (
+        "synthetic",
+        12,
+        12,
+        "test",
+    )
+    assert "12 of 12" in said("list")
+    assert said("list", "--study", "nothing", "--json") == []
+
+
+def test_results_of_a_study_and_one_run_are_shown(home, said):
+    whole = said("show", "lat_ping", "--json")
+    assert len(whole["runs"]) == 12 and whole["damaged"] == {}
+    run = said("show", whole["runs"][0]["path"], "--json")
+    assert run["condition"] == "Native" and run["rows"]
+    assert "001-Native-b1" in said("show", "lat_ping")
+
+
+def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeypatch):
+    made = said("export", "lat_ping", "--json")
+    assert made["path"] == "lat_ping-a.labkit"
+    assert "is there already" in said("export", "lat_ping", code=2)
+    monkeypatch.setenv("LABKIT_OUT", str(home / "other"))
+    (taken,) = said("import", "lat_ping-a.labkit", "--json")
+    assert taken == {
+        "path": str(home / "other" / "results" / "lat_ping" / "a"),
+        "state": "imported",
+    }
+    asked = "select condition, count(*) as n from runs group by 1 order by 1"
+    found = said("query", asked, taken["path"], "--json")
+    assert found[0] == {"condition": "Native", "n": 3}
+    assert said("query", asked, str(home), "--json")[0]["n"] == 3  # in the bundle
+
+
+def test_what_was_changed_since_is_found_and_the_rest_stays_readable(home, said):
+    assert said("verify", "--json")["wrong"] == []
+    run = home / "out" / "results" / "lat_ping" / "a" / "runs" / "001-Native-b1" / "run.json"
+    run.write_bytes(run.read_bytes().replace(b'"Native"', b'"Mative"'))
+    (wrong,) = said("verify", "lat_ping", "--json", code=1)["wrong"]
+    assert "run.json" in wrong and "has changed" in wrong
+    listed = next(r for r in said("list", "--json") if r["path"].startswith(str(home)))
+    assert (listed["finished"], listed["broken"]) == (11, 1)
+    assert "run.json" in said("export", "lat_ping", code=1)
+
+
+def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said):
+    other = home / "out" / "results" / "lat_ping" / "b"
+    synthetic.write_results(other, STUDY, 3, 80)
+    found = said("diff", str(other.with_name("a")), str(other), "--json")
+    assert {"what": "workload: count", "a": "60", "b": "80"} in found["facts"]
+    assert len(found["effects"]) == 8 and {e["verdict"] for e in found["effects"]} == {"undecided"}
+    run = str(other / "runs" / "001-Native-b1")
+    assert "the other is not" in said("diff", str(other), run, code=2)
