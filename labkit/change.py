@@ -20,6 +20,7 @@ from labkit.lease import Owner
 from labkit.plan import AT_ONCE, Plan, Step, in_order, plan
 from labkit.putting_back import outcome_words, went_back
 from labkit.setting import Setting, refuse_conflicts
+from labkit.transports.pins import check_pin
 
 T = TypeVar("T")
 PERIOD_SECONDS = 5.0
@@ -167,6 +168,8 @@ class InForce:
         ]
 
     def _change(self, role: str, ops: Sequence[Op]) -> None:
+        if role not in self.sets:
+            check_pin(self.hosts[role])
         if role not in self.greetings:
             self.greetings[role] = hello(self.hosts[role])
         fresh = ChangeSet(self.hosts[role], self.owner, self.silence, self.deadman)

@@ -9,6 +9,7 @@ from labkit.host import Host
 from labkit.interrupt import undisturbed
 from labkit.journal import Answer
 from labkit.lease import Owner
+from labkit.transports.pins import check_pin
 
 
 def went_back(answer: Answer) -> bool:
@@ -63,6 +64,7 @@ def restore(
     `breaking` takes the host from somebody who is at work there; `forgetting` closes the journal
     also on what cannot be put back.
     """
+    check_pin(host)
     with undisturbed(f"putting back {host.name}"):
         answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
     backs = tuple(answer for answer in answers if answer.word == "back")

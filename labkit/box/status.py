@@ -116,7 +116,7 @@ def greets(address: str, seconds: float = BANNER_SECONDS) -> bool:
 
 
 def _layout(folder: Folder) -> Layout | None:
-    with suppress(OSError, ValueError, KeyError):
+    with suppress(OSError, ValueError, KeyError, TypeError):
         return Layout.from_json(folder.layout.read_text())
     return None
 

@@ -32,7 +32,7 @@ def free_pair() -> int:
 def _promised() -> set[int]:
     pairs: set[int] = set()
     for file in BOXES.glob("*/box.json"):
-        with suppress(OSError, ValueError, KeyError):
+        with suppress(OSError, ValueError, KeyError, TypeError):
             pairs.add(Layout.from_json(file.read_text()).pair)
     return pairs
 

@@ -41,7 +41,7 @@ class Ssh(ThroughShell):
 
     def as_root(self, password: Callable[[], str] | None = None) -> Ssh:
         """The same host by the same connections, as root."""
-        login = f"{self.at.user}@{self.at.control}"
+        login = f"{self.at.user or 'root'}@{self.at.control}"
         return Ssh(self.at, Sudo.of(login, password), self._all)
 
     def round_trip(self) -> float:
