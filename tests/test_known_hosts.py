@@ -277,6 +277,8 @@ AUTHORITIES = {
     "the authority, another plain key": "@cert-authority * {ca}\n{name} {old}",
     "the authority without the port, another key with it": "@cert-authority 127.0.0.1 {ca}\n"
     "{name} {old}",
+    "the authority without the port, another with it": "@cert-authority 127.0.0.1 {ca}\n"
+    "@cert-authority {name} {old}",
     "nothing": "",
 }
 CASES = [

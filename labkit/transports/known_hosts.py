@@ -266,8 +266,8 @@ def _status(lines: Sequence[Line], shown: bytes, certificate: HostCertificate | 
     same = tuple(line for line in rivals if line.key == wanted)
     if same:
         return Judgement(Status.KNOWN, same[:1])
-    # An authority for other hosts proves nothing against this one.
-    return Judgement(Status.CHANGED, rivals) if rivals else Judgement(Status.NEW)
+    # Another authority proves nothing against this one.
+    return Judgement(Status.CHANGED, rivals) if rivals and not marker else Judgement(Status.NEW)
 
 
 # --- lines ----------------------------------------------------------------------------------
