@@ -470,11 +470,10 @@ put_back() {
     get_key
     words=%
     look "$reads" || { why_not "$reads"; text=$said outcome=lacking; return; }
-    if [ "$state" = '' ] || [ "$state" = restored ]; then
-        outcome=untouched
-        [ "$text" = "$orig" ] || outcome=left
-    elif hand_down; then
-        outcome=handed
+    heir=
+    [ -z "$later" ] || heir=$(heir_of "$thing" "$ours")
+    if [ "$heir" ]; then
+        hand_down
     elif [ "$text" = "$orig" ]; then
         outcome=already
     elif [ "$state" = wrote ] && [ "$text" != "$ours" ]; then
@@ -501,12 +500,12 @@ undo_key() {
 
 # A later change set of the same owner began with our value: that one will go back to our original.
 hand_down() {
-    [ "$later" ] || return 1
-    heir=$(heir_of "$thing" "$ours")
-    [ -n "$heir" ] || return 1
-    own=$file
+    own=$file outcome=handed
     file=$home/$heir.open
-    append original "$thing" "$orig" "$undo" && durable "$file"
+    if ! append original "$thing" "$orig" "$undo" || ! durable "$file"; then
+        encode "$said"
+        words=$code outcome=failed
+    fi
     file=$own
 }
 
