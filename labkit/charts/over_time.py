@@ -119,8 +119,9 @@ def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike, run: str) -> Ro
     x, y = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise BadInput(f"{name}: there must be a number for each moment, and nothing else")
-    order = np.argsort(x, kind="stable")
-    x, y = x[order], y[order]
+    if (x[1:] < x[:-1]).any():
+        order = np.argsort(x, kind="stable")
+        x, y = x[order], y[order]
     starts = np.arange(0, len(x), max(1, math.ceil(len(x) / POINTS)))
     if not len(x):
         return []
