@@ -88,7 +88,7 @@ class Rerun:
     def execute(self, tell: Callable[[Progress], None]) -> None:
         """Execute to the end; an interrupt lets the study put its settings back first."""
         with _watched() as progress:
-            threading.Thread(target=self._papermill, daemon=True).start()
+            threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
             interrupted = self._watch(progress, tell)
         if self.failure is not None:
             raise _told(self.failure, self.target, interrupted)
@@ -124,7 +124,8 @@ class Rerun:
             os.kill(pid, signal.SIGINT)
         return any(pids)
 
-    def _papermill(self) -> None:
+    # Sockets lie in a folder of their own: by default all kernels of a folder would share names.
+    def _papermill(self, sockets: Path) -> None:
         half = self.target.with_name(f".{self.target.name}")
         try:
             self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -132,7 +133,9 @@ class Rerun:
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, autosave_cell_every=0,
                 kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
-                config=Config({"KernelManager": {"transport": "ipc"}}),
+                config=Config(
+                    {"KernelManager": {"transport": "ipc", "ip": str(sockets / "kernel")}}
+                ),
             )  # fmt: skip
             _insist_complete(half)
         except BaseException as failed:
