@@ -174,3 +174,27 @@ def test_what_goes_wrong_on_the_way_leaves_the_description_as_it_was(esxi):
     with pytest.raises(LabkitError):
         make(GuestMemory("lab", 8192), esxi)
     assert esxi.vmx("lab").read_text() == before
+
+
+def on(esxi, number):
+    return "Powered on" in esxi.host.check("vim-cmd", "vmsvc/power.getstate", number)
+
+
+def test_a_guest_that_was_stopped_in_vain_runs_again(esxi):
+    esxi.vmx("shop").with_suffix(".vmx.labkit2").mkdir()
+    before = esxi.vmx("shop").read_text()
+    with pytest.raises(LabkitError):
+        make(GuestMemory("shop", 8192), esxi)
+    assert on(esxi, "2") and esxi.vmx("shop").read_text() == before
+
+
+def test_a_guest_that_somebody_killed_in_between_left_stopped_is_started_when_all_is_put_back(esxi):
+    found = way(GuestMemory("shop", 8192), esxi)
+    before = esxi.host.check(*found.reads)
+    esxi.host.check("vim-cmd", "vmsvc/power.shutdown", "2")
+    esxi.vmx("shop").with_suffix(".vmx.labkit-ran").touch()
+    assert esxi.host.check(*found.reads) != before
+    assert found.value(esxi.host.check(*found.reads)) == "memSize=4096, and stopped"
+    for words in found.writes(found.value(before)):
+        esxi.host.check(*words)
+    assert esxi.host.check(*found.reads) == before and on(esxi, "2")
