@@ -32,7 +32,9 @@ OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 def bench(tmp_path):
     found = Bench(tmp_path)
     found.reset()
-    return found
+    yield found
+    # A watch that finds no lease any more ends.
+    found.reset()
 
 
 @pytest.fixture

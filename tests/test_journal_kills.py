@@ -26,7 +26,9 @@ def injected(calls, what, at):
 
 @pytest.fixture
 def bench(tmp_path):
-    return Bench(tmp_path)
+    yield Bench(tmp_path)
+    # A watch that finds no lease any more ends.
+    Bench(tmp_path).reset()
 
 
 def lost(bench):
