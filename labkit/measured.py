@@ -43,4 +43,4 @@ def of_metric(results: Results, metric: str) -> Measured:
 
 
 def _format(results: Results) -> str:
-    return str(results.asked["workload"]["name"])
+    return str(results.asked.get("workload", {}).get("name", ""))

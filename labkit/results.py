@@ -135,6 +135,10 @@ class Results:
                 f"{path}: has format {asked.get('format')!r}; this labkit reads format {FORMAT}",
                 hint="open it with the labkit that wrote it",
             )
+        shapes = {"study": str, "lab": dict, "refused": dict, "workload": dict}
+        for name, shape in shapes.items():
+            if not isinstance(asked.get(name, shape()), shape) or not asked.get("study"):
+                raise ResultsError(f"{path / 'study.json'}: is not a question of this labkit")
         return cls(path, asked)
 
     @classmethod

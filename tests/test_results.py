@@ -145,6 +145,14 @@ def test_a_newer_format_is_refused_and_left_alone(results):
     assert file.read_bytes() == before
 
 
+@pytest.mark.parametrize("odd", [{"study": 7}, {"study": ""}, {"lab": "x"}, {"refused": []}, {}])
+def test_a_question_that_is_none_is_refused(results, odd):
+    whole = {"format": 1, **({**ASKED, **odd} if odd else {})}
+    (results.path / "study.json").write_text(json.dumps(whole))
+    with pytest.raises(ResultsError, match="not a question"):
+        Results.open(results.path)
+
+
 def test_results_that_do_not_exist_say_so(tmp_path):
     with pytest.raises(ResultsError, match="no results at"):
         Results.open(tmp_path / "nothing")

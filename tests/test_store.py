@@ -109,10 +109,13 @@ def test_only_questions_are_answered(folder, sql):
 
 
 def test_odd_types_in_a_row_are_kept_as_they_are_and_break_nothing(folder):
-    results = Results.begin(folder / "lat_ping" / "odd", {**ASKED, "label": ["a"], "lab": "none"})
+    results = Results.begin(
+        folder / "lat_ping" / "odd", {**ASKED, "label": ["a"], "lab": {"name": 7}}
+    )
     results.keep(Run("<b>", 1, 1, "finished", rows=({"p50": [1], "metric": {"a": 1}},)), {})
     (row,) = open_store(folder).query(
         "select label, lab, p50, metric, fields from results, runs, rows"
     )
-    assert (row["lab"], row["p50"], row["metric"]) == (None, "[1]", '{"a": 1}')
+    assert (row["label"], row["lab"]) == ('["a"]', "7")
+    assert (row["p50"], row["metric"]) == ("[1]", '{"a": 1}')
     assert json.loads(row["fields"]) == {"p50": [1], "metric": {"a": 1}}
