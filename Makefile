@@ -67,7 +67,7 @@ system-test: system
 	@for name in chromium chromium-browser google-chrome; do \
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium
-	@packages=; for need in busybox:busybox-static strace:strace sudo:sudo \
+	@packages=; for need in busybox:busybox-static strace:strace sudo:sudo dropbear:dropbear-bin \
 	    mkfs.btrfs:btrfs-progs corosync:corosync dockerd:docker.io virsh:libvirt-clients \
 	    libvirtd:libvirt-daemon qemu-system-x86_64:qemu-system-x86; do \
 	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \

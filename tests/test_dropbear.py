@@ -1,0 +1,157 @@
+"""Hosts behind Dropbear, the SSH server of small machines: the same promises as behind OpenSSH."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from sshd import keygen, tell
+
+from labkit.errors import HostKeyRefused, OutcomeUnknown, TimedOut
+from labkit.host import Host
+from labkit.transports.connection import Address
+from labkit.transports.ssh import Ssh
+
+DROPBEAR = shutil.which("dropbear", path="/usr/sbin:/usr/local/sbin:/sbin")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DROPBEAR, reason="no dropbear; to get it: make system-test"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can give it a home of its own"),
+]
+# It reads the keys of the user's home only, so that it gets another home than this machine's.
+AT_HOME = 'home=$1; shift; mount --bind "$home" /root && exec "$@"'
+
+
+@contextmanager
+def dropbear(folder):
+    home = folder / "home"
+    (home / ".ssh").mkdir(parents=True)
+    home.chmod(0o700)
+    (home / ".ssh").chmod(0o700)
+    (home / ".ssh/authorized_keys").write_text(keygen(folder / "user"))
+    words = ["dropbearkey", "-t", "ed25519", "-f", str(folder / "host")]
+    said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    public = next(line for line in said.splitlines() if line.startswith("ssh-ed25519"))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    kind, blob, *_ = public.split()
+    (folder / "known_hosts").write_text(f"[127.0.0.1]:{port} {kind} {blob}\n")
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", AT_HOME, "sh", str(home),
+             DROPBEAR, "-F", "-E", "-s", "-p", f"127.0.0.1:{port}", "-r", str(folder / "host"),
+             "-P", str(folder / "pid")],
+            stderr=log,
+        )  # fmt: skip
+        try:
+            wait_for(port)
+            yield process, port
+        finally:
+            tell([*children(process.pid), process.pid], signal.SIGTERM)
+            process.wait(10)
+
+
+def wait_for(port):
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        try:
+            return socket.create_connection(("127.0.0.1", port), 1).close()
+        except OSError:
+            time.sleep(0.02)
+    pytest.fail("dropbear did not start")
+
+
+def children(pid):
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True)
+    return [int(word) for word in listed.stdout.split()]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dropbear")
+    with dropbear(folder) as (process, port):
+        yield folder, process, port
+
+
+@pytest.fixture
+def host(server):
+    folder, _, port = server
+    key, known = str(folder / "user"), (str(folder / "known_hosts"),)
+    at = Address("small", "127.0.0.1", port, "root", key, known, ssh_config="none")
+    found = Host("small", "127.0.0.1", Ssh(at))
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def test_commands_keep_their_streams_codes_and_words(host):
+    done = host.run("sh", "-c", "printf 'a\\0b'; echo wrong >&2; exit 3")
+    assert (done.code, done.stdout_bytes, done.stderr) == (3, b"a\0b", "wrong\n")
+    assert host.check("printf", "%s|", "a b", "$HOME", "it's", "\n") == "a b|$HOME|it's|\n|"
+    assert host.run("sh", "-c", "kill -9 $$").signal == "KILL"
+    assert host.check("cat", stdin=b"\xff\x00in") == "�\x00in"
+
+
+def test_many_threads_share_the_connection(host):
+    wrong = []
+
+    def work(number):
+        for turn in range(20):
+            said = host.check("echo", f"{number} {turn}")
+            wrong.extend([said] if said != f"{number} {turn}\n" else [])
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_files_go_there_and_come_back(host, tmp_path):
+    content = bytes(range(256)) * 4096
+    host.put(content, str(tmp_path / "there"))
+    assert (tmp_path / "there").read_bytes() == host.get(str(tmp_path / "there")) == content
+
+
+def test_a_command_that_takes_too_long_is_ended(host, tmp_path):
+    with pytest.raises(TimedOut):
+        host.run("sh", "-c", f"echo $$ > {tmp_path}/pid; sleep 60", seconds=1)
+    pid = (tmp_path / "pid").read_text().strip()
+    until = time.monotonic() + 5
+    while subprocess.run(["kill", "-0", pid], capture_output=True).returncode == 0:
+        assert time.monotonic() < until, "it still runs"
+        time.sleep(0.05)
+
+
+def test_a_job_outlives_the_connection(host, server, tmp_path):
+    job = host.start(
+        "sh", "-c", "for n in 1 2 3 4 5 6; do echo line $n; sleep 0.3; done",
+        key="outlives", seconds=30, spool=str(tmp_path / "spool"),
+    )  # fmt: skip
+    tell(children(server[1].pid), signal.SIGKILL)
+    said = b"".join(job.follow())
+    assert said == b"".join(b"line %d\n" % n for n in range(1, 7))
+
+
+def test_a_lost_connection_leaves_the_outcome_unknown_and_the_next_command_connects(host, server):
+    host.check("true")
+    threading.Timer(0.5, lambda: tell(children(server[1].pid), signal.SIGKILL)).start()
+    with pytest.raises(OutcomeUnknown):
+        host.run("sleep", "20")
+    assert host.check("echo", "again") == "again\n"
+
+
+def test_a_key_that_is_not_known_is_refused(server, tmp_path):
+    folder, _, port = server
+    (tmp_path / "none").write_text("")
+    at = Address("small", "127.0.0.1", port, "root", str(folder / "user"),
+                 (str(tmp_path / "none"),), ssh_config="none")  # fmt: skip
+    with pytest.raises(HostKeyRefused):
+        Host("small", "127.0.0.1", Ssh(at)).check("true")
