@@ -1,0 +1,30 @@
+"""esxtop's batch mode (`esxtop -b`), and the same CSV of perfmon: each counter is a metric."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from labkit import columns
+from labkit.imports._reading import insist, sample
+from labkit.workload import Sample
+
+
+def read(text: str) -> list[Sample]:
+    r"""One value per moment and counter; a counter that never had a number is left out.
+
+    A metric is named as the counter, such as `\\host\Physical Cpu(_Total)\% Util Time`, which says
+    its unit too.
+    """
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+        file = Path(folder) / "esxtop.csv"
+        file.write_bytes(text.encode())
+        found = columns.read(file)
+    samples = []
+    for name, values in zip(found.names, found.values.T, strict=True):
+        numbers = values[np.isfinite(values)]
+        if numbers.size:
+            samples.append(sample(name, "", numbers))
+    return insist(samples, "esxtop")
