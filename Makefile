@@ -21,7 +21,7 @@ demo: system ## from nothing to a judged study: hosts up, ping between them, rep
 	@$(BIN)/labkit demo
 
 test: system-test ## every test that this machine can run; the others say why they were skipped
-	@$(PYTEST) -n 2 --dist loadgroup
+	@$(PYTEST) -n 2 --dist loadscope
 
 check: python ## what each change must pass: ruff, mypy, the quick tests; under a minute
 	@$(BIN)/ruff check

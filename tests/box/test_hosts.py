@@ -44,7 +44,8 @@ def test_a_host_cannot_write_the_files_of_the_machine(lab, role):
 
 @pytest.mark.parametrize("role", ROLES)
 def test_root_of_a_host_does_not_see_what_root_of_the_machine_keeps(lab, role):
-    assert lab.host(role).check("ls", "-A", "/root") == ""
+    seen = lab.host(role).check("ls", "-A", "/root").split()
+    assert set(seen) <= {".local"}, "labkit's own jobs and journals may be there"
 
 
 def test_client_and_server_have_different_cpus_where_there_are_two(lab):

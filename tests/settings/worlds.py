@@ -114,10 +114,10 @@ class Inside:
     extra: tuple = ()
     local: Local = field(default_factory=Local)
 
-    def run(self, words, *, stdin=b"", seconds=60.0):
+    def run(self, words, **more):
         enter = ("nsenter", "-t", str(self.pid), "-n", "-m", "-p")
         there = ("env", f"PATH={PATH}", *self.extra)
-        return self.local.run((*enter, *there, *words), stdin=stdin, seconds=seconds)
+        return self.local.run((*enter, *there, *words), **more)
 
     def close(self):
         """Nothing to let go of."""
