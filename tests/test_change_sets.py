@@ -171,8 +171,12 @@ def test_a_stop_at_any_moment_puts_everything_back(tmp_path, number, after):
     _, said = process.communicate(timeout=60)
     if number == signal.SIGINT or "stopping after" in said:
         assert bench.values() == {"a": "old\n", "b": "old\n"} and bench.left() == [], said
-    bench.restore()
-    assert bench.values() == {"a": "old\n", "b": "old\n"} and bench.left() == []
+    # What the killed process had started on the host may still come to its end.
+    end = time.monotonic() + 20
+    while (bench.values(), bench.left()) != ({"a": "old\n", "b": "old\n"}, []):
+        assert time.monotonic() < end, (bench.values(), bench.left())
+        bench.restore()
+        time.sleep(0.2)
 
 
 @pytest.mark.slow

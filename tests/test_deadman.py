@@ -23,14 +23,17 @@ from labkit.transports.connection import Address
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
 
+# Each process that runs tests has a subnet of its own, far from those of boxes.
+NET = f"198.19.{os.getpid() % 256}"
+
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0 or not SSHD or not shutil.which("ip"), reason="needs root, sshd and ip"
 )
 CUTS = {
     "down": ("cat /sys/class/net/mgmt1/carrier", "ip link set mgmt1 down", "ip link set mgmt1 up"),
     "route": (
-        "ip route show 198.18.77.1", "ip route add blackhole 198.18.77.1",
-        "ip route del blackhole 198.18.77.1",
+        f"ip route show {NET}.1", f"ip route add blackhole {NET}.1",
+        f"ip route del blackhole {NET}.1",
     ),
     "mtu": (
         "cat /sys/class/net/mgmt1/mtu", "ip link set mgmt1 mtu 68; ip route add blackhole default",
@@ -71,12 +74,12 @@ def behind_a_link(folder):
     ip("netns", "add", name)
     try:
         ip("link", "add", name, "type", "veth", "peer", "mgmt1", "netns", name)
-        ip("address", "add", "198.18.77.1/30", "dev", name)
+        ip("address", "add", f"{NET}.1/30", "dev", name)
         ip("link", "set", name, "up")
-        ip("-n", name, "address", "add", "198.18.77.2/30", "dev", "mgmt1")
+        ip("-n", name, "address", "add", f"{NET}.2/30", "dev", "mgmt1")
         ip("-n", name, "link", "set", "mgmt1", "up")
         with listening(folder, name) as at:
-            yield Host("far", "198.18.77.2", Ssh(at))
+            yield Host("far", f"{NET}.2", Ssh(at))
     finally:
         ip("netns", "delete", name)
         # The processes that stayed there keep it alive for some seconds more.
@@ -87,9 +90,9 @@ def behind_a_link(folder):
 def listening(folder, name):
     (folder / "authorized").write_text(keygen(folder / "user"))
     public = keygen(folder / "host")
-    (folder / "known_hosts").write_text(f"198.18.77.2 {public}")
+    (folder / "known_hosts").write_text(f"{NET}.2 {public}")
     (folder / "sshd_config").write_text(
-        f"ListenAddress 198.18.77.2\nHostKey {folder}/host\n"
+        f"ListenAddress {NET}.2\nHostKey {folder}/host\n"
         f"AuthorizedKeysFile {folder}/authorized\n"
         "PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
         f"SetEnv LABKIT_CHANGES={folder}/changes\n"
@@ -99,7 +102,7 @@ def listening(folder, name):
     try:
         time.sleep(0.5)
         yield Address(
-            "far", "198.18.77.2", 22, "root", str(folder / "user"), (str(folder / "known_hosts"),)
+            "far", f"{NET}.2", 22, "root", str(folder / "user"), (str(folder / "known_hosts"),)
         )
     finally:
         sshd.terminate()
