@@ -202,7 +202,7 @@ def test_labkit_results_import_from_show_and_diff(home, capsys):
     assert found["effects"][0]["verdict"] == "undecided"
     assert main(["results", "verify", taken["path"]]) == 0
     assert main(["results", "import", "--from", "oracle", files[0]]) == 2
-    assert "known: fio" in capsys.readouterr().err
+    assert "known: esxtop, fio" in capsys.readouterr().err
 
 
 def test_an_unknown_format_lists_the_known_ones():
