@@ -23,7 +23,7 @@ demo: system ## from nothing to a judged study: hosts up, ping between them, rep
 test: system-test ## every test that this machine can run; the others say why they were skipped
 	@$(PYTEST) -n 2 --dist loadscope
 
-check: python ## what each change must pass: ruff, mypy, the quick tests; under a minute
+check: python ## what each change must pass: ruff, mypy, the quick tests; two minutes
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check --quiet || { echo 'hint: $(BIN)/ruff format'; exit 1; }
 	@$(BIN)/mypy
