@@ -306,7 +306,7 @@ class _Loop:
             text, measured = self._measure(step.condition)
             raw = {f"{self.study.workload.name}.txt": text}
             drifts = [*changes.drifted(settings), *changes.drifts[seen:]]
-            rows = tuple(_row(sample) for sample in self.study.workload.parse(text))
+            rows = tuple(row(sample) for sample in self.study.workload.parse(text))
         except LabkitError as failed:
             took = time.monotonic() - begun
             self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
@@ -335,7 +335,8 @@ class _Loop:
         self.tell(progress)
 
 
-def _row(sample: Sample) -> dict[str, Any]:
+def row(sample: Sample) -> dict[str, Any]:
+    """What is kept of a sample beside its raw text: percentiles, and how many there were."""
     values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
     return {
         "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,

@@ -11,11 +11,10 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
+from knobs import Knob
 from sshd import keygen
 from sshds import sshd
 
@@ -23,7 +22,6 @@ from labkit.change import applied
 from labkit.cli import main
 from labkit.errors import HostKeyRefused, WrongHost
 from labkit.lab import Lab
-from labkit.setting import Setting, Way
 from labkit.transports.connection import connect
 from labkit.transports.durable import append
 from labkit.transports.pins import ASK, check_pin
@@ -225,27 +223,11 @@ def test_a_clone_with_the_same_keys_is_read_but_not_changed(own, trusted, tmp_pa
             check_pin(host)
         knob = tmp_path / "knob"
         knob.write_text("as it was\n")
-        with pytest.raises(WrongHost), applied([Knob(knob)], {"client": host}):
+        with pytest.raises(WrongHost), applied([Knob(str(knob), "changed")], {"server": host}):
             pytest.fail("a setting was made on a clone")
         host.close()
     assert "f" * 32 in str(why.value) and ".machines:1" in str(why.value)
     assert knob.read_text() == "as it was\n"
-
-
-@dataclass(frozen=True)
-class Knob(Setting):
-    """A file, as a setting."""
-
-    role: ClassVar[str] = "client"
-    path: Path
-    wanted: ClassVar[str] = "changed"
-
-    def way(self, kind, host):
-        write = 'printf "%s\\n" "$1" > "$2"'
-        return Way(
-            ("cat", str(self.path)),
-            lambda value: (("sh", "-c", write, "sh", value, str(self.path)),),
-        )
 
 
 def copied(path, folder):

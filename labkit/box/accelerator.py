@@ -48,9 +48,10 @@ def lacking() -> str:
 
 def files(made_of: Topology, tell: Tell) -> tuple[str, str]:
     """Kernel and image for the guests of QEMU, where there are any."""
-    found = kernel.find()
-    if not found or all(guest.accelerator == "uml" for guest in made_of.guests):
+    if all(guest.accelerator == "uml" for guest in made_of.guests):
         return "", ""
+    found = kernel.find()
+    assert found, "whoever chose QEMU has found one"
     return str(found.image), str(image.path(found, tell))
 
 

@@ -73,7 +73,7 @@ set_values() {
         change "$home/description" "$pair"
         case $pair in cpus=* | policy=*) [ ! -e "$home/running" ] || change "$home/running" "$pair" ;; esac
     done
-    case "$*" in *cpus=* | *policy=*) [ "$(state)" = stopped ] || place ;; esac
+    case " $*" in *" cpus="* | *" policy="*) [ "$(state)" = stopped ] || place ;; esac
 }
 
 change() {

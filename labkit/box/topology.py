@@ -125,9 +125,9 @@ class Topology:
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
-        chosen = [replace(guest, accelerator=choice(guest.accelerator)) for guest in self.guests
-                  if choice(guest.accelerator)]  # fmt: skip
-        return Topology(self.name, self.hosts, tuple(chosen))
+        chosen = [replace(guest, accelerator=choice(guest.accelerator)) for guest in self.guests]
+        able = tuple(guest for guest in chosen if guest.accelerator)
+        return replace(self, guests=able)
 
     def check_machine(self, cpus: Sequence[int]) -> None:
         """Refuse what this machine cannot hold, before anything is started."""

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.results import Results, Run, out
-from labkit.study import _row
+from labkit.study import row
 from labkit.workload import Sample
 
 STUDY = "imported"
@@ -67,7 +67,7 @@ def take_in(named: str, files: Mapping[str, Sequence[Path]], label: str) -> Resu
         for block, path in enumerate(paths, 1):
             texts[condition, block] = text_of(path), path
     # Everything is read before anything is written.
-    rows = {key: tuple(map(_row, kept.read(text))) for key, (text, _) in texts.items()}
+    rows = {key: tuple(map(row, kept.read(text))) for key, (text, _) in texts.items()}
     path = out() / "results" / STUDY / label
     if path.exists():
         raise BadInput(f"{path} is there already", hint="choose another --label")

@@ -19,13 +19,13 @@ from _figures import OUT, at_most, median, seconds, write
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from knobs import Knob
-from relay import delayed
 
 from labkit.change import in_force
 from labkit.host import Host
 from labkit.transports.connection import Address
 from labkit.transports.ssh import Ssh
 from tests.sshd import serving
+from tests.wire import delayed
 
 ROUNDS, SETTINGS, MANY, ROUND_TRIP = 3, 20, 16, 0.020
 PEERS = OUT / "peers"
