@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
 from sshd import SSHD, reached, serving
 
 from labkit import doctor
+
+# The same cases each time, so that a change fails for what it changed; `make torture` draws others.
+settings.register_profile("same", derandomize=True, database=None)
+settings.register_profile("other", print_blob=True)
+settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
 OF_THE_MACHINE = ("tests/box/", "tests/browser/", "tests/test_noise.py", "tests/test_gates.py")
 

@@ -448,7 +448,8 @@ def judged(text):
     lines = [one.split("\0")[0] for one in text.split("\n")]
     if found is Status.KNOWN:
         # A line holds the whole key, under a name that may fit, and it is neither marked ...
-        assert any(re.match(rf"[ \t]*[^@# \t]*(box|BOX|\*|\?)\S* .*{TRUE}", one) for one in lines)
+        names = r"[ \t]*(?![@#])[^ \t]*(box|BOX|\*|\?)[^ \t]*[ \t]"
+        assert any(re.match(f"{names}.*{TRUE}", one, re.DOTALL) for one in lines), text
         # ... nor is there one that plainly revokes it.
         assert f"@revoked * ssh-ed25519 {TRUE}" not in lines, text
     if f"box1 ssh-ed25519 {TRUE}" in lines and "@" not in text:
