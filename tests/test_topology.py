@@ -53,7 +53,27 @@ def test_halves_share_what_there_is(cpus, first, second):
 
 BAD = {
     "no hosts": {},
-    "unknown table": {"hosts": {"a": {}}, "links": {}},
+    "unknown table": {"hosts": {"a": {}}, "cables": {}},
+    "link of nobody": {"hosts": {"a": {}}, "links": {"b": {"rate": "1 Mbit/s"}}},
+    "link with a weight": {"hosts": {"a": {}}, "links": {"a": {"weight": "1"}}},
+    "rate without a unit": {"hosts": {"a": {}}, "links": {"a": {"rate": "100"}}},
+    "rate of nothing": {"hosts": {"a": {}}, "links": {"a": {"rate": "0 Mbit/s"}}},
+    "rate beyond all": {"hosts": {"a": {}}, "links": {"a": {"rate": "999 Gbit/s"}}},
+    "rate below nothing": {"hosts": {"a": {}}, "links": {"a": {"rate": "-1 Mbit/s"}}},
+    "delay of an hour": {"hosts": {"a": {}}, "links": {"a": {"delay": "3600 s"}}},
+    "jitter alone": {"hosts": {"a": {}}, "links": {"a": {"jitter": "1 ms"}}},
+    "jitter beyond delay": {
+        "hosts": {"a": {}},
+        "links": {"a": {"delay": "1 ms", "jitter": "2 ms"}},
+    },
+    "loss of everything": {"hosts": {"a": {}}, "links": {"a": {"loss": "100 %"}}},
+    "tiny mtu": {"hosts": {"a": {}}, "links": {"a": {"mtu": "60"}}},
+    "mtu that is no number": {"hosts": {"a": {}}, "links": {"a": {"mtu": "9k"}}},
+    "memory without a unit": {"hosts": {"a": {"memory": "256"}}},
+    "memory that its guest needs": {
+        "hosts": {"a": {"memory": "128M"}},
+        "guests": {"g": {"on": "a"}},
+    },
     "unknown key": {"hosts": {"a": {"cores": "1"}}},
     "not text": {"hosts": {"a": {"cpus": 1}}},
     "not a table": {"hosts": {"a": "b"}},
@@ -80,7 +100,18 @@ BAD = {
 def test_what_cannot_be_meant_is_refused(tables):
     with pytest.raises(BadInput) as refused:
         topology.from_tables("mine", tables)
-    assert any(word in str(refused.value) for word in ("mine", "a:", "of g"))
+    assert any(word in str(refused.value) for word in ("mine", "a:", "of g", "of a"))
+
+
+def test_a_link_says_in_numbers_what_it_asks_in_words():
+    tables = {"hosts": {"a": {}, "b": {}}, "links": {"a": {
+        "rate": "2.5 Gbit/s", "delay": "50us", "jitter": "10 us", "loss": "0.5 %", "mtu": "9000",
+    }}}  # fmt: skip
+    layout = Layout("lab", 3, CPUS, topology.from_tables("mine", tables))
+    link = Layout.from_json(layout.to_json()).topology.link("a")
+    assert (link.bits, link.bytes, link.shaped) == (2.5e9, 9000, True)
+    assert [link.seconds, link.spread, link.lost] == pytest.approx([5e-5, 1e-5, 0.005])
+    assert not layout.topology.link("b").shaped and not layout.topology.link("b").asked
 
 
 def test_an_unknown_topology_is_answered_with_the_known_ones():

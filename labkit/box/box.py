@@ -148,8 +148,9 @@ def _start_hosts(
         )
     ]
     for role in layout.hosts:
-        cpus, log = layout.cpus_of(role), folder.log(role)
-        births.append(namespaces.begin(group, role, namespaces.HOST, script, cpus, log))
+        cpus, log, seat = layout.cpus_of(role), folder.log(role), f"at-{role}"
+        group.limit(seat, layout.limits(role))
+        births.append(namespaces.begin(group, role, namespaces.HOST, script, cpus, log, seat))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
     folder.write(folder.pids, json.dumps(pids))
@@ -218,6 +219,8 @@ def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
     _refuse_unless_root()
     Cgroup.of(name)
     plan.check_machine(_cpus())
+    if plan.links:
+        raise BoxError(f"{plan.name}: links cannot be shaped yet")
     if missing := {name: need for name, need in needs.missing().items() if need.required}:
         absent = [
             f"{word} (package {need.package})" for need in missing.values() for word in need.absent

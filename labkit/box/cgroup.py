@@ -1,4 +1,4 @@
-"""The control group that all processes of a box are in, so that all of them can be found."""
+"""The control groups of a box: all its processes are in them, and its hosts' limits hold there."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,17 @@ from labkit.errors import BoxError
 PREFIX = "labkit-"
 V2 = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 V1 = tuple(Path("/sys/fs/cgroup") / kind for kind in ("pids", "freezer", "systemd"))
-# When the group is gone the box was taken down meanwhile, so nothing may start any more.
-JOIN = 'echo 0 > "$0/cgroup.procs" && exec "$@"'
+LIMITS = tuple(Path("/sys/fs/cgroup") / kind for kind in ("memory", "cpuset"))
+"""Where version 1 limits memory and CPUs."""
+# When a group is gone the box was taken down meanwhile, so nothing may start any more.
+JOIN = """\
+while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit; shift; done
+shift; exec "$@\""""
+OWN = "box"
+"""The group for what belongs to no host: version 2 wants processes in the leaves of its tree."""
 ENVIRONMENT = {"PATH": SEARCHED, "LC_ALL": "C"}
 KILL_SECONDS = 15.0
+NO_MEMORY = "start without memory = ... of its hosts, or give the kernel its memory controller"
 
 
 def hierarchy() -> Path | None:
@@ -33,8 +40,34 @@ def hierarchy() -> Path | None:
 
 def groups() -> list[str]:
     """The names of all boxes that have a control group."""
+    roots = {root for root in (hierarchy(), *LIMITS) if root}
+    return sorted(
+        {at.name.removeprefix(PREFIX) for root in roots for at in root.glob(f"{PREFIX}*")}
+    )
+
+
+def limited_by(controller: str) -> Path | None:
+    """Where groups can be given a limit of `memory` or `cpuset` on this machine."""
     root = hierarchy()
-    return [found.name.removeprefix(PREFIX) for found in root.glob(f"{PREFIX}*")] if root else []
+    if root and controller in _words(root / "cgroup.subtree_control"):
+        return root
+    return next(
+        (at for at in LIMITS if at.name == controller and _words(at / "cgroup.procs")), None
+    )
+
+
+def _words(file: Path) -> list[str]:
+    with suppress(OSError):
+        return file.read_text().split()
+    return []
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the processes of a host may use; what is empty or 0 is not limited."""
+
+    mebibytes: int = 0
+    cpus: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,24 +88,70 @@ class Cgroup:
         return cls(root / f"{PREFIX}{name}")
 
     @property
+    def places(self) -> list[Path]:
+        """Where it is or could be: version 1 has a tree for each kind of limit."""
+        return [self.path, *(root / self.path.name for root in LIMITS)]
+
+    @property
     def exists(self) -> bool:
-        """Whether the group is there."""
-        return self.path.is_dir()
+        """Whether anything of the group is there."""
+        return any(place.is_dir() for place in self.places)
 
     def make(self) -> None:
         """Make the group."""
-        try:
+        with self._refusals_named(self.path):
             self.path.mkdir()
+            (self.path / OWN).mkdir()
+
+    def limit(self, role: str, limits: Limits) -> None:
+        """Make the group of a host, with its limits; CPUs only where there are such groups."""
+        with self._refusals_named(self.path / role):
+            (self.path / role).mkdir()
+            if limits.mebibytes:
+                self._limit_memory(role, limits.mebibytes << 20)
+            if limits.cpus and (root := limited_by("cpuset")):
+                place = self._made(root, role, "cpuset")
+                _give(place / "cpuset.cpus", limits.cpus)
+
+    def _limit_memory(self, role: str, most: int) -> None:
+        root = limited_by("memory")
+        if root is None:
+            raise BoxError("no control group limits memory here", hint=NO_MEMORY)
+        place = self._made(root, role, "memory")
+        _give(place / "memory.max", str(most))
+        _give(place / "memory.limit_in_bytes", str(most))
+        # Nothing goes to swap instead, where there is some.
+        _give(place / "memory.swap.max", "0")
+        _give(place / "memory.memsw.limit_in_bytes", str(most))
+
+    # Version 1 wants the CPUs and the nodes of each group named before a process may be in it.
+    def _made(self, root: Path, role: str, controller: str) -> Path:
+        place = root / self.path.name / role
+        place.mkdir(parents=True, exist_ok=True)
+        if root == self.path.parent:
+            _give(self.path / "cgroup.subtree_control", f"+{controller}")
+            return place
+        for name in ("cpuset.cpus", "cpuset.mems"):
+            if (root / name).exists():
+                _give(place.parent / name, (root / name).read_text())
+                _give(place / name, (root / name).read_text())
+        return place
+
+    @contextmanager
+    def _refusals_named(self, what: Path) -> Iterator[None]:
+        try:
+            yield
         except OSError as refused:
             raise BoxError(
-                f"cannot make the control group {self.path}",
+                f"cannot make the control group {what}",
                 said=str(refused),
                 hint="in a container, start it privileged",
             ) from refused
 
-    def within(self, words: Sequence[str]) -> list[str]:
-        """The command that joins the group first and then becomes `words`."""
-        return ["sh", "-c", JOIN, str(self.path), *words]
+    def within(self, words: Sequence[str], role: str = OWN) -> list[str]:
+        """The command that joins the group of `role` first and then becomes `words`."""
+        places = [str(place / role) for place in self.places if (place / role).is_dir()]
+        return ["sh", "-c", JOIN, "join", str(self.path / role), *places[1:], "--", *words]
 
     def run(self, words: Sequence[str], said: str = "") -> None:
         """Run a command in the group to its end; it must succeed."""
@@ -132,5 +211,12 @@ class Cgroup:
                 time.sleep(0.002)
 
     def _remove_once(self) -> None:
-        for folder, _, _ in os.walk(self.path, topdown=False):
-            os.rmdir(folder)
+        for place in self.places:
+            for folder, _, _ in os.walk(place, topdown=False):
+                os.rmdir(folder)
+
+
+# The files of the other version are not there.
+def _give(file: Path, text: str) -> None:
+    if file.exists():
+        file.write_text(text.strip())

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 
+from labkit.box.cgroup import Limits
+from labkit.box.link import LinkPlan
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
 
@@ -104,7 +106,15 @@ class Layout:
     def cpus_of(self, role: str) -> tuple[int, ...]:
         """Its share of the CPUs; a guest has those of its host."""
         host = role if role in self.hosts else self.on(role)
-        return next(plan for plan in self.topology.hosts if plan.role == host).among(self.cpus)
+        return self._host(host).among(self.cpus)
+
+    def limits(self, host: str) -> Limits:
+        """What the processes of a host may use, its guests' included."""
+        own, cpus = self._host(host), self.cpus_of(host)
+        return Limits(own.mebibytes, "" if cpus == self.cpus else cpu_list(cpus))
+
+    def _host(self, role: str) -> HostPlan:
+        return next(plan for plan in self.topology.hosts if plan.role == role)
 
     def to_json(self) -> str:
         """The text that `from_json` reads."""
@@ -119,6 +129,7 @@ class Layout:
             made_of["name"],
             tuple(HostPlan(**host) for host in made_of["hosts"]),
             tuple(GuestPlan(**guest) for guest in made_of["guests"]),
+            tuple(LinkPlan(**link) for link in made_of.get("links", ())),
         )
         files = (kept["kernel"], kept["image"])
         return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.cgroup import ENVIRONMENT, OWN, Cgroup
 from labkit.box.layout import cpu_list
 from labkit.errors import BoxError
 
@@ -77,9 +77,15 @@ class Birth:
 
 
 def begin(
-    group: Cgroup, role: str, kind: Sequence[str], script: str, cpus: Sequence[int], log: Path
+    group: Cgroup,
+    role: str,
+    kind: Sequence[str],
+    script: str,
+    cpus: Sequence[int],
+    log: Path,
+    seat: str = OWN,
 ) -> Birth:
-    """Start `script` in namespaces of its own, in the group, with no tie to this process."""
+    """Start `script` in namespaces of its own, in the group `seat`, with no tie to this process."""
     words = [
         "sh", "-c", NUMBERED, "number",
         "taskset", "-c", cpu_list(cpus), *kind,
@@ -88,7 +94,7 @@ def begin(
     with open(log, "ab") as err:
         # `setsid --fork` ends at once, so that nobody here has a child to wait for later.
         process = subprocess.Popen(
-            ["setsid", "--fork", *group.within(words)],
+            ["setsid", "--fork", *group.within(words, seat)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, env=ENVIRONMENT, cwd="/",
         )  # fmt: skip
     return Birth(role, log, process)

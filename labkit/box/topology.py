@@ -5,10 +5,18 @@ cpus = "first half"         # of the machine's: all (default), first half, secon
 
 [hosts.server]
 cpus = "second half"
+memory = "1024M"            # the most that it and its guests may use; without it, no limit
 
 [guests.guest]
 on = "server"               # the host that runs it
 memory = "128M"             # what it sees as its memory
+
+[links.client]              # how a machine is joined to the data network, each way; see link.py
+rate = "100 Mbit/s"
+delay = "2 ms"              # one way
+jitter = "100 us"
+loss = "0.1 %"
+mtu = "1400"
 """
 
 from __future__ import annotations
@@ -21,6 +29,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labkit.box.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, BoxError, Unknown
 
 BUILT_IN = Path(__file__).parent / "topologies"
@@ -28,6 +37,9 @@ ROLE = re.compile(r"[a-z][a-z0-9]{0,11}", re.ASCII)
 MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
 LEAST_MEMORY = 64
 """MiB; a guest with less does not reach its sshd."""
+LEAST_HOST_MEMORY = 64
+"""MiB; what a host needs beside its guests."""
+HOST_KEYS = {"cpus", "memory"}
 GUEST_KEYS = {"on", "memory", "accelerator", "vcpus"}
 MOST_MACHINES = 200
 LEAST_QEMU_MEMORY = 192
@@ -39,10 +51,16 @@ HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
 
 @dataclass(frozen=True)
 class HostPlan:
-    """A host: namespaces and an sshd of its own, on `cpus` of the machine."""
+    """A host: namespaces and an sshd of its own, on `cpus` of the machine, with `memory` to use."""
 
     role: str
     cpus: str = "all"
+    memory: str = ""
+
+    @property
+    def mebibytes(self) -> int:
+        """The most memory that it may use, in MiB; 0 is no limit."""
+        return int(self.memory[:-1] or 0)
 
     def among(self, cpus: Sequence[int]) -> tuple[int, ...]:
         """The CPUs that it gets of those that the box may use."""
@@ -76,6 +94,8 @@ class Topology:
     name: str
     hosts: tuple[HostPlan, ...]
     guests: tuple[GuestPlan, ...] = ()
+    links: tuple[LinkPlan, ...] = ()
+    """Those of which anything is asked."""
 
     def __post_init__(self) -> None:
         roles = self.roles
@@ -90,10 +110,27 @@ class Topology:
                 "use up to 12 small letters and digits, a letter first",
             )  # fmt: skip
             _refuse(roles.count(role) > 1, self.name, f"has {role!r} twice", "name one otherwise")
-        for host in self.hosts:
-            _ = host.cpus in HALVES or _listed(host.role, host.cpus)
         for guest in self.guests:
             self._check_guest(guest)
+        for host in self.hosts:
+            self._check_host(host)
+        for link in self.links:
+            if link.role not in roles:
+                raise Unknown(f"machine with a link in {self.name}", link.role, roles)
+
+    def _check_host(self, host: HostPlan) -> None:
+        _ = host.cpus in HALVES or _listed(host.role, host.cpus)
+        if not host.memory:
+            return
+        _refuse(
+            not MEMORY.fullmatch(host.memory), self.name,
+            f"cannot give {host.role} {host.memory!r} of memory", 'write it as "256M"',
+        )  # fmt: skip
+        least = LEAST_HOST_MEMORY + sum(g.mebibytes for g in self.guests_on(host.role))
+        _refuse(
+            host.mebibytes < least, self.name, f"{host.role} cannot do with {host.memory}",
+            f"with its guests it needs {least}M at least",
+        )  # fmt: skip
 
     def _check_guest(self, guest: GuestPlan) -> None:
         hosts = [host.role for host in self.hosts]
@@ -127,7 +164,15 @@ class Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
         chosen = [replace(guest, accelerator=choice(guest.accelerator)) for guest in self.guests]
         able = tuple(guest for guest in chosen if guest.accelerator)
-        return replace(self, guests=able)
+        links = tuple(link for link in self.links if link.role not in self._without(able))
+        return replace(self, guests=able, links=links)
+
+    def _without(self, able: Sequence[GuestPlan]) -> set[str]:
+        return {guest.role for guest in self.guests} - {guest.role for guest in able}
+
+    def link(self, role: str) -> LinkPlan:
+        """What is asked of the link of one machine."""
+        return next((link for link in self.links if link.role == role), LinkPlan(role))
 
     def check_machine(self, cpus: Sequence[int]) -> None:
         """Refuse what this machine cannot hold, before anything is started."""
@@ -172,12 +217,14 @@ def _read(path: Path) -> Topology:
 
 def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
     """The topology that tables of TOML or JSON describe."""
-    _known(name, "table", asked, {"hosts", "guests"})
-    hosts = [HostPlan(role, **_texts(name, role, table, {"cpus"}))
+    _known(name, "table", asked, {"hosts", "guests", "links"})
+    hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
              for role, table in _tables(name, asked, "hosts")]  # fmt: skip
     guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}))
               for role, table in _tables(name, asked, "guests")]  # fmt: skip
-    return Topology(name, tuple(hosts), tuple(guests))
+    links = [LinkPlan(role, **_texts(name, f"link of {role}", table, LINK_KEYS))
+             for role, table in _tables(name, asked, "links")]  # fmt: skip
+    return Topology(name, tuple(hosts), tuple(guests), tuple(links))
 
 
 def _tables(name: str, asked: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:

@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from labkit.box.cgroup import PREFIX, hierarchy
+from labkit.box.cgroup import LIMITS, PREFIX, hierarchy
 
 GONE = "(deleted)"
 
@@ -31,7 +31,9 @@ def _links():
 def snapshot(name=""):
     """What could be a box's, and all mounts; with a name only that box's, so others may be."""
     mounts = {f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()}
-    groups = {f"group {path}" for path in hierarchy().glob(f"{PREFIX}*")}
+    groups = {
+        f"group {path}" for root in (hierarchy(), *LIMITS) for path in root.glob(f"{PREFIX}*")
+    }
     files = {f"file {path}" for path in Path("/run/labkit").rglob("*")}
     shared = {f"file {path}" for path in Path("/dev/shm").glob("*")}
     found = _processes() | _links() | groups | files | shared

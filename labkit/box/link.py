@@ -1,0 +1,95 @@
+"""What is asked of a machine's link to the data network, in words with units and in numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from labkit.errors import BadInput
+
+LINK_KEYS = {"rate", "delay", "jitter", "loss", "mtu"}
+LEAST_RATE, MOST_RATE = 1e5, 1e11
+MOST_DELAY = 10.0
+LEAST_MTU, MOST_MTU = 576, 65_521
+RATES = {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
+TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+NUMBER = r"(\d{1,9}(?:\.\d{1,9})?) ?"
+
+
+@dataclass(frozen=True)
+class LinkPlan:
+    """The link of `role`; what is empty is as it comes. Each direction gets what is asked for.
+
+    So a round trip takes twice the `delay` longer. `jitter` is the most that a delay differs from
+    it, either way; `loss` hits each frame by itself; frames stay in their order.
+    """
+
+    role: str
+    rate: str = ""
+    delay: str = ""
+    jitter: str = ""
+    loss: str = ""
+    mtu: str = ""
+
+    def __post_init__(self) -> None:
+        _within(
+            self, "rate", self.rate, self.bits, LEAST_RATE, MOST_RATE, "100 kbit/s to 100 Gbit/s"
+        )
+        _within(self, "delay", self.delay, self.seconds, 0, MOST_DELAY, "0 to 10 s")
+        _within(self, "jitter", self.jitter, self.spread, 0, self.seconds, "0 to the delay")
+        _within(self, "loss", self.loss, self.lost, 0, 0.99, "0 to 99 %")
+        _within(self, "mtu", self.mtu, self.bytes, LEAST_MTU, MOST_MTU, "576 to 65521, in bytes")
+
+    @property
+    def bits(self) -> float:
+        """The rate in bits per second; 0 is as fast as it goes."""
+        return _number(self, "rate", self.rate, RATES, "100 Mbit/s")
+
+    @property
+    def seconds(self) -> float:
+        """The delay of one direction."""
+        return _number(self, "delay", self.delay, TIMES, "2.5 ms")
+
+    @property
+    def spread(self) -> float:
+        """The jitter in seconds."""
+        return _number(self, "jitter", self.jitter, TIMES, "200 us")
+
+    @property
+    def lost(self) -> float:
+        """The part of all frames that is lost, 0 to 1."""
+        return _number(self, "loss", self.loss, {"%": 0.01}, "0.5 %")
+
+    @property
+    def bytes(self) -> int:
+        """The MTU, or 0 for the usual one."""
+        return int(_number(self, "mtu", self.mtu, {"": 1.0}, "1400"))
+
+    @property
+    def shaped(self) -> bool:
+        """Whether something stands in the way of frames; an MTU alone does not."""
+        return bool(self.bits or self.seconds or self.lost)
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """What is asked for, by key."""
+        return {key: text for key, text in asdict(self).items() if text and key != "role"}
+
+
+def _number(plan: LinkPlan, key: str, text: str, units: Mapping[str, float], example: str) -> float:
+    if not text:
+        return 0.0
+    found = re.fullmatch(NUMBER + f"({'|'.join(map(re.escape, units))})", text, re.ASCII)
+    if not found:
+        raise BadInput(
+            f"link of {plan.role}: {text!r} is no {key}", hint=f'write it as {key} = "{example}"'
+        )
+    return float(found[1]) * units[found[2]]
+
+
+def _within(
+    plan: LinkPlan, key: str, text: str, value: float, least: float, most: float, legal: str
+) -> None:
+    if text and not least <= value <= most * (1 + 1e-9):
+        raise BadInput(f"link of {plan.role}: {key} {text!r} cannot be", hint=f"legal: {legal}")
