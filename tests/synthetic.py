@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.results import Results, Run
-from labkit.study import Study, _row
+from labkit.study import Study, row
 from labkit.where import with_load
 
 # Median in us, and how far the values scatter (the deviation of their logarithm).
@@ -64,7 +64,7 @@ def write_results(path: Path, study: Study, repeats: int = 5, count: int = 3000)
         for condition in SHAPES:
             order += 1
             text = ping_text(values(condition, block, count))
-            rows = tuple(_row(sample) for sample in study.workload.parse(text))
+            rows = tuple(row(sample) for sample in study.workload.parse(text))
             run = Run(condition, block, order, "finished", settings={"GuestNic": "x"}, rows=rows)
             results.keep(run, {"ping.txt": text})
     return results
