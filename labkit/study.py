@@ -115,6 +115,10 @@ class Study:
     unit: str
     quick: Mapping[str, int] = field(default_factory=dict)
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
+    topology: str = ""
+    """What a lab in a box is made of for this study; empty for the usual pair."""
+    untold: Mapping[str, str] = field(default_factory=dict)
+    """Metrics and points that no emulated lab can measure, and why not."""
 
     def asked(self, where: str, seed: int) -> dict[str, Any]:
         """What a run of this study asks for, apart from the lab."""
@@ -232,7 +236,8 @@ class Study:
         refused = results.asked.get("refused", {})
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         verdicts = judge(self.claims, self.measured(results), emulated=emulated)
-        return [_explained(verdict, refused) for verdict in verdicts]
+        whys = {**refused, **(self.untold if emulated else {})}
+        return [_explained(verdict, whys) for verdict in verdicts]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers."""

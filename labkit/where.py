@@ -17,6 +17,7 @@ from labkit.lab import Lab
 from labkit.results import HOME, Results, out, stored
 from labkit.study import Study
 
+LONGEST_NAME = 10
 # One line a fact; every line is there on any Linux, whatever is missing prints nothing.
 FACTS = """
 echo "kernel=$(uname -sr)"
@@ -26,11 +27,16 @@ echo "clock=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksour
 """
 
 
-def open_lab(where: str) -> Lab | None:
-    """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results."""
+def open_lab(where: str, topology: str = "") -> Lab | None:
+    """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results.
+
+    A box made of another `topology` than the usual one is a box of its own, named after that.
+    """
     if is_stored(where):
         return None
-    return Lab.read(box.up() if where == "box" else Path(where).expanduser())
+    if where == "box":
+        return Lab.read(box.up(topology[:LONGEST_NAME], made_of=topology) if topology else box.up())
+    return Lab.read(Path(where).expanduser())
 
 
 def check_place(where: str) -> None:

@@ -115,7 +115,7 @@ def test_a_link_says_in_numbers_what_it_asks_in_words():
 
 
 def test_an_unknown_topology_is_answered_with_the_known_ones():
-    with pytest.raises(Unknown, match=r"known: FILE\.toml, four-guests, pair"):
+    with pytest.raises(Unknown, match=r"known: FILE\.toml, four-guests, neighbours"):
         topology.find("star")
 
 

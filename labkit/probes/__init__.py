@@ -1,0 +1,1 @@
+"""What can be watched on a host while a workload runs."""

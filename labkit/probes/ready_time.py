@@ -1,0 +1,170 @@
+"""How long a guest had something to do and got no CPU: ESXi's ready time, Linux's run delay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.probe import Probe
+from labkit.workload import Sample
+
+# All that takes long comes first, so that the counters are read at one moment. The counters of a
+# thread are in Documentation/scheduler/sched-stats.rst: ns on a CPU, ns waiting for one, turns.
+LOOK = r"""
+pids_of() {
+    if command -v guest >/dev/null; then guest "@$1" pids
+    elif [ -r "/run/libvirt/qemu/$1.pid" ]; then cat "/run/libvirt/qemu/$1.pid"
+    else pgrep -f -- "-name (guest=)?$1[, ]"; fi
+}
+all=
+for guest; do
+    pids=$(pids_of "$guest") || { echo "$guest: no process of it is here" >&2; exit 1; }
+    for pid in $pids; do all="$all $guest:$pid"; done
+done
+sed -n 's/^Cpus_allowed_list:[[:space:]]*/cpus /p' /proc/1/status
+date '+at %s.%N'
+for one in $all; do
+    for task in /proc/"${one#*:}"/task/[0-9]*; do
+        read -r counted < "$task/schedstat" && echo "task ${one%%:*} ${task##*/} $counted"
+    done 2>/dev/null
+done
+grep '^cpu[0-9]' /proc/stat"""
+TASK = re.compile(r"task (\S+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
+CPU = re.compile(r"cpu(\d+)((?: \d+){7,10})", re.ASCII)
+IDLE = (3, 4)
+"""The columns of /proc/stat in which a CPU did nothing: idle, and waiting for a disk."""
+NS = 1e9
+Task = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One look: what each thread and each CPU has counted, at a moment of the host's clock."""
+
+    at: float
+    cpus: tuple[int, ...]
+    """Those that the host may use."""
+    tasks: Mapping[Task, tuple[int, int, int]]
+    ticks: Mapping[int, tuple[int, int]]
+    """Of each CPU: in all, and idle."""
+
+    @classmethod
+    def of(cls, text: str) -> Reading:
+        """Read what LOOK printed; a line of another form is refused."""
+        at, cpus = 0.0, ""
+        tasks: dict[Task, tuple[int, int, int]] = {}
+        ticks: dict[int, tuple[int, int]] = {}
+        for number, line in enumerate(filter(None, text.split("\n")), 1):
+            if task := TASK.fullmatch(line):
+                tasks[task[1], task[2]] = (int(task[3]), int(task[4]), int(task[5]))
+            elif cpu := CPU.fullmatch(line.rstrip()):
+                spent = [int(word) for word in cpu[2].split()]
+                # Time of a guest of KVM is in the first two columns already.
+                ticks[int(cpu[1])] = sum(spent[:8]), sum(spent[column] for column in IDLE)
+            elif line.startswith("cpus "):
+                cpus = line[5:].strip()
+            elif re.fullmatch(r"at \d+\.\d+", line, re.ASCII):
+                at = float(line[3:])
+            else:
+                raise ResultsError(f"ready time: cannot read line {number}", said=line)
+        if not at or not cpus:
+            raise ResultsError("ready time: what was read is not whole", said=text[-200:])
+        return cls(at, _listed(cpus), tasks, ticks)
+
+
+@dataclass(frozen=True)
+class Between:
+    """What happened between two looks. Threads that ended meanwhile are not in it."""
+
+    first: Reading
+    last: Reading
+
+    @classmethod
+    def of(cls, before: str, after: str) -> Between:
+        """From two texts of LOOK, in this order."""
+        made = cls(Reading.of(before), Reading.of(after))
+        if made.seconds <= 0:
+            raise ResultsError("ready time: the clock of the host went back")
+        return made
+
+    @property
+    def seconds(self) -> float:
+        """From one look to the other."""
+        return self.last.at - self.first.at
+
+    @cached_property
+    def guests(self) -> list[str]:
+        """The guests that were there at the end."""
+        return sorted({guest for guest, _ in self.last.tasks})
+
+    def ran(self, *guests: str) -> float:
+        """Seconds of CPU that the threads of these guests got."""
+        return self._sum(0, guests) / NS
+
+    def waited(self, *guests: str) -> float:
+        """Seconds that they stood in line for a CPU, ready to run."""
+        return self._sum(1, guests) / NS
+
+    def turns(self, *guests: str) -> int:
+        """How often they were put on a CPU."""
+        return self._sum(2, guests)
+
+    def busy(self, cpus: tuple[int, ...] | None = None) -> float:
+        """The share of time that something ran on these CPUs, or on all of the host."""
+        chosen = [cpu for cpu in (cpus or self.last.cpus) if cpu in self.last.ticks]
+        total, idle = (
+            sum(self.last.ticks[cpu][i] - self.first.ticks[cpu][i] for cpu in chosen)
+            for i in (0, 1)
+        )
+        return 1 - idle / total if total else 0.0
+
+    # A thread that is new has counted from 0; what it has of that is from between the looks.
+    def _sum(self, column: int, guests: tuple[str, ...]) -> int:
+        chosen = guests or tuple(self.guests)
+        return sum(
+            counted[column] - self.first.tasks.get(task, (0, 0, 0))[column]
+            for task, counted in self.last.tasks.items()
+            if task[0] in chosen
+        )
+
+
+@dataclass(frozen=True)
+class ReadyTime(Probe):
+    """The run-queue delay of all threads of these guests, on the host that runs them.
+
+    A guest is named as the box, libvirt or QEMU's `-name` calls it. Each sample is one figure, in
+    milliseconds for each second: a guest of two CPUs that waits all the time has 2000.
+    """
+
+    guests: tuple[str, ...] = ("guest",)
+
+    def __post_init__(self) -> None:
+        for guest in self.guests:
+            if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,63}", guest, re.ASCII):
+                raise BadInput(f"{guest!r} cannot be the name of a guest")
+
+    def look(self, host: Host) -> str:
+        """The counters of Linux; needs no root where the guests are one's own."""
+        return host.check("sh", "-c", LOOK, "look", *self.guests)
+
+    @staticmethod
+    def parse(before: str, after: str) -> list[Sample]:
+        """Per guest: `ready time of NAME`, and `CPU time of NAME`."""
+        between = Between.of(before, after)
+        return [
+            Sample(f"{what} of {guest}", "ms/s", np.array([1000 * spent / between.seconds]))
+            for guest in between.guests
+            for what, spent in (("ready time", between.waited(guest)),
+                                ("CPU time", between.ran(guest)))
+        ]  # fmt: skip
+
+
+def _listed(text: str) -> tuple[int, ...]:
+    pairs = [part.partition("-")[::2] for part in text.split(",")]
+    return tuple(n for a, b in pairs for n in range(int(a), int(b or a) + 1))

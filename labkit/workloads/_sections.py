@@ -1,0 +1,26 @@
+"""Several outputs in one text, each under a line with its name, as a run keeps them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from labkit.errors import ResultsError
+
+HEAD = re.compile(r"^=== (\S.*?) ===$", re.MULTILINE)
+
+
+def joined(parts: Mapping[str, str]) -> str:
+    """The text that `parted` takes apart."""
+    return "".join(f"=== {name} ===\n{text.rstrip()}\n" for name, text in parts.items())
+
+
+def parted(text: str, *names: str) -> dict[str, str]:
+    """The outputs by name; one that is lacking or there twice is refused."""
+    before, *found = HEAD.split(text)
+    parts = dict(zip(found[::2], found[1::2], strict=True))
+    if before.strip() or len(parts) != len(found) // 2:
+        raise ResultsError("the outputs of a run cannot be told apart", said=before[:200])
+    if missing := [name for name in names if name not in parts]:
+        raise ResultsError(f"the run did not come to its end: no {', '.join(missing)}")
+    return {name: part.strip("\n") for name, part in parts.items()}
