@@ -19,8 +19,7 @@ def samples(results: Results, run: Run) -> list[Sample]:
     """Everything that one run measured."""
     if results.study == imports.STUDY:
         return [s for name in run.raw for s in imports.find(_format(results)).read(run.text(name))]
-    workload = studies.find(results.study).workload
-    return workload.parse(run.text(f"{workload.name}.txt"))
+    return studies.find(results.study).samples(run)
 
 
 def main_metric(results: Results) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labkit import pairs
 from labkit.change import PERIOD_SECONDS, InForce, in_force
 from labkit.claim import Claim, judge
 from labkit.errors import BadInput, LabkitError, SettingRefused, Stopped, Unknown
@@ -40,7 +41,8 @@ class Condition:
     """One way to run the workload: `means` is the document's, `here` what this lab does for it.
 
     `settings` are required; `optional` ones are made where the host can take them. `roles` says
-    which role of the lab plays a role of the workload, where the names differ.
+    which role of the lab plays a role of the workload, where the names differ; of several names,
+    each makes a pair with the others, and all pairs are under the load at once.
     """
 
     name: str
@@ -48,11 +50,19 @@ class Condition:
     here: str
     settings: tuple[Setting, ...] = ()
     optional: tuple[Setting, ...] = ()
-    roles: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
 
-    def hosts(self, lab: Lab, workload: Workload) -> dict[str, Host]:
-        """The hosts that the workload runs between."""
-        return {role: lab.host(self.roles.get(role, role)) for role in workload.roles}
+    def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
+        """The hosts that the workload runs between, by what plays its last role."""
+        played = {role: self._players(role) for role in workload.roles}
+        several = max(map(len, played.values()))
+        each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
+        last = workload.roles[-1]
+        return {one[last]: {role: lab.host(p) for role, p in one.items()} for one in each}
+
+    def _players(self, role: str) -> tuple[str, ...]:
+        players = self.roles.get(role, role)
+        return (players,) if isinstance(players, str) else players
 
     def asked(self, lab: Lab) -> list[Setting]:
         """The settings that concern this lab, in order."""
@@ -61,13 +71,14 @@ class Condition:
     def refusal(self, lab: Lab, workload: Workload, plan: Plan) -> str:
         """Why this lab cannot do this condition; empty when it can."""
         try:
-            self.hosts(lab, workload)
+            together = self.pairs(lab, workload)
             for setting in self.settings:
                 lab.host(setting.role)
         except Unknown as missing:
             return f"the lab has no host for it ({missing.what})"
         whys = {step.setting: step.why for step in plan.steps}
-        return next((whys[setting] for setting in self.settings if whys[setting]), "")
+        why = next((whys[setting] for setting in self.settings if whys[setting]), "")
+        return why or pairs.missing_tool(workload, together)
 
 
 @dataclass(frozen=True)
@@ -113,6 +124,10 @@ class Study:
     claims: tuple[Claim, ...]
     metric: str
     unit: str
+    also: tuple[Workload, ...] = ()
+    """What runs after the workload in each run, for its metrics beside."""
+    topology: str = ""
+    """What the box is made of for it; none means a pair."""
     quick: Mapping[str, int] = field(default_factory=dict)
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
     topology: str = ""
@@ -120,12 +135,19 @@ class Study:
     untold: Mapping[str, str] = field(default_factory=dict)
     """Metrics and points that no emulated lab can measure, and why not."""
 
+    @property
+    def loads(self) -> tuple[Workload, ...]:
+        """All that runs in each run."""
+        return (self.workload, *self.also)
+
     def asked(self, where: str, seed: int) -> dict[str, Any]:
         """What a run of this study asks for, apart from the lab."""
         load = {"name": type(self.workload).__name__, **asdict(self.workload)}
         names = [condition.name for condition in self.conditions]
+        also = [{"name": type(one).__name__, **asdict(one)} for one in self.also]
         return {
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
+            **({"also": also} if also else {}),
         }  # fmt: skip
 
     def condition(self, name: str | None) -> Condition:
@@ -152,7 +174,10 @@ class Study:
     def refusals(self, lab: Lab, plan: Plan | None = None) -> dict[str, str]:
         """The conditions that this lab cannot do, and why."""
         plan = plan or self.plan(lab)
-        whys = {c.name: c.refusal(lab, self.workload, plan) for c in self.conditions}
+        whys = {
+            c.name: next(filter(None, (c.refusal(lab, load, plan) for load in self.loads)), "")
+            for c in self.conditions
+        }
         return {name: why for name, why in whys.items() if why}
 
     def run(
@@ -218,14 +243,18 @@ class Study:
 
     def sample(self, run: Run) -> Sample:
         """The study's metric in one run, read from its raw text."""
-        parsed = {s.metric: s for s in self.workload.parse(run.text(f"{self.workload.name}.txt"))}
+        parsed = {s.metric: s for s in self.samples(run)}
         return parsed[self.metric]
+
+    def samples(self, run: Run) -> list[Sample]:
+        """All metrics of one run, read from its raw text."""
+        return [s for load in self.loads for s in pairs.parse(load, run.text(f"{load.name}.txt"))]
 
     def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """As `blocks`, and all other metrics too, as `ready_time: VM-Default`."""
         values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
         for run in results.finished():
-            for sample in self.workload.parse(run.text(f"{self.workload.name}.txt")):
+            for sample in self.samples(run):
                 other = "" if sample.metric == self.metric else sample.metric.replace(" ", "_")
                 name = f"{other}: {run.condition}" if other else run.condition
                 values[name][run.block] = sample.values
@@ -308,10 +337,13 @@ class _Loop:
             changes.check(settings)
             self._say("measuring", step, of)
             seen = len(changes.drifts)
-            text, measured = self._measure(step.condition)
-            raw = {f"{self.study.workload.name}.txt": text}
+            measured = self._measure(step.condition, raw)
             drifts = [*changes.drifted(settings), *changes.drifts[seen:]]
-            rows = tuple(row(sample) for sample in self.study.workload.parse(text))
+            rows = tuple(
+                row(sample)
+                for load in self.study.loads
+                for sample in pairs.parse(load, raw[f"{load.name}.txt"])
+            )
         except LabkitError as failed:
             took = time.monotonic() - begun
             self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
@@ -327,13 +359,16 @@ class _Loop:
         )
         return self.results.keep(whole, raw)
 
-    def _measure(self, condition: Condition) -> tuple[str, float]:
+    # What was said before a failure is kept with it.
+    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
         begun = time.monotonic()
-        text = self.study.workload.run(condition.hosts(self.lab, self.study.workload))
-        return text, time.monotonic() - begun
+        for load in self.study.loads:
+            raw[f"{load.name}.txt"] = pairs.run(load, condition.pairs(self.lab, load))
+        return time.monotonic() - begun
 
     def _say(self, step: str, at: _Step, of: int) -> None:
-        each = float(np.mean(self.spent)) if self.spent else self.study.workload.seconds + 3
+        expected = 3 + sum(load.seconds for load in self.study.loads)
+        each = float(np.mean(self.spent)) if self.spent else expected
         left = (of - self.done) * each if step != "finished" else 0.0
         progress = Progress(step, at.condition.name, at.block, self.done, of, left)
         to_file(progress, self.results)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from labkit.errors import BadInput
 from labkit.host import Host
 
 
@@ -30,6 +32,8 @@ class Workload(ABC):
     roles: ClassVar[tuple[str, ...]]
     loop: ClassVar[str]
     """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls)."""
+    tools: ClassVar[Mapping[str, str]] = {}
+    """Programs that all of its hosts need and few have, and how one gets them."""
 
     @property
     def name(self) -> str:
@@ -44,6 +48,10 @@ class Workload(ABC):
     @abstractmethod
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Run once between the hosts that play `roles`; return everything the tool printed."""
+
+    def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
+        """What the client runs, while its server serves: so several can start together."""
+        raise BadInput(f"{self.name} cannot run between several pairs of hosts at once")
 
     @staticmethod
     @abstractmethod

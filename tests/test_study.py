@@ -2,10 +2,13 @@
 
 import shutil
 import threading
+from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 from knobs import Knob
 
+from labkit import pairs
 from labkit.claim import Ratio
 from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
@@ -31,6 +34,7 @@ def a_study(*conditions, **knobs):
 
 
 A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
+TWICE = Condition("a [vms=2]", "a", "a", roles={"server": ("server", "other")})
 NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
 
 
@@ -191,3 +195,45 @@ def test_a_lab_that_can_do_nothing_is_refused(lab, results):
 def test_fewer_repeats_than_one_are_refused(lab, results, repeats):
     with pytest.raises(BadInput, match="repeats"):
         a_study(A).run(lab, results, repeats=repeats)
+
+
+def test_several_servers_are_under_the_load_at_once_and_what_each_said_is_kept(lab, results):
+    both = Lab("two", {**lab.hosts, "other": lab.hosts["server"]})
+    study = a_study(TWICE)
+    study.run(both, results, repeats=1)
+    (run,) = results.finished()
+    assert set(pairs.texts(run.text("ping.txt"))) == {"server", "other"}
+    assert len(study.sample(run).values) == 80 and run.rows[0]["n"] == 80
+
+
+def test_a_study_without_the_host_of_one_pair_refuses_the_condition(lab):
+    assert "other" in a_study(TWICE).refusals(lab)["a [vms=2]"]
+
+
+class Rare(Ping):
+    tools: ClassVar = {"sh": "", "no-such-program": "apt-get install it"}
+
+
+def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
+    study = replace(a_study(A), workload=Rare())
+    assert study.refusals(lab)["a"] == (
+        "no-such-program is missing on client, to get it: apt-get install it"
+    )
+
+
+class Other(Ping):
+    """Something else, with text and metrics of its own."""
+
+    @staticmethod
+    def parse(text):
+        (sample,) = Ping.parse(text)
+        return [replace(sample, metric="other trip")]
+
+
+def test_what_also_runs_is_kept_and_measured_beside(lab, results):
+    study = replace(a_study(A), also=(Other(count=20, interval=0.002),))
+    study.run(lab, results, repeats=2)
+    assert [len(v) for v in study.measured(results)["other_trip: a"].values()] == [20, 20]
+    assert [len(v) for v in study.blocks(results)["a"].values()] == [40, 40]
+    assert [row["metric"] for row in results.runs()[0].rows] == ["round trip", "other trip"]
+    assert study.asked("box", 1)["also"][0]["count"] == 20

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from labkit import workloads
+from labkit import pairs, workloads
 from labkit.errors import BadInput, ResultsError
 from labkit.workload import Workload
+from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
+from labkit.workloads.sockperf import Sockperf
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*/*"))
 for module in pkgutil.iter_modules(workloads.__path__):
@@ -107,3 +109,64 @@ def refuses_or_reads(text):
 def test_knobs_that_no_ping_can_have_are_named(knobs):
     with pytest.raises(BadInput, match=f"ping: {next(iter(knobs))} must be"):
         Ping(**knobs)
+
+
+def real(case):
+    return (Path(__file__).parent / "cases" / case / "stdout.txt").read_text("utf-8")
+
+
+OTHERS = [(Netperf, real("Netperf/tcp_rr")), (Sockperf, real("Sockperf/tcp"))]
+
+
+@pytest.mark.parametrize("tool, text", OTHERS, ids=["netperf", "sockperf"])
+def test_every_cut_through_what_a_tool_printed_is_refused(tool, text):
+    whole = len(text.rstrip("-\n")) if tool is Sockperf else len(text)
+    for end in range(whole):
+        with pytest.raises(ResultsError):
+            tool.parse(text[:end])
+
+
+@given(st.sampled_from(OTHERS), st.integers(0, 2000), st.integers(0, 80), st.text(max_size=20))
+def test_what_any_tool_printed_is_read_or_refused_however_it_was_damaged(real, at, gone, instead):
+    tool, text = real
+    try:
+        found = tool.parse(text[:at] + instead + text[at + gone :])
+    except ResultsError:
+        return
+    assert found and all(np.isfinite(one.values).all() and len(one.values) for one in found)
+
+
+@pytest.mark.parametrize("workload", [Netperf, Sockperf])
+@pytest.mark.parametrize("knobs", [{"size": 0}, {"duration": 0}, {"duration": 1.5}])
+def test_knobs_that_a_tool_cannot_have_are_named(workload, knobs):
+    with pytest.raises(BadInput, match=f"{workload.__name__.lower()}: {next(iter(knobs))} must"):
+        workload(**knobs)
+
+
+def test_an_unknown_test_is_answered_with_the_known_ones():
+    with pytest.raises(BadInput, match="TCP_RR, TCP_STREAM"):
+        Netperf("TCP_CRR")
+    with pytest.raises(BadInput, match="tcp, udp"):
+        Sockperf("sctp")
+
+
+def test_what_several_pairs_printed_is_read_as_one_distribution_and_lost_ones_are_counted():
+    lost = real("Ping/lost_one")
+    both = f"{pairs.MARK}guest\n{REAL}{pairs.MARK}guest2\n{lost}"
+    (one,), (two,) = Ping.parse(REAL), Ping.parse(lost)
+    (sample,) = pairs.parse(Ping(), both)
+    assert list(sample.values) == [*one.values, *two.values] and sample.lost == one.lost + two.lost
+    assert pairs.texts(both) == {"guest": REAL, "guest2": lost}
+
+
+def test_text_before_the_first_pair_is_refused():
+    with pytest.raises(ResultsError, match="before"):
+        pairs.parse(Ping(), f"something\n{pairs.MARK}guest\n{REAL}")
+
+
+def test_a_workload_that_knows_no_pairs_says_so():
+    class Alone(Ping):
+        asking = Workload.asking
+
+    with pytest.raises(BadInput, match="alone cannot run between several pairs"):
+        Alone().asking({})

@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Setting, Way, Words
-from labkit.settings.guest_nic import only_with_guest
+from labkit.setting import Way, Words
+from labkit.settings._guest import FIRST, OfGuest, only_with_guest
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 # What the host's first process may use is what the host has, however many the machine has.
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
-READS = f"guest placement && {CPUS}"
-ON_LAST = f'cpus=$({CPUS}) && guest set "cpus=${{cpus##*[,-]}}" policy=fifo'
-ON_ALL = f'cpus=$({CPUS}) && guest set "cpus=$cpus" policy=other'
+READS = f"GUEST placement && {CPUS}"
+ON_LAST = f'cpus=$({CPUS}) && GUEST set "cpus=${{cpus##*[,-]}}" policy=fifo'
+ON_ALL = f'cpus=$({CPUS}) && GUEST set "cpus=$cpus" policy=other'
 
 
 @dataclass(frozen=True)
-class ExclusiveCpu(Setting):
+class ExclusiveCpu(OfGuest):
     """All threads of the guest on the host's last CPU, ahead of every ordinary process there.
 
     Not exclusive, they share all of the host's CPUs as ordinary processes do. What the guest starts
     later inherits it. Takes effect at once, without a restart.
     """
 
-    role: ClassVar[str] = "server"
-
     exclusive: bool = True
+    guest: str = FIRST
 
     @property
     def wanted(self) -> str:
@@ -38,16 +36,18 @@ class ExclusiveCpu(Setting):
         """CPUs and policy that all threads of the guest really have, or will start with."""
         only_with_guest(kind, host)
         return Way(
-            ("sh", "-c", READS), _writes, _value, _differing,
+            ("sh", "-c", self._told(READS)), self._writes, _value, _differing,
             probe=("chrt", "-f", "1", "true"), legal="exclusive or not",
         )  # fmt: skip
 
+    def _told(self, script: str) -> str:
+        return script.replace("GUEST", self.shell)
 
-def _writes(value: str) -> tuple[Words, ...]:
-    if value in (EXCLUSIVE, SHARED):
-        return (("sh", "-c", ON_LAST if value == EXCLUSIVE else ON_ALL),)
-    cpus, policy = value.split()
-    return (("guest", "set", f"cpus={cpus}", f"policy={policy}"),)
+    def _writes(self, value: str) -> tuple[Words, ...]:
+        if value in (EXCLUSIVE, SHARED):
+            return (("sh", "-c", self._told(ON_LAST if value == EXCLUSIVE else ON_ALL)),)
+        cpus, policy = value.split()
+        return ((*self.command, "set", f"cpus={cpus}", f"policy={policy}"),)
 
 
 # One line for each placement that threads of the guest have, then the host's CPUs.

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from labkit.errors import BadInput, Impossible, Unknown
+from labkit.errors import BadInput, Unknown
 from labkit.host import Host
-from labkit.setting import Setting, Way, Words
+from labkit.setting import Way, Words
+from labkit.settings._guest import FIRST, OfGuest, only_with_guest
 
 PATHS = ("bridge", "direct")
 KEYS = ("nic", "batch", "lro")
 RESTART = """\
-guest set "$@" || exit
-[ "$(guest state)" = stopped ] || { guest stop && guest start; }"""
+GUEST set "$@" || exit
+[ "$(GUEST state)" = stopped ] || { GUEST stop && GUEST start; }"""
 
 
 @dataclass(frozen=True)
-class GuestNic(Setting):
+class GuestNic(OfGuest):
     """`bridge` leads through the server's virtual switch and a tap, `direct` past both of them.
 
     `batch` is how many packets the NIC hands over at once, 1 to 128; `lro` whether it merges them.
     A change restarts the guest.
     """
 
-    role: ClassVar[str] = "server"
-
     path: str = "direct"
     batch: int = 128
     lro: bool = True
+    guest: str = FIRST
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.path not in PATHS:
             raise Unknown("path of the guest's NIC", self.path, PATHS)
         if not 1 <= self.batch <= 128:
@@ -45,20 +45,14 @@ class GuestNic(Setting):
         """What the running guest has, or what a stopped one will start with."""
         only_with_guest(kind, host)
         return Way(
-            ("guest", "get", *KEYS), _writes, _value, needs=frozenset({"guest restart"}), seconds=4,
+            (*self.command, "get", *KEYS), self._writes, _value,
+            needs=frozenset({"guest restart"}), seconds=4,
             legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
         )  # fmt: skip
 
-
-def only_with_guest(kind: str, host: Host) -> None:
-    """Raise `Impossible` unless the host has the box's `guest` command."""
-    if kind != "box":
-        raise Impossible(f"{host.name} has no guest of the box")
-
-
-# Describes the NIC anew, and restarts the guest if it runs.
-def _writes(value: str) -> tuple[Words, ...]:
-    return (("sh", "-c", RESTART, "sh", *value.split()),)
+    # Describes the NIC anew, and restarts the guest if it runs.
+    def _writes(self, value: str) -> tuple[Words, ...]:
+        return (("sh", "-c", RESTART.replace("GUEST", self.shell), "sh", *value.split()),)
 
 
 def _value(text: str) -> str:

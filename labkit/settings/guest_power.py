@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from labkit.errors import Unknown
 from labkit.host import Host
-from labkit.setting import Setting, Way
-from labkit.settings.guest_nic import only_with_guest
+from labkit.setting import Way
+from labkit.settings._guest import FIRST, OfGuest, only_with_guest
 
 VERBS = {"on": "start", "off": "stop"}
 
 
 @dataclass(frozen=True)
-class GuestPower(Setting):
+class GuestPower(OfGuest):
     """`off` leaves the host to itself, as for a native run."""
 
-    role: ClassVar[str] = "server"
-
     power: str = "off"
+    guest: str = FIRST
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.power not in VERBS:
             raise Unknown("power of the guest", self.power, VERBS)
 
@@ -34,8 +33,8 @@ class GuestPower(Setting):
         """Started, it is waited for until one can log in."""
         only_with_guest(kind, host)
         return Way(
-            ("guest", "state"),
-            lambda value: (("guest", VERBS[value]),),
+            (*self.command, "state"),
+            lambda value: ((*self.command, VERBS[value]),),
             lambda text: "on" if text.strip() == "running" else "off",
             needs=frozenset({"guest restart"}),
             seconds=3,

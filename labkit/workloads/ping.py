@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -61,12 +62,16 @@ class Ping(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ping the server from the client; every round trip is printed."""
-        client, server = hosts["client"], hosts["server"]
-        return client.check(
+        with self.asking(hosts) as words:
+            return hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+
+    @contextmanager
+    def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
+        """The ping; the kernel of the server answers by itself."""
+        yield (
             "ping", "-n", "-D",
             "-s", str(self.size), "-i", str(self.interval), "-c", str(self.count),
-            server.address,
-            seconds=30 + 3 * self.seconds,
+            hosts["server"].address,
         )  # fmt: skip
 
     @staticmethod

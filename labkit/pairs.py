@@ -1,0 +1,73 @@
+"""Several pairs of hosts under the same load at once: its clients start together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+
+import numpy as np
+
+from labkit.errors import HostError, ResultsError
+from labkit.fleet import Fleet
+from labkit.host import Host
+from labkit.workload import Sample, Workload
+
+MARK = "=== labkit: the pair of "
+HEAD = re.compile(rf"^{re.escape(MARK)}(.+)$\n", re.MULTILINE)
+FIND = 'for program; do command -v "$program" > /dev/null || echo "$program"; done'
+Pair = Mapping[str, Host]
+
+
+def run(workload: Workload, pairs: Mapping[str, Pair]) -> str:
+    """Run once between the hosts of every pair at the same time; of several, what each printed.
+
+    Every pair is named after its server. All servers are ready before the first client starts.
+    """
+    if len(pairs) == 1:
+        return workload.run(*pairs.values())
+    with ExitStack() as servers:
+        asked = {
+            name: servers.enter_context(workload.asking(hosts)) for name, hosts in pairs.items()
+        }
+        clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})
+        with clients.together(asked) as line:
+            went = line.go(seconds=30 + 3 * workload.seconds).check()
+    said = {name: one.stdout.decode("utf-8", "replace") for name, one in went.items()}
+    return "".join(f"{MARK}{name}\n{text}" for name, text in said.items())
+
+
+def texts(text: str) -> dict[str, str]:
+    """What each pair printed, by its name; of a single pair, which has none, the whole."""
+    before, *parts = HEAD.split(text)
+    if not parts:
+        return {"": text}
+    if before:
+        raise ResultsError("there is text before that of the first pair", said=before[:200])
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def parse(workload: Workload, text: str) -> list[Sample]:
+    """Read what `run` returned: of each metric the values of all pairs, one pair after another."""
+    read = [workload.parse(one) for one in texts(text).values()]
+    if len(read) == 1:
+        return read[0]
+    by_metric: dict[str, list[Sample]] = {}
+    for sample in (sample for samples in read for sample in samples):
+        by_metric.setdefault(sample.metric, []).append(sample)
+    return [
+        Sample(metric, all_of[0].unit, np.concatenate([one.values for one in all_of]),
+               sum(one.lost for one in all_of))
+        for metric, all_of in by_metric.items()
+    ]  # fmt: skip
+
+
+def missing_tool(workload: Workload, pairs: Mapping[str, Pair]) -> str:
+    """A program that the workload needs and one of the hosts lacks, and how to get it; or ""."""
+    hosts = {host.name: host for pair in pairs.values() for host in pair.values()}
+    for host in hosts.values() if workload.tools else ():
+        with suppress(HostError):  # one that is off now says so when it is needed
+            said = host.check("sh", "-c", FIND, "sh", *workload.tools)
+            for program in said.split():
+                return f"{program} is missing on {host.name}, to get it: {workload.tools[program]}"
+    return ""

@@ -1,0 +1,51 @@
+"""A server of a test, on a free port of its host from when it answers until we leave."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from labkit import starts
+from labkit.errors import HostError
+from labkit.host import Host
+from labkit.setting import Words
+
+PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
+TRIES = 4
+# The kernel's list names ports in hexadecimal, and is there where no tool is.
+TAKEN = "cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 2>/dev/null || true"
+LISTENS = """\
+while read -r _ at _ state _; do
+    [ "${at#*:}" != "$1" ] || [ "$state" != "$2" ] || exit 0
+done < "/proc/net/$3"
+exit 1"""
+STATE = {"tcp": "0A", "udp": "07"}
+
+
+@contextmanager
+def serving(
+    host: Host, command: Callable[[int], Words], protocol: str = "tcp", seconds: int = 20
+) -> Iterator[int]:
+    """Serve with `command(port)`, in the foreground; the port is one that nobody else has.
+
+    Between looking and serving somebody may take it: then another one is tried.
+    """
+    taken = _ports(host.check("sh", "-c", TAKEN))
+    free = random.SystemRandom().sample([p for p in PORTS if p not in taken], TRIES)
+    with ExitStack() as stack:
+        for last, port in ((port == free[-1], port) for port in free):
+            ready = ("sh", "-c", LISTENS, "sh", f"{port:04X}", STATE[protocol], protocol)
+            try:
+                stack.enter_context(starts.served(host, command(port), ready, seconds))
+            except HostError as refused:
+                if last or "in use" not in str(refused):
+                    raise
+            else:
+                break
+        yield port
+
+
+def _ports(listed: str) -> set[int]:
+    rows = (line.split() for line in listed.splitlines())
+    return {int(row[1].rpartition(":")[2], 16) for row in rows if len(row) > 3 and ":" in row[1]}

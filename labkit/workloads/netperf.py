@@ -1,0 +1,119 @@
+"""netperf: request and response one at a time, or a stream as fast as it goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.workload import Sample, Workload
+from labkit.workloads._server import serving
+
+ASKING, STREAMS = ("TCP_RR", "UDP_RR"), ("TCP_STREAM", "UDP_STREAM")
+LARGEST = {"TCP": 1 << 20, "UDP": 65_507}
+LATENCIES = {"MIN_LATENCY": "min", "MEAN_LATENCY": "mean", "P50_LATENCY": "p50",
+             "P90_LATENCY": "p90", "P99_LATENCY": "p99", "MAX_LATENCY": "max"}  # fmt: skip
+ASKED = {True: ("TRANSACTION_RATE", *LATENCIES), False: ("THROUGHPUT", "LOCAL_SEND_THROUGHPUT")}
+BANNER = re.compile(r"MIGRATED (TCP|UDP) (REQUEST/RESPONSE|STREAM) TEST from .+", re.ASCII)
+FIGURE = re.compile(r"([A-Z][A-Z0-9_]*)=(\d{1,15}(?:\.\d{1,9})?)", re.ASCII)
+METRICS = {
+    "TRANSACTION_RATE": ("netperf rate", "1/s"),
+    "THROUGHPUT": ("netperf throughput", "Mbit/s"),
+    "LOCAL_SEND_THROUGHPUT": ("netperf sent", "Mbit/s"),
+    **{name: (f"netperf {short}", "us") for name, short in LATENCIES.items()},
+}
+
+
+@dataclass(frozen=True)
+class Netperf(Workload):
+    """Defaults are the latency-sensitivity paper's: TCP_RR, 256 bytes each way (p. 9).
+
+    netperf keeps no single value. Its percentiles are whole microseconds, cut off, and end at 99 %.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = "closed"
+    tools: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("netperf", "netserver"), "apt-get install netperf, of Debian's component non-free"
+    )
+
+    test: str = "TCP_RR"
+    size: int = 256
+    duration: int = 3
+
+    def __post_init__(self) -> None:
+        if self.test not in (*ASKING, *STREAMS):
+            raise Unknown("test of netperf", self.test, (*ASKING, *STREAMS))
+        most = LARGEST[self.test[:3]]
+        if not 1 <= self.size <= most:
+            raise BadInput(f"netperf: size must be 1 to {most} bytes, not {self.size!r}")
+        if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
+            raise BadInput(
+                f"netperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
+            )
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return float(self.duration)
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Test from the client to a netserver of our own on the server, which ends with the run."""
+        with self.asking(hosts) as words:
+            return hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+
+    @contextmanager
+    def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
+        """The client's command, while netserver listens on the server's test address only."""
+        at, asks = hosts["server"].address, self.test in ASKING
+        sizes = ("-r", f"{self.size},{self.size}") if asks else ("-m", str(self.size))
+        wanted = ",".join(ASKED[asks])
+
+        def netserver(port: int) -> tuple[str, ...]:
+            return ("netserver", "-D", "-4", "-L", at, "-p", str(port))
+
+        with serving(hosts["server"], netserver) as port:
+            yield (
+                "netperf", "-4", "-H", at, "-p", str(port),
+                "-t", self.test, "-l", str(self.duration),
+                "--", *sizes, "-k", wanted,
+            )  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """One value of each figure that netperf printed: rate and latencies, or throughput."""
+        found: dict[str, float] = {}
+        banner = None
+        for at, line in enumerate(text.split("\n"), 1):
+            if figure := FIGURE.fullmatch(line):
+                if figure[1] not in METRICS or figure[1] in found:
+                    raise ResultsError(f"netperf: cannot read line {at}", said=line)
+                found[figure[1]] = float(figure[2])
+            elif banner is None and BANNER.fullmatch(line):
+                banner = BANNER.fullmatch(line)
+            elif line:
+                raise ResultsError(f"netperf: cannot read line {at}", said=line)
+        return _samples(banner, found, text)
+
+
+def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -> list[Sample]:
+    last = text.strip().rpartition("\n")[2]
+    if banner is None:
+        raise ResultsError("netperf: it did not begin", said=last or "it printed nothing")
+    missing = set(ASKED[banner[2] == "REQUEST/RESPONSE"]) - set(found)
+    if missing or not text.endswith("\n"):
+        missing = missing or {"its last line whole"}
+        raise ResultsError(f"netperf: it did not print {min(missing)}", said=last)
+    if "TRANSACTION_RATE" in found and not found["TRANSACTION_RATE"]:
+        raise ResultsError("netperf: no request was answered", said=last)
+    ladder = [found[name] for name in ("MIN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
+              if name in found]  # fmt: skip
+    if ladder != sorted(ladder):
+        raise ResultsError("netperf: its percentiles do not rise", said=last)
+    return [Sample(*METRICS[name], np.array([value])) for name, value in found.items()]

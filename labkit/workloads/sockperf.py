@@ -1,0 +1,127 @@
+"""sockperf: ping-pong between two programs, every round trip of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.workload import Sample, Workload
+from labkit.workloads._server import serving
+
+PROTOCOLS = ("tcp", "udp")
+SMALLEST, LARGEST = 14, 65_507
+# Every packet's time on the wire is in the log; here only how long it took is kept, in its order,
+# with what sockperf says of the run. What it prints instead when it fails goes the same way.
+LOGGED = """\
+log=$(mktemp) || exit; trap 'rm -f "$log"' EXIT
+said=$("$@" --full-log "$log" 2>&1) || { code=$?; printf '%s\\n' "$said" >&2; exit "$code"; }
+awk -F ', *' '/^packet,/ { rows = 1; print "rtt(usec)"; next }
+    rows && NF == 4 { print $4; next } { print }' "$log"
+"""
+COLOUR = re.compile(r"\x1b?\[[\d;]*m")
+TRIP = re.compile(r"\d{1,9}\.\d{3}", re.ASCII)
+HEAD = "rtt(usec)"
+RUN = re.compile(r"sockperf: \[Valid Duration\] RunTime=\S+ sec; SentMessages=(\d{1,12});"
+                 r" ReceivedMessages=(\d{1,12})", re.ASCII)  # fmt: skip
+KEPT = re.compile(
+    r"|-+|sockperf: .*|test was performed using the following parameters: .*", re.ASCII
+)
+
+
+@dataclass(frozen=True)
+class Sockperf(Workload):
+    """256 bytes each way as the latency-sensitivity paper's netperf; one request at a time.
+
+    Its first 400 ms and its last 50 are left out, as sockperf does.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = "closed"
+    tools: ClassVar[Mapping[str, str]] = {"sockperf": "apt-get install sockperf"}
+
+    protocol: str = "tcp"
+    size: int = 256
+    duration: int = 3
+    busy_poll: int = 0
+    """Microseconds that both kernels look at the NIC themselves before they sleep; 0: none."""
+    spin: bool = False
+    """Whether both programs ask again and again instead of sleeping in the kernel."""
+
+    def __post_init__(self) -> None:
+        if self.protocol not in PROTOCOLS:
+            raise Unknown("protocol of sockperf", self.protocol, PROTOCOLS)
+        if not SMALLEST <= self.size <= LARGEST:
+            raise BadInput(
+                f"sockperf: size must be {SMALLEST} to {LARGEST} bytes, not {self.size!r}"
+            )
+        if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
+            raise BadInput(
+                f"sockperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
+            )
+        if not 0 <= self.busy_poll <= 1_000_000:
+            raise BadInput(f"sockperf: busy_poll must be 0 to 1000000 us, not {self.busy_poll!r}")
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes: it warms up, and reads its log again."""
+        return self.duration + 1.0
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Ask from the client a sockperf of our own on the server, which ends with the run."""
+        with self.asking(hosts) as words:
+            return hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+
+    @contextmanager
+    def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
+        """The client's command, while the server listens on its test address only."""
+        at = ("-i", hosts["server"].address)
+        how = (*(("--tcp",) if self.protocol == "tcp" else ()),
+               *(("--nonblocked",) if self.spin else ()),
+               *(("--lls", str(self.busy_poll)) if self.busy_poll else ()))  # fmt: skip
+
+        def server(port: int) -> tuple[str, ...]:
+            return ("sockperf", "server", *at, "-p", str(port), *how)
+
+        with serving(hosts["server"], server, self.protocol) as port:
+            yield (
+                "sh", "-c", LOGGED, "sh",
+                "sockperf", "ping-pong", *at, "-p", str(port), *how, "--full-rtt",
+                "-m", str(self.size), "-t", str(self.duration),
+            )  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """One value per answered request, in the order they were sent, in microseconds."""
+        summary, _, log = text.partition(f"\n{HEAD}\n")
+        above, below, found = summary.split("\n"), log.split("\n"), None
+        for at, line in enumerate(above, 1):
+            plain = COLOUR.sub("", line)
+            if not KEPT.fullmatch(plain):
+                raise ResultsError(f"sockperf: cannot read line {at}", said=line)
+            found = RUN.fullmatch(plain) or found
+        if found is None:
+            said = text.strip().rpartition("\n")[2] or "it printed nothing"
+            raise ResultsError("sockperf: it did not run to its end", said=said)
+        trips = []
+        for at, line in enumerate(below, len(above) + 2):
+            if TRIP.fullmatch(line):
+                trips.append(float(line))
+            elif line.strip("-"):
+                raise ResultsError(f"sockperf: cannot read line {at}", said=line)
+        return [_whole(np.array(trips), int(found[1]), int(found[2]))]
+
+
+def _whole(trips: npt.NDArray[np.float64], sent: int, received: int) -> Sample:
+    if not received:
+        raise ResultsError("sockperf: no request was answered")
+    if len(trips) != received or received > sent:
+        raise ResultsError(f"sockperf: it logged {len(trips)} answers of {received}")
+    return Sample("round trip", "us", trips, sent - received)
