@@ -126,8 +126,6 @@ class Study:
     unit: str
     also: tuple[Workload, ...] = ()
     """What runs after the workload in each run, for its metrics beside."""
-    topology: str = ""
-    """What the box is made of for it; none means a pair."""
     quick: Mapping[str, int] = field(default_factory=dict)
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
     topology: str = ""
