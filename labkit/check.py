@@ -1,0 +1,207 @@
+"""A check: one thing that has to be right before a lab can measure, and what was found of it.
+
+Checks only look. Each host is looked at by itself, all hosts at the same time, and a check whose
+precondition failed is not made. A host that is silent costs seconds, never more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from labkit.errors import BadInput, HostError, LabkitError
+from labkit.host import Host
+from labkit.journal import Greeting, hello
+from labkit.lab import Lab
+from labkit.transports.address import Address, Target
+from labkit.transports.openssh import resolved
+
+OK, WARNING, FAILED, UNSEEN = "ok", "warning", "failed", "not looked at"
+ABOUT = ("host", "pair", "lab")
+"""What a check is about: each host, two hosts that a study has talk to each other, or all."""
+HOST_SECONDS = 25.0
+"""So long all checks of one host may take, and so long those of a pair or of the lab."""
+COMMAND_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found at one place; `fix` is the one command, or line, that mends it."""
+
+    state: str
+    found: str
+    said: str = ""
+    fix: str = ""
+    where: str = ""
+    check: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is looked at: a lab, and in it one host, two, or all; what is asked once is kept."""
+
+    lab: Lab
+    roles: tuple[str, ...]
+    cut: frozenset[tuple[str, ...]] = frozenset()
+    """Two hosts between which no test traffic goes."""
+
+    @property
+    def role(self) -> str:
+        """The first host's role."""
+        return self.roles[0]
+
+    @property
+    def host(self) -> Host:
+        """The first host."""
+        return self.lab.host(self.role)
+
+    @property
+    def where(self) -> str:
+        """The roles, as a table shows them."""
+        return " to ".join(self.roles)
+
+    @cached_property
+    def target(self) -> Target:
+        """The sshd of the first host, as ssh's own files have it."""
+        at = getattr(self.host.transport, "at", None)
+        if not isinstance(at, Address):
+            raise BadInput(f"{self.role} is not reached by SSH")
+        return resolved(at)
+
+    @cached_property
+    def greeting(self) -> Greeting:
+        """What the first host says it is."""
+        return hello(self.host)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of which kinds it is; what has ESXi's tools is nothing else, whatever runs below it."""
+        kinds = self.greeting.kinds
+        return ("esxi",) if "esxi" in kinds else kinds
+
+    def shown(self, script: str, *words: str) -> str:
+        """What a few lines of shell print on the first host."""
+        return self.host.check("sh", "-c", script, "labkit", *words, seconds=COMMAND_SECONDS)
+
+    def labkit(self, *words: str) -> str:
+        """A command of labkit about this lab."""
+        return " ".join(["labkit", *words, "--lab", str(self.lab.path)])
+
+
+Look = Callable[[Place], Iterable[Finding]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check; it is made where the check named by `after` did not fail."""
+
+    asks: str
+    look: Look
+    after: str = ""
+    about: str = "host"
+    kinds: tuple[str, ...] = ()
+    """Kinds of host that it is about; empty for all."""
+    name: str = ""
+
+    def made(self, place: Place) -> list[Finding]:
+        """What it finds at a place; an error is a finding too."""
+        try:
+            if self.kinds and not set(self.kinds) & set(place.kinds):
+                return []
+            found = list(self.look(place))
+        except LabkitError as error:
+            found = [Finding(FAILED, error.what, error.said, error.hint)]
+        return [replace(one, check=self.name, where=one.where or place.where) for one in found]
+
+
+@dataclass
+class _Visit:
+    # The checks of one place, one after another, in a thread that may be left behind.
+    place: Place
+    checks: Sequence[Check]
+    failed: set[str] = field(default_factory=set)
+    found: list[Finding] = field(default_factory=list)
+    at: str = ""
+    _left: bool = False
+
+    def begin(self) -> threading.Thread:
+        thread = threading.Thread(target=self._through, daemon=True)
+        thread.start()
+        return thread
+
+    def _through(self) -> None:
+        for check in self.checks:
+            self.at = check.name
+            found = self._one(check)
+            if self._left:
+                return
+            self.found += found
+        self.at = ""
+
+    def _one(self, check: Check) -> list[Finding]:
+        if check.after in self.failed:
+            self.failed.add(check.name)
+            why = f"`{check.after}` has to be right first"
+            return [Finding(UNSEEN, why, where=self.place.where, check=check.name)]
+        found = check.made(self.place)
+        if any(one.state == FAILED for one in found):
+            self.failed.add(check.name)
+        return found
+
+    # Whatever the thread still finds is not waited for.
+    def leave(self, seconds: float) -> list[Finding]:
+        self._left = True
+        if not self.at:
+            return self.found
+        where = self.place.where
+        late = Finding(
+            FAILED, f"it had not answered after {seconds:.0f} s",
+            fix="log in by hand: does the host hang?", where=where, check=self.at,
+        )  # fmt: skip
+        names = [check.name for check in self.checks]
+        rest = names[names.index(self.at) + 1 :]
+        self.failed |= {self.at, *rest}
+        missed = [Finding(UNSEEN, f"`{self.at}` did not end", "", "", where, n) for n in rest]
+        return [*self.found, late, *missed]
+
+
+def look_over(
+    lab: Lab,
+    checks: Sequence[Check],
+    pairs: Iterable[tuple[str, str]],
+    seconds: float = HOST_SECONDS,
+) -> list[Finding]:
+    """Make all checks: of the hosts, then of pairs of them, then of the lab."""
+    by = {about: [check for check in checks if check.about == about] for about in ABOUT}
+    hosts = [_Visit(Place(lab, (role,)), by["host"]) for role in lab.hosts]
+    found = _made(hosts, seconds)
+    failed = {visit.place.role: visit.failed for visit in hosts}
+    ways = sorted(set(pairs))
+    two = [_Visit(Place(lab, way), by["pair"], failed[way[0]] | failed[way[1]]) for way in ways]
+    found += _made(two, seconds)
+    well = tuple(role for role, wrong in failed.items() if "kind" not in wrong)
+    cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
+    whole = [_Visit(Place(lab, well, cut), by["lab"])] if well else []
+    return [*found, *_made(whole, seconds)]
+
+
+def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:
+    end = time.monotonic() + seconds
+    threads = [visit.begin() for visit in visits]
+    for thread in threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    return [one for visit in visits for one in visit.leave(seconds)]
+
+
+def close(lab: Lab) -> None:
+    """Let go of the hosts, in the background: one that hangs is not waited for."""
+
+    def closed() -> None:
+        with suppress(HostError, OSError):
+            lab.close()
+
+    threading.Thread(target=closed, daemon=True).start()

@@ -1,0 +1,29 @@
+"""What a lab needs, one check a file; the folder is the registry, and `after` makes the order."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import replace
+
+from labkit.check import Check
+
+
+def all_checks() -> list[Check]:
+    """Every check of this folder, each after the one that it needs, else by name."""
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_")
+    found = {name: replace(_check(name), name=name) for name in names}
+    paths = {name: _path(found, name) for name in names}
+    return [found[name] for name in sorted(names, key=lambda name: (len(paths[name]), name))]
+
+
+# The names from the first check to this one, each of which has to be right before the next.
+def _path(found: dict[str, Check], name: str) -> tuple[str, ...]:
+    after = found[name].after
+    return (*(_path(found, after) if after else ()), name)
+
+
+def _check(name: str) -> Check:
+    check = importlib.import_module(f"{__name__}.{name}").check
+    assert isinstance(check, Check)
+    return check

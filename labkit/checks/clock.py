@@ -1,0 +1,30 @@
+"""How far is the host's clock from ours?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit import clock
+from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Place
+
+FAR = 1.0
+"""Seconds; times of runs on several hosts could no longer be told apart by eye."""
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    def ask() -> str:
+        return place.host.check("date", "+%s.%N", seconds=COMMAND_SECONDS).replace("%N", "0")
+
+    read = clock.reading(place.role, ask)
+    found = f"{read.offset:+.3f} s from this machine's, within {read.bound:.3f} s"
+    if abs(read.offset) - read.bound <= FAR:
+        yield Finding(OK, found)
+        return
+    service = "ntp" if "esxi" in place.greeting.kinds else "chrony"
+    fix = "esxcli system ntp set -e true -s pool.ntp.org" if service == "ntp" else (
+        "apt-get install -y chrony && chronyc makestep"
+    )  # fmt: skip
+    yield Finding(WARNING, found, fix=fix)
+
+
+check = Check("clocks agree", _look, after="kind")

@@ -1,0 +1,63 @@
+"""Which conditions of which studies can be measured on this lab, and why not the others?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+
+from labkit import studies
+from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.errors import Unknown
+from labkit.lab import Lab
+from labkit.plan import plan
+from labkit.study import Condition, Study
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    # Hosts that cannot be asked are left out, so that one of them does not hide the others.
+    lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
+    known = [studies.find(name) for name in studies.names()]
+    asked = dict.fromkeys(one for study in known for one in study.settings(lab))
+    planned = plan(asked, lab.hosts)
+    for study in known:
+        refused = study.refusals(lab, planned)
+        for one in study.conditions:
+            yield _finding(place, study, one, refused.get(one.name, ""))
+
+
+def _finding(place: Place, study: Study, one: Condition, why: str) -> Finding:
+    where = f"{study.name}: {one.name}"
+    silent = [role for role in _roles(one, study, place.lab) if role not in place.roles]
+    cut = [way for way in place.cut if set(way) <= set(_roles(one, study, place.lab))]
+    if why and silent:
+        why, fix = f"{', '.join(silent)} cannot be asked", "put right first what failed above"
+    elif cut and not why:
+        why, fix = f"no way from {' to '.join(cut[0])}", "put right first what failed above"
+    elif not why:
+        return Finding(OK, "can be measured", where=where)
+    else:
+        fix = place.labkit("plan", study.name, "--condition", one.name)
+    return Finding(WARNING, f"cannot be measured: {why}", fix=fix, where=where)
+
+
+# The roles of the lab that a condition is about; those that the lab has not are not among them.
+def _roles(one: Condition, study: Study, lab: Lab) -> list[str]:
+    played = [one.roles.get(role, role) for load in study.loads for role in load.roles]
+    roles = [name for names in played for name in ([names] if isinstance(names, str) else names)]
+    return [role for role in [*roles, *(s.role for s in one.settings)] if role in lab.hosts]
+
+
+def pairs(lab: Lab) -> set[tuple[str, str]]:
+    """Which hosts of the lab talk to which in the studies: who asks, and who answers."""
+    found = set()
+    for study in map(studies.find, studies.names()):
+        for one in study.conditions:
+            with suppress(Unknown):
+                for between in one.pairs(lab, study.workload).values():
+                    asks, *answer = [host.name for host in between.values()]
+                    found |= {(asks, other) for other in answer if other != asks}
+    return found
+
+
+check = Check("conditions of studies that can be measured", _look, after="kind", about="lab")

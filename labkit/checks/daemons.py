@@ -1,0 +1,31 @@
+"""Does something on the host change settings by itself?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+
+WHY = {
+    "irqbalance": "moves interrupts between CPUs",
+    "tuned": "sets governors, sysctls and disks",
+    "power-profiles-": "sets governors",
+    "numad": "moves processes and memory between nodes",
+    "ksmtuned": "merges memory pages of guests",
+}
+# Names of processes, as the kernel cuts them; BusyBox's ps knows no options.
+RUNNING = 'for f in /proc/[0-9]*/comm; do [ ! -r "$f" ] || cat "$f"; done 2>/dev/null | sort -u'
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    running = set(place.shown(RUNNING).splitlines())
+    for name in WHY.keys() & running:
+        service = f"{name}daemon" if name.endswith("-") else name
+        yield Finding(
+            WARNING, f"{service} runs: it {WHY[name]}", fix=f"systemctl stop {service}"
+        )  # fmt: skip
+    if not WHY.keys() & running:
+        yield Finding(OK, "neither irqbalance nor TuneD nor their like run")
+
+
+check = Check("nothing changes settings by itself", _look, "kind", kinds=("linux",))

@@ -1,0 +1,28 @@
+"""Is there room for the journal of changes and for what tools print?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+
+LEAST, ENOUGH = 16, 256
+"""MiB."""
+FREE = """\
+for place in "${LABKIT_CHANGES:-/var/lib}" /var/lib "$HOME" /tmp; do
+    [ -d "$place" ] && set -- $(df -Pk "$place" | tail -n 1) && echo "$place $4"; done; true"""
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    rows = [line.split() for line in place.shown(FREE).splitlines()]
+    free = {row[0]: int(row[1]) // 1024 for row in rows if len(row) == 2 and row[1].isdigit()}
+    if not free:
+        yield Finding(WARNING, "it does not tell how much room there is", fix="df -P /tmp")
+        return
+    least = min(free, key=lambda name: free[name])
+    state = FAILED if free[least] < LEAST else WARNING if free[least] < ENOUGH else OK
+    fix = "" if state == OK else f"free some of {least}: du -xh {least} | sort -h | tail"
+    yield Finding(state, f"{free[least]} MiB free in {least}", fix=fix)
+
+
+check = Check("there is room on its disk", _look, after="kind")

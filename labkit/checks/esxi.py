@@ -1,0 +1,40 @@
+"""What an ESXi host needs before it measures: release, power policy, devices for guests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+
+POLICY = ("esxcli", "system", "settings", "advanced", "list", "-o", "/Power/CpuPolicy")
+BEST = "High Performance"
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    shown = place.host.run(*POLICY, seconds=20)
+    found = re.search(r"^ *String Value: *(.*)$", shown.stdout, re.MULTILINE)
+    if not found:
+        yield Finding(WARNING, "its power policy cannot be read", shown.stderr or shown.stdout,
+                      " ".join(POLICY))  # fmt: skip
+    elif found[1].strip() != BEST:
+        yield Finding(
+            WARNING, f"power policy {found[1].strip()}: CPUs change their clock and sleep",
+            fix=f"esxcli system settings advanced set -o /Power/CpuPolicy -s '{BEST}'",
+        )  # fmt: skip
+    else:
+        yield Finding(OK, f"power policy {BEST}")
+    yield from _guest(place)
+
+
+def _guest(place: Place) -> Iterator[Finding]:
+    listed = place.host.run("vim-cmd", "vmsvc/getallvms", seconds=20)
+    rows = [line.split() for line in listed.stdout.splitlines()[1:]]
+    names = [row[1] for row in rows if len(row) > 1 and row[0].isdigit()]
+    if names:
+        yield Finding(OK, f"virtual machines: {', '.join(names)}")
+    else:
+        yield Finding(WARNING, "no virtual machine", listed.stderr, "vim-cmd vmsvc/getallvms")
+
+
+check = Check("the ESXi host is ready", _look, after="kind", kinds=("esxi",))

@@ -1,0 +1,28 @@
+"""Does a firewall look at each packet? The paper has them off (p. 7); `ports` tries what passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+
+ACTIVE = """\
+for one in firewalld ufw nftables; do
+    if systemctl is-active --quiet "$one" 2>/dev/null; then echo "$one"; fi; done
+nft list ruleset 2>/dev/null | grep -c 'hook input' | sed 's/^[1-9].*/rules of nft/;/^0$/d'
+iptables -S INPUT 2>/dev/null | grep -v '^-P INPUT ACCEPT$' | sed -n '1s/.*/rules of iptables/p'"""
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    found = place.shown(ACTIVE).splitlines()
+    if not found:
+        yield Finding(OK, "none is seen")
+        return
+    service = next((one for one in found if not one.startswith("rules")), "")
+    fix = f"systemctl stop {service}   # in a lab that nobody else can reach" if service else (
+        "nft list ruleset   # and take out what test traffic passes"
+    )  # fmt: skip
+    yield Finding(WARNING, f"it filters packets: {', '.join(dict.fromkeys(found))}", fix=fix)
+
+
+check = Check("no firewall is in the way of test traffic", _look, "kind", kinds=("linux",))

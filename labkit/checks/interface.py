@@ -1,0 +1,46 @@
+"""Is the interface of test traffic there and up, with the address that the lab names?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+
+SHOWN = r"""
+cd "/sys/class/net/$1" 2>/dev/null || { echo absent; ls /sys/class/net; exit 0; }
+driver=$(readlink device/driver 2>/dev/null); speed=$(cat speed 2>/dev/null)
+echo "$(cat operstate) $(cat mtu) ${driver##*/} ${speed:-}"
+ip -o addr show dev "$1" | awk '{ sub("/.*", "", $4); print $4 }'
+"""
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    host, table = place.host, f"[hosts.{place.role}] of {place.lab.path}"
+    if not host.interface:
+        yield Finding(
+            WARNING, "which interface carries test traffic is not said, so its settings are left "
+            "out", fix=f'interface = "..." in {table}',
+        )  # fmt: skip
+        return
+    first, *rest = place.shown(SHOWN, host.interface).splitlines()
+    if first == "absent":
+        there = ", ".join(" ".join(rest).split())
+        yield Finding(FAILED, f"no interface {host.interface}", f"there are {there}",
+                      f'put the right interface = "..." into {table}')  # fmt: skip
+        return
+    state, mtu, *more = first.split()
+    if state == "down":
+        yield Finding(FAILED, f"{host.interface} is down", fix=f"ip link set {host.interface} up")
+        return
+    if host.address[:1].isdigit() and host.address not in rest:
+        yield Finding(FAILED, f"{host.interface} has not the address {host.address}",
+                      f"it has {', '.join(rest) or 'none'}",
+                      f"ip addr add {host.address}/24 dev {host.interface}")  # fmt: skip
+        return
+    driver = next((word for word in more if not word.lstrip("-").isdigit()), "")
+    speed = next((word for word in more if word.isdigit()), "")
+    facts = [f"MTU {mtu}", driver, speed and f"{speed} Mbit/s"]
+    yield Finding(OK, f"{host.interface}: {', '.join(fact for fact in facts if fact)}")
+
+
+check = Check("the interface of test traffic is up", _look, "kind", kinds=("linux",))

@@ -1,0 +1,31 @@
+"""Is the host's key the one that we know? Nobody logs in for this, but at jump hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, Check, Finding, Place
+from labkit.errors import HostKeyRefused
+from labkit.transports.certificates import fingerprint, kind_of
+from labkit.transports.connection import shaken_hands
+from labkit.transports.known_hosts import KnownHosts
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    target = place.target
+    known = KnownHosts.read(target.known_hosts)
+    try:
+        client = shaken_hands(target, known.algorithms(target.known_as))
+        try:
+            known.verify(target.name, target.known_as, client.shown, target.trust)
+        finally:
+            client.close()
+    except HostKeyRefused as refused:
+        # Of a jump host too: then the hint has the command for that one.
+        command = refused.hint.partition("keep the key: ")[2]
+        yield Finding(FAILED, refused.what, refused.said, command or refused.hint)
+        return
+    yield Finding(OK, f"{kind_of(client.shown)} {fingerprint(client.shown)} is known")
+
+
+check = Check("the host's key is known", _look, after="port")

@@ -1,0 +1,22 @@
+"""What kind of host is it: linux, kvm, docker, esxi, box, or several of them?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, Check, Finding, Place
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    kinds = place.kinds
+    if not kinds:
+        system = place.shown("uname -a")
+        yield Finding(
+            FAILED, "neither Linux nor ESXi: labkit has no settings for it", system,
+            "see notebooks/docs/settings.md for the kinds of host",
+        )  # fmt: skip
+        return
+    yield Finding(OK, ", ".join(kinds))
+
+
+check = Check("it is of a kind that labkit knows", _look, after="login")

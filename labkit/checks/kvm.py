@@ -1,0 +1,46 @@
+"""What a KVM host needs before it measures: hardware virtualization, a libvirt, its guests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+
+DEVICE = """\
+[ ! -c /dev/kvm ] || echo kvm
+ls /sys/kernel/iommu_groups 2>/dev/null | head -n 1 | sed 's/.*/iommu/'
+cat /sys/class/net/*/device/sriov_totalvfs 2>/dev/null | sort -n | tail -n 1 | sed 's/^/vfs=/'"""
+LISTED = "virsh -q list --all --name 2>&1"
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    if place.role == "client":  # it only asks, whatever is installed there
+        return
+    found = place.shown(DEVICE).split()
+    if "kvm" in found:
+        yield Finding(OK, "/dev/kvm is there (whether guests boot with it, only a guest shows)")
+    else:
+        yield Finding(WARNING, "no /dev/kvm: guests are emulated", fix="modprobe kvm_intel || "
+                      "modprobe kvm_amd   # and VT-x or AMD-V on in the BIOS")  # fmt: skip
+    functions = next((word[4:] for word in found if word.startswith("vfs=")), "")
+    if "iommu" in found:
+        more = f"; a NIC has up to {functions} virtual functions" if functions else ""
+        yield Finding(OK, f"an IOMMU is on{more}")
+    else:
+        yield Finding(WARNING, "no IOMMU: no device can be passed to a guest",
+                      fix="intel_iommu=on iommu=pt on the kernel's command line, VT-d on in the "
+                      "BIOS")  # fmt: skip
+    yield from _guests(place)
+
+
+def _guests(place: Place) -> Iterator[Finding]:
+    listed = place.host.run("sh", "-c", LISTED, seconds=10)
+    if not listed.ok:
+        yield Finding(WARNING, "libvirt does not answer", listed.stdout, "systemctl start libvirtd")
+    else:
+        names = ", ".join(listed.stdout.split())
+        yield Finding(OK if names else WARNING, f"guests: {names or 'none'}",
+                      fix="" if names else "virt-install --help")  # fmt: skip
+
+
+check = Check("the KVM host is ready", _look, after="kind", kinds=("kvm",))

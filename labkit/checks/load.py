@@ -1,0 +1,32 @@
+"""Is the host busy with something else?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.errors import LabkitError
+from labkit.gate import collect, gates, tripped
+
+APART = 1.0
+"""Seconds between two looks at what the host counts."""
+NOISE = ("steal", "throttling", "swap", "foreign load")
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    before = collect(place.host)
+    place.shown(f"sleep {APART:g}")
+    after = collect(place.host)
+    try:
+        found = gates(before, after, APART)
+    except LabkitError as odd:
+        yield Finding(WARNING, "it does not tell what it does", odd.what, "top -b -n 1")
+        return
+    wrong = [gate for gate in tripped(found) if gate.name in NOISE]
+    for gate in wrong:
+        yield Finding(WARNING, gate.why, fix="top -b -n 1 | head -n 15   # and end what is busy")
+    if not wrong:
+        yield Finding(OK, "; ".join(gate.why for gate in found if gate.name in NOISE and gate.ok))
+
+
+check = Check("nothing else is busy", _look, "kind", kinds=("linux",))

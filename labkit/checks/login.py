@@ -1,0 +1,30 @@
+"""Does the host let us in, and does it run a command?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import COMMAND_SECONDS, FAILED, OK, Check, Finding, Place
+from labkit.errors import LoginRefused
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    try:
+        place.host.check("true", seconds=COMMAND_SECONDS)
+    except LoginRefused as refused:
+        yield Finding(FAILED, refused.what, refused.said or refused.hint, _copy_id(place))
+        return
+    took = 1000 * place.host.round_trip()
+    yield Finding(OK, f"{place.target.user} may log in; {took:.1f} ms there and back")
+
+
+def _copy_id(place: Place) -> str:
+    target, words = place.target, ["ssh-copy-id"]
+    if target.identities and target.only:
+        words += ["-i", target.identities[0]]
+    if target.jump is not None:
+        words += ["-o", f"ProxyJump={target.jump.user}@{target.jump.address}:{target.jump.port}"]
+    return " ".join([*words, "-p", str(target.port), f"{target.user}@{target.address}"])
+
+
+check = Check("the host lets us in by a key", _look, after="key")

@@ -1,0 +1,25 @@
+"""Is it the machine that was trusted, and not a clone with the same key?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.transports import pins
+from labkit.transports.address import Address
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    at = getattr(place.host.transport, "at")  # noqa: B009
+    assert isinstance(at, Address)
+    name = place.target.known_as.first
+    pinned = [pin for _, pin in pins.read(pins.pin_file(at)) if pin.name == name]
+    if not pinned:
+        found = "which machine this is was not noted, so a clone of it would not be told apart"
+        yield Finding(WARNING, found, fix=place.labkit("trust", place.role))
+        return
+    pins.check_pin(place.host)
+    yield Finding(OK, f"{pinned[-1].machine}, host name {pinned[-1].hostname}")
+
+
+check = Check("it is the machine that was trusted", _look, after="login")

@@ -1,0 +1,42 @@
+"""Does test traffic reach the other host, and by the interface that the lab names?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    client, other = place.host, place.lab.host(place.roles[1])
+    sent = client.run("ping", "-c", "3", "-W", "2", other.address, seconds=12)
+    if not sent.ok:
+        lost = re.search(r"\d+% packet loss", sent.stdout)
+        yield Finding(
+            FAILED, f"no answer from {other.address} ({lost[0] if lost else 'ping failed'})",
+            sent.stderr or sent.stdout,
+            f"on {place.role}: ip route get {other.address}; on {place.roles[1]}: ip addr",
+        )  # fmt: skip
+        return
+    times = re.search(r"= [\d.]+/([\d.]+)/", sent.stdout)
+    yield Finding(OK, f"{other.address} answers" + (f" in {times[1]} ms" if times else ""))
+    yield from _route(place, other.address)
+
+
+def _route(place: Place, address: str) -> Iterator[Finding]:
+    host, said = place.host, place.host.run("ip", "route", "get", address, seconds=10).stdout
+    by, via = re.search(r"\bdev (\S+)", said), re.search(r"\bvia (\S+)", said)
+    if host.interface and by and by[1] not in (host.interface, "lo"):
+        yield Finding(
+            WARNING, f"test traffic leaves by {by[1]}, not by {host.interface}", said,
+            f"ip route replace {address} dev {host.interface}",
+        )  # fmt: skip
+    if via:
+        yield Finding(
+            WARNING, f"test traffic goes through the router {via[1]}, which is measured too", said,
+            "give both hosts addresses in one subnet of their own link",
+        )  # fmt: skip
+
+
+check = Check("test traffic gets there", _look, after="interface", about="pair", kinds=("linux",))

@@ -1,0 +1,48 @@
+"""Does an SSH server answer, at the host or at the first jump host on the way to it?"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, Check, Finding, Place
+
+SECONDS = 4.0
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    first = place.target
+    while first.jump is not None:
+        first = first.jump
+    if first.proxy:
+        yield Finding(OK, "a ProxyCommand leads there: the login shows whether it does")
+        return
+    there = f"{first.address} port {first.port}"
+    try:
+        with socket.create_connection((first.address, first.port), SECONDS) as dialled:
+            dialled.settimeout(SECONDS)
+            banner = dialled.recv(256).decode("utf-8", "replace").strip()
+    except OSError as failed:
+        yield Finding(FAILED, f"{there}: no SSH server answers", str(failed), _fix(place, failed))
+        return
+    if "SSH-" not in banner:
+        said = banner or "it hung up without a word"
+        yield Finding(FAILED, f"{there} is no SSH server", said, _port(place))
+        return
+    line = next(line for line in banner.splitlines() if "SSH-" in line)
+    yield Finding(OK, f"{there}: {line}")
+
+
+def _fix(place: Place, failed: OSError) -> str:
+    if isinstance(failed, ConnectionRefusedError):
+        return "on the host: systemctl enable --now ssh (on ESXi: Host > Actions > Services)"
+    if isinstance(failed, TimeoutError):
+        return f"ping -c 3 {place.target.address}   # is it up, and does a firewall drop SSH?"
+    return f"ip route get {place.target.address}"
+
+
+def _port(place: Place) -> str:
+    return f"put the right port = ... into [hosts.{place.role}] of {place.lab.path}"
+
+
+check = Check("an SSH server answers", _look, after="resolves")

@@ -1,0 +1,45 @@
+"""Can the client reach the ports that servers of the workloads will listen on?
+
+Nothing is started for it: a host that says "refused" was reached, a firewall is mostly silent or
+says "no route". A firewall that answers as a closed port does cannot be told from one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+
+PORTS = {12865: "netserver", 11111: "sockperf", 5201: "iperf3", 40404: "data of netperf"}
+# What tells a closed port from a silent one: any of these, as the client has them.
+TRY = r"""
+address=$1; shift
+one() {
+    if command -v python3 >/dev/null; then python3 -c '
+import socket, sys
+try: socket.create_connection((sys.argv[1], int(sys.argv[2])), 2); print("open")
+except OSError as no: print(no)' "$1" "$2"
+    elif command -v bash >/dev/null; then
+        timeout 2 bash -c ': < "/dev/tcp/$1/$2"' try "$1" "$2" 2>&1 && echo open
+        [ $? -ne 124 ] || echo timed out
+    else nc -v -w 2 "$1" "$2" </dev/null 2>&1 || echo timed out; fi; }
+for port; do said=$(one "$address" "$port" | tr '\n' ' '); echo "$port $said"; done"""
+REACHED = ("open", "refused")
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    other = place.lab.host(place.roles[1])
+    said = place.shown(TRY, other.address, *map(str, PORTS))
+    answers = {line.split()[0]: line.partition(" ")[2] for line in said.splitlines() if line}
+    shut = {p: a for p, a in answers.items() if not any(word in a.lower() for word in REACHED)}
+    if not shut:
+        yield Finding(OK, f"TCP {', '.join(map(str, PORTS))}")
+        return
+    named = ", ".join(f"{port} ({PORTS[int(port)]})" for port in shut)
+    yield Finding(
+        WARNING, f"{place.roles[1]} cannot be reached at TCP {named}", next(iter(shut.values())),
+        f"on {place.roles[1]}: iptables -I INPUT -s {place.host.address} -j ACCEPT",
+    )  # fmt: skip
+
+
+check = Check("ports of the workloads are open", _look, "path", about="pair", kinds=("linux",))

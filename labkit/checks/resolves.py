@@ -1,0 +1,32 @@
+"""Does the control address of a host mean an address?"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, Check, Finding, Place
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    target = place.target
+    first = target
+    while first.jump is not None:
+        first = first.jump
+    if first.proxy:
+        yield Finding(OK, f"{target}, through `{first.proxy}`")
+        return
+    try:
+        found = socket.getaddrinfo(first.address, first.port, type=socket.SOCK_STREAM)
+    except OSError as unknown:
+        yield Finding(
+            FAILED, f"{first.address!r} means no address", str(unknown),
+            f'put the right control = "..." into [hosts.{place.role}] of {place.lab.path}',
+        )  # fmt: skip
+        return
+    addresses = ", ".join(dict.fromkeys(str(one[4][0]) for one in found))
+    way = "" if first is target else f", through {first.address}"
+    yield Finding(OK, f"{target}{way}: {addresses}")
+
+
+check = Check("the control address means an address", _look)

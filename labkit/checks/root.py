@@ -1,0 +1,23 @@
+"""May we change settings there?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    if place.greeting.user == "0":
+        yield Finding(OK, "root")
+        return
+    user = place.target.user
+    said = place.shown("sudo -n true 2>&1; true").strip()
+    yield Finding(
+        WARNING, f"{user} is not root: settings that need root are left out, and conditions with "
+        "them", said and f"sudo: {said}",
+        f'user = "root" in [hosts.{place.role}] of {place.lab.path}',
+    )  # fmt: skip
+
+
+check = Check("settings can be changed", _look, after="kind")

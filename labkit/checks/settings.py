@@ -1,0 +1,28 @@
+"""Which settings can be made on the host as it is?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.plan import plan
+from labkit.settings import kinds_of_setting, needs_words
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    asked = [kind() for kind in kinds_of_setting() if not needs_words(kind)]
+    roles = {one.role for one in asked}
+    steps = plan(
+        asked, dict.fromkeys(roles, place.host), dict.fromkeys(roles, place.greeting)
+    ).steps
+    able = sorted(type(step.setting).__name__ for step in steps if not step.why)
+    unable = sorted(type(step.setting).__name__ for step in steps if step.why)
+    said = f"not: {', '.join(unable)}" if unable else ""
+    if able:
+        yield Finding(OK, f"{len(able)} of the {len(steps)} simple ones: {', '.join(able)}", said)
+    else:
+        fix = place.labkit("settings", place.role)
+        yield Finding(WARNING, f"none of the {len(steps)} simple ones", said, fix)
+
+
+check = Check("settings that can be made there", _look, after="unfinished")

@@ -1,0 +1,82 @@
+"""Are the programs of the workloads and settings there, by what each host does in a study?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+
+BOTH, ASKS, ANSWERS = "both", "asks", "answers"
+# Program: which end of a study needs it, and Debian's package of it.
+TOOLS = {
+    "ping": (ASKS, "iputils-ping"),
+    "ip": (BOTH, "iproute2"),
+    "tc": (BOTH, "iproute2"),
+    "ethtool": (BOTH, "ethtool"),
+    "taskset": (BOTH, "util-linux"),
+    "chrt": (BOTH, "util-linux"),
+    "netperf": (ASKS, "netperf"),
+    "netserver": (ANSWERS, "netperf"),
+    "sockperf": (BOTH, "sockperf"),
+    "iperf3": (BOTH, "iperf3"),
+}
+REQUIRED = {"ping", "ip"}
+SHOWN = r"""
+for tool; do command -v "$tool" >/dev/null || { echo "-$tool"; continue; }
+    case $tool in
+        ping | netperf | tc) said=$($tool -V 2>&1) ;;
+        ip) said=$(ip -V 2>&1) ;;
+        netserver) said= ;;
+        *) said=$($tool --version 2>&1) ;;
+    esac </dev/null
+    echo "+$tool $(printf '%s\n' "$said" | head -n 1)"; done
+. /etc/os-release 2>/dev/null; echo "=$ID $ID_LIKE"
+"""
+# The paper's load, for two packets to the host itself: what counts is whether ping can do it.
+PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
+
+
+def _look(place: Place) -> Iterator[Finding]:
+    asks = place.role == "client"
+    wanted = [t for t, (end, _) in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
+    lines = place.shown(SHOWN, *wanted).splitlines()
+    absent = [line[1:] for line in lines if line.startswith("-")]
+    there = [_version(line[1:]) for line in lines if line.startswith("+")]
+    system = next((line[1:] for line in lines if line.startswith("=")), "")
+    if absent:
+        worst = FAILED if REQUIRED & set(absent) else WARNING
+        found = f"missing {', '.join(absent)}; workloads and settings with them cannot run"
+        yield Finding(worst, found, fix=_install(system, absent))
+    yield Finding(OK, ", ".join(there) or "none")
+    if asks and "ping" not in absent:
+        yield from _pings(place)
+
+
+def _pings(place: Place) -> Iterator[Finding]:
+    tried = place.host.run(*PING, seconds=5)
+    if not tried.ok:
+        yield Finding(
+            FAILED, "its ping cannot send a request each millisecond and print when (-i, -D)",
+            tried.stderr or tried.stdout, "iputils' ping, as root: apt-get install -y iputils-ping",
+        )  # fmt: skip
+
+
+def _version(line: str) -> str:
+    tool, _, said = line.partition(" ")
+    found = re.search(r"\d+(\.\d+)+[\w.-]*|\b\d{6,8}\b", said)
+    return f"{tool} {found[0]}" if found else tool
+
+
+def _install(system: str, absent: list[str]) -> str:
+    packages = " ".join(sorted({TOOLS[tool][1] for tool in absent}))
+    if "debian" in system or "ubuntu" in system:
+        note = "   # netperf: Debian's component non-free" if "netperf" in packages else ""
+        return f"apt-get install -y {packages}{note}"
+    if "rhel" in system or "fedora" in system:
+        names = packages.replace("iputils-ping", "iputils").replace("iproute2", "iproute-tc")
+        return f"dnf install -y {names}"
+    return f"install {', '.join(absent)} (Debian's packages: {packages})"
+
+
+check = Check("the programs of workloads and settings are there", _look, "kind", kinds=("linux",))
