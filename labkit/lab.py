@@ -33,21 +33,23 @@ from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump"}
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "hosts", "box"}
-BOX_KEYS = {"tier", "accelerator"}
+BOX_KEYS = {"tier", "accelerator", "containers"}
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
 @dataclass(frozen=True)
 class Lab:
-    """Hosts by role; `accelerator` says what runs its guests, `tier` what the lab may do."""
+    """Hosts by role; `accelerator` says what runs its guests, `containers` its containers."""
 
     name: str
     hosts: Mapping[str, Host] = field(repr=False)
     tier: str = "hosts"
+    """What the lab may do."""
     accelerator: str = ""
     path: Path = field(default=Path(), repr=False, compare=False)
     defaults: Address = field(default=Address("", ""), repr=False, compare=False)
     """What holds for every SSH address of the lab."""
+    containers: str = ""
 
     @classmethod
     def read(cls, path: Path) -> Lab:
@@ -56,7 +58,7 @@ class Lab:
         _refuse_unknown(path, "key", asked, LAB_KEYS)
         made_of = asked.get("box", {})
         if not isinstance(made_of, dict) or not all(isinstance(v, str) for v in made_of.values()):
-            raise BadInput(f"{path}: [box] is a table of texts: tier and accelerator")
+            raise BadInput(f"{path}: [box] is a table of texts: {', '.join(BOX_KEYS)}")
         _refuse_unknown(path, "key of [box]", made_of, BOX_KEYS)
         defaults = _for_all(path, asked)
         tables = asked.get("hosts", {})
@@ -64,7 +66,8 @@ class Lab:
             raise BadInput(f"{path}: no hosts", hint="add a table [hosts.client] and its like")
         hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
-        return cls(str(asked.get("name", path.stem)), hosts, tier, accelerator, path, defaults)
+        name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
+        return cls(name, hosts, tier, accelerator, path, defaults, engine)
 
     @property
     def emulated(self) -> bool:

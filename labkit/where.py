@@ -115,6 +115,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         "name": lab.name,
         "tier": lab.tier,
         "accelerator": lab.accelerator,
+        **({"containers": lab.containers} if lab.containers else {}),
         "hosts": {role: _host_facts(host) for role, host in lab.hosts.items()},
     }
 
@@ -125,6 +126,8 @@ def note(results: Results) -> str:
     if lab["tier"] == "hosts":
         return ""
     guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
+    if lab.get("containers"):
+        guests += f", containers by {lab['containers']}"
     return f"Emulated: one machine, {guests}, tier {lab['tier']}"
 
 

@@ -54,6 +54,20 @@ def test_halves_share_what_there_is(cpus, first, second):
 BAD = {
     "no hosts": {},
     "unknown table": {"hosts": {"a": {}}, "cables": {}},
+    "container of nobody": {"hosts": {"a": {}}, "containers": {"c": {"on": "b"}}},
+    "container on a cable": {
+        "hosts": {"a": {}},
+        "containers": {"c": {"on": "a", "network": "none"}},
+    },
+    "container by magic": {"hosts": {"a": {}}, "containers": {"c": {"on": "a", "engine": "x"}}},
+    "container of 1 MiB": {"hosts": {"a": {}}, "containers": {"c": {"on": "a", "memory": "1M"}}},
+    "container on no CPU": {"hosts": {"a": {}}, "containers": {"c": {"on": "a", "cpus": "x"}}},
+    "container with a host's name": {"hosts": {"a": {}}, "containers": {"a": {"on": "a"}}},
+    "link of a container": {
+        "hosts": {"a": {}},
+        "containers": {"c": {"on": "a"}},
+        "links": {"c": {"mtu": "1400"}},
+    },
     "link of nobody": {"hosts": {"a": {}}, "links": {"b": {"rate": "1 Mbit/s"}}},
     "link with a weight": {"hosts": {"a": {}}, "links": {"a": {"weight": "1"}}},
     "rate without a unit": {"hosts": {"a": {}}, "links": {"a": {"rate": "100"}}},
@@ -115,7 +129,7 @@ def test_a_link_says_in_numbers_what_it_asks_in_words():
 
 
 def test_an_unknown_topology_is_answered_with_the_known_ones():
-    with pytest.raises(Unknown, match=r"known: FILE\.toml, four-guests, neighbours"):
+    with pytest.raises(Unknown, match=r"known: FILE\.toml, containers, four-guests"):
         topology.find("star")
 
 

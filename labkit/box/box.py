@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import accelerator, links, namespaces, needs, sudo, topology, view
+from labkit.box import accelerator, container, links, namespaces, needs, sudo, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.layout import ROOT, Layout, check_name, link_name
@@ -49,7 +49,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
     with _disk_errors_named(folder), folder.locked(tell):
         now = status(name)
         if _serves(now, made_of):
-            _start_guests(folder, [g.name for g in now.guests if g.state != "running"], tell)
+            inner = (*now.guests, *now.containers)
+            _start_inner(folder, [one.name for one in inner if one.state != "running"], tell)
             return folder.lab
         if now.left:
             tell(f"box {name} is {now.state}; taking its remains down first")
@@ -121,11 +122,14 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     tell(f"hosts are up: {', '.join(layout.hosts)}")
     if plan.guests and not layout.guests:
         tell(f"no guests: package {needs.NEEDS['guest'].package} is not installed")
-    _start_guests(folder, layout.guests, tell)
+    if plan.containers and not layout.containers:
+        tell("no containers: neither docker.io nor crun is installed")
+    _start_inner(folder, (*layout.guests, *layout.containers), tell)
 
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
     made_of = plan.accelerated(lambda asked: accelerator.choice(asked, tell))
+    made_of = made_of.engined(container.engine)
     files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()
@@ -150,6 +154,8 @@ def _start_hosts(
     for role in layout.hosts:
         cpus, log, seat = layout.cpus_of(role), folder.log(role), f"at-{role}"
         group.limit(seat, layout.limits(role))
+        if layout.topology.containers_on(role):
+            group.delegate(seat)
         births.append(namespaces.begin(group, role, namespaces.HOST, script, cpus, log, seat))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
@@ -161,7 +167,9 @@ def _start_hosts(
     there["switch"].give(b"go\n")
     for role in layout.hosts:
         files = view.files(layout, role, keys[role], user)
-        there[role].give(view.packed(files | view.guest_files(layout, role, keys, user)))
+        for inner in (view.guest_files, view.container_files):
+            files |= inner(layout, role, keys, user)
+        there[role].give(view.packed(files))
     for role in layout.hosts:
         _await_sshd(there[role], layout.control(role))
 
@@ -175,30 +183,35 @@ def _await_sshd(host: Namespace, address: str) -> None:
 
 
 # All at once: they wait for their kernels most of the time.
-def _start_guests(folder: Folder, guests: Sequence[str], tell: Tell) -> None:
-    if not guests:
+def _start_inner(folder: Folder, roles: Sequence[str], tell: Tell) -> None:
+    if not roles:
         return
     layout = Layout.from_json(folder.layout.read_text())
-    tell(f"booting {', '.join(guests)}")
+    tell(f"booting {', '.join(roles)}")
     begun = time.monotonic()
-    with opened(folder.lab) as lab, ThreadPoolExecutor(len(guests)) as pool:
-        booted = {guest: pool.submit(_boot, lab.host(layout.on(guest)), guest) for guest in guests}
-        for guest, outcome in booted.items():
+    with opened(folder.lab) as lab, ThreadPoolExecutor(len(roles)) as pool:
+        booted = {
+            role: pool.submit(_boot, lab.host(layout.on(role)), layout, role) for role in roles
+        }
+        for role, outcome in booted.items():
             try:
                 outcome.result()
             except HostError as failed:
-                raise BoxError(f"{guest} of the box did not start", said=failed.said) from failed
-    tell(f"{', '.join(guests)} up after {time.monotonic() - begun:.1f} s")
+                raise BoxError(f"{role} of the box did not start", said=failed.said) from failed
+    tell(f"{', '.join(roles)} up after {time.monotonic() - begun:.1f} s")
 
 
-def _boot(host: Host, guest: str) -> None:
-    host.check("guest", f"@{guest}", "start", seconds=BOOT_SECONDS)
+def _boot(host: Host, layout: Layout, role: str) -> None:
+    kind = "container" if role in layout.containers else "guest"
+    host.check(kind, f"@{role}", "start", seconds=BOOT_SECONDS)
 
 
 def lab_toml(layout: Layout) -> str:
     """The box as `Lab.read` reads it."""
     head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
     made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{layout.accelerators}"\n'
+    if layout.containers:
+        made_of += f'containers = "{layout.engines}"\n'
     tables = [
         f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
         f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -27,6 +28,7 @@ OWN = "box"
 """The group for what belongs to no host: version 2 wants processes in the leaves of its tree."""
 ENVIRONMENT = {"PATH": SEARCHED, "LC_ALL": "C"}
 KILL_SECONDS = 15.0
+V1_MOUNT = re.compile(r"^\S+ (/sys/fs/cgroup/\S+) cgroup ", re.MULTILINE)
 NO_MEMORY = "start without memory = ... of its hosts, or give the kernel its memory controller"
 
 
@@ -40,10 +42,15 @@ def hierarchy() -> Path | None:
 
 def groups() -> list[str]:
     """The names of all boxes that have a control group."""
-    roots = {root for root in (hierarchy(), *LIMITS) if root}
+    roots = {root for root in (hierarchy(), *version_1()) if root}
     return sorted(
         {at.name.removeprefix(PREFIX) for root in roots for at in root.glob(f"{PREFIX}*")}
     )
+
+
+def version_1() -> list[Path]:
+    """The trees of version 1, of which each has controllers of its own."""
+    return [Path(at) for at in V1_MOUNT.findall(Path("/proc/self/mounts").read_text())]
 
 
 def limited_by(controller: str) -> Path | None:
@@ -90,7 +97,8 @@ class Cgroup:
     @property
     def places(self) -> list[Path]:
         """Where it is or could be: version 1 has a tree for each kind of limit."""
-        return [self.path, *(root / self.path.name for root in LIMITS)]
+        others = (root / self.path.name for root in version_1())
+        return [self.path, *(place for place in others if place != self.path)]
 
     @property
     def exists(self) -> bool:
@@ -112,6 +120,15 @@ class Cgroup:
             if limits.cpus and (root := limited_by("cpuset")):
                 place = self._made(root, role, "cpuset")
                 _give(place / "cpuset.cpus", limits.cpus)
+
+    def delegate(self, role: str) -> None:
+        """Give a host groups of its own for every limit, of which it can make smaller ones."""
+        with self._refusals_named(self.path / role):
+            for root in version_1():
+                if not (root / self.path.name / role).exists():
+                    self._made(root, role, root.name)
+            for controller in _words(self.path / "cgroup.controllers"):
+                _give(self.path / "cgroup.subtree_control", f"+{controller}")
 
     def _limit_memory(self, role: str, most: int) -> None:
         root = limited_by("memory")

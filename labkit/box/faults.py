@@ -109,7 +109,7 @@ class Faults:
             raise Unknown(f"role of box {self.name}", role, layout.roles)
         if network not in NETWORKS:
             raise Unknown("network", network, NETWORKS)
-        if role in layout.guests and network == "data":
+        if role not in layout.hosts and network == "data":
             raise BadInput(
                 f"{role} reaches the data network through {layout.on(role)}",
                 hint=f"cut {layout.on(role)}, or the control network of {role}",
@@ -123,14 +123,18 @@ class Faults:
         _run(["nsenter", "-t", str(self._pid("switch")), "-n",
               "bridge", "link", "set", "dev", port, "state", state])  # fmt: skip
 
-    # All processes that are in the namespace of a host, or that are those of a guest.
+    # All processes that are in the namespace of a host or container, or that are those of a guest.
     def _processes(self, role: str) -> list[int]:
         layout = self._layout
         if role not in layout.roles:
             raise Unknown(f"role of box {self.name}", role, layout.roles)
-        space = os.readlink(f"/proc/{self._pid(layout.on(role) if role in layout.guests else role)}"
-                            "/ns/pid_for_children")  # fmt: skip
-        found = [pid for pid in Cgroup.of(self.name).pids() if _space(pid) == space]
+        holder = self._pid(role if role in layout.hosts else layout.on(role))
+        space = _space(holder, "pid_for_children")
+        every = Cgroup.of(self.name).pids()
+        if role in layout.containers:
+            group = f"/at-{layout.on(role)}/containers/{role}"
+            return [pid for pid in every if _is_within(pid, group)]
+        found = [pid for pid in every if _space(pid) == space]
         if role in layout.guests:
             found = [pid for pid in found if _user(pid) == layout.uid(role)]
         return found
@@ -145,10 +149,17 @@ class Faults:
         return pid
 
 
-def _space(pid: int) -> str:
+def _space(pid: int, kind: str = "pid") -> str:
     with suppress(OSError):
-        return os.readlink(f"/proc/{pid}/ns/pid")
+        return os.readlink(f"/proc/{pid}/ns/{kind}")
     return ""
+
+
+def _is_within(pid: int, group: str) -> bool:
+    with suppress(OSError):
+        groups = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        return any(f"{line}/".find(f"{group}/") > 0 for line in groups)
+    return False
 
 
 def _user(pid: int) -> int:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 
 from labkit.box.cgroup import Limits
+from labkit.box.container import ContainerPlan
 from labkit.box.link import LinkPlan
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
@@ -19,7 +20,7 @@ BENCHMARKING = IPv4Network("198.18.0.0/15")
 PAIRS = 256
 ROOT = "root"
 """This machine itself, at the first address of the control network."""
-HOST_INTERFACE, GUEST_INTERFACE = "data0", "vec1"
+HOST_INTERFACE, GUEST_INTERFACE, CONTAINER_INTERFACE = "data0", "vec1", "eth0"
 FIRST_GUEST_UID = 64010
 """A guest's processes run as a user of its own, who is in no passwd file and owns nothing."""
 OUR_MAC = "02:6c:6b"
@@ -49,9 +50,14 @@ class Layout:
         return tuple(guest.role for guest in self.topology.guests)
 
     @property
+    def containers(self) -> tuple[str, ...]:
+        """The roles of its containers."""
+        return tuple(container.role for container in self.topology.containers)
+
+    @property
     def roles(self) -> tuple[str, ...]:
-        """The machines that labkit can reach, guests last."""
-        return (*self.hosts, *self.guests)
+        """The machines that labkit can reach: hosts, guests, containers."""
+        return tuple(self.topology.roles)
 
     @property
     def link(self) -> str:
@@ -74,14 +80,23 @@ class Layout:
         """What a guest is made of."""
         return next(plan for plan in self.topology.guests if plan.role == guest)
 
-    def on(self, guest: str) -> str:
-        """The host that runs a guest."""
-        return self.plan(guest).on
+    def container(self, role: str) -> ContainerPlan:
+        """What is asked of a container."""
+        return next(plan for plan in self.topology.containers if plan.role == role)
+
+    def on(self, role: str) -> str:
+        """The host that runs a guest or a container."""
+        return self.container(role).on if role in self.containers else self.plan(role).on
 
     @property
     def accelerators(self) -> str:
         """What runs the guests: uml, kvm, tcg, or several of them."""
         return ", ".join(sorted({plan.accelerator for plan in self.topology.guests}))
+
+    @property
+    def engines(self) -> str:
+        """What runs the containers: docker, crun, runc, or several of them."""
+        return ", ".join(sorted({plan.engine for plan in self.topology.containers}))
 
     def guests_on(self, host: str) -> list[GuestPlan]:
         """The guests that a host runs."""
@@ -97,14 +112,19 @@ class Layout:
 
     def interface(self, role: str) -> str:
         """The interface that carries test traffic."""
-        return HOST_INTERFACE if role in self.hosts else GUEST_INTERFACE
+        if role in self.guests:
+            return GUEST_INTERFACE
+        behind = role in self.containers and self.container(role).network == "bridge"
+        return CONTAINER_INTERFACE if behind else HOST_INTERFACE
 
     def mac(self, net: int, role: str) -> str:
         """A hardware address that no other link of any box has."""
         return f"{OUR_MAC}:{self.pair:02x}:{net:02x}:{self.seat(role):02x}"
 
     def cpus_of(self, role: str) -> tuple[int, ...]:
-        """Its share of the CPUs; a guest has those of its host."""
+        """Its share of the CPUs; a guest has those of its host, and so a container by default."""
+        if role in self.containers and (asked := self.container(role).cpus):
+            return HostPlan(role, asked).among(self.cpus)
         host = role if role in self.hosts else self.on(role)
         return self._host(host).among(self.cpus)
 
@@ -130,6 +150,7 @@ class Layout:
             tuple(HostPlan(**host) for host in made_of["hosts"]),
             tuple(GuestPlan(**guest) for guest in made_of["guests"]),
             tuple(LinkPlan(**link) for link in made_of.get("links", ())),
+            tuple(ContainerPlan(**one) for one in made_of.get("containers", ())),
         )
         files = (kept["kernel"], kept["image"])
         return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)

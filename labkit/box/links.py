@@ -4,6 +4,8 @@
     each host -----+-- switch
     each guest ----+                          data bridge: test traffic
 
+A container has a control link as well; its test traffic takes its host's.
+
 A host has one data link of its own, one that leads to its virtual switch (a bridge with the taps
 of its guests), and for each guest one that it can have for itself, past the bridge and the tap.
 """
@@ -42,6 +44,9 @@ def wires(layout: Layout) -> Iterator[Wire]:
         seat, ends, at = layout.seat(guest), guest_ends(layout, guest), layout.on(guest)
         yield Wire(f"g{seat}-c", "control", ends["control"], at, layout.mac(3, guest))
         yield Wire(f"g{seat}-d", "data", ends["direct"], at, layout.mac(4, guest))
+    for container in layout.containers:
+        seat, end = layout.seat(container), container_ends(layout, container)["control"]
+        yield Wire(f"g{seat}-c", "control", end, layout.on(container), layout.mac(3, container))
 
 
 def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
@@ -51,6 +56,12 @@ def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
     if layout.plan(guest).accelerator != "uml":
         names |= {"switch": "gswitch", "control_tap": "gtap"}
     return {end: f"{name}{number}" for end, name in names.items()}
+
+
+def container_ends(layout: Layout, container: str) -> dict[str, str]:
+    """What a container's ends are called on its host; `near` is there as long as it runs."""
+    seat = layout.seat(container)
+    return {"control": f"ccontrol{seat}", "switch": f"cswitch{seat}", "near": f"clink{seat}"}
 
 
 def at_switch(layout: Layout, pids: Mapping[str, int]) -> str:
@@ -73,7 +84,8 @@ def at_root(layout: Layout) -> str:
 def at_host(layout: Layout, role: str) -> str:
     """A host's two links, and those of its guests."""
     own = _addressed("control0", layout.control(role)) + _addressed("data0", layout.data(role))
-    return _batch("link set lo up", *own, *_for_guests(layout, role))
+    inner = _for_guests(layout, role) + _for_containers(layout, role)
+    return _batch("link set lo up", *own, *inner)
 
 
 # An end that the guest reads raw has to take frames that are for the guest's hardware address.
@@ -95,6 +107,18 @@ def _for_guests(layout: Layout, role: str) -> list[str]:
         ]
         if "switch" in ends:
             lines += _control_by_tap(ends, layout.uid(guest))
+    return lines
+
+
+# A container's own end goes with the container, so that it leads through a switch that stays.
+def _for_containers(layout: Layout, role: str) -> list[str]:
+    lines = []
+    for plan in layout.topology.containers_on(role):
+        ends = container_ends(layout, plan.role)
+        lines += [
+            f"link add {ends['switch']} up type bridge mcast_snooping 0",
+            f"link set {ends['control']} master {ends['switch']} up",
+        ]
     return lines
 
 

@@ -43,6 +43,9 @@ NEEDS = {
         False,
     ),
     "modules": Need(("busybox",), "busybox-static", "loading drivers in guests of QEMU", False),
+    "container": Need(
+        ("crun",), "crun", "containers; with package docker.io they are real Docker's", False
+    ),
     "ping": Need(("ping",), "iputils-ping", "round trips"),
     "offloads": Need(("ethtool",), "ethtool", "reading and changing network offloads"),
     "archives": Need(("tar",), "tar", "files for the hosts"),

@@ -26,7 +26,8 @@ class Picture:
 
 def draw(status: BoxStatus) -> Picture:
     """Hosts side by side below the two networks, each with its guests in it."""
-    homes = {guest.name: guest.on for guest in status.guests}
+    homes = {one.name: one.on for one in (*status.guests, *status.containers)}
+    contained = {one.name for one in status.containers}
     hosts = [host for host in status.hosts if host.role not in homes]
     columns = [
         (host, [g for g in status.hosts if homes.get(g.role) == host.role]) for host in hosts
@@ -36,8 +37,9 @@ def draw(status: BoxStatus) -> Picture:
     height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
     parts = _networks(width) if columns else []
     for number, (host, guests) in enumerate(columns):
-        parts += _host(GAP + number * (WIDTH + GAP), host, guests)
+        parts += _host(GAP + number * (WIDTH + GAP), host, guests, contained)
     kind = f", guests by {status.accelerator}" if status.accelerator else ""
+    kind += f", containers by {status.engine}" if status.engine else ""
     said = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
     return Picture(_svg(max(width, 240), height, parts, said), said)
 
@@ -49,7 +51,7 @@ def _networks(width: int) -> list[str]:
     ]  # fmt: skip
 
 
-def _host(left: int, host: HostStatus, guests: list[HostStatus]) -> list[str]:
+def _host(left: int, host: HostStatus, guests: list[HostStatus], contained: set[str]) -> list[str]:
     inner = len(guests) * (GUEST_HEIGHT + GAP // 2)
     middle = left + WIDTH // 2
     parts = [
@@ -59,13 +61,14 @@ def _host(left: int, host: HostStatus, guests: list[HostStatus]) -> list[str]:
     for number, guest in enumerate(guests):
         top = TOP + HEIGHT - GAP + number * (GUEST_HEIGHT + GAP // 2) + GAP // 2
         parts += [_box(left + 8, top, WIDTH - 16, GUEST_HEIGHT, guest.alive, 10)]
-        parts += _facts(left + 8, top, guest, small=True)
+        kind = "container" if guest.role in contained else "virtual machine"
+        parts += _facts(left + 8, top, guest, kind)
     return parts
 
 
-def _facts(left: int, top: int, host: HostStatus, small: bool = False) -> list[str]:
+def _facts(left: int, top: int, host: HostStatus, kind: str = "") -> list[str]:
     cpus = ",".join(map(str, host.cpus))
-    lines = [f"{host.address} {host.interface}", f"CPU {cpus}" if not small else "virtual machine"]
+    lines = [f"{host.address} {host.interface}", kind or f"CPU {cpus}"]
     return [
         _words(left + 10, top + 20, host.role, INK, 14, "bold"),
         *(_words(left + 10, top + 37 + 16 * n, line) for n, line in enumerate(lines)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class HostStatus:
 
 @dataclass(frozen=True)
 class GuestStatus:
-    """One guest, on the host `on`: `running` or `stopped`, `unknown` when none can say."""
+    """A guest or container on the host `on`: `running`, `stopped`, `unknown` when none can say."""
 
     name: str
     on: str
@@ -58,6 +58,8 @@ class BoxStatus:
     hosts: tuple[HostStatus, ...] = ()
     guests: tuple[GuestStatus, ...] = ()
     left: tuple[str, ...] = ()
+    containers: tuple[GuestStatus, ...] = ()
+    engine: str = ""
 
 
 def status(name: str = "lab") -> BoxStatus:
@@ -76,9 +78,13 @@ def status(name: str = "lab") -> BoxStatus:
     made_of = layout.topology.name
     if not set(layout.hosts) <= alive:
         return BoxStatus(name, "broken", made_of, hosts=hosts, left=left)
-    guests = _guests(folder.lab, layout)
+    guests = _inner(folder.lab, layout, "guest", layout.guests)
+    containers = _inner(folder.lab, layout, "container", layout.containers)
     accelerator, lab = layout.accelerators, str(folder.lab)
-    return BoxStatus(name, "up", made_of, TIER, accelerator, lab, hosts, guests)
+    return BoxStatus(
+        name, "up", made_of, TIER, accelerator, lab, hosts, guests,
+        containers=containers, engine=layout.engines,
+    )  # fmt: skip
 
 
 def names() -> list[str]:
@@ -138,17 +144,15 @@ def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
 
 
 # Who may not read the key still sees the rest.
-def _guests(lab: Path, layout: Layout) -> tuple[GuestStatus, ...]:
+def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[GuestStatus, ...]:
     with opened(lab) as box:
-        return tuple(
-            _guest(box.host(layout.on(guest)), guest, layout.on(guest)) for guest in layout.guests
-        )
+        return tuple(_one(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles)
 
 
-def _guest(host: Host, guest: str, on: str) -> GuestStatus:
+def _one(host: Host, verb: str, role: str, on: str) -> GuestStatus:
     try:
-        state = host.check("guest", f"@{guest}", "state").strip()
-        lines = host.check("guest", f"@{guest}", "get").split()
+        state = host.check(verb, f"@{role}", "state").strip()
+        lines = host.check(verb, f"@{role}", "get").split()
     except LabkitError:
-        return GuestStatus(guest, on, "unknown")
-    return GuestStatus(guest, on, state, dict(line.split("=", 1) for line in lines))
+        return GuestStatus(role, on, "unknown")
+    return GuestStatus(role, on, state, dict(line.split("=", 1) for line in lines))

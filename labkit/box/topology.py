@@ -1,4 +1,4 @@
-"""What a box is made of: hosts, and guests on them. A value, from a file or built here.
+"""What a box is made of: hosts, guests and containers on them. A value, from a file or built here.
 
 [hosts.client]              # the table's name is the role
 cpus = "first half"         # of the machine's: all (default), first half, second half, or 0-1,3
@@ -10,6 +10,13 @@ memory = "1024M"            # the most that it and its guests may use; without i
 [guests.guest]
 on = "server"               # the host that runs it
 memory = "128M"             # what it sees as its memory
+
+[containers.container]
+on = "server"
+network = "bridge"          # the engine's own (default), or host: the server's links
+cpus = "1"                  # as of a host; without it, those of the server
+memory = "256M"             # the most that it may use; without it, no limit
+engine = "any"              # docker, crun, runc, or what there is of them (default)
 
 [links.client]              # how a machine is joined to the data network, each way; see link.py
 rate = "100 Mbit/s"
@@ -29,6 +36,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labkit.box.container import CONTAINER_KEYS, ContainerPlan
 from labkit.box.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, BoxError, Unknown
 
@@ -96,6 +104,7 @@ class Topology:
     guests: tuple[GuestPlan, ...] = ()
     links: tuple[LinkPlan, ...] = ()
     """Those of which anything is asked."""
+    containers: tuple[ContainerPlan, ...] = ()
 
     def __post_init__(self) -> None:
         roles = self.roles
@@ -112,11 +121,14 @@ class Topology:
             _refuse(roles.count(role) > 1, self.name, f"has {role!r} twice", "name one otherwise")
         for guest in self.guests:
             self._check_guest(guest)
+        for container in self.containers:
+            self._check_container(container)
         for host in self.hosts:
             self._check_host(host)
+        joined = [*(host.role for host in self.hosts), *(guest.role for guest in self.guests)]
         for link in self.links:
-            if link.role not in roles:
-                raise Unknown(f"machine with a link in {self.name}", link.role, roles)
+            if link.role not in joined:
+                raise Unknown(f"machine with a link in {self.name}", link.role, joined)
 
     def _check_host(self, host: HostPlan) -> None:
         _ = host.cpus in HALVES or _listed(host.role, host.cpus)
@@ -151,14 +163,30 @@ class Topology:
             f'accelerator "{guest.accelerator}" has 1 to {most}',
         )  # fmt: skip
 
+    def _check_container(self, container: ContainerPlan) -> None:
+        hosts = [host.role for host in self.hosts]
+        if container.on not in hosts:
+            raise Unknown(f"host for {container.role} of {self.name}", container.on, hosts)
+        _ = container.cpus in ("", *HALVES) or _listed(container.role, container.cpus)
+
     @property
     def roles(self) -> list[str]:
-        """All machines, hosts first."""
-        return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
+        """All machines, hosts first, containers last."""
+        contained = [container.role for container in self.containers]
+        return [h.role for h in self.hosts] + [g.role for g in self.guests] + contained
 
     def guests_on(self, host: str) -> list[GuestPlan]:
         """The guests that one host runs."""
         return [guest for guest in self.guests if guest.on == host]
+
+    def containers_on(self, host: str) -> list[ContainerPlan]:
+        """The containers that one host runs."""
+        return [container for container in self.containers if container.on == host]
+
+    def engined(self, choice: Callable[[str], str]) -> Topology:
+        """The same with the engine that `choice` makes of each; none leaves the container out."""
+        chosen = [replace(one, engine=choice(one.engine)) for one in self.containers]
+        return replace(self, containers=tuple(one for one in chosen if one.engine))
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
@@ -217,14 +245,16 @@ def _read(path: Path) -> Topology:
 
 def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
     """The topology that tables of TOML or JSON describe."""
-    _known(name, "table", asked, {"hosts", "guests", "links"})
+    _known(name, "table", asked, {"hosts", "guests", "containers", "links"})
     hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
              for role, table in _tables(name, asked, "hosts")]  # fmt: skip
     guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}))
               for role, table in _tables(name, asked, "guests")]  # fmt: skip
+    contained = [ContainerPlan(role, **_texts(name, role, table, CONTAINER_KEYS, {"on"}))
+                 for role, table in _tables(name, asked, "containers")]  # fmt: skip
     links = [LinkPlan(role, **_texts(name, f"link of {role}", table, LINK_KEYS))
              for role, table in _tables(name, asked, "links")]  # fmt: skip
-    return Topology(name, tuple(hosts), tuple(guests), tuple(links))
+    return Topology(name, tuple(hosts), tuple(guests), tuple(links), tuple(contained))
 
 
 def _tables(name: str, asked: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from labkit.box.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
-from labkit.box.links import at_guest, guest_ends
+from labkit.box.links import at_guest, container_ends, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan
 
 SCRIPTS = Path(__file__).parent
-GUESTS = "labkit/guests"
+GUESTS, CONTAINERS = "labkit/guests", "labkit/containers"
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,37 @@ def guest_files(
         if plan.accelerator != "uml":
             found[f"{place}/run/own.cpio"] = File(_own_root(own), 0o600, uid)
     return found
+
+
+def container_files(
+    layout: Layout, host: str, keys: Mapping[str, KeyPair], user: KeyPair
+) -> dict[str, File]:
+    """What a host needs to run its containers."""
+    plans = layout.topology.containers_on(host)
+    found = {"labkit/bin/container": File(script("container.sh"), 0o755)} if plans else {}
+    for plan in plans:
+        place = f"{CONTAINERS}/{plan.role}"
+        own = files(layout, plan.role, keys[plan.role], user)
+        cpus = cpu_list(layout.cpus_of(plan.role))
+        values = {"network": plan.network, "cpus": cpus, "memory": plan.memory or "none"}
+        fixed = {
+            **container_ends(layout, plan.role),
+            "engine": plan.engine, "hostname": f"{layout.name}-{plan.role}",
+            "data": layout.data(plan.role), "control": layout.control(plan.role),
+            "mac0": layout.mac(0, plan.role), "mac3": layout.mac(3, plan.role),
+            "seat": str(layout.seat(plan.role)),
+        }  # fmt: skip
+        found |= {
+            f"{place}/wires": File(_lines(fixed)),
+            f"{place}/description": File(_lines(values)),
+            f"{place}/run/labkit/init": File(script("container_init.sh"), 0o755),
+            **{f"{place}/run/{path}": file for path, file in own.items()},
+        }
+    return found
+
+
+def _lines(values: Mapping[str, str]) -> str:
+    return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
 # What the kernel of a guest of QEMU finds on top of the image that all of them share.
@@ -136,11 +167,11 @@ def _wires(layout: Layout, guest: str) -> str:
     fixed["accelerator"] = layout.plan(guest).accelerator
     if layout.kernel:
         fixed |= {"kernel": layout.kernel, "image": layout.image}
-    return "".join(f"{key}={value}\n" for key, value in fixed.items())
+    return _lines(fixed)
 
 
 def _description(layout: Layout, plan: GuestPlan) -> str:
     cpus = cpu_list(layout.cpus_of(plan.on))
     values = {"nic": "bridge", "batch": "128", "lro": "on", "memory": plan.memory, "cpus": cpus,
               "policy": "other", "vcpus": plan.vcpus}  # fmt: skip
-    return "".join(f"{key}={value}\n" for key, value in values.items())
+    return _lines(values)

@@ -72,10 +72,11 @@ def _box_topologies(asked: argparse.Namespace) -> None:
         return
     rows = [
         (one.name, ", ".join(h.role for h in one.hosts),
-         ", ".join(f"{g.role} on {g.on}" for g in one.guests))
+         ", ".join([*(f"{g.role} on {g.on}" for g in one.guests),
+                    *(f"{c.role} on {c.on}" for c in one.containers)]))
         for one in known
     ]  # fmt: skip
-    print(table(rows, ["topology", "hosts", "guests"]))
+    print(table(rows, ["topology", "hosts", "guests and containers"]))
 
 
 def _box_up(asked: argparse.Namespace) -> None:
