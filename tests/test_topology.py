@@ -114,7 +114,9 @@ BAD = {
 def test_what_cannot_be_meant_is_refused(tables):
     with pytest.raises(BadInput) as refused:
         topology.from_tables("mine", tables)
-    assert any(word in str(refused.value) for word in ("mine", "a:", "of g", "of a"))
+    assert any(
+        word in str(refused.value) for word in ("mine", "a:", "of g", "of a", "c:", "container c")
+    )
 
 
 def test_a_link_says_in_numbers_what_it_asks_in_words():

@@ -129,7 +129,7 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
     made_of = plan.accelerated(lambda asked: accelerator.choice(asked, tell))
-    made_of = made_of.engined(container.engine)
+    made_of = made_of.engined(container.choice)
     files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()

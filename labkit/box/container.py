@@ -51,7 +51,7 @@ class ContainerPlan:
             )
 
 
-def engine(asked: str) -> str:
+def choice(asked: str) -> str:
     """The engine for a container that asked for one; empty where any would do and none is here."""
     found = [name for name in ENGINES[1:] if not _absent(name)]
     if asked == "any":

@@ -19,7 +19,7 @@ from tests.box.machine import snapshot
 pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,
-    pytest.mark.skipif(not container.engine("any"), reason="no engine; to get one: make system"),
+    pytest.mark.skipif(not container.choice("any"), reason="no engine; to get one: make system"),
 ]
 FOUR = """
 [hosts.client]
@@ -187,7 +187,7 @@ def test_down_leaves_nothing_of_a_box_with_containers_whose_maker_was_killed(tur
 
 def test_an_engine_that_is_not_there_is_refused(monkeypatch):
     monkeypatch.setattr(container, "SEARCHED", "/nonexistent")
-    assert container.engine("any") == ""
+    assert container.choice("any") == ""
     with pytest.raises(BoxError, match="cannot be run by docker here") as refused:
-        container.engine("docker")
+        container.choice("docker")
     assert "docker.io" in refused.value.hint
