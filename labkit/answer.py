@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit import campaign
+from labkit.errors import readable
+from labkit.gated import remarks
 from labkit.report import write as write_report
 from labkit.results import Results, out
 from labkit.stats import interval
@@ -32,6 +34,7 @@ class Answer:
     rows: list[dict[str, Any]]
     verdicts: list[dict[str, Any]]
     runs: list[str]
+    remarks: list[str]
 
 
 def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
@@ -62,6 +65,7 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
         rows=_rows(study, results),
         verdicts=[asdict(verdict) for verdict in study.judge(results)],
         runs=[str(run.path) for run in results.runs()],
+        remarks=remarks(results),
     )
 
 
@@ -96,6 +100,7 @@ def rendered(study: Study, found: Answer) -> str:
             [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],
             ["claim", "verdict", "what was measured"],
         ),
+        "\n".join(map(readable, found.remarks)),
         f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}",
     ]
     return "\n\n".join(part for part in parts if part)

@@ -18,8 +18,8 @@ from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
 from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.progress import WATCHED, Progress
 from labkit.results import HOME
-from labkit.study import WATCHED, Progress
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2

@@ -49,8 +49,14 @@ THROTTLED = 0.01
 STEP = 0.1
 PAUSE, PAUSE_SHARE = 1.0, 0.02
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
-OURS = frozenset({"sshd", "sshd-session"})
-"""Processes that labkit itself keeps busy on a host."""
+OURS = frozenset(
+    {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux"}
+)
+"""What labkit keeps busy on a host: its sessions, and guests (of QEMU; User-Mode Linux)."""
+NAMES = (
+    "steal", "throttling", "swap", "retransmits", "NIC errors", "clock step", "paused",
+    "foreign load", "load generator", "time",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -73,19 +79,21 @@ def gates(
     seconds: float,
     *,
     limit: float = float("inf"),
+    slack: float = 0.0,
     generator: bool = False,
     ours: Collection[str] = OURS,
 ) -> tuple[Gate, ...]:
     """All gates of one host for a repetition that took so many `seconds` by the controller's clock.
 
-    `limit` is how long it may take, `generator` says that the host made the load, and `ours` are
-    the processes of the study that were running before it, such as a server.
+    `limit` is how long it may take, `slack` how far `seconds` may be off, `generator` says that the
+    host made the load, and `ours` are the processes of the study that were running before it, such
+    as a server.
     """
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)
         return (
             _steal(span), _throttled(span), _swapped(span), _retransmitted(span), _nic_errors(span),
-            _clock_stepped(span), _paused(span), _foreign_load(span, {*ours, *OURS}),
+            _clock_stepped(span), _paused(span, slack), _foreign_load(span, {*ours, *OURS}),
             _saturated(span, generator), _in_time(seconds, limit),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as odd:
@@ -251,14 +259,14 @@ def _clock_stepped(span: _Span) -> Gate:
     return Gate("clock step", ok, f"its time of day moved {off:+.2f} s against its uptime")
 
 
-def _paused(span: _Span) -> Gate:
+def _paused(span: _Span, slack: float) -> Gate:
     # A virtual machine that is paused, saved or moved finds its clock behind the controller's.
     if span.uptime is None:
         return Gate("paused", None, "this host does not tell how long it is up")
     if span.uptime < 0:
         return Gate("paused", False, "it was started again")
     off = span.seconds - span.uptime
-    ok = abs(off) <= max(PAUSE, PAUSE_SHARE * span.seconds)
+    ok = abs(off) <= max(PAUSE, PAUSE_SHARE * span.seconds) + slack
     return Gate(
         "paused", ok, f"its clock ran {span.uptime:.1f} s while ours ran {span.seconds:.1f} s"
     )

@@ -3,6 +3,7 @@
     name = "two servers in the basement"
     known_hosts = "known_hosts"        # beside this file; without it lab.known_hosts and ssh's own
     ssh_config = "ssh_config"          # beside this file; without it ssh's own; or "none"
+    tolerates = ["foreign load"]       # gates that are shown here, but make no run invalid
 
     [hosts.client]                     # the table's name is the role
     control = "192.0.2.10"             # where SSH goes: an address, or a Host of ssh_config
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from labkit import gate
 from labkit.errors import BadInput, Unknown
 from labkit.fleet import Fleet
 from labkit.host import Host
@@ -32,7 +34,7 @@ from labkit.transports.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump"}
-LAB_KEYS = {"name", "known_hosts", "ssh_config", "hosts", "box"}
+LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box"}
 BOX_KEYS = {"tier", "accelerator", "containers"}
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
@@ -50,6 +52,8 @@ class Lab:
     defaults: Address = field(default=Address("", ""), repr=False, compare=False)
     """What holds for every SSH address of the lab."""
     containers: str = ""
+    tolerates: tuple[str, ...] = ()
+    """Gates that do not make a run of this lab invalid."""
 
     @classmethod
     def read(cls, path: Path) -> Lab:
@@ -67,7 +71,8 @@ class Lab:
         hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
         name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
-        return cls(name, hosts, tier, accelerator, path, defaults, engine)
+        tolerates = _gates(path, asked.get("tolerates", []))
+        return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates)
 
     @property
     def emulated(self) -> bool:
@@ -160,6 +165,14 @@ def _for_all(path: Path, asked: Mapping[str, Any]) -> Address:
     known = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
     shared = file != NOT_READ
     return Address("", "", known_hosts=known, ssh_config=file, shared=shared, lab=str(path))
+
+
+def _gates(path: Path, named: Any) -> tuple[str, ...]:
+    if not isinstance(named, list) or not all(isinstance(name, str) for name in named):
+        raise BadInput(f"{path}: tolerates must be a list of gates, not {named!r}")
+    if odd := [name for name in named if name not in gate.NAMES]:
+        raise Unknown(f"gate in {path}", odd[0], gate.NAMES)
+    return tuple(named)
 
 
 def _refuse_unknown(path: Path, kind: str, table: Any, known: set[str]) -> None:

@@ -17,9 +17,10 @@ from labkit.distribution import Values
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.lab import Lab
 from labkit.pooled import Blocks
+from labkit.progress import Tell
 from labkit.results import Results, out
 from labkit.stats import Interval, ratio, samples_needed
-from labkit.study import PERCENTILES, Condition, Study, Tell
+from labkit.study import PERCENTILES, Condition, Study
 from labkit.where import facts
 
 ONE, OTHER = "one", "the other"

@@ -44,8 +44,8 @@ def out() -> Path:
 class Run:
     """One condition, measured once; a failed one keeps its reason and is never dropped.
 
-    Invalid is a run whose settings somebody else changed meanwhile; they were read again before it,
-    after it, and every `reread_seconds` while it ran.
+    Invalid is a run whose settings somebody else changed meanwhile (they were read again before it,
+    after it, and every `reread_seconds` while it ran), or that something on its hosts has spoiled.
     """
 
     condition: str
@@ -63,6 +63,8 @@ class Run:
     reread_seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What measured and was measured: versions, and the facts of each host at the time."""
+    gates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Role -> what was wrong on its host meanwhile -> why; not all of it makes a run invalid."""
     path: Path = field(default=Path(), compare=False)
 
     @property
@@ -232,13 +234,15 @@ def stored(study: str) -> list[Path]:
 
 # A file may come from anywhere: names in it become paths, and figures go into charts.
 def _sensible(run: Run) -> Run:
-    shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int,
+    shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int, "gates": dict,
               "settings": dict, "before": dict, "raw": dict, "facts": dict}  # fmt: skip
     for name, shape in shapes.items():
         if not isinstance(getattr(run, name), shape):
             raise TypeError(f"{name} is not {shape.__name__}")
     if not all(isinstance(row, dict) for row in run.rows):
         raise TypeError("rows holds something else than objects")
+    if not all(isinstance(found, dict) for found in run.gates.values()):
+        raise TypeError("gates holds something else than objects")
     if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
         raise TypeError(f"{odd[0][:80]!r} is no name of a raw text")
     return run

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import csv
-import json
-import os
 import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,14 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit import pairs
+from labkit import gated, pairs
 from labkit.change import PERIOD_SECONDS, InForce, in_force
 from labkit.claim import Claim, judge
-from labkit.errors import BadInput, LabkitError, SettingRefused, Stopped, Unknown
-from labkit.host import Host
+from labkit.condition import Condition as Condition
+from labkit.errors import BadInput, LabkitError, ResultsError, SettingRefused, Stopped, Unknown
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.plan import plan as make_plan
+from labkit.progress import Progress, Tell, to_file
 from labkit.results import HOME, Results, Run
 from labkit.setting import Setting
 from labkit.stats import enough, percentile
@@ -33,82 +32,9 @@ from labkit.workload import Sample, Workload
 
 TRIES = 2
 """How often a run is made when somebody else changes its settings meanwhile."""
+GATE_TRIES = 3
+"""How often a run is made when something on its hosts spoils it; then the study goes on."""
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One way to run the workload: `means` is the document's, `here` what this lab does for it.
-
-    `settings` are required; `optional` ones are made where the host can take them. `roles` says
-    which role of the lab plays a role of the workload, where the names differ; of several names,
-    each makes a pair with the others, and all pairs are under the load at once.
-    """
-
-    name: str
-    means: str
-    here: str
-    settings: tuple[Setting, ...] = ()
-    optional: tuple[Setting, ...] = ()
-    roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-
-    def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
-        """The hosts that the workload runs between, by what plays its last role."""
-        played = {role: self._players(role) for role in workload.roles}
-        several = max(map(len, played.values()))
-        each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
-        last = workload.roles[-1]
-        return {one[last]: {role: lab.host(p) for role, p in one.items()} for one in each}
-
-    def _players(self, role: str) -> tuple[str, ...]:
-        players = self.roles.get(role, role)
-        return (players,) if isinstance(players, str) else players
-
-    def asked(self, lab: Lab) -> list[Setting]:
-        """The settings that concern this lab, in order."""
-        return [*(one for one in self.optional if one.role in lab.hosts), *self.settings]
-
-    def refusal(self, lab: Lab, workload: Workload, plan: Plan) -> str:
-        """Why this lab cannot do this condition; empty when it can."""
-        try:
-            together = self.pairs(lab, workload)
-            for setting in self.settings:
-                lab.host(setting.role)
-        except Unknown as missing:
-            return f"the lab has no host for it ({missing.what})"
-        whys = {step.setting: step.why for step in plan.steps}
-        why = next((whys[setting] for setting in self.settings if whys[setting]), "")
-        return why or pairs.missing_tool(workload, together)
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a study stands; `done` of `of` runs are kept."""
-
-    step: str
-    condition: str
-    block: int
-    done: int
-    of: int
-    seconds_left: float
-
-    @property
-    def share(self) -> float:
-        """The share of the runs that are kept, 0 to 1."""
-        return self.done / self.of if self.of else 1.0
-
-
-Tell = Callable[[Progress], None]
-WATCHED = "LABKIT_PROGRESS"
-"""Names a file that each Progress is appended to, so that another process can show it."""
-
-
-def to_file(progress: Progress, results: Results) -> None:
-    """Append to the file that $LABKIT_PROGRESS names, if it does."""
-    if name := os.environ.get(WATCHED):
-        line = {"results": str(results.path), "progress": asdict(progress)}
-        with open(name, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
 
 
 @dataclass(frozen=True)
@@ -195,7 +121,8 @@ class Study:
         With a `width`, such as 0.1, blocks are added until the 95 % interval of each condition's
         median is that wide or less from end to end, beside its value; `most` blocks in all.
         Settings are read before, after, and every `reread_seconds` during each run; one in which
-        somebody else changed them is kept as invalid, and made again.
+        somebody else changed them is kept as invalid, and made again. So is one that something on
+        its hosts has spoiled (`gated`); what stays so is left out, and the study goes on.
         """
         if repeats < 1:
             raise BadInput(f"repeats must be 1 or more, not {repeats}")
@@ -211,17 +138,20 @@ class Study:
                 )
             seed = int(results.asked["seed"])
             loop = _Loop(self, lab, results, tell, stop or threading.Event(), changes)
-            loop.through(self._order(able, repeats, seed))
-            while width is not None and (more := self._lacking(able, results, width, most)):
-                loop.through(self._order(able, more, seed))
+            blocks = repeats
+            loop.through(self._order(able, blocks, seed))
+            while width is not None and (more := self._lacking(results, width, most, blocks)):
+                blocks += more
+                loop.through(self._order(able, blocks, seed))
+        if not results.finished():
+            whys = "\n".join(gated.left_out(results).values())
+            raise ResultsError(f"no run of {self.name} could be used", said=whys)
         return results
 
-    # The number of blocks to go on to; 0 when there are enough.
-    def _lacking(self, able: list[Condition], results: Results, width: float, most: int) -> int:
+    # So many more than these blocks; 0 when there are enough. Some may lack a valid run.
+    def _lacking(self, results: Results, width: float, most: int, blocks: int) -> int:
         measured = self.blocks(results)
-        asked = {condition.name: measured[condition.name] for condition in able}
-        more = enough(asked, 50, width, most)
-        return more and more + min(len(blocks) for blocks in asked.values())
+        return min(enough(measured, 50, width, most), most - blocks) if measured else 0
 
     # Each block holds every condition once, in an order of its own: drift of the lab hits all.
     def _order(self, able: list[Condition], repeats: int, seed: int) -> list[_Step]:
@@ -260,7 +190,7 @@ class Study:
 
     def judge(self, results: Results) -> list[Verdict]:
         """A verdict on each claim; what could not be measured says why."""
-        refused = results.asked.get("refused", {})
+        refused = {**results.asked.get("refused", {}), **gated.left_out(results)}
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         verdicts = judge(self.claims, self.measured(results), emulated=emulated)
         whys = {**refused, **(self.untold if emulated else {})}
@@ -279,6 +209,10 @@ class _Step:
     order: int
     condition: Condition
 
+    @property
+    def of(self) -> tuple[str, int]:
+        return self.condition.name, self.block
+
 
 @dataclass
 class _Loop:
@@ -292,11 +226,13 @@ class _Loop:
     changes: InForce
     done: int = 0
     spent: list[float] = field(default_factory=list)
+    left_out: set[tuple[str, int]] = field(default_factory=set)
 
     def through(self, steps: list[_Step]) -> None:
         kept = {(run.condition, run.block) for run in self.results.finished()}
-        todo = [step for step in steps if (step.condition.name, step.block) not in kept]
-        self.done = len(steps) - len(todo)
+        lacking = [step for step in steps if step.of not in kept]
+        self.done = len(steps) - len(lacking)
+        todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
             self.changes.take(self.changes.possible_roles())
         for step in todo:
@@ -305,21 +241,29 @@ class _Loop:
                     f"stopped after {self.done} of {len(steps)} runs; settings are put back",
                     hint="run it again to measure only what is missing",
                 )
-            self.spent.append(self._valid(step, len(steps)).seconds)
-            self.done += 1
+            self._valid(step, len(steps))
         self._say("finished", steps[-1], len(steps))
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
-    def _valid(self, step: _Step, of: int) -> Run:
-        for _ in range(TRIES):
-            if (run := self._one(step, of)).state == "finished":
-                return run
-        raise SettingRefused(
-            f"{step.condition.name} was not measured: {TRIES} runs were invalid", said=run.why,
-            hint="is something else on that host managing the same setting?",
-        )  # fmt: skip
+    def _valid(self, step: _Step, of: int) -> None:
+        drifted, remark = 0, ""
+        for _ in range(GATE_TRIES):
+            run, by_somebody = self._one(step, of, remark)
+            self.spent.append(run.seconds)
+            if run.state == "finished":
+                self.done += 1
+                return
+            drifted += by_somebody
+            if drifted == TRIES:
+                raise SettingRefused(
+                    f"{step.condition.name} was not measured: {TRIES} runs were invalid",
+                    said=run.why, hint="is something else on that host managing the same setting?",
+                )  # fmt: skip
+            remark = f"{step.condition.name} was invalid: {run.why}"
+        self.left_out.add(step.of)
+        self._say("left out", step, of, f"{remark}; {GATE_TRIES} times, so it is left out")
 
-    def _one(self, step: _Step, of: int) -> Run:
+    def _one(self, step: _Step, of: int, remark: str) -> tuple[Run, bool]:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
         wanted = {setting.thing: setting.wanted for setting in settings}
@@ -329,13 +273,14 @@ class _Loop:
             reread_seconds=changes.period,
         )  # fmt: skip
         raw: dict[str, str] = {}
+        watch = step.condition.watch(self.lab, self.study.loads)
         try:
-            self._say("setting up", step, of)
+            self._say("setting up", step, of, remark)
             changes.move_to(settings)
             changes.check(settings)
             self._say("measuring", step, of)
             seen = len(changes.drifts)
-            measured = self._measure(step.condition, raw)
+            measured = self._measure(step.condition, watch, raw)
             drifts = [*changes.drifted(settings), *changes.drifts[seen:]]
             rows = tuple(
                 row(sample)
@@ -346,29 +291,37 @@ class _Loop:
             took = time.monotonic() - begun
             self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
             raise
+        tripped = watch.tripped()
+        borne = (*step.condition.expects, *self.lab.tolerates)
+        spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
         whole = replace(
             run,
-            state="invalid" if drifts else "finished",
-            why="\n".join(map(str, drifts)),
+            state="invalid" if drifts or spoiled else "finished",
+            why="\n".join([*map(str, drifts), *spoiled]),
             before=changes.before,
             seconds=time.monotonic() - begun,
             measured_seconds=measured,
             rows=rows,
+            gates=tripped,
         )
-        return self.results.keep(whole, raw)
+        return self.results.keep(whole, raw), bool(drifts)
 
     # What was said before a failure is kept with it.
-    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
+    def _measure(self, condition: Condition, watch: gated.Watch, raw: dict[str, str]) -> float:
+        watch.begin()
         begun = time.monotonic()
         for load in self.study.loads:
             raw[f"{load.name}.txt"] = pairs.run(load, condition.pairs(self.lab, load))
-        return time.monotonic() - begun
+        took = time.monotonic() - begun
+        watch.end()
+        raw.update(watch.raw())
+        return took
 
-    def _say(self, step: str, at: _Step, of: int) -> None:
+    def _say(self, step: str, at: _Step, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.study.loads)
         each = float(np.mean(self.spent)) if self.spent else expected
         left = (of - self.done) * each if step != "finished" else 0.0
-        progress = Progress(step, at.condition.name, at.block, self.done, of, left)
+        progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
         to_file(progress, self.results)
         self.tell(progress)
 

@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
 
-from labkit.errors import Stopped
+from labkit.errors import Stopped, readable
+from labkit.gated import remarks
 from labkit.lab import Lab
 from labkit.panels import alone, show
+from labkit.progress import Progress
 from labkit.results import Results
-from labkit.study import Progress, Study
+from labkit.study import Study
 from labkit.tables import safe
 
 TICK_SECONDS = 0.2
@@ -106,6 +108,8 @@ class StudyPanel:
         now = self._now("", "ready")
         if alone():
             print(f"{self.study.name}: {now.done} of {now.of} runs are there{self._source()}")
+            if self.lab is None:
+                self._print_remarks()
             return
         self._view = _View(self.start, self.stop, live=self.lab is not None)
         self._view.draw(now)
@@ -154,20 +158,28 @@ class StudyPanel:
             self._tell(self._words(last, since), state)
         self._tell(*self._end(time.monotonic() - begun))
 
+    def _print_remarks(self) -> None:
+        for remark in remarks(self.results):
+            print(readable(remark))
+
     def _words(self, last: Progress | None, since: float) -> str:
         if self._stop.is_set():
             return "stopping: the run being made ends first, then its settings are put back"
         if last is None:
             return "starting"
         left = max(0.0, last.seconds_left - (time.monotonic() - since))
-        return f"{last.step} {last.condition}, block {last.block}; about {_span(left)} left"
+        again = f" ({last.remark})" if last.remark else ""
+        return f"{last.step} {last.condition}, block {last.block}; about {_span(left)} left{again}"
 
     def _end(self, seconds: float) -> tuple[str, str]:
         if isinstance(self._failure, Stopped):
             return "Stopped; everything was put back, finished runs are kept", "stopped"
         if self._failure is not None:
             return f"Failed: {self._failure}", "failed"
-        return f"Finished in {_span(seconds)}", "finished"
+        said = "; ".join(
+            [f"Finished in {_span(seconds)}", *(remarks(self.results) if self._view else ())]
+        )
+        return said, "finished"
 
     def _tell(self, words: str, state: str) -> None:
         if self._view is not None:
@@ -175,6 +187,7 @@ class StudyPanel:
         elif state not in ("running", "stopping"):
             now = self._now(words, state)
             print(f"{words}: {now.done} of {now.of} runs")
+            self._print_remarks()
 
 
 class _View:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from labkit.errors import readable
 from labkit.files import Moved
-from labkit.study import Progress
+from labkit.progress import Progress
 
 BAR = 24
 TICK_SECONDS = 0.25
@@ -78,7 +78,10 @@ class Line:
         self._plain(self.text)
 
     def tell(self, progress: Progress) -> None:
-        """Show how far a study has come."""
+        """Show how far a study has come; a remark stays on the screen."""
+        if progress.remark:
+            wipe = "\r\x1b[K" if self.stream.isatty() else ""
+            print(wipe + readable(" ".join(progress.remark.split())), file=self.stream, flush=True)
         if progress.step == "measuring" or progress.step == "finished":
             self._plain(_drawn(progress, progress.seconds_left))
         self.progress, self.since = progress, time.monotonic()
@@ -112,7 +115,9 @@ class Line:
 def _drawn(progress: Progress, left: float) -> str:
     full = round(BAR * progress.share)
     if progress.step == "finished":
-        return f"[{'#' * BAR}] {progress.of} of {progress.of} runs measured"
+        left_out = "" if progress.done == progress.of else "; the others were invalid"
+        bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+        return f"{bar} {progress.done} of {progress.of} runs measured{left_out}"
     return (
         f"[{'#' * full}{'.' * (BAR - full)}] {progress.done:3d} of {progress.of} runs,"
         f" {left:3.0f} s left: {progress.step} {progress.condition}"

@@ -34,7 +34,8 @@ def a_study(*conditions):
 def lab(monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     here = Local("here")
-    return Lab("my lab/1", {r: Host(r, "127.0.0.1", here) for r in ("client", "server")})
+    hosts = {r: Host(r, "127.0.0.1", here) for r in ("client", "server")}
+    return Lab("my lab/1", hosts, tier="loopback")
 
 
 def pairs(seed, between=0.03, blocks=6, samples=2000, bias=1.0):

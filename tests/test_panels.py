@@ -14,8 +14,8 @@ from labkit.errors import CommandFailed, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.panels import LabPanel, LadderPanel
+from labkit.progress import Progress
 from labkit.results import Results, Run
-from labkit.study import Progress
 from labkit.study_panel import StudyPanel
 from labkit.transports.local import Local
 

@@ -1,0 +1,77 @@
+"""A condition of a study: one way to run its workload."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from labkit import gate, gated, pairs
+from labkit.errors import Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.plan import Plan
+from labkit.setting import Setting
+from labkit.workload import Workload
+
+
+@dataclass(frozen=True)
+class Condition:
+    """One way to run the workload: `means` is the document's, `here` what this lab does for it.
+
+    `settings` are required; `optional` ones are made where the host can take them. `roles` says
+    which role of the lab plays a role of the workload, where the names differ; of several names,
+    each makes a pair with the others, and all pairs are under the load at once. `expects` are gates
+    that it trips by design, such as `throttling` where a CPU limit is what is studied.
+    """
+
+    name: str
+    means: str
+    here: str
+    settings: tuple[Setting, ...] = ()
+    optional: tuple[Setting, ...] = ()
+    roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
+    expects: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if odd := [name for name in self.expects if name not in gate.NAMES]:
+            raise Unknown("gate", odd[0], gate.NAMES)
+
+    def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
+        """The hosts that the workload runs between, by what plays its last role."""
+        played = {role: self._players(role) for role in workload.roles}
+        several = max(map(len, played.values()))
+        each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
+        last = workload.roles[-1]
+        return {one[last]: {role: lab.host(p) for role, p in one.items()} for one in each}
+
+    def _players(self, role: str) -> tuple[str, ...]:
+        players = self.roles.get(role, role)
+        return (players,) if isinstance(players, str) else players
+
+    def watch(self, lab: Lab, loads: Sequence[Workload]) -> gated.Watch:
+        """The gates of one run: on the hosts of its workloads, and on those of its settings."""
+        needed = [player for load in loads for role in load.roles for player in self._players(role)]
+        roles = [*needed, *(setting.role for setting in self.asked(lab))]
+        # Two roles may be one host.
+        hosts = {id(lab.hosts[role]): role for role in reversed(roles)}
+        named = {role: lab.hosts[role] for role in reversed(hosts.values())}
+        makes = self._players("client") if len(named) > 1 else ()
+        ours = [name for load in loads for name in load.ours]
+        limit = gated.LATE * sum(load.seconds for load in loads) + gated.LATE_SECONDS
+        return gated.Watch(named, needed, makes, ours, limit)
+
+    def asked(self, lab: Lab) -> list[Setting]:
+        """The settings that concern this lab, in order."""
+        return [*(one for one in self.optional if one.role in lab.hosts), *self.settings]
+
+    def refusal(self, lab: Lab, workload: Workload, plan: Plan) -> str:
+        """Why this lab cannot do this condition; empty when it can."""
+        try:
+            together = self.pairs(lab, workload)
+            for setting in self.settings:
+                lab.host(setting.role)
+        except Unknown as missing:
+            return f"the lab has no host for it ({missing.what})"
+        whys = {step.setting: step.why for step in plan.steps}
+        why = next((whys[setting] for setting in self.settings if whys[setting]), "")
+        return why or pairs.missing_tool(workload, together)

@@ -1,0 +1,42 @@
+"""Where a study stands, told to whoever watches it, in this process or in another."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from labkit.results import Results
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a study stands; `done` of `of` runs are kept."""
+
+    step: str
+    condition: str
+    block: int
+    done: int
+    of: int
+    seconds_left: float
+    remark: str = ""
+    """What is worth telling of the run before: that it was invalid, and why."""
+
+    @property
+    def share(self) -> float:
+        """The share of the runs that are kept, 0 to 1."""
+        return self.done / self.of if self.of else 1.0
+
+
+Tell = Callable[[Progress], None]
+WATCHED = "LABKIT_PROGRESS"
+"""Names a file that each Progress is appended to, so that another process can show it."""
+
+
+def to_file(progress: Progress, results: Results) -> None:
+    """Append to the file that $LABKIT_PROGRESS names, if it does."""
+    if name := os.environ.get(WATCHED):
+        line = {"results": str(results.path), "progress": asdict(progress)}
+        with open(name, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")

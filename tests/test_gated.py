@@ -1,0 +1,164 @@
+"""What happens to runs while something is wrong with their hosts, which are this machine."""
+
+import re
+import shutil
+import subprocess
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from test_study import A, B, a_study
+
+from labkit import gate
+from labkit.errors import ResultsError, Unknown
+from labkit.gated import left_out, remarks
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.study import Condition
+from labkit.transports.local import Local
+
+pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
+
+
+class Jumping(Local):
+    """This machine, whose time of day is a minute ahead in the collections of these numbers."""
+
+    def __init__(self, name, jumps):
+        super().__init__(name)
+        object.__setattr__(self, "jumps", jumps)
+        object.__setattr__(self, "asked", [])
+
+    def run(self, words, **options):
+        done = super().run(words, **options)
+        if tuple(words) != gate.COLLECT:
+            return done
+        self.asked.append(len(self.asked))
+        if self.asked[-1] not in self.jumps:
+            return done
+        there = re.sub(r"(?<=date:)\d+", lambda found: str(int(found[0]) + 60), done.stdout)
+        return replace(done, stdout_bytes=there.encode())
+
+
+def a_lab(transport, *, tier="loopback", tolerates=()):
+    hosts = {role: Host(role, "127.0.0.1", transport) for role in ("client", "server")}
+    return Lab("here", {"client": hosts["client"], "server": hosts["client"]}, tier,
+               tolerates=tolerates)  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results.begin(tmp_path / "r", {"study": "lat_ping", "seed": 1, "refused": {}})
+
+
+def states(results):
+    return [(run.condition, run.block, run.state) for run in results.runs()]
+
+
+def test_a_run_whose_host_jumped_in_time_is_kept_as_invalid_and_measured_again(results):
+    told = []
+    a_study(A).run(a_lab(Jumping("j", {1})), results, repeats=2, tell=told.append)
+    assert states(results) == [("a", 1, "invalid"), ("a", 1, "finished"), ("a", 2, "finished")]
+    first = results.runs()[0]
+    assert "client: clock step: its time of day moved +" in first.why
+    assert "clock step" in first.gates["client"] and told[-1].done == told[-1].of == 2
+    assert any("a was invalid: client: clock step" in progress.remark for progress in told)
+    (said,) = [line for line in remarks(results) if "invalid" in line]
+    assert said.startswith("1 of 3 runs were invalid and are not used: a in block 1 (client: clock")
+
+
+def test_the_raw_counts_are_kept_and_say_the_same_when_they_are_read_again(results):
+    a_study(A).run(a_lab(Jumping("j", {1})), results, repeats=1)
+    first = results.runs()[0]
+    before, after = (first.text(f"gates-0-{when}.txt") for when in ("before", "after"))
+    found = {one.name for one in gate.tripped(gate.gates(before, after, 1.0, slack=60))}
+    assert "clock step" in found
+
+
+def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
+    host = Jumping("j", ())
+    a_study(A).run(a_lab(host), results, repeats=3)
+    assert len(host.asked) == 2 * 3
+
+
+def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(results):
+    study = a_study(A, B)
+    first = study._order([A, B], 1, 1)[0].condition.name
+    told = []
+    study.run(a_lab(Jumping("j", {1, 3, 5})), results, repeats=1, tell=told.append)
+    other = "b" if first == "a" else "a"
+    assert states(results) == [(first, 1, "invalid")] * 3 + [(other, 1, "finished")]
+    assert [p.step for p in told].count("left out") == 1 and (told[-1].done, told[-1].of) == (1, 2)
+    assert left_out(results)[first].startswith("none of its 3 runs was valid: client: clock step")
+    (verdict,) = study.judge(results)
+    assert verdict.verdict == "not testable here" and "none of its 3 runs" in verdict.why
+    assert "1 of them have no valid repetition" in remarks(results)[0]
+
+
+def test_blocks_that_were_left_out_do_not_make_a_study_endless(results):
+    jumps = {n for n in range(1000) if n % 2 and n > 2}
+    a_study(A).run(a_lab(Jumping("j", jumps)), results, repeats=1, width=1e-9, most=4)
+    assert [state for *_, state in states(results)] == ["finished"] + ["invalid"] * 9
+
+
+def test_when_no_run_can_be_used_the_reason_is_the_error(results):
+    jumps = {n for n in range(100) if n % 2}
+    with pytest.raises(ResultsError, match=r"(?s)no run of lat_ping could be used.*clock step"):
+        a_study(A).run(a_lab(Jumping("j", jumps)), results, repeats=1)
+
+
+def test_a_left_out_block_is_measured_when_the_study_is_run_again(results):
+    study = a_study(A, B)
+    study.run(a_lab(Jumping("j", {1, 3, 5})), results, repeats=1)
+    study.run(a_lab(Jumping("j", ())), results, repeats=1)
+    assert len(results.finished()) == 2 and left_out(results) == {}
+    assert study.judge(results)[0].verdict != "not testable here"
+
+
+@contextmanager
+def a_neighbour(tmp_path):
+    """A program of its own name that takes all the CPU time it gets."""
+    shutil.copy(shutil.which("dash") or "/bin/sh", tmp_path / "neighbour")
+    process = subprocess.Popen([tmp_path / "neighbour", "-c", "while :; do :; done"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+STRICT = tuple(name for name in gate.NAMES if name != "foreign load")
+
+
+def test_a_busy_neighbour_spoils_a_run_on_hosts_of_ones_own(results, tmp_path):
+    with a_neighbour(tmp_path), pytest.raises(ResultsError, match=r"foreign load: .* of a CPU"):
+        lab = a_lab(Local("here"), tier="hosts", tolerates=STRICT)
+        a_study(A).run(lab, results, repeats=1)
+    assert [run.state for run in results.runs()] == ["invalid"] * 3
+
+
+@pytest.mark.parametrize(
+    ("tier", "tolerates", "expects"),
+    [("loopback", (), ()), ("hosts", gate.NAMES, ()), ("hosts", STRICT, ("foreign load",))],
+    ids=["in a box", "tolerated by the lab", "expected by the condition"],
+)
+def test_where_it_is_no_surprise_a_busy_neighbour_is_shown_and_the_run_counts(
+    results, tmp_path, tier, tolerates, expects
+):
+    condition = Condition("a", "a", "a", expects=expects)
+    with a_neighbour(tmp_path):
+        lab = a_lab(Local("here"), tier=tier, tolerates=tolerates)
+        a_study(condition).run(lab, results, repeats=1)
+    (run,) = results.runs()
+    assert run.state == "finished" and " of a CPU" in run.gates["client"]["foreign load"]
+    assert any("client: foreign load in 1 of 1 runs" in line for line in remarks(results))
+
+
+def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):
+    with pytest.raises(Unknown, match="foreign load"):
+        Condition("a", "a", "a", expects=("heat",))
+    for said, why in [('["heat"]', "foreign load"), ('"steal"', "list of gates")]:
+        file = tmp_path / "lab.toml"
+        file.write_text(f'tolerates = {said}\n[hosts.client]\ncontrol = "192.0.2.1"\n')
+        with pytest.raises(Exception, match=why):
+            Lab.read(file)
