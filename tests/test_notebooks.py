@@ -20,6 +20,10 @@ HEADINGS = [
 ]  # fmt: skip
 # A lesson is about labkit itself, and about no study: it has headings and parameters of its own.
 LESSONS = {
+    "box_tour": [
+        "The question", "Parameters", "The lab", "Who is there", "A round trip", "A slow link",
+        "A cut link", "The way back", "What it means", "Try it",
+    ],
     "what_changed": [
         "The question", "Parameters", "The lab", "The plan", "The journal", "A crash",
         "The way back", "What it means", "Try it",

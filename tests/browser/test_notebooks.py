@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -78,6 +80,27 @@ def test_on_the_box_a_study_is_stopped_and_goes_on_where_it_stopped(lab_notebook
     lab_notebook.shoot("00-start-here-box-see", "What we see")
     lab_notebook.shoot("00-start-here-box-lab", "Who is in the lab?")
     assert page.strayed == []
+
+
+@pytest.mark.box
+def test_the_tour_draws_the_box_cuts_it_and_mends_it(lab_notebook, own_box):
+    page = lab_notebook.page
+    lab_notebook.open("03-box-tour", where=own_box)
+    lab_notebook.run_all()
+    page.wait_for_selector(".jp-RenderedSVG img")
+    outputs = "\n".join(page.locator(".jp-OutputArea-output").all_text_contents())
+    losses = re.findall(r"(\d+)% packet loss", outputs)
+    assert losses == ["0", "0", "0", "100", "0"]
+    _, slow, again, *_ = (int(ms) for ms in re.findall(r"loss, time (\d+)ms", outputs))
+    assert slow > 700 and again < slow
+    lab_notebook.shoot("03-box-tour-lab", "The lab")
+    lab_notebook.shoot("03-box-tour-slow", "A slow link")
+    assert page.strayed == []
+
+
+def test_the_tour_can_be_read_where_there_is_no_box(lab_notebook):
+    lab_notebook.open("03-box-tour", where="recorded")
+    lab_notebook.run_all()
 
 
 def test_in_the_dark_theme_the_charts_are_dark_too(lab_notebook, stored):
