@@ -25,11 +25,13 @@ from labkit.lease import Lease
 from labkit.setting import Words
 
 # The script is given whole each time, and keeps a copy of itself for those who come without us.
-# By `read`, as other readers take more from a pipe than they are asked for.
-END = "# end of the script"
+# It comes after its lines: those by `read`, which takes not a byte more from a pipe, but asks for
+# each; the rest by `cat`.
+END = "# end of the lines"
 RUN = f"""\
-script=; while IFS= read -r line && [ "$line" != "{END}" ]; do script="$script$line
-"; done; eval "$script\""""
+lines=; while IFS= read -r line && [ "$line" != "{END}" ]; do lines="$lines$line
+"; done; script=$(cat); eval "$script" << lines
+${{lines}}lines"""
 SECONDS = 60.0
 Line = Sequence[str | None]
 """A line for the script: its fields, None where there is nothing to say."""
@@ -127,7 +129,7 @@ def ask(
 
 def _run(host: Host, words: Sequence[str], lines: Sequence[Line], seconds: float) -> Completed:
     payload = "".join(" ".join(map(encoded, line)) + "\n" for line in lines)
-    whole = f"{script()}{END}\n{payload}".encode("utf-8", "surrogateescape")
+    whole = f"{payload}{END}\n{script()}".encode("utf-8", "surrogateescape")
     return host.run("sh", "-c", RUN, "labkit", *words, stdin=whole, seconds=seconds)
 
 

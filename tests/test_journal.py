@@ -1,6 +1,7 @@
 """The journal of a host, and what puts things back by it: on real files, by the real script."""
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -228,6 +229,7 @@ def test_of_two_hundred_that_come_at_once_fifty_times_one_gets_the_host(bench):
         with ThreadPoolExecutor(200) as pool:
             said = list(pool.map(lambda n: bench.apply(token=f"t{n}").stdout, range(200)))
         assert sum("made b" in one for one in said) == 1
+        assert sum("held t" in one for one in said) == 199 and bench.values() == NEW
 
 
 def test_a_second_user_is_told_who_holds_the_host(bench, hosts):
@@ -354,6 +356,20 @@ def test_a_host_without_flock_and_setsid_is_changed_and_put_back_too(bench):
     assert "held t1" in bench.restore(before=plain).stdout
     bench.restore(flags="breaking", before=plain)
     assert bench.values() == OLD and bench.left() == []
+
+
+def test_commands_find_nothing_of_the_script_in_their_way(bench, hosts):
+    text = SCRIPT.read_text()
+    inside = text[text.index("forget_us() {") :]
+    forgotten = inside[inside.index("unset -f") : inside.index("}")].replace("\\", "").split()[2:]
+    assert sorted(forgotten) == sorted(re.findall(r"^(\w+)\(\) \{", text, re.MULTILINE))
+    # `look` is a function of the script; here it is a command of the host, with a [a] to expand.
+    tool = bench.folder / "look"
+    tool.write_text('#!/bin/sh\ncat "$@"\n')
+    tool.chmod(0o755)
+    reads = f"PATH={bench.folder}:$PATH; look {bench.folder}/[a]; one='x y'; printf '<%s>' $one"
+    said = bench.run("show", lines=[("show", "a", "", "", reads)]).stdout
+    assert f"state a is {encoded('old' + chr(10) + '<x><y>')}" in said
 
 
 def test_the_script_is_plain_sh():
