@@ -105,9 +105,9 @@ make_place() {
 
 # Not every `sync` takes a name; BusyBox has `fsync` for it.
 durable() {
-    if said=$(sync "$1" 2>&1); then return 0; fi
+    if said=$(sync "$@" 2>&1); then return 0; fi
     case $said in
-        *[Uu]sage* | *operand* | *option*) fsync "$1" 2> /dev/null || sync ;;
+        *[Uu]sage* | *operand* | *option*) fsync "$@" 2> /dev/null || sync ;;
         *) return 1 ;;
     esac
 }
@@ -155,8 +155,12 @@ insist() { note "$@"; flush || fail "the journal cannot be written: $said"; }
 
 # A whole small file, or the old one.
 replace() {
-    said=$(printf '%s\n' "$2" | tee "$1.new" 2>&1 > /dev/null) && durable "$1.new" &&
-        said=$(mv -f "$1.new" "$1" 2>&1) && durable "$home"
+    beside "$1" "$2" && durable "$1.new" && said=$(mv -f "$1.new" "$1" 2>&1) && durable "$home"
+}
+
+beside() {
+    printf '%s\n' "$2" 2> /dev/null > "$1.new" ||
+        said=$(printf '%s\n' "$2" | tee "$1.new" 2>&1 > /dev/null)
 }
 
 # One at a time. The commands that are run close 9, or what they leave behind would hold the lock.
@@ -190,14 +194,14 @@ forget_us() {
     unset IFS
     # shellcheck disable=SC2086
     unset -f \
-        encode decode answer finish fail find_place make_place durable drop_torn_tail append sum_of \
-        note flush insist replace alone look act why_not strip look_until is_wanted numbers load \
-        frame record find_key mark_key get_key load_or_refuse host_boot read_lease write_lease \
-        is_alive state_of_lease detached acquire take refuse_unfinished tell_open still_ours \
-        free_lease watch listen put_back undo_key hand_down heir_of find_later restore_sets \
-        restore_set tell_outcome tell_untouched close_set arm deadman confirm hello show heard \
-        introduce change open_set hold keep_intent keep_on_disk give_back make may_write refused \
-        refused_with restore leave by_hand journal forget_us
+        encode decode answer finish fail find_place make_place durable drop_torn_tail append \
+        sum_of note flush insist replace beside alone forget_us look act why_not strip look_until \
+        is_wanted numbers insert last_number load frame record find_key mark_key get_key \
+        load_or_refuse host_boot read_lease write_lease is_alive state_of_lease detached acquire \
+        take refuse_unfinished tell_open still_ours free_lease watch listen put_back undo_key \
+        hand_down heir_of find_later restore_sets restore_set tell_outcome tell_untouched \
+        close_set arm deadman confirm hello show heard introduce change open_set hold keep_intent \
+        keep_on_disk give_back make may_write refused refused_with restore leave by_hand journal
 }
 
 # Sets `text` to all that was printed, encoded; its code is the command's.
@@ -248,7 +252,38 @@ is_wanted() {
 
 # --- reading a change set: field names with the number of the key, as sh has no tables
 
-numbers() { ls "$home" | sed -n "s/^\([0-9][0-9]*\)\.$1\$/\1/p" | sort -n; }
+# Sets `found`: the numbers of the change sets that are `open` or `closed`, in order.
+numbers() {
+    found=
+    set +f
+    for path in "$home"/*."$1"; do
+        new=${path##*/}
+        new=${new%.*}
+        case $new in *[!0-9]*) ;; *) insert ;; esac
+    done
+    set -f
+}
+
+insert() {
+    lower=
+    for one in $found; do
+        if [ "$one" -gt "$new" ]; then break; fi
+        lower="$lower$one "
+    done
+    found="$lower$new ${found#"$lower"}"
+}
+
+# Sets `number`: the last that was given to a change set.
+last_number() {
+    number=0
+    set +f
+    for path in "$home"/*.open "$home"/*.closed; do
+        new=${path##*/}
+        new=${new%.*}
+        case $new in *[!0-9]*) ;; *) [ "$new" -le "$number" ] || number=$new ;; esac
+    done
+    set -f
+}
 
 load() {
     file=$1 number=${1##*/} keys=0 order=''
@@ -344,9 +379,10 @@ read_lease() {
     done < "$home/lease"
 }
 
+# It ends with the host's boot, so that it need not outlive a power cut.
 write_lease() {
     sum_of "$1"
-    replace "$home/lease" "labkit1 $sum $1"
+    beside "$home/lease" "labkit1 $sum $1" && said=$(mv -f "$home/lease.new" "$home/lease" 2>&1)
 }
 
 # The watch of a lease holds a lock that the kernel lets go of when it dies.
@@ -405,21 +441,23 @@ take() {
         replace "$home/labkit.sh" "$script" || fail "the journal cannot be written: $said"
     fi
     rm -f "$home/alive-$lease_token"
-    [ -z "$lease" ] && [ -z "$(numbers open)" ] || stranger=yes
+    numbers open
+    [ -z "$lease$found" ] || stranger=yes
     write_lease "$token $who $(date -u +%Y-%m-%dT%H:%M:%SZ) $1 $boot" ||
         fail "the journal cannot be written: $said"
     read_lease
 }
 
 refuse_unfinished() {
-    open=$(numbers open)
-    [ -n "$open" ] || return 0
+    numbers open
+    [ -n "$found" ] || return 0
     tell_open
     finish 1
 }
 
 tell_open() {
-    for one in $(numbers open | tr '\n' ' '); do
+    numbers open
+    for one in $found; do
         IFS= read -r line < "$home/$one.open"
         # shellcheck disable=SC2086
         set -- $line
@@ -441,7 +479,8 @@ still_ours() {
 }
 
 free_lease() {
-    [ -z "$(numbers open)" ] || return 0
+    numbers open
+    [ -z "$found" ] || return 0
     rm -f "$home/lease" "$home/alive-$token" "$home/beat"
 }
 
@@ -544,14 +583,18 @@ heir_of() {
 # Sets `later`: the change sets that were begun after this one.
 find_later() {
     later=
-    for one in $(numbers open | tr '\n' ' '); do
+    numbers open
+    for one in $found; do
         [ "$one" -le "$number" ] || later="$later $one"
     done
 }
 
 # Latest first. What cannot be put back keeps the set open, unless it is given up.
 restore_sets() {
-    for one in $(numbers open | sort -rn | tr '\n' ' '); do
+    numbers open
+    latest_first=
+    for one in $found; do latest_first="$one $latest_first"; done
+    for one in $latest_first; do
         if [ "$1" = all ] || [ "$1" = "$one" ]; then restore_set "$home/$one.open"; fi
     done
 }
@@ -739,7 +782,7 @@ open_set() {
         load_or_refuse "$home/$1.open"
         return
     fi
-    number=$({ numbers open; numbers closed; echo 0; } | sort -n | tail -n 1)
+    last_number
     number=$((number + 1)) keys=0 order='' fresh=yes
     file=$home/$number.open
     begin="begin $number $lease"
@@ -782,7 +825,7 @@ keep_on_disk() {
     if [ "$fresh" ]; then append $begin || return 1; fi
     # shellcheck disable=SC2086
     if [ "$intent" ]; then append intent $intent || return 1; fi
-    durable "$file" && durable "$home"
+    if [ "$fresh" ]; then durable "$file" "$home"; else durable "$file"; fi
 }
 
 give_back() {
@@ -865,7 +908,10 @@ by_hand() {
 # The last change sets, line by line as they are.
 journal() {
     find_place || return 0
-    for one in $({ numbers open; numbers closed; } | sort -n | tail -n "$1" | tr '\n' ' '); do
+    last_number
+    one=$((number > $1 ? number - $1 : 0))
+    while [ "$one" -lt "$number" ]; do
+        one=$((one + 1))
         for name in "$one.open" "$one.closed"; do
             [ -e "$home/$name" ] || continue
             answers=$answers$(sed "s/^/=$mark line $name /" "$home/$name")

@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 from sshd import SSHD, serving
 
+from labkit import box
+from labkit.cli import main
+
 HOME = Path(__file__).parents[1]
 pytestmark = [
     pytest.mark.slow,
@@ -123,6 +126,15 @@ def test_a_host_says_which_settings_it_supports(labkit):
     rows = json.loads(labkit("settings", "server", "--json").stdout)
     nic = next(row for row in rows if row["name"] == "GuestNic")
     assert nic["state"] == "impossible" and "no guest of the box" in nic["why"]
+
+
+def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeypatch, capsys):
+    monkeypatch.setattr(box, "up", lambda *_, **__: pytest.fail("a box was made"))
+    monkeypatch.setattr(box, "names", lambda: [])
+    assert main(["restore", "--all"]) == 0
+    for verb in ("restore", "journal"):
+        assert main([verb, "server"]) == 2
+    assert "no box is up; for hosts of your own: --lab FILE" in capsys.readouterr().err
 
 
 def test_hosts_are_named_or_all_are_meant(labkit):

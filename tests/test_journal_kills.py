@@ -92,4 +92,4 @@ def test_a_script_that_writes_before_it_records_is_caught(bench, tmp_path):
     assert mark in text and after in text
     wrong = tmp_path / "wrong.sh"
     wrong.write_text(text.replace(mark, "").replace(after, after + mark))
-    assert any(why for _, why in points(bench, "apply", "signal=SIGKILL", 1, wrong, 70))
+    assert any(why for _, why in points(bench, "apply", "signal=SIGKILL", 1, wrong, 48))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from labkit.errors import BadInput, Unknown
+from labkit import box
+from labkit.box import BoxStatus
+from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 
@@ -27,13 +31,65 @@ def open_lab(asked: argparse.Namespace) -> Lab:
     return lab
 
 
-def chosen(lab: Lab, names: Sequence[str], *, everything: bool) -> Mapping[str, Host]:
-    """The hosts of these roles; all of them only when that is said."""
+def hosts_there(asked: argparse.Namespace) -> dict[str, Host]:
+    """The hosts of the lab that was asked for; without one, of the boxes that are up: none is made.
+
+    Where several boxes are up, a host is called BOX/HOST, but those of the box `lab` by their name.
+    """
+    if asked.lab != "box":
+        return dict(open_lab(asked).hosts)
+    found = [(name, box.status(name)) for name in box.names()]
+    up = {name: hosts for name, status in found if (hosts := _hosts_of(status))}
+    alone = len(up) == 1
+    return {
+        role if alone or name == "lab" else f"{name}/{role}": host
+        for name, hosts in up.items()
+        for role, host in hosts.items()
+    }
+
+
+# One box that cannot be looked at keeps nobody from the others.
+def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
+    if not status.lab:
+        print(f"box {status.name} is {status.state}, and not looked at", file=sys.stderr)
+        return {}
+    try:
+        return Lab.read(Path(status.lab)).hosts
+    except LabkitError as odd:
+        print(f"box {status.name} is not looked at: {odd}", file=sys.stderr)
+        return {}
+
+
+def looked_at(asked: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
+    """What `hosts_there` is, in words."""
+    if asked.lab != "box":
+        return f"looked at {asked.lab}: {', '.join(hosts)}"
+    what = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up"
+    return f"{what}; for hosts of your own: --lab FILE"
+
+
+def one_there(asked: argparse.Namespace, name: str) -> Host:
+    """One of `hosts_there`."""
+    hosts = hosts_there(asked)
+    if name not in hosts:
+        raise _nobody(asked, name, hosts)
+    return hosts[name]
+
+
+def _nobody(asked: argparse.Namespace, name: str, hosts: Mapping[str, Host]) -> BadInput:
+    if hosts:
+        return Unknown("host", name, hosts)
+    return BadInput(f"no host {name}: {looked_at(asked, hosts)}")
+
+
+def chosen(
+    asked: argparse.Namespace, names: Sequence[str], *, everything: bool
+) -> Mapping[str, Host]:
+    """Those of `hosts_there` with these names; all of them only when that is said."""
+    hosts = hosts_there(asked)
     if bool(names) == everything:
-        raise BadInput(
-            "name hosts, or say --all", hint=f"hosts of {lab.name}: {', '.join(lab.hosts)}"
-        )
+        raise BadInput("name hosts, or say --all", hint=looked_at(asked, hosts))
     for name in names:
-        if name not in lab.hosts:
-            raise Unknown("host", name, lab.hosts)
-    return {name: lab.hosts[name] for name in names} if names else lab.hosts
+        if name not in hosts:
+            raise _nobody(asked, name, hosts)
+    return {name: hosts[name] for name in names} if names else hosts

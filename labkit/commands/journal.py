@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._lab import lab_flag, one_there
 from labkit.commands._verb import json_flag, print_json, verb
 
 
@@ -22,7 +22,7 @@ def add(verbs: Any) -> None:
 def _journal(asked: argparse.Namespace) -> None:
     from labkit.journal import history, lines_of
 
-    host = open_lab(asked).host(asked.host)
+    host = one_there(asked, asked.host)
     chapters = history(host, asked.sets)
     if asked.json:
         told = [(one, [[f.kind, *f.fields] for f in one.frames]) for one in chapters]

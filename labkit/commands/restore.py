@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from typing import Any
 
-from labkit.commands._lab import chosen, lab_flag, open_lab
+from labkit.commands._lab import chosen, lab_flag, looked_at
 from labkit.commands._verb import json_flag, print_json, verb
 from labkit.errors import LabkitError, Unreachable
 from labkit.host import Host
@@ -17,7 +18,11 @@ def add(verbs: Any) -> None:
     text = "put back what was changed on hosts, also after a crash; what others changed is left"
     parser = verb(verbs, "restore", _restore, text)
     parser.add_argument("hosts", metavar="HOST", nargs="*")
-    parser.add_argument("--all", action="store_true", help="all hosts of the lab")
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="all hosts of the lab, or of the boxes that are up; none is made",
+    )
     parser.add_argument(
         "--break", dest="breaking", action="store_true",
         help="also where somebody is at work: they will not be able to write any more",
@@ -30,7 +35,7 @@ def add(verbs: Any) -> None:
 
 
 def _restore(asked: argparse.Namespace) -> int:
-    hosts = chosen(open_lab(asked), asked.hosts, everything=asked.all)
+    hosts = chosen(asked, asked.hosts, everything=asked.all)
     told: dict[str, Any] = {}
     # A guest cannot be reached while its host has it stopped: it has its turn again after the rest.
     for again in (False, True):
@@ -40,6 +45,8 @@ def _restore(asked: argparse.Namespace) -> int:
     else:
         for name, one in told.items():
             print("\n".join(f"{name}: {line}" for line in one["lines"] or ["nothing to put back"]))
+    if asked.all:
+        print(looked_at(asked, hosts), file=sys.stderr)
     return 0 if all(one["ok"] for one in told.values()) else 1
 
 
