@@ -11,6 +11,7 @@ from typing import Any
 from labkit import campaign
 from labkit.errors import readable
 from labkit.gated import remarks
+from labkit.overhead import overhead
 from labkit.report import write as write_report
 from labkit.results import Results, out
 from labkit.stats import interval
@@ -35,6 +36,8 @@ class Answer:
     verdicts: list[dict[str, Any]]
     runs: list[str]
     remarks: list[str]
+    cost: str
+    """What the finished runs took beside their measuring."""
 
 
 def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
@@ -66,6 +69,7 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
         verdicts=[asdict(verdict) for verdict in study.judge(results)],
         runs=[str(run.path) for run in results.runs()],
         remarks=remarks(results),
+        cost=str(overhead(results)),
     )
 
 
@@ -101,7 +105,8 @@ def rendered(study: Study, found: Answer) -> str:
             ["claim", "verdict", "what was measured"],
         ),
         "\n".join(map(readable, found.remarks)),
-        f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}",
+        f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
+        f"cost      {found.cost}",
     ]
     return "\n\n".join(part for part in parts if part)
 

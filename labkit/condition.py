@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from labkit import gate, gated, pairs
 from labkit.errors import Unknown
@@ -31,10 +32,16 @@ class Condition:
     optional: tuple[Setting, ...] = ()
     roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     expects: tuple[str, ...] = ()
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    """Knobs of the workload that are other than the study's."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:
             raise Unknown("gate", odd[0], gate.NAMES)
+
+    def load(self, workload: Workload) -> Workload:
+        """The workload as this condition runs it, with its own `knobs`."""
+        return replace(workload, **self.knobs) if self.knobs else workload
 
     def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
         """The hosts that the workload runs between, by what plays its last role."""
@@ -74,4 +81,4 @@ class Condition:
             return f"the lab has no host for it ({missing.what})"
         whys = {step.setting: step.why for step in plan.steps}
         why = next((whys[setting] for setting in self.settings if whys[setting]), "")
-        return why or pairs.missing_tool(workload, together)
+        return why or pairs.missing_tool(self.load(workload), together)

@@ -58,6 +58,7 @@ class Run:
     started: str = ""
     seconds: float = 0.0
     measured_seconds: float = 0.0
+    changes_seconds: float = 0.0
     rows: Rows = ()
     raw: Mapping[str, str] = field(default_factory=dict)
     reread_seconds: float = 0.0

@@ -278,6 +278,7 @@ class _Loop:
             self._say("setting up", step, of, remark)
             changes.move_to(settings)
             changes.check(settings)
+            changing = time.monotonic() - begun
             self._say("measuring", step, of)
             seen = len(changes.drifts)
             measured = self._measure(step.condition, watch, raw)
@@ -301,6 +302,7 @@ class _Loop:
             before=changes.before,
             seconds=time.monotonic() - begun,
             measured_seconds=measured,
+            changes_seconds=changing,
             rows=rows,
             gates=tripped,
         )
@@ -311,7 +313,8 @@ class _Loop:
         watch.begin()
         begun = time.monotonic()
         for load in self.study.loads:
-            raw[f"{load.name}.txt"] = pairs.run(load, condition.pairs(self.lab, load))
+            together = condition.pairs(self.lab, load)
+            raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
         took = time.monotonic() - begun
         watch.end()
         raw.update(watch.raw())

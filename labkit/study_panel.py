@@ -14,6 +14,7 @@ import ipywidgets as widgets  # type: ignore[import-untyped]
 from labkit.errors import Stopped, readable
 from labkit.gated import remarks
 from labkit.lab import Lab
+from labkit.overhead import overhead
 from labkit.panels import alone, show
 from labkit.progress import Progress
 from labkit.results import Results
@@ -177,7 +178,11 @@ class StudyPanel:
         if self._failure is not None:
             return f"Failed: {self._failure}", "failed"
         said = "; ".join(
-            [f"Finished in {_span(seconds)}", *(remarks(self.results) if self._view else ())]
+            [
+                f"Finished in {_span(seconds)}",
+                str(overhead(self.results)),
+                *(remarks(self.results) if self._view else ()),
+            ]
         )
         return said, "finished"
 

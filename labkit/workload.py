@@ -32,10 +32,13 @@ class Workload(ABC):
     roles: ClassVar[tuple[str, ...]]
     loop: ClassVar[str]
     """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls)."""
-    tools: ClassVar[Mapping[str, str]] = {}
-    """Programs that all of its hosts need and few have, and how one gets them."""
     ours: ClassVar[tuple[str, ...]] = ()
     """Processes of it that run before it begins, such as a server: no foreign load."""
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Programs that all of its hosts need and few have, and how one gets them."""
+        return {}
 
     @property
     def name(self) -> str:

@@ -17,6 +17,9 @@ SHAPES = {
     "VM-SRIOV": (60, 0.35),
     "VM-Latency-SRIOV": (48, 0.2),
 }
+REFUSED = dict.fromkeys(
+    ("VM-Default [vms=4]", "VM-SRIOV [vms=4]", "VM-Latency-SRIOV [vms=4]"), "no such guests"
+)
 LAB = {
     "name": "a lab that never was",
     "tier": "test",
@@ -57,7 +60,7 @@ def ping_text(microseconds) -> str:
 def write_results(path: Path, study: Study, repeats: int = 5, count: int = 3000) -> Results:
     """A folder of results of a whole study, as if it had run."""
     asked = with_load(study, count=count).asked("box", 1)
-    lab = {"label": "synthetic", "lab": LAB, "refused": {}}
+    lab = {"label": "synthetic", "lab": LAB, "refused": REFUSED}
     results = Results.begin(path, {**asked, **lab})
     order = 0
     for block in range(1, repeats + 1):

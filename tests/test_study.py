@@ -3,7 +3,6 @@
 import shutil
 import threading
 from dataclasses import replace
-from typing import ClassVar
 
 import pytest
 from knobs import Knob
@@ -212,7 +211,9 @@ def test_a_study_without_the_host_of_one_pair_refuses_the_condition(lab):
 
 
 class Rare(Ping):
-    tools: ClassVar = {"sh": "", "no-such-program": "apt-get install it"}
+    @property
+    def tools(self):
+        return {"sh": "", "no-such-program": "apt-get install it"}
 
 
 def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):

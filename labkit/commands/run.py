@@ -8,6 +8,7 @@ from typing import Any
 from labkit import studies
 from labkit.commands._verb import json_flag, now, show_answer, verb
 from labkit.errors import BadInput
+from labkit.where import LONGEST_NAME
 
 
 def add(verbs: Any) -> None:
@@ -36,7 +37,9 @@ def _run(asked: argparse.Namespace) -> None:
         given["quick"] = "true"
     show_answer(study, given, asked)
     if given["where"] == "box" and not asked.json:
-        print("box       stays up for the next run; `labkit box down` ends it")
+        name = study.topology[:LONGEST_NAME]
+        own = f" --name {name}" if name else ""
+        print(f"box       stays up for the next run; `labkit box down{own}` ends it")
 
 
 def _pair(word: str) -> tuple[str, str]:

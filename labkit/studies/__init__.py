@@ -11,7 +11,7 @@ from labkit.study import Study
 
 def names() -> list[str]:
     """The names of all studies."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
 
 
 def find(name: str) -> Study:

@@ -39,9 +39,7 @@ class Netperf(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "closed"
-    tools: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("netperf", "netserver"), "apt-get install netperf, of Debian's component non-free"
-    )
+    ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf")
 
     test: str = "TCP_RR"
     size: int = 256
@@ -57,6 +55,12 @@ class Netperf(Workload):
             raise BadInput(
                 f"netperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
             )
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Both come in one package."""
+        source = "apt-get install netperf, of Debian's component non-free"
+        return dict.fromkeys(("netperf", "netserver"), source)
 
     @property
     def seconds(self) -> float:

@@ -16,6 +16,7 @@ from labkit.host import Host
 from labkit.workload import Sample, Workload
 from labkit.workloads._server import serving
 
+SPINS = ("none", "client", "both")
 PROTOCOLS = ("tcp", "udp")
 SMALLEST, LARGEST = 14, 65_507
 # Every packet's time on the wire is in the log; here only how long it took is kept, in its order,
@@ -45,15 +46,17 @@ class Sockperf(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "closed"
-    tools: ClassVar[Mapping[str, str]] = {"sockperf": "apt-get install sockperf"}
+    ours: ClassVar[tuple[str, ...]] = ("sockperf",)
 
     protocol: str = "tcp"
     size: int = 256
     duration: int = 3
     busy_poll: int = 0
     """Microseconds that both kernels look at the NIC themselves before they sleep; 0: none."""
-    spin: bool = False
-    """Whether both programs ask again and again instead of sleeping in the kernel."""
+    spin: str = "none"
+    """Which program asks again and again instead of sleeping in the kernel."""
+    onload: bool = False
+    """Whether both run through OpenOnload, past the kernel."""
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
@@ -62,12 +65,20 @@ class Sockperf(Workload):
             raise BadInput(
                 f"sockperf: size must be {SMALLEST} to {LARGEST} bytes, not {self.size!r}"
             )
+        if self.spin not in SPINS:
+            raise Unknown("side that spins", self.spin, SPINS)
         if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
             raise BadInput(
                 f"sockperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
             )
         if not 0 <= self.busy_poll <= 1_000_000:
             raise BadInput(f"sockperf: busy_poll must be 0 to 1000000 us, not {self.busy_poll!r}")
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """sockperf, and what it is to run through."""
+        onload = {"onload": "OpenOnload, from the maker of an adapter that it can drive"}
+        return {"sockperf": "apt-get install sockperf", **(onload if self.onload else {})}
 
     @property
     def seconds(self) -> float:
@@ -83,17 +94,20 @@ class Sockperf(Workload):
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         """The client's command, while the server listens on its test address only."""
         at = ("-i", hosts["server"].address)
+        tool = (*(("onload", "--profile=latency") if self.onload else ()), "sockperf")
         how = (*(("--tcp",) if self.protocol == "tcp" else ()),
-               *(("--nonblocked",) if self.spin else ()),
                *(("--lls", str(self.busy_poll)) if self.busy_poll else ()))  # fmt: skip
+        spins = ("--nonblocked",)
 
         def server(port: int) -> tuple[str, ...]:
-            return ("sockperf", "server", *at, "-p", str(port), *how)
+            own = spins if self.spin == "both" else ()
+            return (*tool, "server", *at, "-p", str(port), *how, *own)
 
         with serving(hosts["server"], server, self.protocol) as port:
             yield (
                 "sh", "-c", LOGGED, "sh",
-                "sockperf", "ping-pong", *at, "-p", str(port), *how, "--full-rtt",
+                *tool, "ping-pong", *at, "-p", str(port), *how, "--full-rtt",
+                *(() if self.spin == "none" else spins),
                 "-m", str(self.size), "-t", str(self.duration),
             )  # fmt: skip
 

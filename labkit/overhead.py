@@ -1,0 +1,48 @@
+"""What a study cost beside its measuring: changing settings, and everything else around a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.results import Results
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """Seconds of the finished runs: all of them, those of their workloads, those of the changes.
+
+    What is done once, before the first run and after the last, is not in them.
+    """
+
+    seconds: float
+    measured: float
+    changes: float
+
+    @property
+    def share(self) -> float:
+        """What came on top of the measuring, over the measuring."""
+        return (self.seconds - self.measured) / self.measured if self.measured else 0.0
+
+    @property
+    def own(self) -> float:
+        """The same without the changes that the study asks for, such as a guest that restarts."""
+        rest = self.seconds - self.measured - self.changes
+        return rest / self.measured if self.measured else 0.0
+
+    def __str__(self) -> str:
+        if not self.measured:
+            return "nothing was measured"
+        return (
+            f"measured {self.measured:.0f} s of {self.seconds:.0f} s: {self.share:.1%} on top;"
+            f" {self.share - self.own:.1%} changing settings, {self.own:.1%} all else"
+        )
+
+
+def overhead(results: Results) -> Overhead:
+    """What all finished runs of these results cost."""
+    runs = results.finished()
+    return Overhead(
+        sum(run.seconds for run in runs),
+        sum(run.measured_seconds for run in runs),
+        sum(run.changes_seconds for run in runs),
+    )

@@ -1,0 +1,81 @@
+"""The conditions of the latency paper's figures 3 to 6: one guest or four on one server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from labkit.condition import Condition
+from labkit.setting import Setting
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+
+TOPOLOGY = "four-guests"
+GUESTS = ("guest", "guest2", "guest3", "guest4")
+SUBSTITUTE = "past the host's bridge and tap (no adapter here has SR-IOV: a named substitute)"
+VIRTUAL = {
+    "VM-Default": (
+        "a virtual machine as it comes, its packets through the virtual switch",
+        "a guest whose packets pass a bridge and a tap, batched",
+        GuestNic("bridge"),
+        ExclusiveCpu(False),
+    ),
+    "VM-SRIOV": (
+        "the virtual machine owns a virtual function of the network adapter",
+        f"a guest with a veth of its own, {SUBSTITUTE}",
+        GuestNic("direct"),
+        ExclusiveCpu(False),
+    ),
+    "VM-Latency-SRIOV": (
+        "the same, with Latency Sensitivity set to High",
+        "the same, without batching and merging, and the guest on a CPU with real-time priority, "
+        "ahead of everything but its like",
+        GuestNic("direct", batch=1, lro=False),
+        ExclusiveCpu(),
+    ),
+}
+
+
+def one_guest() -> tuple[Condition, ...]:
+    """The bare server, and the three with one guest; those beside it are off, where there are."""
+    neighbours = tuple(GuestPower("off", guest) for guest in GUESTS[1:])
+    native = Condition(
+        "Native",
+        means="the server runs Linux on bare hardware",
+        here="a network namespace answers; no guest is running",
+        optional=(
+            *(GuestPower("off", guest) for guest in GUESTS),
+            *(GuestNic("bridge", guest=guest) for guest in GUESTS),
+        ),
+    )
+    return (native, *(_one(name, neighbours) for name in VIRTUAL))
+
+
+def four_guests() -> tuple[Condition, ...]:
+    """The three with four guests at once."""
+    return tuple(_four(name) for name in VIRTUAL)
+
+
+def _one(name: str, neighbours: tuple[Setting, ...]) -> Condition:
+    means, here, nic, cpu = VIRTUAL[name]
+    # What is off takes another NIC at once; putting that of a running one back restarts it.
+    nics = tuple(replace(nic, guest=guest) for guest in GUESTS[1:])
+    return Condition(
+        name, means, here, (nic, GuestPower("on"), cpu), (*neighbours, *nics),
+        {"server": "guest"},
+    )  # fmt: skip
+
+
+def _four(name: str) -> Condition:
+    means, here, nic, cpu = VIRTUAL[name]
+    return Condition(
+        f"{name} [vms=4]",
+        f"four of it on one host: {means}",
+        f"four of it on one server, each asked by a client program of its own: {here}",
+        tuple(
+            replace(setting, guest=guest)
+            for guest in GUESTS
+            for setting in (nic, GuestPower("on"), cpu)
+        ),
+        roles={"server": GUESTS},
+    )

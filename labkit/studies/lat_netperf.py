@@ -1,0 +1,26 @@
+"""Request and response of programs, in virtual machines and without: asked with netperf."""
+
+from __future__ import annotations
+
+from labkit import claims
+from labkit.studies._guests import TOPOLOGY, four_guests, one_guest
+from labkit.study import Study
+from labkit.workloads.netperf import Netperf
+from labkit.workloads.sockperf import Sockperf
+
+study = Study(
+    name="lat_netperf",
+    title="Request and response of a program: the same four set-ups, one step higher",
+    question="When a program has to wake up to answer, how close to a bare machine does a virtual "
+    "machine come, on the median and in the worst of ten thousand responses?",
+    source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
+    "vSphere 5.5",
+    workload=Sockperf(duration=2),
+    also=(Netperf(duration=2),),
+    quick={"repeats": 1, "duration": 1},
+    metric="round trip",
+    unit="us",
+    conditions=(*one_guest(), *four_guests()),
+    topology=TOPOLOGY,
+    claims=claims.of("lat_netperf"),
+)
