@@ -52,7 +52,8 @@ def test_an_unknown_word_exits_with_2():
 def test_studies_as_json_name_their_conditions_claims_and_parameters(capsys):
     assert main(["studies", "--json"]) == 0
     (study,) = [s for s in json.loads(capsys.readouterr().out) if s["name"] == "lat_ping"]
-    assert study["conditions"] == ["Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"]
+    one = ["Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"]
+    assert study["conditions"] == [*one, *(f"{name} [vms=4]" for name in one[1:])]
     assert len(study["claims"]) == 7
     assert {"where", "repeats", "count", "seed"} <= set(study["parameters"])
 

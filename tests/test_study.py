@@ -198,7 +198,7 @@ def test_fewer_repeats_than_one_are_refused(lab, results, repeats):
 
 
 def test_several_servers_are_under_the_load_at_once_and_what_each_said_is_kept(lab, results):
-    both = Lab("two", {**lab.hosts, "other": lab.hosts["server"]})
+    both = replace(lab, hosts={**lab.hosts, "other": lab.hosts["server"]})
     study = a_study(TWICE)
     study.run(both, results, repeats=1)
     (run,) = results.finished()

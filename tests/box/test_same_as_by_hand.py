@@ -1,0 +1,114 @@
+"""labkit's figures are those of the tool itself, typed by hand into ssh on the same box."""
+
+import shlex
+import shutil
+import subprocess
+import time
+import tomllib
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from labkit.workloads.netperf import Netperf
+from labkit.workloads.ping import Ping
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+BLOCKS = 6
+PORT = 19_761
+# What is too small to matter to any verdict, however clear it is.
+SMALL = 1.1
+
+
+@pytest.fixture
+def ssh(lab_file):
+    if not shutil.which("ssh"):
+        pytest.skip("needs ssh")
+    hosts = tomllib.loads(lab_file.read_text())["hosts"]
+
+    def words(role, command):
+        at = hosts[role]
+        return [
+            "ssh", "-F", "none", "-o", f"UserKnownHostsFile={lab_file.parent}/known_hosts",
+            "-i", f"{lab_file.parent}/key", "-p", str(at.get("port", 22)),
+            f"{at.get('user', 'root')}@{at['control']}", command,
+        ]  # fmt: skip
+
+    return words
+
+
+def by_hand(words):
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+
+
+def turn_about(ours, by_hand):
+    """Medians of each, measured alternately, the first one changing."""
+    found = {ours: [], by_hand: []}
+    for block in range(BLOCKS):
+        for way in (ours, by_hand) if block % 2 else (by_hand, ours):
+            found[way].append(float(way()))
+    return np.log(found[ours]), np.log(found[by_hand])
+
+
+def floor(values):
+    """How far apart two halves of these get by chance, in 99 of 100 ways to divide them."""
+    half, every = len(values) // 2, range(len(values))
+    ratios = [
+        abs(np.median(values[list(one)]) - np.median(np.delete(values, one)))
+        for one in combinations(every, half)
+    ]
+    return float(np.quantile(ratios, 0.99))
+
+
+def insist_same(ours, hand):
+    apart = abs(np.median(ours) - np.median(hand))
+    noise = floor(np.concatenate([ours, hand]))
+    assert apart <= max(noise, np.log(SMALL)), (
+        f"{np.exp(apart):.2f} apart; by chance up to {np.exp(noise):.2f}: {ours} {hand}"
+    )
+
+
+def test_what_is_worse_by_a_third_is_seen_as_such():
+    calm = np.log([50, 51, 52, 50, 51, 53])
+    insist_same(calm, calm[::-1])
+    with pytest.raises(AssertionError, match="apart"):
+        insist_same(calm + np.log(4 / 3), calm)
+
+
+def test_pings_median_is_that_of_ping_typed_by_hand(lab, ssh):
+    load, hosts = Ping(count=400), {"client": lab.host("client"), "server": lab.host("guest")}
+    typed = shlex.join(["ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "400",
+                        lab.host("guest").address])  # fmt: skip
+
+    def median(text):
+        return np.median(load.parse(text)[0].values)
+
+    insist_same(*turn_about(
+        lambda: median(load.run(hosts)), lambda: median(by_hand(ssh("client", typed)))
+    ))  # fmt: skip
+
+
+@pytest.mark.skipif(not shutil.which("netperf"), reason="needs netperf")
+def test_netperfs_median_is_that_of_netperf_typed_by_hand(lab, ssh):
+    load, hosts = Netperf(duration=1), {r: lab.host(r) for r in ("client", "server")}
+    at = lab.host("server").address
+    serves = ssh("server", f"exec netserver -D -4 -L {at} -p {PORT}")
+    typed = f"netperf -4 -H {at} -p {PORT} -t TCP_RR -l 1 -- -r 256,256 -k P50_LATENCY"
+
+    def ours():
+        return {s.metric: s.values[0] for s in load.parse(load.run(hosts))}["netperf p50"]
+
+    def hand():
+        return by_hand(ssh("client", typed)).rpartition("P50_LATENCY=")[2]
+
+    away = subprocess.DEVNULL
+    with subprocess.Popen(
+        ["ssh", "-tt", *serves[1:]], stdin=subprocess.PIPE, stdout=away, stderr=away
+    ) as server:
+        try:
+            end = time.monotonic() + 20
+            while subprocess.run(ssh("client", typed), capture_output=True).returncode:
+                assert time.monotonic() < end, "netserver did not start"
+            insist_same(*turn_about(ours, hand))
+        finally:
+            server.terminate()
