@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-STEMS = ("00-start-here", "01-lat-ping", "04-lat-netperf", "05-lat-10us")
+STEMS = ("00-start-here", "01-lat-ping")
 CHARTS = {"00-start-here": 2}
 DRAWN = ".vega-embed svg.marks, .vega-embed canvas"
 LADDER = ".jp-Cell:has(select)"
