@@ -1,20 +1,33 @@
-"""A chart of a million points: binned before it is drawn, beside Altair with every point in it."""
+"""A chart of a million points beside Altair with every point in it, and the way to a chart.
+
+The way is that of a reader who opens a study's notebook on its recorded run: its cells, as they
+stand, in a kernel of Jupyter's, until the first chart is there. Cold is from before the kernel
+starts, warm the same cells once more.
+"""
 
 import json
+import subprocess
+import time
+from contextlib import contextmanager
+from pathlib import Path
 
 import altair as alt
+import nbformat
 import numpy as np
 from _figures import at_most, median, seconds, write
+from jupyter_client.manager import start_new_kernel
 
 from labkit import charts
 
+NOTEBOOK = Path(__file__).resolve().parents[2] / "notebooks" / "01-lat-ping.ipynb"
 SIZES = (1_000, 10_000, 100_000)
 MANY = 1_000_000
 ROUNDS = 5
 
 
 def main():
-    write("charts", [*(figure for size in SIZES for figure in measured(size)), *alone()])
+    sizes = [figure for size in SIZES for figure in measured(size)]
+    write("charts", [*sizes, *alone(), *opened()])
 
 
 def measured(size):
@@ -42,6 +55,58 @@ def alone():
         at_most("T10-bytes", "chart of 1 M points, bytes", size, "100 KB", 100_000, 1),
         at_most("T10-time", "chart of 1 M points, s", ours, "Altair, 10,000 of them", theirs, 0.5),
     ]
+
+
+def opened():
+    rounds = [first_charts() for _ in range(ROUNDS)]
+    cold, warm, size = (median(part) for part in zip(*rounds, strict=True))
+    return [
+        at_most("T10-cold", "notebook on recorded data to its first chart, s", cold, "the limit",
+                5, 1),
+        at_most("T10-warm", "the same in a kernel that did it before, s", warm, "the limit", 1, 1),
+        at_most("T10-first", "that chart, bytes", size, "the limit", 30_000, 1),
+    ]  # fmt: skip
+
+
+# Seconds of a fresh kernel, of the same kernel again, and the size of what the reader gets.
+def first_charts():
+    begun = time.perf_counter()
+    with kernel() as client:
+        size = run_to_chart(client)
+        cold, begun = time.perf_counter() - begun, time.perf_counter()
+        run_to_chart(client)
+        return cold, time.perf_counter() - begun, size
+
+
+@contextmanager
+def kernel():
+    manager, client = start_new_kernel(
+        kernel_name="python3", cwd=str(NOTEBOOK.parent), stderr=subprocess.DEVNULL
+    )
+    try:
+        yield client
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+def run_to_chart(client):
+    for cell in nbformat.read(NOTEBOOK, as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        more = '\nwhere = "recorded"' if "parameters" in cell.metadata.get("tags", ()) else ""
+        if found := charts_of(client, cell.source + more):
+            return len(json.dumps(found[0]))
+    raise SystemExit(f"{NOTEBOOK} shows no chart")
+
+
+def charts_of(client, code):
+    said = []
+    done = client.execute_interactive(code, timeout=120, output_hook=said.append, allow_stdin=False)
+    if done["content"]["status"] != "ok":
+        raise SystemExit(done["content"]["evalue"])
+    data = [message["content"].get("data", {}) for message in said]
+    return [shown[charts.V5] for shown in data if charts.V5 in shown]
 
 
 def series(size):
