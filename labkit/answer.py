@@ -10,13 +10,13 @@ from typing import Any
 
 from labkit import campaign
 from labkit.errors import readable
-from labkit.gated import remarks
 from labkit.overhead import overhead
 from labkit.report import write as write_report
 from labkit.results import Results, out
 from labkit.stats import interval
 from labkit.study import PERCENTILES, Study
 from labkit.terminal import Line, table
+from labkit.verdict import one_risk
 from labkit.where import check_place, note, stored_results
 
 HEADS = {50.0: "median"}
@@ -68,7 +68,7 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
         rows=_rows(study, results),
         verdicts=[asdict(verdict) for verdict in study.judge(results)],
         runs=[str(run.path) for run in results.runs()],
-        remarks=remarks(results),
+        remarks=study.remarks(results),
         cost=str(overhead(results)),
     )
 
@@ -104,6 +104,7 @@ def rendered(study: Study, found: Answer) -> str:
             [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],
             ["claim", "verdict", "what was measured"],
         ),
+        one_risk(v["among"] for v in found.verdicts),
         "\n".join(map(readable, found.remarks)),
         f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
         f"cost      {found.cost}",

@@ -102,7 +102,12 @@ class Claim(ABC):
         if found is None:
             return Verdict(*about, None, None, None, None, 0, self.source)
         i, printed = found.estimate.interval(), found.comparison.printed
-        return Verdict(*about, i.value, i.low, i.high, printed, found.blocks, self.source)
+        what = found.comparison.what
+        alone = what.ratio and not what.metric and not isinstance(what.statistic, str)
+        return Verdict(
+            *about, i.value, i.low, i.high, printed, found.blocks, self.source,
+            float(what.statistic) if alone else None, found.among,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,8 @@ class Scorecard:
         said = (
             ["Emulated labs judge the order of things, not figures of hardware."] if tiers else []
         )
+        if any(line.runs for line in self.lines):
+            said += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
         return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
 
 

@@ -35,6 +35,8 @@ from labkit.unseen import upper_limit
 
 MOST_BLOCKS = 200
 """`blocks_needed` looks no further than so many more blocks."""
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+"""Those that a study is told by."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ Nothing here cuts anything: it says what it would cut, and a chart shows it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from labkit.distribution import Values
 from labkit.errors import BadInput
-from labkit.pooled import checked_samples
+from labkit.pooled import checked_samples, percentile
 
 BATCH = 5
 FEWEST = 50
@@ -29,6 +29,11 @@ LAST = 5
 """So many batches at the end are never looked at: a chance likeness of few has a small error."""
 STEPS = 500
 """Of longer runs so many possible ends are tried."""
+
+
+WORTH_TELLING = 0.05
+"""A warm-up of a smaller share of a run may be found by chance, and moves little."""
+Blocks = Mapping[int, npt.NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,38 @@ def steady(values: npt.ArrayLike) -> Steady:
     left = f"{whole.size - cut} samples are worth {effective:.0f} independent ones"
     why = f"the first {cut} samples are warm-up; {left}" if cut else left
     return Steady(whole.size, cut, effective, True, why)
+
+
+def told(measured: Mapping[str, Blocks]) -> list[str]:
+    """What is not steady in a study's runs, a sentence each; nothing is cut.
+
+    Only of half the runs of a condition or more: one in ten looks so by chance.
+    """
+    sentences = []
+    for name, blocks in measured.items():
+        runs = [steady(v) for _, v in sorted(blocks.items()) if np.size(v) >= FEWEST]
+        warm = [run for run in runs if run.steady and run.share_cut >= WORTH_TELLING]
+        if warm and 2 * len(warm) >= len(runs):
+            longest = max(warm, key=lambda run: run.share_cut)
+            sentences.append(
+                f"{name}: {len(warm)} of {len(runs)} runs begin with a warm-up, the longest of "
+                f"{longest.cut} of {longest.samples} samples; nothing was cut"
+            )
+        changing = sum(not run.steady for run in runs)
+        if changing and 2 * changing >= len(runs):
+            sentences.append(
+                f"{name}: {changing} of {len(runs)} runs were still changing in their second half"
+            )
+        sentences += _drifting(name, [blocks[number] for number in sorted(blocks)])
+    return sentences
+
+
+def _drifting(name: str, blocks: Sequence[npt.ArrayLike]) -> list[str]:
+    found = drift([percentile(values, 50) for values in blocks]) if len(blocks) > 1 else None
+    if found is None or not found.found:
+        return []
+    way = "rises" if found.tau > 0 else "falls"
+    return [f"{name}: its median {way} from block to block (p {found.p:.2g}): the lab drifts"]
 
 
 def warm_up(values: npt.ArrayLike) -> int:

@@ -15,17 +15,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit import gated, pairs
+from labkit import floor, gated, pairs, steady
 from labkit.change import PERIOD_SECONDS, InForce, in_force
 from labkit.claim import Claim, judge
 from labkit.condition import Condition as Condition
 from labkit.errors import BadInput, LabkitError, ResultsError, SettingRefused, Stopped, Unknown
+from labkit.floor import Noise
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.plan import plan as make_plan
 from labkit.progress import Progress, Tell, to_file
 from labkit.results import HOME, Results, Run
 from labkit.setting import Setting
+from labkit.stats import PERCENTILES as PERCENTILES
 from labkit.stats import enough, percentile
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
@@ -34,7 +36,6 @@ TRIES = 2
 """How often a run is made when somebody else changes its settings meanwhile."""
 GATE_TRIES = 3
 """How often a run is made when something on its hosts spoils it; then the study goes on."""
-PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 @dataclass(frozen=True)
@@ -194,7 +195,21 @@ class Study:
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         verdicts = judge(self.claims, self.measured(results), emulated=emulated)
         whys = {**refused, **(self.untold if emulated else {})}
-        return [_explained(verdict, whys) for verdict in verdicts]
+        noise = self.noise(results)
+        return [_in_noise(_explained(verdict, whys), noise) for verdict in verdicts]
+
+    def noise(self, results: Results) -> Noise | None:
+        """What `labkit noise` has found on the lab of these results; None if it was never asked."""
+        return floor.kept(self, str(results.asked.get("lab", {}).get("name", "")))
+
+    def remarks(self, results: Results) -> list[str]:
+        """What a reader of these results should know of them, a sentence each."""
+        closed = [
+            f"{load.name} waits for each answer before it asks again (a closed loop): while "
+            "something stalls nothing is asked, so far percentiles look better than they are"
+            for load in self.loads if load.loop == "closed"
+        ]  # fmt: skip
+        return [*gated.remarks(results), *steady.told(self.blocks(results)), *closed]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers."""
@@ -336,6 +351,13 @@ def row(sample: Sample) -> dict[str, Any]:
         "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
         **values, "max": round(float(sample.values.max()), 3),
     }  # fmt: skip
+
+
+def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:
+    if noise is None or verdict.percentile is None or not verdict.effect:
+        return verdict
+    remark = noise.remark(verdict.percentile, verdict.effect)
+    return replace(verdict, why=f"{verdict.why}; {remark}") if remark else verdict
 
 
 def _explained(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:

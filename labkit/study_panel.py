@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 import ipywidgets as widgets  # type: ignore[import-untyped]
 
 from labkit.errors import Stopped, readable
-from labkit.gated import remarks
 from labkit.lab import Lab
 from labkit.overhead import overhead
 from labkit.panels import alone, show
@@ -160,7 +159,7 @@ class StudyPanel:
         self._tell(*self._end(time.monotonic() - begun))
 
     def _print_remarks(self) -> None:
-        for remark in remarks(self.results):
+        for remark in self.study.remarks(self.results):
             print(readable(remark))
 
     def _words(self, last: Progress | None, since: float) -> str:
@@ -181,7 +180,7 @@ class StudyPanel:
             [
                 f"Finished in {_span(seconds)}",
                 str(overhead(self.results)),
-                *(remarks(self.results) if self._view else ()),
+                *(self.study.remarks(self.results) if self._view else ()),
             ]
         )
         return said, "finished"

@@ -10,7 +10,7 @@ from typing import Any
 from labkit import terminal
 from labkit.errors import readable
 from labkit.plan import Plan
-from labkit.verdict import Verdict
+from labkit.verdict import Verdict, one_risk
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
@@ -78,8 +78,10 @@ def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Tab
 
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     """One line for each claim: what the document says, the verdict, and why."""
-    rows = tuple((v.claim, v.statement, v.verdict, v.why) for v in verdicts)
-    return Table(VERDICTS, rows, note)
+    judged = list(verdicts)
+    rows = tuple((v.claim, v.statement, v.verdict, v.why) for v in judged)
+    said = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
+    return Table(VERDICTS, rows, " ".join(part for part in said if part))
 
 
 def read(plain: Mapping[str, Any]) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from labkit import stats
@@ -33,6 +33,10 @@ class Verdict:
     published: float | None
     blocks: int
     source: str
+    percentile: float | None = None
+    """Of the study's metric, if `effect` is one condition's over another's."""
+    among: int = 0
+    """So many comparisons share one risk of 5 % with those of this claim (Holm)."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,14 @@ class Found:
             if 2 * _tail(e.freedom + more, t) <= level:
                 return more
         return stats.MOST_BLOCKS + 1
+
+
+def one_risk(among: Iterable[int]) -> str:
+    """What to say under verdicts that were made together; empty if there was one comparison."""
+    together = max(among, default=0)
+    if together < 2:
+        return ""
+    return f"All {together} comparisons share one risk of 5 % of a wrong verdict (Holm)."
 
 
 def named(percentile: float) -> str:

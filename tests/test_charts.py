@@ -43,6 +43,7 @@ PICTURES = {
     "spread, linear": lambda: charts.spread(MEASURED, scale="linear", note=NOTE),
     "round trips": lambda: charts.round_trips(MEASURED["Native"][1], note=NOTE),
     "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, note=NOTE),
+    "ratios and noise": lambda: charts.ratios(RATES, "Native", noise=0.04, note=NOTE),
     "speed-up": lambda: charts.speed_up(
         SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, note=NOTE
     ),
@@ -224,6 +225,24 @@ def test_ratios_are_over_native_with_intervals_and_the_documents_beside():
         charts.ratios(RATES, "Naive")
     with pytest.raises(BadInput, match="cannot be compared"):
         charts.ratios({"a": {1: np.array([1.0])}, "b": {1: np.array([0.0])}}, "b")
+
+
+def test_a_labs_noise_is_shaded_around_1():
+    chart = charts.ratios(RATES, "Native", noise=0.25)
+    (band,) = [row for row in rows(chart) if "to" in row]
+    assert band == {"value": 0.8, "to": 1.25}
+    assert "this lab's noise, 25 %" in str(chart.to_dict()["title"])
+
+
+def test_the_end_of_a_warm_up_is_marked_and_nothing_is_cut():
+    values = np.random.default_rng(1).lognormal(4, 0.1, 1000)
+    assert not [row for row in rows(charts.round_trips(values)) if "value" not in row]
+    values[:200] *= 2
+    warm = charts.round_trips(values)
+    (mark,) = [row for row in rows(warm) if "value" not in row]
+    assert mark["n"] == pytest.approx(200, abs=10)
+    assert f"warm-up until request {mark['n']}" in str(warm.to_dict()["title"])
+    assert min(row["n"] for row in rows(warm) if "n" in row) == 1
 
 
 def test_two_runs_give_a_ratio_without_a_bar():

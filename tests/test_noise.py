@@ -3,22 +3,24 @@
 import json
 import re
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from labkit import box, noise, studies
+from labkit import box, floor, noise, studies
+from labkit.claim import Order
 from labkit.cli import main
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.results import Results
+from labkit.results import Results, Run
 from labkit.study import Condition, Study
 from labkit.transports.local import Local
 from labkit.where import with_load
 from labkit.workloads.ping import Ping
 
-A = Condition("a", "a", "a")
+A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
 NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
 
 
@@ -46,29 +48,29 @@ def pairs(seed, between=0.03, blocks=6, samples=2000, bias=1.0):
 
 
 def test_the_floor_is_how_far_the_interval_of_equal_by_equal_reaches_from_1():
-    typical = noise.levels(*pairs(1))[0]
+    typical = floor.levels(*pairs(1))[0]
     reach = max(typical.ratio.high, 1 / typical.ratio.low) - 1
     assert typical.floor == reach and 0.01 < typical.floor < 0.15
     assert not typical.different and typical.ratio.enough and typical.lacking == 0
-    loud = noise.levels(*pairs(1, between=0.3))[0]
+    loud = floor.levels(*pairs(1, between=0.3))[0]
     assert loud.floor > 5 * typical.floor
 
 
 def test_a_difference_below_the_floor_is_remarked_and_one_above_is_not():
-    levels = noise.levels(*pairs(1))
-    found = noise.Noise("s", "l", "c", "m", "us", 6, levels, "r")
-    floor = levels[0].floor
-    assert re.fullmatch(r"below this lab's noise of [\d.]+ %", found.remark(50, 1 + floor / 2))
-    assert found.remark(50, 1 / (1 + floor / 2)) == found.remark(50, 1 + floor / 2)
-    assert found.remark(50, 1 + 2 * floor) == found.remark(50, 1 / (1 + 2 * floor)) == ""
+    levels = floor.levels(*pairs(1))
+    found = floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
+    least = levels[0].floor
+    assert re.fullmatch(r"below this lab's noise of [\d.]+ %", found.remark(50, 1 + least / 2))
+    assert found.remark(50, 1 / (1 + least / 2)) == found.remark(50, 1 + least / 2)
+    assert found.remark(50, 1 + 2 * least) == found.remark(50, 1 / (1 + 2 * least)) == ""
     assert found.remark(75, 1.0) == "", "never measured"
     assert found.remark(99.99, 1.0) == "", "too few samples to call it a floor"
 
 
 def test_a_lab_on_which_equal_comes_out_different_says_so():
-    levels = noise.levels(*pairs(2, between=0.01, bias=1.2))
+    levels = floor.levels(*pairs(2, between=0.01, bias=1.2))
     assert levels[0].different
-    found = noise.Noise("s", "l", "c", "m", "us", 6, levels, "r")
+    found = floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
     assert "equal came out different" in noise.rows(found)[0][2]
     assert "about 44 more blocks" in noise.rows(found)[-1][2]
 
@@ -78,14 +80,45 @@ def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
     study = a_study(NOWHERE, A)
     found = noise.measure(study, lab, where="here.toml", label="first", repeats=3)
     assert (found.condition, found.blocks, found.lab) == ("a", 3, "my lab/1")
-    assert [run.condition for run in Results.open(noise.Path(found.results)).runs()].count(
+    assert [run.condition for run in Results.open(floor.Path(found.results)).runs()].count(
         "one"
     ) == 3
-    assert noise.kept(study, "my lab/1") == found
-    assert noise.kept(study, "my lab-1") is None
+    assert floor.kept(study, "my lab/1") == found
+    assert floor.kept(study, "my lab-1") is None
     # The same label goes on where it ended.
     more = noise.measure(study, lab, where="here.toml", label="first", repeats=4)
     assert more.blocks == 4 and more.results == found.results
+
+
+def noisy(study, results, blocks, other):
+    """Runs in which ping's own text tells these times."""
+    text = "64 bytes from 127.0.0.1: icmp_seq={} ttl=64 time={:.3f} ms"
+    for name, sides in (("a", blocks), ("b", other)):
+        for block, values in sides.items():
+            lines = [text.format(n, v / 1000) for n, v in enumerate(values, 1)]
+            end = f"{len(values)} packets transmitted, {len(values)} received, 0% packet loss"
+            said = "\n".join([*lines, "", "--- 127.0.0.1 ping statistics ---", end])
+            results.keep(Run(results.asked["names"][name], block, block, "finished"),
+                         {"ping.txt": said})  # fmt: skip
+
+
+def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
+    study = replace(a_study(A, B), claims=(Order("c", "a is less", "s", conditions=("a", "b")),))
+    asked = {"study": "lat_ping", "lab": {"name": lab.name}, "metric": study.metric,
+             "condition": "a", "unit": "us"}  # fmt: skip
+    itself = {**asked, "names": {"a": floor.ONE, "b": floor.OTHER}}
+    plain = {**asked, "names": {"a": "a", "b": "b"}, "refused": {}}
+    results = Results.begin(floor.out() / "results" / "r", plain)
+    noisy(study, results, *pairs(3, bias=1.02))
+    assert "noise" not in study.judge(results)[0].why and study.noise(results) is None
+    noisy(study, Results.begin(floor.folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
+    assert (
+        study.judge(results)[0].why.endswith(f"; {study.noise(results).remark(50, 1.02)}")
+        and "below this lab's noise of" in study.judge(results)[0].why
+    )
+    loud = Results.begin(floor.out() / "results" / "loud", plain)
+    noisy(study, loud, *pairs(3, bias=3))
+    assert "noise" not in study.judge(loud)[0].why
 
 
 def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
@@ -103,7 +136,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
 def test_results_without_a_pair_are_refused(lab, tmp_path):
     empty = Results.begin(tmp_path / "r", {"study": "lat_ping", "lab": {"name": "x"}})
     with pytest.raises(ResultsError, match="no finished pair"):
-        noise.read(a_study(A), empty)
+        floor.read(a_study(A), empty)
 
 
 @pytest.mark.parametrize(
@@ -132,4 +165,4 @@ def test_the_noise_of_the_box_is_measured_and_printed_as_json(monkeypatch, tmp_p
     assert found["levels"][0]["percentile"] == 50
     assert found["levels"][0]["floor"] > 0
     study = with_load(studies.find("lat_ping"), count=1000)
-    assert noise.kept(study, found["lab"]).blocks == 3
+    assert floor.kept(study, found["lab"]).blocks == 3

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import synthetic
 
-from labkit import charts, find_study, panels, study_panel
+from labkit import charts, find_study, gated, panels, study_panel
 from labkit.errors import CommandFailed, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
@@ -43,6 +43,9 @@ class Counting:
     def __init__(self, fails=None):
         self.fails, self.go, self.began = fails, threading.Event(), threading.Event()
         self.go.set()
+
+    def remarks(self, results):
+        return gated.remarks(results)
 
     def run(self, lab, results, *, repeats, tell, stop):
         kept = {(run.condition, run.block) for run in results.finished()}

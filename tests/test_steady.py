@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
-from labkit.steady import BATCH, autocorrelation, drift, effective_size, steady, warm_up
+from labkit.steady import BATCH, autocorrelation, drift, effective_size, steady, told, warm_up
 
 
 def related(rng, size, phi):
@@ -102,3 +102,19 @@ def test_too_few_samples_are_not_called_steady():
         drift([1.0])
     with pytest.raises(BadInput, match="not a number"):
         steady([1.0, np.nan])
+
+
+def test_a_study_is_told_of_warm_ups_of_runs_that_never_settle_and_of_drift():
+    rng = np.random.default_rng(9)
+    calm = {b: rng.lognormal(4, 0.2, 2000) for b in range(8)}
+    assert told({"calm": calm}) == []
+    assert told({"one": {**calm, 3: warming(rng, until=300, by=3)}}) == [], "it may be chance"
+    warm = {**calm, **{b: warming(rng, until=300, by=3) for b in range(6)}}
+    (said,) = told({"warm": warm})
+    assert said.startswith("warm: 6 of 8 runs begin with a warm-up, the longest of ")
+    assert said.endswith("samples; nothing was cut")
+    restless = {b: warming(rng, until=3000, by=20) for b in range(2)}
+    assert told({"x": restless}) == ["x: 2 of 2 runs were still changing in their second half"]
+    rising = {b: (1 + b / 10) * values for b, values in calm.items()}
+    assert "x: its median rises from block to block" in told({"x": rising})[0]
+    assert told({"few": {1: np.ones(10)}}) == []

@@ -43,10 +43,14 @@ def ratios(
     *,
     statistic: Statistic = "mean",
     metric: str = "throughput",
+    noise: float | None = None,
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """Each condition over the `native` one, with its 95 % interval; the document's in grey."""
+    """Each condition over the `native` one, with its 95 % interval; the document's in grey.
+
+    `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`).
+    """
     insist(measured)
     if native not in measured:
         raise Unknown("condition", native, measured)
@@ -62,11 +66,13 @@ def ratios(
         x=x, color=_plain(names), shape=_plain_shape(names), tooltip=_tips(f"over {native}")
     )
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    layers = [one, bars.transform_filter("isValid(datum.low)"), dots]
+    shade = [_shade(noise, x)] if noise else []
+    layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots]
     if theirs:
         layers.append(_diamonds(theirs, x, names))
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend = "Bars: 95 % intervals. " + ("Grey diamonds: the document's own." if theirs else "")
+    legend = "Bars: 95 % intervals. " + ("Grey diamonds: the document's own. " if theirs else "")
+    legend += f"Shaded: this lab's noise, {100 * noise:.2g} %." if noise else ""
     return alt.LayerChart(layer=layers).properties(
         width=640, height=max(60, 36 * len(names)),
         title=titled(title or f"{metric.capitalize()}, relative to {native}", legend.strip(), note),
@@ -172,6 +178,12 @@ def _ratio(name: str, under: str, measured: Mapping[str, Blocks], q: Statistic) 
     i = e.interval()
     low, high = (rounded(i.low), rounded(i.high)) if e.blocks >= 3 else (None, None)
     return {"condition": name, "value": rounded(i.value), "low": low, "high": high, "from": about}
+
+
+def _shade(noise: float, x: alt.X) -> alt.Chart:
+    ends: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
+    drawn: alt.Chart = alt.Chart(inline(ends)).mark_rect(color=GREY, opacity=0.2)
+    return drawn.encode(x=x, x2="to:Q")
 
 
 def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:

@@ -31,6 +31,7 @@ from labkit.charts.look import (
     titled,
 )
 from labkit.errors import BadInput, Unknown
+from labkit.steady import WORTH_TELLING, steady
 
 MOST_TICKS = 12
 """More runs of a condition than this are not drawn one by one."""
@@ -143,7 +144,10 @@ def round_trips(
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """One run from its first value to its last; of many, some are drawn, the slowest always."""
+    """One run from its first value to its last; of many, some are drawn, the slowest always.
+
+    Where a warm-up ends is marked; nothing is cut.
+    """
     if len(values) == 0:
         raise BadInput("nothing to draw: the run has no values")
     if scale not in SCALES:
@@ -166,14 +170,27 @@ def round_trips(
     line = alt.Chart(inline([{"value": rounded(typical)}])).mark_rule(
         color=COLOURS[1], strokeDash=[6, 4], strokeWidth=2
     )
+    warm = steady(values)
+    cut = warm.cut if warm.share_cut >= WORTH_TELLING else 0
     said = (
         f"{len(values):,} values of one run; median {figure(typical)} {shown(unit)} "
         f"(dashed), slowest {figure(worst)} {shown(unit)}"
     )
-    return alt.LayerChart(layer=[dots, line.encode(y="value:Q")]).properties(
+    layers = [dots, line.encode(y="value:Q")]
+    if cut:
+        said += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
+        layers.append(_end_of_warm_up(cut))
+    return alt.LayerChart(layer=layers).properties(
         width=640, height=260, title=titled(title or "One run, request by request", said, note),
         description=f"{metric} over time: {said}. {note}".strip(),
     )  # fmt: skip
+
+
+def _end_of_warm_up(cut: int) -> alt.Chart:
+    drawn: alt.Chart = alt.Chart(inline([{"n": cut}])).mark_rule(
+        color=GREY, strokeDash=[2, 3], strokeWidth=2
+    )
+    return drawn.encode(x="n:Q")
 
 
 def thinned(values: Values, points: int = POINTS) -> npt.NDArray[np.intp]:

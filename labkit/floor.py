@@ -1,0 +1,119 @@
+"""The floor of a lab's noise: what a condition measured against itself differs by.
+
+What such a pair differs by is the lab's, not a setting's, so a smaller difference between two
+conditions is no finding here, whatever its p value says. The floor of a percentile is how far the
+95 % interval of equal / equal reaches from 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from labkit.distribution import Values
+from labkit.errors import ResultsError
+from labkit.pooled import Blocks
+from labkit.results import Results, Run, out
+from labkit.stats import PERCENTILES, Interval, ratio, samples_needed
+from labkit.workload import Sample
+
+ONE, OTHER = "one", "the other"
+
+
+@dataclass(frozen=True)
+class Level:
+    """The noise of one percentile: `floor` 0.04 means that 4 % are no finding on this lab."""
+
+    percentile: float
+    ratio: Interval
+    floor: float
+    lacking: int
+    """How many more blocks until the percentile can be called measured."""
+
+    @property
+    def different(self) -> bool:
+        """Whether equal came out different: in 5 of 100 by chance, in more if a lab is not well."""
+        return self.ratio.enough and not self.ratio.low <= 1 <= self.ratio.high
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What a lab's noise is for a study's metric under one condition."""
+
+    study: str
+    lab: str
+    condition: str
+    metric: str
+    unit: str
+    blocks: int
+    levels: tuple[Level, ...]
+    results: str
+
+    def remark(self, percentile: float, effect: float) -> str:
+        """What to add to a verdict whose ratio drowns in the noise; empty when it does not."""
+        level = next((found for found in self.levels if found.percentile == percentile), None)
+        if level is None or not level.ratio.enough or max(effect, 1 / effect) - 1 > level.floor:
+            return ""
+        return f"below this lab's noise of {percent(level.floor)}"
+
+
+class Read(Protocol):
+    """What knows how to read a run of its own: a study."""
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+
+    def sample(self, run: Run) -> Sample:
+        """Its metric in one run."""
+
+
+def kept(study: Read, lab: str) -> Noise | None:
+    """The lab's newest noise for this study's metric; None if it was never measured."""
+    found = folder(lab, study.name).glob("*/study.json")
+    newest = max(found, key=lambda file: file.stat().st_mtime, default=None)
+    return read(study, Results.open(newest.parent)) if newest else None
+
+
+def read(study: Read, results: Results) -> Noise:
+    """The noise that these results hold, from the raw text of their runs."""
+    sides: Mapping[str, dict[int, Values]] = {ONE: {}, OTHER: {}}
+    for run in results.finished():
+        sides[run.condition][run.block] = study.sample(run).values
+    one, other = sides[ONE], sides[OTHER]
+    if not one or not other:
+        raise ResultsError(f"{results.path}: holds no finished pair of runs")
+    asked = results.asked
+    return Noise(
+        study.name, asked["lab"]["name"], asked["condition"], asked["metric"], asked["unit"],
+        len(set(one) & set(other)), levels(one, other), str(results.path),
+    )  # fmt: skip
+
+
+def levels(one: Blocks, other: Blocks) -> tuple[Level, ...]:
+    """The noise of each percentile, from blocks in which both sides were the same."""
+    return tuple(_level(one, other, q) for q in PERCENTILES)
+
+
+def _level(one: Blocks, other: Blocks, q: float) -> Level:
+    found = ratio(one, other, q)
+    floor = max(found.high, 1 / found.low) - 1
+    return Level(q, found, floor, max(samples_needed(side, q) for side in (one, other)))
+
+
+def folder(lab: str, study: str) -> Path:
+    """Where the noise of a study on a lab is kept."""
+    # Beside the studies' results, but not among them: these have no claims. Two labs may have
+    # names that differ in signs only which no folder can have.
+    digest = hashlib.sha256(json.dumps(lab).encode()).hexdigest()[:8]
+    plain = "".join(c if c.isalnum() else "-" for c in lab)[:40]
+    return out() / "noise" / f"{plain}-{digest}" / study
+
+
+def percent(share: float) -> str:
+    """A share as a reader sees it."""
+    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
