@@ -212,10 +212,15 @@ class Study:
         return [*gated.remarks(results), *steady.told(self.blocks(results)), *closed]
 
     def published(self) -> list[dict[str, str]]:
-        """The document's own numbers."""
+        """The document's own numbers, each named after the condition here that it belongs to."""
         file = HOME / "data" / "published" / f"{self.name}.csv"
         with file.open(encoding="utf-8", newline="") as lines:
-            return list(csv.DictReader(lines))
+            rows = list(csv.DictReader(lines))
+        names = {condition.name for condition in self.conditions}
+        for row in rows:
+            at_point = f"{row['condition']} [{row['x_name']}={row['x']}]"
+            row["condition"] = at_point if at_point in names else row["condition"]
+        return rows
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from knobs import Knob
 
-from labkit import pairs
+from labkit import find_study, pairs
 from labkit.claim import Ratio
 from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
@@ -239,3 +239,9 @@ def test_what_also_runs_is_kept_and_measured_beside(lab, results):
     assert [len(v) for v in study.blocks(results)["a"].values()] == [40, 40]
     assert [row["metric"] for row in results.runs()[0].rows] == ["round trip", "other trip"]
     assert study.asked("box", 1)["also"][0]["count"] == 20
+
+
+def test_a_documents_number_belongs_to_the_condition_at_its_point():
+    study = find_study("lat_netperf")
+    medians = {r["condition"]: r["value"] for r in study.published() if r["statistic"] == "median"}
+    assert medians["VM-Default"] == "47" and medians["VM-Default [vms=4]"] == "56"
