@@ -73,7 +73,14 @@ def study_results(
     if not label.replace("-", "").replace("_", "").isalnum():
         raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
     path = out() / "results" / study.name / f"{label}-{digest}"
-    whole = {**asked, "label": label, "lab": facts(lab), "refused": study.refusals(lab)}
+    here = {condition.name: condition.here for condition in study.conditions}
+    whole = {
+        **asked,
+        "label": label,
+        "lab": facts(lab),
+        "refused": study.refusals(lab),
+        "here": here,
+    }
     return replace(Results.begin(path, whole), facts=of_run(lab.hosts))
 
 
