@@ -132,13 +132,39 @@ append() {
     return 1
 }
 
-# cksum(1) of a line, its end included.
+# cksum(1) of a line, its end included. Not every BusyBox has it; in the shell it takes its time.
 sum_of() {
+    if ! command -v cksum > /dev/null; then
+        slow_sum "$1"
+        return
+    fi
     sum=$(
         cksum << line
 $1
 line
     )
+}
+
+slow_sum() {
+    crc=0 length=0
+    for byte in $(printf '%s\n' "$1" | od -An -v -tu1 | tr '\n' ' '); do
+        length=$((length + 1))
+        add_byte
+    done
+    left=$length
+    while [ "$left" -gt 0 ]; do
+        byte=$((left & 255)) left=$((left >> 8))
+        add_byte
+    done
+    sum="$((crc ^ 0xFFFFFFFF)) $length"
+}
+
+# By the polynomial of POSIX, a bit at a time.
+add_byte() {
+    crc=$((crc ^ byte << 24)) bit=8
+    while [ "$bit" -gt 0 ]; do
+        crc=$(((crc << 1 ^ (crc >> 31 & 1) * 0x04C11DB7) & 0xFFFFFFFF)) bit=$((bit - 1))
+    done
 }
 
 # A mark of what is done can wait for the next line; a mark of what is about to be done cannot.
@@ -195,11 +221,11 @@ forget_us() {
     # shellcheck disable=SC2086
     unset -f \
         encode decode answer finish fail find_place make_place durable drop_torn_tail append \
-        sum_of note flush insist replace beside alone forget_us look act why_not strip look_until \
-        is_wanted numbers insert last_number load frame record find_key mark_key get_key \
-        load_or_refuse host_boot read_lease write_lease is_alive state_of_lease detached acquire \
-        take refuse_unfinished tell_open still_ours free_lease watch listen put_back undo_key \
-        hand_down heir_of find_later restore_sets restore_set tell_outcome tell_untouched \
+        sum_of slow_sum add_byte note flush insist replace beside alone forget_us look act why_not \
+        strip look_until is_wanted numbers insert last_number load frame record find_key mark_key \
+        get_key load_or_refuse host_boot read_lease write_lease is_alive state_of_lease detached \
+        acquire take refuse_unfinished tell_open still_ours free_lease watch listen put_back \
+        undo_key hand_down heir_of find_later restore_sets restore_set tell_outcome tell_untouched \
         close_set arm deadman confirm hello show heard introduce change open_set hold keep_intent \
         keep_on_disk give_back make may_write refused refused_with restore leave by_hand journal
 }
@@ -549,6 +575,8 @@ undo_key() {
     if [ "$persists" = 1 ]; then durable "$file"; fi
     act "$undo"
     words=$said
+    # What outlives a power cut has to be there before the mark that says so.
+    if [ "$persists" = 1 ]; then sync; fi
     look_until "$reads" "$orig" %- "$settle" || text=%
     encode "$words"
     words=$code
@@ -744,6 +772,8 @@ heard() {
 
 # as TOKEN OWNER CONTROLLER PID STARTED BOOT STUDY SILENCE DEADMAN FLAGS
 introduce() {
+    command -v cksum > /dev/null || command -v od > /dev/null ||
+        fail "this host has neither cksum nor od, without which no journal can be kept"
     IFS= read -r line
     # shellcheck disable=SC2086
     set -- $line
@@ -853,6 +883,7 @@ make() {
         if [ "$persists" = 1 ]; then durable "$file" || fail "the journal cannot be written: $said"; fi
         act "$6" || refused_with "$1"
         words=$said
+        if [ "$persists" = 1 ]; then sync; fi
         look_until "$reads" "$3" "$2" "$4" || refused "$1" "$reads"
     else
         waited=0 words=

@@ -1,8 +1,6 @@
 """The journal of a host, and what puts things back by it: on real files, by the real script."""
 
 import os
-import re
-import shutil
 import subprocess
 import threading
 import typing
@@ -12,7 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from knobs import SCRIPT, Bench, Knob
+from knobs import Bench, Knob
 
 from labkit.change import InForce, applied, in_force
 from labkit.change_set import restore_all
@@ -340,41 +338,3 @@ def test_twenty_settings_cost_at_most_six_round_trips(bench, hosts):
         assert set(many.values().values()) == {"new\n"}
     assert set(many.values().values()) == {"old\n"}
     assert len(Counting.calls) <= 6
-
-
-def test_a_host_without_flock_and_setsid_is_changed_and_put_back_too(bench):
-    tools = bench.folder / "tools"
-    tools.mkdir()
-    for folder in os.environ["PATH"].split(":")[::-1]:
-        for tool in os.listdir(folder) if os.path.isdir(folder) else ():
-            if tool not in ("flock", "setsid"):
-                (tools / tool).unlink(missing_ok=True)
-                (tools / tool).symlink_to(f"{folder}/{tool}")
-    plain = ("env", f"PATH={tools}")
-    done = bench.apply(before=plain)
-    assert "made b" in done.stdout and bench.values() == NEW, done
-    assert "held t1" in bench.restore(before=plain).stdout
-    bench.restore(flags="breaking", before=plain)
-    assert bench.values() == OLD and bench.left() == []
-
-
-def test_commands_find_nothing_of_the_script_in_their_way(bench, hosts):
-    text = SCRIPT.read_text()
-    inside = text[text.index("forget_us() {") :]
-    forgotten = inside[inside.index("unset -f") : inside.index("}")].replace("\\", "").split()[2:]
-    assert sorted(forgotten) == sorted(re.findall(r"^(\w+)\(\) \{", text, re.MULTILINE))
-    # `look` is a function of the script; here it is a command of the host, with a [a] to expand.
-    tool = bench.folder / "look"
-    tool.write_text('#!/bin/sh\ncat "$@"\n')
-    tool.chmod(0o755)
-    reads = f"PATH={bench.folder}:$PATH; look {bench.folder}/[a]; one='x y'; printf '<%s>' $one"
-    said = bench.run("show", lines=[("show", "a", "", "", reads)]).stdout
-    assert f"state a is {encoded('old' + chr(10) + '<x><y>')}" in said
-
-
-def test_the_script_is_plain_sh():
-    if not shutil.which("shellcheck"):
-        pytest.skip("no shellcheck")
-    words = ["shellcheck", "-s", "sh", "-S", "warning", "-e", "SC2086,SC2154", str(SCRIPT)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout

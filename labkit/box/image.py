@@ -23,7 +23,7 @@ REQUIRED = """
     false sed grep head tail wc tr cut sort tee dd sync find xargs ps kill env id uname nproc stat
     mktemp mkfifo readlink sha256sum tar gzip setsid flock taskset chrt test printf od
 """
-WELCOME = "ssh-keygen perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance"
+WELCOME = "ssh-keygen cksum perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance"
 """Taken along where the machine has them."""
 LOADERS = ("insmod", "busybox")
 FOLDERS = "/dev/pts /proc /sys /run/sshd /tmp /root /etc /var/lib /var/tmp"

@@ -1,0 +1,146 @@
+"""A machine that loses its power, with its journal on a disk: what was there comes back."""
+
+import os
+import random
+import shutil
+import subprocess
+import threading
+from contextlib import contextmanager
+
+import pytest
+from knobs import SCRIPT
+
+from labkit.box import accelerator, image, kernel
+from labkit.box.cpio import Archive
+from labkit.frames import encoded
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        bool(accelerator.lacking()) or not shutil.which("mkfs.ext4"),
+        reason="no QEMU, no kernel for its guests, or no mkfs.ext4; to get them: make test",
+    ),
+]
+SOMAXCONN = "/proc/sys/net/core/somaxconn"
+# Puts back what an earlier life of the machine has left, says what is there, and goes on changing.
+INIT = f"""\
+#!/bin/sh
+export PATH=/bin LABKIT_CHANGES=/disk/changes
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
+while read -r module; do
+    insmod "/lib/modules/$module" 2> /dev/null || busybox insmod "/lib/modules/$module"
+done < /lib/modules/order
+mkdir /disk && mount -t ext4 /dev/vda /disk || exit 1
+left() {{ find /disk -name '*.open' | wc -l; }}
+there() {{ echo "=$1 knob $(cat /disk/knob) kernel $(cat {SOMAXCONN}) open $(left)"; }}
+there found
+sh /changes.sh restore
+there restored
+sync
+while :; do
+    sh /changes.sh change m < /apply
+    there applied
+    sh /changes.sh restore m all < /restore
+    there again
+done
+"""
+
+
+def hold(thing, file, old, new, persists):
+    undo, make = (f"echo {value} > {file}" for value in (old, new))
+    return [
+        ("hold", thing, f"{old}\n", persists, "0", f"cat {file}", undo),
+        ("make", thing, new, None, "0", "0", make),
+    ]
+
+
+def lines(*found):
+    me = ("as", "t1", "me", "here", "1", "1", "boot", "study", "900", "60", "first")
+    return "".join(" ".join(map(encoded, line)) + "\n" for line in (me, *found)).encode()
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """A folder with a kernel's first root, and a disk that has a file to change."""
+    folder = tmp_path_factory.mktemp("machine")
+    found = kernel.find()
+    (folder / "root").mkdir()
+    (folder / "root/knob").write_text("old\n")
+    words = ["mkfs.ext4", "-q", "-d", folder / "root", folder / "disk", "24M"]
+    subprocess.run(words, check=True, capture_output=True)
+    knob = hold("knob", "/disk/knob", "old", "new", "1")
+    volatile = hold("kernel", SOMAXCONN, "4096", "1234", "0")
+    holds, makes = zip(knob, volatile, strict=True)
+    own = Archive()
+    own.files({
+        "/init": INIT.encode(), "/changes.sh": SCRIPT.read_bytes(), "/restore": lines(),
+        "/apply": lines(("set", "new"), *holds, *makes),
+    })  # fmt: skip
+    whole = image.path(found, lambda _: None).read_bytes() + own.whole()
+    (folder / "first").write_bytes(whole)
+    return folder, found
+
+
+@contextmanager
+def powered(machine):
+    """The machine, from when it has power; its lines that begin with `=`. Its power is cut."""
+    folder, found = machine
+    how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg"
+    words = [
+        "qemu-system-x86_64", "-accel", how, "-machine", "q35", "-cpu", "max", "-m", "256",
+        "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
+        "-kernel", found.image, "-initrd", folder / "first",
+        "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on",
+        "-drive", f"file={folder}/disk,format=raw,if=virtio,cache=writeback",
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    # Should it hang, its lines come to an end all the same.
+    late = threading.Timer(120, process.kill)
+    late.start()
+    try:
+        said = (line.decode(errors="replace").strip() for line in process.stdout)
+        yield (line for line in said if line.startswith("="))
+    finally:
+        late.cancel()
+        process.kill()
+        process.wait()
+
+
+def until(said, word):
+    seen = []
+    for line in said:
+        seen.append(line)
+        if line.split()[0] == f"={word}":
+            return line.removeprefix(f"={word} ")
+    pytest.fail(f"the machine never said {word}: {seen}")
+
+
+WHOLE = "knob old kernel 4096 open 0"
+
+
+def test_what_was_made_before_a_power_cut_is_put_back_after_it(machine):
+    with powered(machine) as said:
+        assert until(said, "applied") == "knob new kernel 1234 open 1"
+    with powered(machine) as said:
+        # What the kernel holds has gone back by itself; what is on the disk has not.
+        assert until(said, "found") == "knob new kernel 4096 open 1"
+        assert until(said, "restored") == WHOLE
+
+
+@pytest.mark.torture
+def test_no_power_cut_at_any_moment_loses_a_value(machine):
+    seed = int(os.environ.get("LABKIT_SEED", random.randrange(2**32)))
+    cuts = int(os.environ.get("LABKIT_CUTS", "30"))
+    print(f"LABKIT_SEED={seed}")
+    chance, found = random.Random(seed), []
+    for _ in range(cuts):
+        with powered(machine) as said:
+            found.append(until(said, "found"))
+            assert until(said, "restored") == WHOLE, found
+            threading.Event().wait(chance.uniform(0, 4))
+    torn = sum(one != WHOLE for one in found)
+    print(f"{cuts} power cuts, {torn} with something to put back: nothing lost")
+    assert torn
