@@ -22,6 +22,8 @@ from labkit.settings.container import ContainerNetwork
 from labkit.settings.egress import DEFAULT, Link, NetIoControl, Traffic
 from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
 from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import GuestMemory, GuestMemoryReservation
 from labkit.settings.latency_sensitivity import LatencySensitivity
 from labkit.settings.memory import HugePages, TransparentHugePages
@@ -258,3 +260,14 @@ def test_two_settings_that_rule_each_other_out_are_refused_before_a_host_is_aske
 ])  # fmt: skip
 def test_settings_that_go_together_do_not_clash(one, two):
     assert one.role != two.role or (one.clash(two), two.clash(one)) == ("", "")
+
+
+def test_settings_of_different_guests_are_different_things_told_to_different_guests():
+    ways = {guest: GuestPower("off", guest).way("box", HOST) for guest in ("guest", "guest2")}
+    assert ways["guest"].reads == ("guest", "state")
+    assert ways["guest2"].reads == ("guest", "@guest2", "state")
+    assert ways["guest2"].writes("on") == (("guest", "@guest2", "start"),)
+    things = [GuestPower("off", guest).thing for guest in ("guest", "guest2")]
+    assert things == ["GuestPower of server", "GuestPower of guest2 on server"]
+    with pytest.raises(BadInput, match="guest"):
+        GuestNic(guest="guest2; reboot")
