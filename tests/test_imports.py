@@ -209,3 +209,12 @@ def test_an_unknown_format_lists_the_known_ones():
     with pytest.raises(Unknown, match=r"flent, iperf3|fio, flent"):
         imports.find("pong")
     assert imports.find("redis-benchmark") is imports.find("redis_benchmark")
+
+
+def test_of_several_files_the_one_that_is_no_output_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    good = file_of(next(case for case in CASES if case.name == "two_jobs"))
+    (tmp_path / "odd.json").write_text("{}")
+    with pytest.raises(ResultsError, match=r"odd\.json: "):
+        imports.take_in("fio", {"a": [good, tmp_path / "odd.json"]}, "mixed")
+    assert not (tmp_path / "out").exists()

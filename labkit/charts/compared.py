@@ -111,17 +111,17 @@ def speed_up(
         x=x, y=y, color=alt.Color("law:N", title=None, sort=None).legend(orient="top")
     )  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
-    layers = [laws, bars.transform_filter("isValid(datum.low)").encode(color=alt.value(GREY)),
-              base.mark_point(filled=True, size=90, color=GREY).encode(y=y)]  # fmt: skip
+    layers = [laws, bars.transform_filter("isValid(datum.low)").encode(color=alt.value(OURS)),
+              base.mark_point(filled=True, opacity=1, size=90, color=OURS).encode(y=y)]  # fmt: skip
     if published:
         theirs: Rows = [{"x": x, "value": v} for x, v in published.items()]
         diamonds = alt.Chart(inline(theirs)).mark_point(
-            shape="diamond", filled=True, size=90, color=GREY
+            shape="diamond", filled=True, opacity=1, size=90, color=GREY
         )
         layers.append(diamonds.encode(x=x, y=y, tooltip=alt.Tooltip("value:Q", title="document's")))
     said = "; ".join(f"{row['x']:g}: {figure(row['value'])}" for row in rows)
-    legend = "Bars: 95 % intervals. Dashed: laws." + (
-        " Diamonds: the document's." * bool(published)
+    legend = "Dots: measured. Bars: 95 % intervals. Dashed: laws." + (
+        " Grey diamonds: the document's." * bool(published)
     )
     return alt.LayerChart(layer=layers).properties(
         width=640, height=340, title=titled(title or f"Speed-up by {by}", legend, note),
@@ -188,7 +188,7 @@ def _shade(noise: float, x: alt.X) -> alt.Chart:
 
 def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
     drawn: alt.Chart = alt.Chart(inline(rows)).mark_point(
-        shape="diamond", size=90, fill=GREY, stroke=GREY
+        shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
     )
     tips = [alt.Tooltip("condition:N"), alt.Tooltip("value:Q", title="the document's")]
     return drawn.encode(x=x, y=alt.Y("condition:N", sort=list(names), title=None), tooltip=tips)

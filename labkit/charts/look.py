@@ -110,14 +110,14 @@ def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
 def colour(names: Sequence[str], field: str = "condition") -> alt.Color:
     """A colour for each condition, the same whichever of them are drawn."""
     cycle = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    legend = alt.Legend(orient="top", title=None)
+    legend = alt.Legend(orient="top", title=None, symbolOpacity=1)
     return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=list(names), range=cycle))
 
 
 def shape(names: Sequence[str]) -> alt.Shape:
     """A shape for each condition, for eyes and printers without colour."""
     cycle = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
-    legend = alt.Legend(orient="top", title=None)
+    legend = alt.Legend(orient="top", title=None, symbolOpacity=1)
     return alt.Shape("condition:N", legend=legend, scale=alt.Scale(domain=list(names), range=cycle))
 
 

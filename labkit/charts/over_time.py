@@ -97,9 +97,11 @@ def shares(
     ]
     if not rows or any(row["value"] < 0 for row in rows):
         raise BadInput("nothing to draw: shares are of values, and none is below 0")
+    # A line that is not full must look so; more may be got than it was said to carry.
+    whole = alt.Scale(domain=[0, max(1.0, _most(rows))]) if of else alt.Scale()
     drawn: alt.Chart = alt.Chart(inline(rows)).mark_area().encode(
         x=alt.X("at:Q", title="time (s)").scale(nice=False),
-        y=alt.Y("share:Q", title=f"share of the {metric}").axis(format="%")
+        y=alt.Y("share:Q", title=f"share of the {metric}").axis(format="%").scale(whole)
         .stack("zero" if of else "normalize"),
         color=colour(list(series)),
         tooltip=[alt.Tooltip("condition:N"), alt.Tooltip("at:Q", format=",.2f", title="s"),
@@ -113,6 +115,13 @@ def shares(
         width=640, height=280, title=titled(title or f"Shares of the {metric}", "", note),
         description=f"Shares of the {metric}: {said}. {note}".strip(),
     )  # fmt: skip
+
+
+def _most(rows: Rows) -> float:
+    sums: dict[float, float] = {}
+    for row in rows:
+        sums[row["at"]] = sums.get(row["at"], 0.0) + row["share"]
+    return max(sums.values())
 
 
 def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike, run: str) -> Rows:

@@ -15,8 +15,9 @@ from labkit.results import Results, Run
 
 LISTED = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
-  total(state = 'finished') as finished, total(state not in ('finished', 'damaged')) as not_used,
-  total(state = 'damaged') as broken, min(started) as started
+  count(*) filter (where state = 'finished') as finished,
+  count(*) filter (where state not in ('finished', 'damaged')) as not_used,
+  count(*) filter (where state = 'damaged') as broken, min(nullif(started, '')) as started
 from results left join runs on runs.results = results.id
 where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """

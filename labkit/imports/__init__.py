@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.results import Results, Run, out
+from labkit.results import Results, Rows, Run, out
 from labkit.study import row
 from labkit.workload import Sample
 
@@ -67,7 +67,7 @@ def take_in(named: str, files: Mapping[str, Sequence[Path]], label: str) -> Resu
         for block, path in enumerate(paths, 1):
             texts[condition, block] = text_of(path), path
     # Everything is read before anything is written.
-    rows = {key: tuple(map(row, kept.read(text))) for key, (text, _) in texts.items()}
+    rows = {key: _rows(kept, text, file) for key, (text, file) in texts.items()}
     path = out() / "results" / STUDY / label
     if path.exists():
         raise BadInput(f"{path} is there already", hint="choose another --label")
@@ -81,6 +81,14 @@ def take_in(named: str, files: Mapping[str, Sequence[Path]], label: str) -> Resu
                   facts={"file": source.name})  # fmt: skip
         results.keep(run, {"import.txt": text})
     return results
+
+
+# Of several files it matters which one is no output of the tool.
+def _rows(kept: Format, text: str, file: Path) -> Rows:
+    try:
+        return tuple(map(row, kept.read(text)))
+    except ResultsError as odd:
+        raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint) from None
 
 
 def _unpacked(file: Path, whole: bytes) -> bytes | None:
