@@ -6,10 +6,11 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
+import numpy as np
 
 from labkit.errors import Stopped, readable
 from labkit.lab import Lab
@@ -17,6 +18,7 @@ from labkit.overhead import overhead
 from labkit.panels import alone, show
 from labkit.progress import Progress
 from labkit.results import Results
+from labkit.stats import interval
 from labkit.study import Study
 from labkit.tables import safe
 
@@ -33,6 +35,8 @@ class Standing:
     words: str = ""
     state: str = "ready"
     """`ready`, `running`, `stopping`, `stopped`, `failed` or `finished`."""
+    figures: dict[str, str] = field(default_factory=dict)
+    """The median so far of each condition, with its interval once there are two runs."""
 
     @property
     def done(self) -> int:
@@ -47,11 +51,27 @@ class Standing:
 
 def standing(study: Study, results: Results, repeats: int, words: str, state: str) -> Standing:
     """What is kept of a study, read from its results."""
-    kept = {(run.condition, run.block) for run in results.finished() if run.block <= repeats}
+    runs = [run for run in results.finished() if run.block <= repeats]
+    kept = {(run.condition, run.block) for run in runs}
     refused = results.asked.get("refused", {})
     names = [c.name for c in study.conditions if c.name not in refused]
     lanes = {name: sum(1 for condition, _ in kept if condition == name) for name in names}
-    return Standing(lanes, repeats, words, state)
+    medians: dict[str, dict[int, float]] = {name: {} for name in names}
+    for run in runs:
+        for row in run.rows:
+            if row["metric"] == study.metric and run.condition in medians:
+                medians[run.condition][run.block] = float(row["p50"])
+    figures = {name: _figure(found, study.unit) for name, found in medians.items() if found}
+    return Standing(lanes, repeats, words, state, figures)
+
+
+# From the medians of the runs, as reading every value again at each look would take too long.
+def _figure(medians: Mapping[int, float], unit: str) -> str:
+    found = interval({block: np.array([value]) for block, value in medians.items()}, 50)
+    if len(medians) < 2:
+        return f"{found.value:.3g} {unit}"
+    width = (found.high - found.low) / found.value if found.value else 0.0
+    return f"{found.value:.3g} {unit}, {found.low:.3g} to {found.high:.3g} ({width:.0%} wide)"
 
 
 @dataclass
@@ -199,6 +219,7 @@ class _View:
 
     def __init__(self, start: Callable[[], None], stop: Callable[[], None], live: bool) -> None:
         self.lanes: dict[str, widgets.IntProgress] = {}
+        self.figures: dict[str, widgets.Label] = {}
         self.all = widgets.IntProgress(layout=widgets.Layout(width="420px"))
         self.words = widgets.HTML()
         self.start = widgets.Button(description="Start", icon="play", button_style="primary")
@@ -214,6 +235,7 @@ class _View:
         self._make_lanes(now)
         for name, done in now.lanes.items():
             self.lanes[name].value = done
+            self.figures[name].value = now.figures.get(name, "")
         self.all.max, self.all.value = max(1, now.of), now.done
         self.all.bar_style = {"failed": "danger", "stopped": "warning", "finished": "success"}.get(
             now.state, "info"
@@ -229,8 +251,10 @@ class _View:
         if self.lanes.keys() == now.lanes.keys():
             return
         self.lanes = {name: widgets.IntProgress(max=now.repeats) for name in now.lanes}
+        self.figures = {name: widgets.Label() for name in now.lanes}
+        wide = widgets.Layout(width="200px")
         self.rows.children = [
-            widgets.HBox([widgets.Label(name, layout=widgets.Layout(width="160px")), lane])
+            widgets.HBox([widgets.Label(name, layout=wide), lane, self.figures[name]])
             for name, lane in self.lanes.items()
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from types import SimpleNamespace
 
@@ -37,7 +38,7 @@ def lab():
 class Counting:
     """A study of two conditions whose runs are instant, or wait until they are let go."""
 
-    name = "counting"
+    name, metric, unit = "counting", "round trip", "us"
     conditions = (SimpleNamespace(name="A"), SimpleNamespace(name="B"))
 
     def __init__(self, fails=None):
@@ -176,6 +177,17 @@ def test_conditions_that_the_lab_refuses_have_no_lane(tmp_path):
     asked = {"study": "counting", "seed": 1, "refused": {"B": "no guest"}}
     now = study_panel.standing(Counting(), Results.begin(tmp_path / "r", asked), 5, "", "ready")
     assert (list(now.lanes), now.of) == (["A"], 5)
+
+
+def test_each_lane_says_its_median_so_far_and_from_the_second_run_on_how_sure_that_is(results):
+    for block, median in ((1, 60.0), (2, 66.0)):
+        rows = ({"metric": "round trip", "p50": median}, {"metric": "netperf p50", "p50": 9.0})
+        results.keep(Run("A", block, block, "finished", rows=rows), {"a.txt": "x"})
+    results.keep(Run("B", 1, 3, "finished", rows=rows[:1]), {"a.txt": "x"})
+    now = study_panel.standing(Counting(), results, 5, "", "running")
+    assert now.figures["B"] == "66 us" and list(now.figures) == ["A", "B"]
+    value, low, high = re.match(r"(\S+) us, (\S+) to (\S+) \(.* wide\)", now.figures["A"]).groups()
+    assert 60 <= float(value) <= 66 and float(low) < 60 and float(high) > 66
 
 
 def test_the_lab_panel_says_who_answers_and_why_one_does_not(lab, capsys):
