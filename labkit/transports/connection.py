@@ -7,12 +7,12 @@ import random
 import signal
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import paramiko
 from paramiko.common import MSG_CHANNEL_REQUEST
-from paramiko.packet import Packetizer
 
 from labkit.errors import Unreachable
 from labkit.transports.address import Address as Address
@@ -20,6 +20,7 @@ from labkit.transports.address import Target
 from labkit.transports.known_hosts import KnownHosts
 from labkit.transports.login import log_in
 from labkit.transports.openssh import resolved
+from labkit.transports.packets import Bell, Packets
 from labkit.transports.refusals import Refusals
 from labkit.transports.way import MOMENT_SECONDS, Way, through
 
@@ -67,18 +68,6 @@ def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> No
     channel._handle_request(message)  # type: ignore[attr-defined]
 
 
-# Keeps the lines that come before the keys are exchanged: they say what answers, if not sshd.
-class _Heard(Packetizer):
-    def __init__(self, socket: Any) -> None:
-        super().__init__(socket)
-        self.lines: list[str] = []
-
-    def readline(self, timeout: float) -> str:
-        line: str = super().readline(timeout)
-        self.lines.append(line)
-        return line
-
-
 class Client(paramiko.Transport):
     """paramiko's connection, with the key the host showed and the way that it runs over."""
 
@@ -88,7 +77,7 @@ class Client(paramiko.Transport):
     }
 
     def __init__(self, way: Way, algorithms: tuple[str, ...]) -> None:
-        super().__init__(way.end, packetizer_class=_Heard)  # type: ignore[arg-type]
+        super().__init__(way.end, packetizer_class=Packets)  # type: ignore[arg-type]
         self._way, self._algorithms = way, algorithms
         self.shown, self.kex, self._closing = b"", "", False
         self.farewell = ""
@@ -136,11 +125,38 @@ class Client(paramiko.Transport):
         message.get_int()
         self.farewell = message.get_text()
 
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Have paramiko's thread read, for what we wait for is no output."""
+        with self._packets.needed():
+            yield
+
+    def wait(self, bell: Bell, seconds: float) -> None:
+        """Wait for output, which rings the bell; what comes meanwhile is handed out."""
+        self._packets.wait(bell, seconds, self._give)
+
+    # What is a channel's; the rest may change how packets are read.
+    def _give(self, kind: int, message: paramiko.Message) -> bool:
+        hand = self._channel_handler_table.get(kind)
+        if hand is None or self.in_kex or self._expected_packet:  # type: ignore[attr-defined]
+            return False
+        begun = message.packet.tell()
+        channel = self._channels.get(message.get_int())  # type: ignore[attr-defined]
+        if channel is None:
+            message.packet.seek(begun)
+            return False
+        hand(channel, message)
+        return True
+
+    @property
+    def _packets(self) -> Packets:
+        assert isinstance(self.packetizer, Packets)
+        return self.packetizer
+
     @property
     def heard(self) -> str:
         """The last words of whatever answered, if it was no SSH server."""
-        lines = getattr(self.packetizer, "lines", [])
-        return "\n".join(line.strip() for line in lines if line.strip())
+        return "\n".join(line.strip() for line in self._packets.lines if line.strip())
 
 
 def negotiated(client: Client) -> Negotiated:

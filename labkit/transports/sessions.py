@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ import paramiko
 from paramiko.common import cMSG_CHANNEL_REQUEST
 
 from labkit.errors import LabkitError, Unreachable
-from labkit.transports.connection import CONNECT_SECONDS, LOST, Address, connect
+from labkit.transports.connection import CONNECT_SECONDS, LOST, Address, Client, connect
 from labkit.transports.shell import Gone, Shell
 
 RETRY_SECONDS = 0.02
@@ -30,7 +30,7 @@ SESSIONS = 8
 class Connection:
     """One connection: how many sessions we hold on it, or have asked for, and when some ended."""
 
-    client: paramiko.Transport
+    client: Client
     held: int = 0
     asked: int = 0
     closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
@@ -71,7 +71,8 @@ class Sessions:
             connection = self._picked(self._roomy)
             asked = time.monotonic()
             try:
-                channel = connection.client.open_session(window_size=window, timeout=seconds)
+                with connection.client.listening():
+                    channel = connection.client.open_session(window_size=window, timeout=seconds)
                 self._count(connection, held=1)
                 return Session(self, connection, channel)
             except LOST as refused:
@@ -116,7 +117,8 @@ class Sessions:
             connection = self.usable()
             if connection.round_trip is None:
                 begun = time.monotonic()
-                connection.client.global_request("keepalive@openssh.com", wait=True)
+                with connection.client.listening():
+                    connection.client.global_request("keepalive@openssh.com", wait=True)
                 connection.round_trip = time.monotonic() - begun
             return connection.round_trip
 
@@ -209,6 +211,11 @@ class _Bell(threading.Event):
             if self._silent.locked():
                 self._silent.release()
 
+    @property
+    def rung(self) -> bool:
+        """Whether it has rung since it was last waited for."""
+        return not self._silent.locked()
+
     def clear(self) -> None:
         """What was read does not say that there is nothing on the other stream."""
 
@@ -258,7 +265,10 @@ class Session:
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
-        self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
+        # Until sshd has room it is nobody's output that has to be read.
+        roomy = self.channel.out_window_size > len(part)
+        with nullcontext() if roomy else self.connection.client.listening():
+            self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
 
     def finish(self) -> None:
         """Tell it that there is no more input."""
@@ -272,7 +282,7 @@ class Session:
         """What has come on each stream."""
         channel = self.channel
         if not self.ended:
-            self._bell.wait(seconds)
+            self.connection.client.wait(self._bell, seconds)
         out = err = b""
         # To read is also to tell sshd that there is room again, and it may be gone.
         with suppress(*LOST):
