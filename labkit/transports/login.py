@@ -7,7 +7,9 @@ import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import copy
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import paramiko
@@ -164,11 +166,17 @@ def _loaded(file: str) -> paramiko.PKey | str:
         # ssh refuses such a key too: others may have read it.
         if open_to.st_uid == os.getuid() and open_to.st_mode & 0o077:
             return f"others may read it; chmod 600 {path}"
-        key = paramiko.PKey.from_path(path)
+        key = copy(_parsed(path, open_to.st_ino, open_to.st_size, open_to.st_ctime_ns))
     except (OSError, ValueError, TypeError, paramiko.SSHException) as unreadable:
         return _why(unreadable)
     key.public_blob = None
     return key
+
+
+# Once for all hosts of a fleet; another file, or another content, is read anew.
+@lru_cache(maxsize=16)
+def _parsed(path: Path, *_: int) -> paramiko.PKey:
+    return paramiko.PKey.from_path(path)
 
 
 def _why(unreadable: Exception) -> str:
