@@ -24,7 +24,8 @@ pids_of() {
 }
 all=
 for guest; do
-    pids=$(pids_of "$guest") || { echo "$guest: no process of it is here" >&2; exit 1; }
+    pids=$(pids_of "$guest")
+    [ -n "$pids" ] || { echo "$guest: no process of it is here" >&2; exit 1; }
     for pid in $pids; do all="$all $guest:$pid"; done
 done
 sed -n 's/^Cpus_allowed_list:[[:space:]]*/cpus /p' /proc/1/status

@@ -17,7 +17,8 @@ CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 FIND = "pgrep -f '[l]abkit-neighbour-'"
 READS = f"""\
 for pid in $({FIND}); do
-    kind=$(tr '\\0' ' ' < "/proc/$pid/cmdline" | sed -n 's/.*labkit-neighbou[r]-\\([a-z]*\\).*/\\1/p')
+    kind=$(tr '\\0' ' ' < "/proc/$pid/cmdline" |
+        sed -n 's/.*labkit-neighbou[r]-\\([a-z]*\\).*/\\1/p')
     cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$pid/status")
     [ -z "$kind" ] || echo "$kind $cpus"
 done 2>/dev/null | sort

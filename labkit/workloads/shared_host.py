@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -17,9 +17,9 @@ from labkit.host import Host
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
+from labkit.workloads.sockperf import Sockperf
 
 NEIGHBOURS = ("neighbour", "neighbour2")
-PORT = "11111"
 # A transaction: 100 steps of the generator of Lewis, Goodman and Miller (1969), which fit into a
 # double without rounding. Each line says how many have been done.
 COMPUTE = """\
@@ -34,15 +34,6 @@ exec awk 'BEGIN {
 }' > "$1" """
 # The count, beside the clock of the guest that made it.
 COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 1 "$1") $up"'
-# Of each answer only how long it took is kept; sockperf's own lines stay as they are.
-ASK = r"""
-log=$(mktemp) || exit
-sockperf ping-pong --tcp -i "$1" -p "$2" -m "$3" -t "$4" --full-rtt --full-log "$log" || exit
-awk -F', ' '/^[0-9]+, / { printf "%.1f\n", $4 }' "$log"
-rm -f "$log" """
-TRIP = re.compile(r"^\d{1,9}\.\d$", re.MULTILINE | re.ASCII)
-OBSERVED = re.compile(r"Total (\d+) observations")
-DROPPED = re.compile(r"# dropped messages = (\d+);")
 COUNT = re.compile(r"(\d+) (\d+\.\d+)", re.ASCII)
 READY_SECONDS = 20.0
 BEGIN = 'timeout "$1" sh -c "$2" begun "$3" </dev/null >/dev/null 2>&1 & echo $!'
@@ -60,18 +51,17 @@ class SharedHost(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host", *NEIGHBOURS)
     loop: ClassVar[str] = "closed"
 
+    tools: ClassVar[Mapping[str, str]] = {"awk": "apt-get install mawk"}
+
     size: int = 1024
-    seconds_each: int = 3
+    duration: int = 3
     guests: tuple[str, ...] = ("guest", "guest2", "guest3")
     """What the host calls them: that of `server`, then the neighbours."""
 
     def __post_init__(self) -> None:
-        if not 14 <= self.size <= 65000:
-            raise BadInput(f"shared host: size must be 14 to 65000 bytes, not {self.size!r}")
-        if not 1 <= self.seconds_each <= 3600:
-            raise BadInput(
-                f"shared host: seconds_each must be 1 to 3600, not {self.seconds_each!r}"
-            )
+        _ = self._asking  # refuses what sockperf cannot have
+        if len(self.guests) != 1 + len(NEIGHBOURS):
+            raise BadInput(f"shared host: guests are three names, not {self.guests!r}")
 
     @property
     def name(self) -> str:
@@ -81,7 +71,11 @@ class SharedHost(Workload):
     @property
     def seconds(self) -> float:
         """About how long one run takes."""
-        return self.seconds_each + 2.0
+        return self.duration + 2.0
+
+    @property
+    def _asking(self) -> Sockperf:
+        return Sockperf(size=self.size, duration=self.duration)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask the guest while the neighbours compute; look at the host before and after."""
@@ -90,19 +84,12 @@ class SharedHost(Workload):
         with ExitStack() as going:
             for host in neighbours.values():
                 going.enter_context(computing(host, limit))
-            going.enter_context(answering(hosts["server"], limit))
             parts = {f"{role} before": counted(host) for role, host in neighbours.items()}
             parts["host before"] = probe.look(hosts["host"])
-            parts["sockperf"] = self._ask(hosts["client"], hosts["server"])
+            parts["sockperf"] = self._asking.run(hosts)
             parts["host after"] = probe.look(hosts["host"])
             parts |= {f"{role} after": counted(host) for role, host in neighbours.items()}
         return joined(parts)
-
-    def _ask(self, client: Host, server: Host) -> str:
-        return client.check(
-            "sh", "-c", ASK, "ask", server.address, PORT, str(self.size), str(self.seconds_each),
-            seconds=60 + 3 * self.seconds,
-        )  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -110,13 +97,14 @@ class SharedHost(Workload):
         places = [f"{role} {when}" for role in NEIGHBOURS for when in ("before", "after")]
         parts = parted(text, "sockperf", "host before", "host after", *places)
         done = sum(_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in NEIGHBOURS)
+        (trips,) = Sockperf.parse(parts["sockperf"] + "\n")
         between = Between.of(parts["host before"], parts["host after"])
         asked, *others = _in_order(parts["host before"])
         ready = 1000 * between.waited(*others) / between.seconds / len(others)
         own = 1000 * between.waited(asked) / between.seconds
         used = between.ran() / between.seconds / len(between.last.cpus)
         return [
-            round_trips(parts["sockperf"]),
+            replace(trips, metric="response time"),
             Sample("throughput", "trans/s", np.array([done])),
             Sample("ready time", "ms/s", np.array([ready])),
             Sample("ready time of the latency guest", "ms/s", np.array([own])),
@@ -137,18 +125,6 @@ def computing(host: Host, seconds: float) -> Iterator[None]:
         host.run("rm", "-f", counts)
 
 
-@contextmanager
-def answering(host: Host, seconds: float) -> Iterator[None]:
-    """A server of sockperf on the host, until the block ends; yields once it listens."""
-    pid = _begun(host, seconds, 'exec sockperf server --tcp -i 0.0.0.0 -p "$1"', PORT)
-    try:
-        _until(host, ("grep", "-q", f":{int(PORT):04X} 0*:0000 0A", "/proc/net/tcp"),
-               f"does not listen on port {PORT}")  # fmt: skip
-        yield
-    finally:
-        host.run("kill", pid)
-
-
 # Should nobody come to end it, it ends by itself.
 def _begun(host: Host, seconds: float, script: str, word: str) -> str:
     limit = str(math.ceil(seconds))
@@ -158,17 +134,6 @@ def _begun(host: Host, seconds: float, script: str, word: str) -> str:
 def counted(host: Host) -> str:
     """How many transactions the host has done by now, and its clock."""
     return host.check("sh", "-c", COUNTED, "counted", _counts(host))
-
-
-def round_trips(text: str) -> Sample:
-    """The response times in what ASK printed; sockperf itself says how many there are."""
-    observed, dropped = OBSERVED.search(text), DROPPED.search(text)
-    if not observed or not dropped:
-        raise ResultsError("sockperf: it did not run to its end", said=text[-300:])
-    values = np.array([float(value) for value in TRIP.findall(text)])
-    if len(values) != int(observed[1]) or not len(values):
-        raise ResultsError(f"sockperf: {len(values)} round trips are there", said=observed[0])
-    return Sample("response time", "us", values, int(dropped[1]))
 
 
 def _rate(before: str, after: str) -> float:

@@ -1,0 +1,63 @@
+"""What do CPUs that some guests own cost the guests beside them?"""
+
+from __future__ import annotations
+
+from labkit import claims
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.other_cpus import OtherCpus
+from labkit.study import Condition, Study
+from labkit.workloads.shared_host import SharedHost
+
+ROLES = {"server": "guest", "host": "server", "neighbour": "guest2", "neighbour2": "guest3"}
+THERE = tuple(GuestPower("on", guest=name) for name in ("guest", "guest2", "guest3"))
+SCALED = "scaled to the box: one guest answers and two compute, in place of two and four"
+
+study = Study(
+    name="lat_cpu_exclusive",
+    title="CPUs of one's own: what they bring one guest, and cost the others",
+    question="How much faster does a guest answer that owns its CPUs, and what do the guests "
+    "beside it lose in the same run?",
+    source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
+    "vSphere 5.5",
+    workload=SharedHost(),
+    quick={"repeats": 2, "duration": 1},
+    metric="response time",
+    unit="us",
+    topology="neighbours",
+    conditions=(
+        Condition(
+            "Run 1",
+            means="two guests answer, four compute, and none is latency-sensitive",
+            here=f"{SCALED}; all three on all CPUs of the host, packets batched",
+            settings=(
+                *THERE,
+                GuestNic("bridge"),
+                ExclusiveCpu(False),
+                OtherCpus("guest2", False),
+                OtherCpus("guest3", False),
+            ),
+            roles=ROLES,
+        ),
+        Condition(
+            "Run 2",
+            means="the same, and the two that answer have Latency Sensitivity set to High",
+            here=f"{SCALED}; the one that answers alone on the last CPU with real-time priority, "
+            "not batching or merging, and the two that compute on the CPUs that are left",
+            settings=(
+                *THERE,
+                GuestNic("bridge", batch=1, lro=False),
+                ExclusiveCpu(),
+                OtherCpus("guest2"),
+                OtherCpus("guest3"),
+            ),
+            roles=ROLES,
+        ),
+    ),
+    claims=claims.of("lat_cpu_exclusive"),
+    untold={
+        "free_cpus": "a guest's NIC here is served by the guest's own process, which no CPU can be "
+        "taken from alone, and the box has two CPUs: there are no three amounts to leave free",
+    },
+)

@@ -1,0 +1,84 @@
+"""Which part of the feature brings how much? One mechanism after another."""
+
+from __future__ import annotations
+
+from labkit import claims
+from labkit.setting import Setting
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_cpu import GuestCpuReservation
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.study import Condition, Study
+from labkit.workloads.wake_up import WakeUp
+
+ALL, REST = PLACES
+BATCHED, PROMPT = GuestNic("bridge"), GuestNic("bridge", batch=1, lro=False)
+
+
+def _condition(name: str, means: str, here: str, *settings: Setting) -> Condition:
+    there = (GuestPower("on"), *settings)
+    return Condition(name, means, here, there, roles={"server": "guest", "host": "server"})
+
+
+study = Study(
+    name="lat_feature",
+    title="The parts of latency sensitivity, one by one",
+    question="Of what the feature does for a guest (a CPU of its own, no batching of packets), "
+    "which part brings how much, and what does it leave open?",
+    source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
+    "vSphere 5.5",
+    workload=WakeUp(),
+    quick={"repeats": 1, "count": 500},
+    metric="response time",
+    unit="us",
+    topology="neighbours",
+    conditions=(
+        _condition(
+            "Default", "a guest as it comes, on a host that others use",
+            "a guest that batches packets and shares its CPUs with a busy loop on each",
+            BATCHED, ExclusiveCpu(False), Neighbour("busy", ALL),
+        ),
+        _condition(
+            "Idle host", "the same, with nobody beside it",
+            "the same without the busy loops",
+            BATCHED, ExclusiveCpu(False), Neighbour(),
+        ),
+        _condition(
+            "No batching", "only the tuning of the virtual NIC",
+            "as Default, with one packet a batch and no merging",
+            PROMPT, ExclusiveCpu(False), Neighbour("busy", ALL),
+        ),
+        _condition(
+            "CPU owned", "only the exclusive access to CPUs",
+            "as Default, with the last CPU for the guest, and the busy loops on the others",
+            BATCHED, ExclusiveCpu(), Neighbour("busy", REST),
+        ),
+        _condition(
+            "Latency-High", "the whole feature",
+            "both: the last CPU for the guest, one packet a batch, no merging",
+            PROMPT, ExclusiveCpu(), Neighbour("busy", REST),
+        ),
+        _condition(
+            "Latency-High, memory-hungry neighbour",
+            "the whole feature, and a guest that fills the last-level cache on the same socket",
+            "as Latency-High, and in place of the busy loops one that goes through 64 MiB",
+            PROMPT, ExclusiveCpu(), Neighbour("memory", REST),
+        ),
+        _condition(
+            "Latency-High, CPU reserved", "the whole feature, and all CPU time reserved",
+            "not in the box: it has no admission control that a reservation could ask",
+            LatencySensitivity("guest"), GuestCpuReservation("guest", 2000),
+        ),
+    ),
+    claims=claims.of("lat_feature"),
+    untold={
+        "foreign_share": "what else ran on a CPU is counted here by ticks of 10 ms, too coarse for "
+        "a thousandth of the time",
+        "memory_reserved_share": "memory of a guest cannot be reserved here, and nothing could "
+        "reclaim it, as there is no swap",
+        "coalescing": "labkit itself switches it off in the box; whether the feature would do so "
+        "by itself can only be seen on ESXi",
+    },
+)  # fmt: skip

@@ -1,0 +1,44 @@
+"""What does it cost to hand over every packet at once, as the packets get more?"""
+
+from __future__ import annotations
+
+from labkit import claims
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.study import Condition, Study
+from labkit.workloads.packet_rate import PacketRate
+
+ROLES = {"server": "guest", "host": "server"}
+
+study = Study(
+    name="lat_vmxnet3",
+    title="No batching, no merging: what the virtual NIC's low latency costs",
+    question="What do CPU and throughput lose, at rising packet rates, when the virtual NIC "
+    "neither gathers nor merges packets?",
+    source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
+    "vSphere 5.5",
+    workload=PacketRate(),
+    quick={"repeats": 2, "duration": 1},
+    metric="throughput",
+    unit="1/s",
+    conditions=(
+        Condition(
+            "VMXNET3",
+            means="a paravirtual NIC as it comes: interrupts coalesced, segments merged (LRO)",
+            here="a guest behind bridge and tap, 128 packets a batch, merging",
+            settings=(GuestNic("bridge"), GuestPower("on"), ExclusiveCpu(False)),
+            roles=ROLES,
+        ),
+        Condition(
+            "VMXNET3-Latency",
+            means="the same with Latency Sensitivity set to High, which switches both off",
+            here="the same guest, one packet a batch, no merging; its CPU is shared as before, so "
+            "that nothing else differs",
+            settings=(GuestNic("bridge", batch=1, lro=False), GuestPower("on"),
+                      ExclusiveCpu(False)),
+            roles=ROLES,
+        ),
+    ),
+    claims=claims.of("lat_vmxnet3"),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""Small packets to one guest at rising rates: how many arrive, and what each costs its host."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.probes.ready_time import Between, ReadyTime
+from labkit.workload import Sample, Workload
+from labkit.workloads._sections import joined, parted
+from labkit.workloads._server import serving
+
+# What the guest's own kernel has received: datagrams, and all bytes above the link.
+RECEIVED = "cat /proc/uptime; grep '^Udp:' /proc/net/snmp"
+SENT = re.compile(r"Total of (\d+) messages sent in (\d+\.\d+) sec")
+IDLE = "idle"
+US = 1e6
+
+
+@dataclass(frozen=True)
+class PacketRate(Workload):
+    """Datagrams of `size` bytes to a program in the guest, at each of `rates` a second.
+
+    An idle stretch comes last; what the guest costs then, our looking at it included, is taken off
+    what it cost before. The cost is the CPU time of all threads that run the guest: its own work
+    and the hypervisor's.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
+    loop: ClassVar[str] = "open"
+    tools: ClassVar[Mapping[str, str]] = {"sockperf": "apt-get install sockperf"}
+
+    size: int = 64
+    rates: tuple[int, ...] = (2_000, 5_000, 10_000, 30_000)
+    duration: int = 1
+    guest: str = "guest"
+    """What the host calls the guest that plays `server`."""
+
+    def __post_init__(self) -> None:
+        if not 14 <= self.size <= 1400:
+            raise BadInput(f"packet rate: size must be 14 to 1400 bytes, not {self.size!r}")
+        if not self.rates or min(self.rates) < 1 or list(self.rates) != sorted(set(self.rates)):
+            raise BadInput(f"packet rate: rates must rise, from 1 a second on, not {self.rates!r}")
+        if type(self.duration) is not int or not 1 <= self.duration <= 3600:
+            raise BadInput(f"packet rate: duration must be 1 to 3600 s, not {self.duration!r}")
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "packet_rate"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return (len(self.rates) + 1) * (self.duration + 1.0)
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """One stretch after another; what guest and host have counted is read in between."""
+        at = hosts["server"].address
+        with serving(
+            hosts["server"], lambda port: ("sockperf", "server", "-i", at, "-p", str(port)), "udp"
+        ) as port:
+            parts = self._look(hosts, "start")
+            for rate in self.rates:
+                words = self._client(at, port, rate)
+                parts[f"sent {rate}"] = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+                parts |= self._look(hosts, str(rate))
+            time.sleep(self.duration)
+            parts |= self._look(hosts, IDLE)
+        return joined(parts)
+
+    def _look(self, hosts: Mapping[str, Host], when: str) -> dict[str, str]:
+        guest = hosts["server"].check("sh", "-c", RECEIVED)
+        return {
+            f"guest {when}": guest,
+            f"host {when}": ReadyTime((self.guest,)).look(hosts["host"]),
+        }
+
+    def _client(self, address: str, port: int, rate: int) -> tuple[str, ...]:
+        return ("sockperf", "throughput", "-i", address, "-p", str(port), "-m", str(self.size),
+                "-t", str(self.duration), "--mps", str(rate))  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """One figure each: at every rate, and once more without one of the highest."""
+        parts = parted(text, "guest start", "host start", f"guest {IDLE}", f"host {IDLE}")
+        rates = sorted(int(name[5:]) for name in parts if name.startswith("sent "))
+        if not rates:
+            raise ResultsError("packet rate: the run did not come to its end")
+        idle = Stretch.of(parts, str(rates[-1]), IDLE, 0.0)
+        samples, before = [], "start"
+        for rate in rates:
+            at = Stretch.of(parts, before, str(rate), idle.between.ran())
+            samples += at.samples(f" at {rate}")
+            before = str(rate)
+        return [*samples, *at.samples("")]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """What guest and host counted while one rate was sent."""
+
+    between: Between
+    sent: int
+    seconds: float
+    """For how long it was sent."""
+    taken: int
+    """Datagrams that a program of the guest got."""
+    lost: int
+    """Datagrams that reached the guest's kernel, where no program came for them in time."""
+    idle: float
+    """Seconds of CPU that the guest costs in such a stretch without any of it."""
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str], before: str, name: str, idle: float) -> Stretch:
+        """From the looks before and after it."""
+        said = SENT.search(parts.get(f"sent {name}", ""))
+        if not said and name != IDLE:
+            raise ResultsError("sockperf: it did not run to its end", said=parts[f"sent {name}"])
+        if missing := [p for p in (f"guest {name}", f"host {name}") if p not in parts]:
+            raise ResultsError(f"packet rate: the run did not come to its end: no {missing[0]}")
+        first, last = (_counted(parts[f"guest {when}"]) for when in (before, name))
+        taken, lost = (b - a for a, b in zip(first, last, strict=True))
+        if taken < 0 or lost < 0:
+            raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
+        between = Between.of(parts[f"host {before}"], parts[f"host {name}"])
+        sent, seconds = (int(said[1]), float(said[2])) if said else (0, between.seconds)
+        return cls(between, sent, seconds, taken, lost, idle)
+
+    def samples(self, at: str) -> list[Sample]:
+        """Throughput, what did not arrive, and CPU time and turns for each packet that did."""
+        arrived = self.taken + self.lost
+        if not arrived or not self.seconds:
+            raise ResultsError(f"packet rate: nothing arrived{at}")
+        spent = max(0.0, self.between.ran() - self.idle)
+        return [
+            one(f"throughput{at}", "1/s", self.taken / self.seconds),
+            one(f"cpu per packet{at}", "us", US * spent / arrived),
+            one(f"wake ups per packet{at}", "1", self.between.turns() / arrived),
+            one(f"lost{at}", "share", max(0.0, 1 - self.taken / self.sent)),
+        ]
+
+
+def one(metric: str, unit: str, value: float) -> Sample:
+    """A sample of one value."""
+    return Sample(metric, unit, np.array([value]))
+
+
+# Below the clock, a line of names and one of numbers.
+def _counted(text: str) -> tuple[int, int]:
+    try:
+        _, names, numbers = text.split("\n")
+        table = dict(zip(names.split()[1:], map(int, numbers.split()[1:]), strict=True))
+        return table["InDatagrams"], table["InErrors"]
+    except (KeyError, ValueError) as odd:
+        raise ResultsError(
+            "packet rate: the guest's counters cannot be read", said=str(odd)
+        ) from None

@@ -1,0 +1,80 @@
+"""A guest asked after it has slept, and again at once: what halting and waking costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.probes.ready_time import Between, ReadyTime
+from labkit.workload import Sample, Workload
+from labkit.workloads._sections import joined, parted
+from labkit.workloads.ping import Ping
+
+
+@dataclass(frozen=True)
+class WakeUp(Workload):
+    """`count` pings one after each `interval`, then as many without a pause, to a guest of `host`.
+
+    Between two of the first the guest halts; of the second it hardly ever does. So the difference
+    of the two medians is what halting and waking up costs, on both sides of the wire.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
+    loop: ClassVar[str] = "open"
+
+    size: int = 256
+    interval: float = 0.001
+    count: int = 2000
+    guest: str = "guest"
+    """What the host calls the guest that plays `server`."""
+
+    def __post_init__(self) -> None:
+        _ = self._ping  # refuses what no ping can have
+        if self.count < 10:
+            raise BadInput(f"wake-up: count must be at least 10, not {self.count!r}")
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "wake_up"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return 1.3 * self._ping.seconds
+
+    @property
+    def _ping(self) -> Ping:
+        return Ping(self.size, self.interval, self.count)
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Both pings; the host is looked at around the first one."""
+        probe = ReadyTime((self.guest,))
+        before = probe.look(hosts["host"])
+        paced = self._ping.run(hosts)
+        after = probe.look(hosts["host"])
+        again = hosts["client"].check(
+            "ping", "-n", "-D", "-A", "-i", "0", "-s", str(self.size), "-c", str(self.count),
+            hosts["server"].address, seconds=30 + 3 * self.seconds,
+        )  # fmt: skip
+        return joined({"host before": before, "ping": paced, "host after": after, "again": again})
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Response times, those without a pause, and one figure each of the run."""
+        parts = parted(text, "host before", "ping", "host after", "again")
+        (paced,), (again,) = (Ping.parse(parts[name] + "\n") for name in ("ping", "again"))
+        between = Between.of(parts["host before"], parts["host after"])
+        woken = float(np.median(paced.values) - np.median(again.values))
+        return [
+            replace(paced, metric="response time"),
+            replace(again, metric="response time without a pause"),
+            Sample("wake up time", "us", np.array([woken])),
+            Sample("ready share", "share", np.array([between.waited() / between.seconds])),
+            Sample("cpu share", "share", np.array([between.ran() / between.seconds])),
+        ]
