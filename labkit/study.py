@@ -214,6 +214,8 @@ class Study:
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""
         file = HOME / "data" / "published" / f"{self.name}.csv"
+        if not file.is_file():
+            return []
         with file.open(encoding="utf-8", newline="") as lines:
             rows = list(csv.DictReader(lines))
         names = {condition.name for condition in self.conditions}

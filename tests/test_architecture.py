@@ -113,11 +113,11 @@ def public_classes(module):
     return [one for one in own if not one.__name__.startswith("_")]
 
 
-def test_every_study_has_its_notebook_and_its_published_numbers():
+def test_every_study_has_its_notebook_and_its_published_claims():
     for path in (PACKAGE / "studies").glob("[!_]*.py"):
         stem = path.stem.replace("_", "-")
         assert list((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb")), f"no {stem} notebook"
-        assert (HOME / f"data/published/{path.stem}.csv").exists()
+        assert (HOME / f"data/published/{path.stem}.toml").exists()
 
 
 def test_every_workload_has_cases_of_real_output():

@@ -27,7 +27,8 @@ NEEDS = {
     "docker": ("dockerd", "docker", "busybox"),
 }
 # What the tests of the box try on its own hosts and guest.
-IN_THE_BOX = {"ExclusiveCpu", "GuestNic", "GuestPower", "GuestMemory", "Offloads"}
+IN_THE_BOX = {"ExclusiveCpu", "GuestNic", "GuestPower", "GuestMemory", "Neighbour", "Offloads",
+              "OtherCpus"}  # fmt: skip
 OF_FOLDER = ("DiskScheduler", "DiskQueue", "ReadAhead", "DirectIo", "StorageLayout",
              "GroupDiskLimit", "ProcessCpus")  # fmt: skip
 
