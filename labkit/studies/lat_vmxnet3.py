@@ -22,6 +22,7 @@ study = Study(
     quick={"repeats": 2, "duration": 1},
     metric="throughput",
     unit="1/s",
+    topology="pair",
     conditions=(
         Condition(
             "VMXNET3",

@@ -94,17 +94,17 @@ class PacketRate(Workload):
         rates = sorted(int(name[5:]) for name in parts if name.startswith("sent "))
         if not rates:
             raise ResultsError("packet rate: the run did not come to its end")
-        idle = Stretch.of(parts, str(rates[-1]), IDLE, 0.0)
+        idle = _Stretch.of(parts, str(rates[-1]), IDLE, 0.0)
         samples, before = [], "start"
         for rate in rates:
-            at = Stretch.of(parts, before, str(rate), idle.between.ran())
+            at = _Stretch.of(parts, before, str(rate), idle.between.ran())
             samples += at.samples(f" at {rate}")
             before = str(rate)
         return [*samples, *at.samples("")]
 
 
 @dataclass(frozen=True)
-class Stretch:
+class _Stretch:
     """What guest and host counted while one rate was sent."""
 
     between: Between
@@ -119,7 +119,7 @@ class Stretch:
     """Seconds of CPU that the guest costs in such a stretch without any of it."""
 
     @classmethod
-    def of(cls, parts: Mapping[str, str], before: str, name: str, idle: float) -> Stretch:
+    def of(cls, parts: Mapping[str, str], before: str, name: str, idle: float) -> _Stretch:
         """From the looks before and after it."""
         said = SENT.search(parts.get(f"sent {name}", ""))
         if not said and name != IDLE:

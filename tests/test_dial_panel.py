@@ -1,0 +1,99 @@
+"""Dials: what their positions mean, the picture of a turn, and the panel with nobody there."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from labkit.dial_panel import BEFORE, DIALS, NOW, Dialling, DialPanel, histogram, settings_for
+from labkit.errors import BadInput, Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.transports.local import Local
+
+
+@pytest.fixture
+def lab():
+    return Lab("two", {r: Host(r, "127.0.0.1", Local(r)) for r in ("client", "server")})
+
+
+def test_every_position_of_every_dial_means_settings_that_differ():
+    usual = settings_for({})
+    for dial, (first, *others) in DIALS.items():
+        assert settings_for({dial: first}) == usual
+        for choice in others:
+            assert settings_for({dial: choice}) != usual
+
+
+def test_a_neighbour_of_a_guest_that_owns_its_cpu_stays_off_it_where_there_is_another():
+    position = {"CPU": "owned", "neighbour": "busy", "batching and merging": "off"}
+    nic, _, cpu, neighbour = settings_for(position)
+    assert (nic, cpu) == (GuestNic("bridge", 1, False), ExclusiveCpu(True))
+    assert neighbour == Neighbour("busy", PLACES[1])
+    assert settings_for(position, apart=False)[-1] == Neighbour("busy", PLACES[0])
+
+
+@pytest.mark.parametrize("dial, choice", [("colour", "red"), ("CPU", "mine")])
+def test_what_is_no_dial_is_answered_with_the_known_ones(lab, dial, choice):
+    with pytest.raises(Unknown, match="known:"):
+        Dialling(lab).turn(dial, choice)
+
+
+def test_a_turn_keeps_what_was_measured_before_it_to_compare(lab):
+    dials = Dialling(lab)
+    dials.now.append(np.array([1.0, 2.0]))
+    dials.turn("CPU", "shared")
+    assert list(dials.values()) == [NOW], "it stood there already"
+    dials.turn("CPU", "owned")
+    assert list(dials.values()) == [BEFORE]
+    dials.now.append(np.array([3.0]))
+    assert {name: list(v) for name, v in dials.values().items()} == {NOW: [3], BEFORE: [1, 2]}
+
+
+def test_the_picture_holds_every_answer_once():
+    drawn = histogram({NOW: np.array([10.0, 20, 20, 900]), BEFORE: np.array([5.0])}, note="here")
+    rows = [row for part in drawn.to_dict()["datasets"].values() for row in part]
+    for name in (NOW, BEFORE):
+        assert sum(row["share"] for row in rows if row["which"] == name) == pytest.approx(1)
+    assert "now: median 20" in drawn.to_dict()["description"]
+    with pytest.raises(BadInput, match="nothing was measured"):
+        histogram({})
+
+
+def test_a_lab_without_the_guest_says_so_and_starts_nothing(lab):
+    panel = DialPanel(lab)
+    panel.begin()
+    assert "the lab has no guest" in panel.words.value and not panel.running
+
+
+def test_a_widget_that_is_turned_turns_the_dial(lab):
+    panel = DialPanel(lab)
+    panel.dials["neighbour"].value = "memory"
+    assert panel.dialling.position["neighbour"] == "memory"
+
+
+def test_alone_or_without_a_lab_it_says_in_a_line_what_it_is(lab, capsys):
+    DialPanel(None)._ipython_display_()
+    DialPanel(lab)._ipython_display_()
+    first, second = capsys.readouterr().out.splitlines()
+    assert "they need a lab" in first and "nobody is here" in second
+
+
+def test_a_failure_is_shown_and_the_panel_can_start_again(lab, monkeypatch):
+    panel = DialPanel(lab)
+    monkeypatch.setattr(panel.dialling, "refusals", list)
+    panel.begin()
+    panel.end()
+    assert "Failed: " in panel.words.value
+    assert not panel.start.disabled and panel.stop.disabled
+
+
+def test_a_stop_before_the_first_measurement_measures_nothing(lab):
+    stop, dials = threading.Event(), Dialling(lab)
+    stop.set()
+    with pytest.raises(Unknown):
+        dials.measure(stop, print)  # the lab has no guest at all
+    assert dials.measured == 0
