@@ -6,6 +6,7 @@ precondition failed is not made. A host that is silent costs seconds, never more
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -89,7 +90,7 @@ class Place:
 
     def labkit(self, *words: str) -> str:
         """A command of labkit about this lab."""
-        return " ".join(["labkit", *words, "--lab", str(self.lab.path)])
+        return shlex.join(["labkit", *words, "--lab", str(self.lab.path)])
 
 
 Look = Callable[[Place], Iterable[Finding]]
@@ -185,8 +186,7 @@ def look_over(
     found += _made(two, seconds)
     well = tuple(role for role, wrong in failed.items() if "kind" not in wrong)
     cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
-    whole = [_Visit(Place(lab, well, cut), by["lab"])] if well else []
-    return [*found, *_made(whole, seconds)]
+    return [*found, *_made([_Visit(Place(lab, well, cut), by["lab"])], seconds)]
 
 
 def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:

@@ -19,6 +19,9 @@ box on this machine, and have the documents' claims judged on what you measured.
   labkit box up                bring the lab in a box up: real hosts on this machine
   labkit run lat_ping --quick  run a study there; table, notebook and report at the end
   labkit box down              take the box down; nothing is left behind
+
+  labkit doctor --lab lab.toml    your own hosts: what is right, and what mends the rest
+  labkit plan lat_ping --lab lab.toml    what a study would change there
 """
 EXITS = """\
 exit codes: 0 it ran to its end; 1 it did not, and the message says why; 2 the command line

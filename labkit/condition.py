@@ -34,6 +34,8 @@ class Condition:
     expects: tuple[str, ...] = ()
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Knobs of the workload that are other than the study's."""
+    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By role, the kinds of which its host must have one: an ESXi host is no bare Linux."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:
@@ -79,6 +81,16 @@ class Condition:
                 lab.host(setting.role)
         except Unknown as missing:
             return f"the lab has no host for it ({missing.what})"
+        if why := self._other_kind(plan):
+            return why
         whys = {step.setting: step.why for step in plan.steps}
         why = next((whys[setting] for setting in self.settings if whys[setting]), "")
         return why or pairs.missing_tool(self.load(workload), together)
+
+    def _other_kind(self, plan: Plan) -> str:
+        for role, able in self.kinds.items():
+            there = plan.hosts[role].kinds if role in plan.hosts else able
+            there = ("esxi",) if "esxi" in there else there  # whatever runs below it
+            if not set(able) & set(there):
+                return f"{role} is of kind {', '.join(there)}, not {' or '.join(able)}"
+        return ""

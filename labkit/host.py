@@ -137,6 +137,14 @@ class Transport(Protocol):
 
 
 @dataclass(frozen=True)
+class Guest:
+    """A virtual machine: what its hypervisor calls it, and where it answers once it runs."""
+
+    vm: str
+    address: str
+
+
+@dataclass(frozen=True)
 class Host:
     """One machine: `transport` carries the commands, `address` is where test traffic goes."""
 
@@ -144,6 +152,8 @@ class Host:
     address: str
     transport: Transport = field(repr=False, compare=False)
     interface: str = ""
+    guests: Mapping[str, Guest] = field(default_factory=dict, repr=False, compare=False)
+    """The virtual machines on it that studies are about, by their roles."""
 
     def run(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,

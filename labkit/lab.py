@@ -14,6 +14,9 @@
     key = "~/.ssh/id_ed25519"          # without it, the ssh-agent and ssh's usual files
     jump = "gate.example.com"          # as `ssh -J`
 
+    [hosts.guest]                      # a virtual machine on the server
+    vm = "lab"                         # what libvirt or ESXi on the server calls it
+
 The lab in a box writes a file of this form too, with a table [box] that says what it is made of.
 """
 
@@ -29,11 +32,11 @@ from typing import Any
 from labkit import gate
 from labkit.errors import BadInput, Unknown
 from labkit.fleet import Fleet
-from labkit.host import Host
+from labkit.host import Guest, Host
 from labkit.transports.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 
-HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump"}
+HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box"}
 BOX_KEYS = {"tier", "accelerator", "containers"}
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
@@ -69,6 +72,7 @@ class Lab:
         if not isinstance(tables, dict) or not tables:
             raise BadInput(f"{path}: no hosts", hint="add a table [hosts.client] and its like")
         hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
+        hosts |= _with_guests(path, tables, hosts)
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
         name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
         tolerates = _gates(path, asked.get("tolerates", []))
@@ -135,6 +139,21 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         key=key, jump=text["jump"],
     )  # fmt: skip
     return Host(role, text["address"] or control, Ssh(at), text["interface"])
+
+
+# The server is told of the virtual machines on it: most of their settings are the server's.
+def _with_guests(
+    path: Path, tables: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, Host]
+) -> dict[str, Host]:
+    named = {role: str(table["vm"]) for role, table in tables.items() if table.get("vm")}
+    if not named:
+        return {}
+    if "server" not in hosts or "server" in named:
+        raise BadInput(
+            f"{path}: vm = is for a guest, such as [hosts.guest], of the host [hosts.server]"
+        )
+    guests = {role: Guest(vm, str(tables[role]["control"])) for role, vm in named.items()}
+    return {"server": replace(hosts["server"], guests=guests)}
 
 
 # An address of IPv6 may stand in brackets, but the port has a key of its own.

@@ -200,5 +200,6 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
 
 def _before(first: Step, second: Step) -> bool:
     after = second.way.after if second.way else ()
-    named = {first.thing, type(first.setting).__name__} & set(after)
+    names = {first.thing, type(first.setting).__name__, str(first.setting)}
+    named = names & set(after)
     return bool(named) and first.host == second.host and first.thing != second.thing

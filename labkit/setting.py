@@ -60,7 +60,8 @@ class Way:
     seconds: float = 0.1
     """About how long one change takes."""
     after: tuple[str, ...] = ()
-    """Classes of settings, or their things, that are made before this one on the same host."""
+    """What is made before this one on the same host: classes of settings, their things, or
+    settings in full, as `str` has them."""
     legal: str = ""
     """The values that can be asked for, in words."""
 

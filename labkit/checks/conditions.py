@@ -36,6 +36,8 @@ def _finding(place: Place, study: Study, one: Condition, why: str) -> Finding:
         why, fix = f"no way from {' to '.join(cut[0])}", "put right first what failed above"
     elif not why:
         return Finding(OK, "can be measured", where=where)
+    elif "no host for it" in why:
+        fix = f"a table [hosts.ROLE] for it in {place.lab.path}"
     else:
         fix = place.labkit("plan", study.name, "--condition", one.name)
     return Finding(WARNING, f"cannot be measured: {why}", fix=fix, where=where)

@@ -1,4 +1,4 @@
-"""Does a firewall look at each packet? The paper has them off (p. 7); `ports` tries what passes."""
+"""Does a firewall look at each packet? The paper has them off (p. 8); `ports` tries what passes."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     text = "show what was changed on a host, by whom, and whether it is put back"
     parser = verb(verbs, "journal", _journal, text)
-    parser.add_argument("host", metavar="HOST")
+    parser.add_argument("host", metavar="HOST", help="a role of the lab: [hosts.ROLE]")
     parser.add_argument("--sets", type=int, default=5, help="the last so many change sets")
     lab_flag(parser)
     json_flag(parser)

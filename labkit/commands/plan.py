@@ -15,7 +15,7 @@ from labkit.study import Study
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(verbs, "plan", _plan, "show what a study would change on hosts; touch nothing")
-    parser.add_argument("study", metavar="STUDY")
+    parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--condition", metavar="NAME", help="only what this condition changes")
     lab_flag(parser)
     json_flag(parser)

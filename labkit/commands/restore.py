@@ -17,7 +17,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     text = "put back what was changed on hosts, also after a crash; what others changed is left"
     parser = verb(verbs, "restore", _restore, text)
-    parser.add_argument("hosts", metavar="HOST", nargs="*")
+    parser.add_argument("hosts", metavar="HOST", nargs="*", help="roles of the lab: [hosts.ROLE]")
     parser.add_argument(
         "--all",
         action="store_true",

@@ -17,7 +17,7 @@ def add(verbs: Any) -> None:
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
     parser.add_argument(
-        "--where", default="box", metavar="PLACE",
+        "--where", "--lab", default="box", metavar="PLACE",
         help="box (default), recorded, the lab.toml of your own hosts, or a folder of results",
     )  # fmt: skip
     parser.add_argument(

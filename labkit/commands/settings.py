@@ -16,7 +16,7 @@ from labkit.settings import kinds_of_setting, needs_words
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(verbs, "settings", _settings, "list settings; with a host, what it supports")
-    parser.add_argument("host", metavar="HOST", nargs="?")
+    parser.add_argument("host", metavar="HOST", nargs="?", help="a role of the lab: [hosts.ROLE]")
     lab_flag(parser)
     json_flag(parser)
 

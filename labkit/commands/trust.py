@@ -51,7 +51,9 @@ def add(verbs: Any) -> None:
     parser = verb(verbs, "trust", _trust, "make the key of a host known, by its fingerprint")
     parser.description = TEXT
     parser.add_argument("host", metavar="HOST", help="a role of the lab, or any address on its way")
-    parser.add_argument("--lab", default="lab.toml", type=Path, help="the lab's file (lab.toml)")
+    parser.add_argument(
+        "--lab", default="lab.toml", type=Path, metavar="FILE", help="the lab's file (lab.toml)"
+    )
     parser.add_argument(
         "--yes", default="", metavar="FINGERPRINT", help="do not ask: SHA256:..., as the host says"
     )

@@ -100,11 +100,11 @@ def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
         new = dict(_pair(word) for word in _parted(asked if value == wanted else value, lines))
         edits = {key: "" if one == ABSENT else f'{key} = "{one}"' for key, one in new.items()}
         return (
-            script(EDITED, _quoted(machine), *(word for edit in edits.items() for word in edit)),
+            script(EDITED, quoted(machine), *(word for edit in edits.items() for word in edit)),
         )
 
     return Way(
-        script(SHOWN, _quoted(machine), *lines), writes, value,
+        script(SHOWN, quoted(machine), *lines), writes, value,
         needs=RESTART, persists=True, settle_seconds=1, seconds=60,
     )  # fmt: skip
 
@@ -131,5 +131,6 @@ def _parted(value: str, keys: Mapping[str, str | None]) -> list[str]:
 
 
 # A name stands in a pattern of sed.
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A machine's name as FOUND looks for it."""
     return text.replace(".", r"\.")

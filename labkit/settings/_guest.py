@@ -1,4 +1,4 @@
-"""Settings of one of the guests that run on a host of the box."""
+"""Settings of one of the guests that run on a host: of the box, of libvirt, or of ESXi."""
 
 from __future__ import annotations
 
@@ -8,9 +8,25 @@ from typing import ClassVar
 from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.setting import Setting, Words
-from labkit.settings._ways import matching
+from labkit.settings._esxi import FOUND, quoted
+from labkit.settings._ways import matching, script
+from labkit.settings._ways import named as plainly_named
 
 FIRST = "guest"
+RESERVED = "all memory and CPU time"
+RESERVED_FIRST = f"FullReservation = {RESERVED}"
+# Who changes the guest next, or measures it, finds it there. One that is off is not waited for.
+ANSWERS = """\
+n=0; until ping -c 1 -W 1 "$1" >/dev/null 2>&1; do
+    n=$((n + 1)); [ "$n" -lt 120 ] || { echo "the guest does not answer at $1" >&2; exit 1; }
+    sleep 1; done"""
+KVM_ANSWERS = f"""\
+[ "$(virsh -q domstate "$1")" = running ] || exit 0
+shift; {ANSWERS}"""
+ESXI_ANSWERS = f"""\
+{FOUND}
+[ "$(state)" = 'Powered on' ] || exit 0
+shift; {ANSWERS}"""
 
 
 @dataclass(frozen=True)
@@ -43,8 +59,28 @@ class OfGuest(Setting):
         """The command as a word of a script."""
         return " ".join(self.command)
 
+    def machine(self, host: Host) -> str:
+        """The virtual machine that the guest is, as libvirt or ESXi on this host calls it."""
+        if self.named not in host.guests:
+            raise Impossible(
+                f"{host.name}: which of its virtual machines is the {self.named} is not said",
+                hint=f'add vm = "..." to [hosts.{self.named}] in lab.toml',
+            )
+        plainly_named("virtual machine", host.guests[self.named].vm)
+        return host.guests[self.named].vm
+
+    def answers(self, host: Host, kind: str) -> Words:
+        """The command that waits until the guest answers, if it runs."""
+        vm, address = self.machine(host), host.guests[self.named].address
+        text, vm = (ESXI_ANSWERS, quoted(vm)) if kind == "esxi" else (KVM_ANSWERS, vm)
+        return script(text, vm, address)
+
 
 def only_with_guest(kind: str, host: Host) -> None:
     """Raise `Impossible` unless the host has the box's `guest` command."""
-    if kind != "box":
-        raise Impossible(f"{host.name} has no guest of the box")
+    if kind == "box":
+        return
+    raise Impossible(
+        f"{host.name} runs no guest: it has neither libvirt's virsh, nor ESXi's tools, nor the "
+        f"command of a box (it is of kind {kind})"
+    )

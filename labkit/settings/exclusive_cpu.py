@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.host import Host
 from labkit.setting import Way, Words
-from labkit.settings._guest import FIRST, OfGuest, only_with_guest
+from labkit.settings._esxi import of_vmx
+from labkit.settings._guest import FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._ways import ROOT, cpus_of, ranges, script
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 # What the host's first process may use is what the host has, however many the machine has.
@@ -14,6 +16,26 @@ CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 READS = f"GUEST placement && {CPUS}"
 ON_LAST = f'cpus=$({CPUS}) && GUEST set "cpus=${{cpus##*[,-]}}" policy=fifo'
 ON_ALL = f'cpus=$({CPUS}) && GUEST set "cpus=$cpus" policy=other'
+
+# libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
+PINS = f"""\
+shown=$(virsh -q vcpupin "$1") && emulator=$(virsh -q emulatorpin "$1") || exit
+printf '%s\\n' "$shown" | awk '{{ printf "%s%s", (NR > 1 ? " " : ""), $2 }} END {{ print "" }}'
+printf '%s\\n' "$emulator" | awk '{{ print $NF }}'
+{CPUS}"""
+PIN = f"""\
+vm=$1 nth=$2 of=$3; shift 3; all=$({CPUS}) || exit
+flags=--config; [ "$(virsh -q domstate "$vm")" = running ] && flags='--config --live'
+guest=$(virsh -q vcpupin "$vm" | wc -l)
+list=$(echo "$all" | tr , '\\n' | awk -F- '{{ for (i = $1; i <= $NF; i++) print i }}')
+case $1 in
+    exclusive) rest=$(echo "$list" | head -n "-$((of * guest))" | paste -sd , -)
+        set -- $(echo "$list" | head -n "-$((nth * guest))" | tail -n "$guest") "$rest" ;;
+    shared) set --; n=0; while [ "$n" -le "$guest" ]; do set -- "$@" "$all"; n=$((n + 1)); done ;;
+esac
+n=0; while [ "$n" -lt "$guest" ]; do
+    virsh -q vcpupin "$vm" "$n" "$1" $flags || exit; shift; n=$((n + 1)); done
+virsh -q emulatorpin "$vm" "$1" $flags"""
 
 
 @dataclass(frozen=True)
@@ -34,6 +56,10 @@ class ExclusiveCpu(OfGuest):
 
     def way(self, kind: str, host: Host) -> Way:
         """CPUs and policy that all threads of the guest really have, or will start with."""
+        if kind == "kvm":
+            return self._on_kvm(host)
+        if kind == "esxi":
+            return self._on_esxi(self.machine(host))
         only_with_guest(kind, host)
         return Way(
             ("sh", "-c", self._told(READS)), self._writes, _value, _differing,
@@ -48,6 +74,49 @@ class ExclusiveCpu(OfGuest):
             return (("sh", "-c", self._told(ON_LAST if value == EXCLUSIVE else ON_ALL)),)
         cpus, policy = value.split()
         return ((*self.command, "set", f"cpus={cpus}", f"policy={policy}"),)
+
+    # Each CPU of the guest on one of the last CPUs of the host, the next guest's on those before,
+    # and all that emulates their devices on the others. Nobody else is kept from those CPUs: that
+    # takes isolcpus, or a cpuset.
+    def _on_kvm(self, host: Host) -> Way:
+        vm, of = self.machine(host), len(host.guests)
+        nth = sorted(host.guests).index(self.named)
+
+        def refused(text: str) -> str:
+            guest, _, cpus = text.strip("\n").split("\n")
+            few = self.exclusive and of * len(guest.split()) >= len(cpus_of(cpus.strip()))
+            return "the guests have as many CPUs as their host: none would be left for it" * few
+
+        return Way(
+            script(PINS, vm), lambda value: (script(PIN, vm, str(nth), str(of), *_pins(value)),),
+            lambda text: _pinned(text, nth, of), refused, needs=ROOT, seconds=1,
+            legal="exclusive or not",
+            stands_for="pinned, without real-time priority" if self.exclusive else "",
+        )  # fmt: skip
+
+    # CPUs of its own come with the sensitivity; all memory has to be reserved (FullReservation).
+    def _on_esxi(self, vm: str) -> Way:
+        level = "high" if self.exclusive else None
+        way = of_vmx(vm, self.wanted, {"sched.cpu.latencySensitivity": level})
+        after = (RESERVED_FIRST,) if self.exclusive else ()
+        return replace(way, stands_for="CPUs that ESXi chooses" if after else "", after=after)
+
+
+# What is told to virsh: a list of CPUs for each of the guest's, then the emulator's.
+def _pins(value: str) -> list[str]:
+    return {EXCLUSIVE: ["exclusive"], SHARED: ["shared"]}.get(value, value.split())
+
+
+def _pinned(text: str, nth: int, of: int) -> str:
+    guest, emulator, cpus = (line.strip() for line in text.strip("\n").split("\n"))
+    own, each = cpus_of(cpus), len(guest.split())
+    last = [str(cpu) for cpu in own[: len(own) - nth * each][-each:]]
+    rest = own[: len(own) - of * each]
+    if rest and guest.split() == last and emulator == ranges(rest):
+        return EXCLUSIVE
+    if set(guest.split()) == {cpus} and emulator == cpus:
+        return SHARED
+    return f"{guest} {emulator}"
 
 
 # One line for each placement that threads of the guest have, then the host's CPUs.

@@ -6,10 +6,32 @@ from dataclasses import dataclass
 
 from labkit.errors import Unknown
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Way, Words
+from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._guest import FIRST, OfGuest, only_with_guest
+from labkit.settings._ways import RESTART, script
 
 VERBS = {"on": "start", "off": "stop"}
+# As libvirt says it, and as ESXi does.
+STATES = {"running": "on", "shut off": "off", "Powered on": "on", "Powered off": "off"}
+OFF = """\
+n=0; until [ "$(state)" = "$off" ]; do
+    n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
+    sleep 1; done"""
+# Shut down by its own system, never by pulling the plug.
+KVM = f"""\
+vm=$1 off='shut off'; state() {{ virsh -q domstate "$vm"; }}
+case $2 in
+    on) virsh -q start "$vm" ;;
+    *) virsh -q shutdown "$vm" && {{ {OFF}; }} ;;
+esac"""
+ESXI = f"""\
+{FOUND}
+off='Powered off'
+case $2 in
+    on) vim-cmd vmsvc/power.on "$id" ;;
+    *) vim-cmd vmsvc/power.shutdown "$id" && {{ {OFF}; }} ;;
+esac"""
 
 
 @dataclass(frozen=True)
@@ -31,6 +53,8 @@ class GuestPower(OfGuest):
 
     def way(self, kind: str, host: Host) -> Way:
         """Started, it is waited for until one can log in."""
+        if kind in ("kvm", "esxi"):
+            return self._of_hypervisor(kind, host)
         only_with_guest(kind, host)
         return Way(
             (*self.command, "state"),
@@ -40,3 +64,23 @@ class GuestPower(OfGuest):
             seconds=3,
             legal=" or ".join(VERBS),
         )
+
+    def _of_hypervisor(self, kind: str, host: Host) -> Way:
+        vm = self.machine(host)
+        reads: Words = ("virsh", "-q", "domstate", vm)
+        told, vm = (KVM, vm) if kind == "kvm" else (ESXI, quoted(vm))
+        if kind == "esxi":
+            reads = script(f"{FOUND}\nstate", vm)
+
+        def writes(value: str) -> tuple[Words, ...]:
+            return (script(told, vm, value), self.answers(host, kind))
+
+        return Way(
+            reads, writes, lambda text: STATES.get(text.strip(), text.strip()), _odd,
+            needs=RESTART, seconds=60, legal=" or ".join(VERBS),
+        )  # fmt: skip
+
+
+# One that is paused, or has crashed, could not be put back by starting and stopping.
+def _odd(text: str) -> str:
+    return "" if text.strip() in STATES else f"the guest is {text.strip()}"

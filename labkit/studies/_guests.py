@@ -7,8 +7,10 @@ from dataclasses import replace
 from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.vnic import VnicMerging
 
 TOPOLOGY = "four-guests"
 GUESTS = ("guest", "guest2", "guest3", "guest4")
@@ -47,6 +49,7 @@ def one_guest() -> tuple[Condition, ...]:
             *(GuestPower("off", guest) for guest in GUESTS),
             *(GuestNic("bridge", guest=guest) for guest in GUESTS),
         ),
+        kinds={"server": ("linux",)},
     )
     return (native, *(_one(name, neighbours) for name in VIRTUAL))
 
@@ -61,7 +64,7 @@ def _one(name: str, neighbours: tuple[Setting, ...]) -> Condition:
     # What is off takes another NIC at once; putting that of a running one back restarts it.
     nics = tuple(replace(nic, guest=guest) for guest in GUESTS[1:])
     return Condition(
-        name, means, here, (nic, GuestPower("on"), cpu), (*neighbours, *nics),
+        name, means, here, (nic, GuestPower("on"), cpu), (*neighbours, *nics, *_kept(name)),
         {"server": "guest"},
     )  # fmt: skip
 
@@ -77,5 +80,12 @@ def _four(name: str) -> Condition:
             for guest in GUESTS
             for setting in (nic, GuestPower("on"), cpu)
         ),
+        _kept(name, GUESTS),
         roles={"server": GUESTS},
     )
+
+
+# On ESXi: what the paper reserves (p. 9), and merging, which is an option of the whole host.
+def _kept(name: str, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
+    reserved = tuple(FullReservation(name != "VM-Default", guest) for guest in guests)
+    return (*reserved, VnicMerging(name != "VM-Latency-SRIOV"))

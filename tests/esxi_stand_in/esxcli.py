@@ -282,6 +282,11 @@ def cpu_get(state, o):
     ])  # fmt: skip
 
 
+def cpu_list(state, o):
+    pairs = [("Id", 0), ("Package Id", 0), ("Core Speed", 2500000000), ("Bus Speed", 100000000)]
+    return "".join(f"CPU: {n}\n{_fields(pairs)}" for n in range(8))
+
+
 def policy_get(state, o):
     name = state["advanced"]["/Power/CpuPolicy"]["value"]
     number = next(n for n, level in LEVELS.items() if level == name)
@@ -371,6 +376,7 @@ COMMANDS = {
         ("network vswitch standard list", ["-v --vswitch-name"], switch_list),
         ("network vswitch standard set", ["-v --vswitch-name+", "-m --mtu+"], switch_set),
         ("hardware cpu global get", [], cpu_get),
+        ("hardware cpu list", [], cpu_list),
         ("hardware power policy get", [], policy_get),
         ("hardware pci pcipassthru list", [], passthrough_list),
         ("hardware pci pcipassthru set", ["-d --device-id+", "-e --enable+", "-a! --apply-now"],

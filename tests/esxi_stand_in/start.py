@@ -56,6 +56,10 @@ LAB = {
     "ethernet0.present": "TRUE",
     "ethernet0.virtualDev": "vmxnet3",
     "ethernet0.networkName": "VM Network",
+    "ethernet1.present": "TRUE",
+    "ethernet1.virtualDev": "vmxnet3",
+    "ethernet1.networkName": "Lab",
+    "pciPassthru0.present": "FALSE",
 }
 
 

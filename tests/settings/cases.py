@@ -27,6 +27,8 @@ from labkit.settings.container import (
 )
 from labkit.settings.egress import Link, NetIoControl, Traffic
 from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.full_reservation import FullReservation
 from labkit.settings.graphics import Guest3d
 from labkit.settings.guest_cpu import (
     EmulatorCpus,
@@ -35,6 +37,8 @@ from labkit.settings.guest_cpu import (
     GuestCpus,
     GuestCpuShares,
 )
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import (
     GuestCpuCount,
     GuestDiskController,
@@ -248,6 +252,15 @@ KVM = [
         (MigrationThrottle("/run/plain.sock"),),
     ]
 ]
+# Its machine `guest` is off, has one CPU, and its NIC is on labkit-bridge.
+KVM += [
+    Case("kvm", settings)
+    for settings in [
+        (GuestNic("direct"), GuestNic("bridge")),
+        (GuestNic("direct", 1, False), GuestNic("bridge")),
+        (ExclusiveCpu(), ExclusiveCpu(False)),
+    ]
+]
 KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]
 CLUSTER = [Case("linux", (FailureDetection(5000),), world="cluster")]
 DOCKER = [
@@ -295,5 +308,10 @@ ESXI = [
         (MigrationNetwork("vmk1"),),
         (MigrationNetwork("vmk0", False), MigrationNetwork("vmk0")),
         (Guest3d("lab", "hardware"), Guest3d("lab", "off")),
+        (GuestPower("on"), GuestPower("off")),
+        (ExclusiveCpu(), ExclusiveCpu(False)),
+        (FullReservation(), FullReservation(False)),
+        (GuestNic("bridge"), GuestNic("direct")),
+        (GuestNic("bridge", 1, False), GuestNic("direct")),
     ]
 ]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labkit.host import Host
+from labkit.host import Guest, Host
 from labkit.transports.local import Local
 
 GROUP = f"labkit-test-{os.getpid()}"
@@ -48,6 +48,10 @@ n=0; until virsh -q define "$1/lab.xml" >/dev/null 2>&1; do
 virsh -q start lab >/dev/null
 sed 's/>lab</>idle</; s/52:54:00:00:00:01/52:54:00:00:00:02/' "$1/lab.xml" > "$1/idle.xml"
 virsh -q define "$1/idle.xml" >/dev/null
+sed "s/>lab</>guest</; s/52:54:00:00:00:01/52:54:00:00:00:03/; s/ current='1'>2</>1</
+    s/interface type='ethernet'/interface type='network'/; s/<disk.*//; s/<source file.*//
+    s/<model type=.virtio/<source network='labkit-bridge'\\/>&/" "$1/lab.xml" > "$1/guest.xml"
+virsh -q define "$1/guest.xml" >/dev/null
 qemu-system-x86_64 -accel tcg -m 16 -nodefaults -display none -S \\
     -qmp unix:/run/plain.sock,server=on,wait=off >>"$1/log" 2>&1 &
 n=0; until [ -S /run/plain.sock ]; do n=$((n + 1)); [ "$n" -lt 100 ] || exit 1; sleep 0.1; done
@@ -209,7 +213,8 @@ def kvm(folder):
     try:
         with namespaces(LIBVIRT, folder, net=False) as pid:
             extra = ("LIBVIRT_DEFAULT_URI=qemu:///system",)
-            yield Host("kvm", "127.0.0.1", Inside(pid, extra))
+            guests = {"guest": Guest("guest", "127.0.0.1")}
+            yield Host("kvm", "127.0.0.1", Inside(pid, extra), guests=guests)
     finally:
         remove_groups(set(left_by_libvirt()) - before)
 

@@ -1,0 +1,79 @@
+"""All that a guest has, kept for it: what latency sensitivity and passed-through devices need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.errors import Impossible
+from labkit.host import Host
+from labkit.setting import Way, Words
+from labkit.settings._esxi import EDITED, FOUND, SHOWN, quoted
+from labkit.settings._guest import FIRST, RESERVED, OfGuest
+from labkit.settings._ways import RESTART, script
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+
+KEYS = ("sched.mem.min", "sched.mem.minSize", "sched.mem.pin", "sched.cpu.min", "sched.cpu.units")
+SIZES = ("memSize", "numvcpus")
+ELSEWHERE = {"kvm": ": <memoryBacking><locked/> in the machine's definition does, by hand"}
+FREE = "nothing"
+# How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
+ALL = f"""\
+{FOUND}
+of() {{ sed -n "s/^ *$1 *= *\\"\\(.*\\)\\".*/\\1/p" "$vmx"; }}
+memory=$(of memSize) cpus=$(of numvcpus)
+hertz=$(esxcli hardware cpu list | sed -n 's/^ *Core Speed: //p' | head -n 1)
+mhz=$((${{cpus:-1}} * ${{hertz%??????}}))
+set -- "$1" sched.mem.min "sched.mem.min = \\"$memory\\"" \\
+    sched.mem.minSize "sched.mem.minSize = \\"$memory\\"" sched.mem.pin 'sched.mem.pin = "TRUE"' \\
+    sched.cpu.min "sched.cpu.min = \\"$mhz\\"" sched.cpu.units 'sched.cpu.units = "mhz"'
+"""
+
+
+@dataclass(frozen=True)
+class FullReservation(OfGuest):
+    """All memory of the guest, and all time of its CPUs, kept for it whatever others want."""
+
+    reserved: bool = True
+    guest: str = FIRST
+
+    @property
+    def wanted(self) -> str:
+        """All, or nothing."""
+        return RESERVED if self.reserved else FREE
+
+    def way(self, kind: str, host: Host) -> Way:
+        """`sched.mem.*` as large as the machine, `sched.cpu.min` as its CPUs times the host's."""
+        if kind != "esxi":
+            raise Impossible(f"{host.name} reserves nothing{ELSEWHERE.get(kind, '')}")
+        vm = quoted(self.machine(host))
+
+        def writes(value: str) -> tuple[Words, ...]:
+            if value == RESERVED:
+                return (script(ALL + EDITED, vm), self.answers(host, "esxi"))
+            pairs = (one.partition("=")[::2] for one in value.split(", "))
+            lines = dict.fromkeys(KEYS, "") if value == FREE else dict(pairs)
+            words = [w for key, one in lines.items() for w in (key, f'{key} = "{one}"' * bool(one))]
+            return (script(EDITED, vm, *words), self.answers(host, "esxi"))
+
+        return Way(
+            script(SHOWN, vm, *KEYS, *SIZES), writes, _value, needs=RESTART, persists=True,
+            settle_seconds=1, seconds=60, legal="reserved or not",
+            # What needs it is gone before it goes: ESXi starts no such machine without it.
+            after=() if self.reserved else (str(ExclusiveCpu(False)), str(GuestNic("bridge"))),
+        )  # fmt: skip
+
+
+def _value(text: str) -> str:
+    pairs = (line.partition("=") for line in text.splitlines())
+    found = {key.strip().lower(): one.strip().strip('"') for key, _, one in pairs}
+    now = {key: found.get(key.lower(), "") for key in KEYS}
+    if "stopped" in found:
+        return ", ".join(f"{key}={one}" for key, one in now.items()) + ", and stopped"
+    if not any(now.values()):
+        return FREE
+    memory, mhz = found.get("memsize"), now["sched.cpu.min"]
+    whole = [memory, memory, "TRUE"] == list(now.values())[:3]
+    if whole and mhz.isdigit() and int(mhz) > 0 and now["sched.cpu.units"] == "mhz":
+        return RESERVED
+    return ", ".join(f"{key}={one}" for key, one in now.items())

@@ -1,0 +1,155 @@
+"""Labs of hypervisors by their lab.toml: what the latency study would do there, and what not."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from esxi_stand_in import stand_in
+from settings import worlds
+from sshd import SSHD
+
+from labkit import studies
+from labkit.change import in_force
+from labkit.errors import BadInput
+from labkit.lab import Lab
+from labkit.plan import plan
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.full_reservation import FullReservation
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+
+HOME = Path(__file__).parents[2]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
+]
+ROLE = """
+[hosts.{role}]
+control = "127.0.0.1"
+port = {at.port}
+user = "{at.user}"
+key = "user"
+{more}
+"""
+# Nothing in it could shut it down again.
+EMPTY = """\
+<domain type='qemu'><name>empty</name><memory unit='MiB'>32</memory><vcpu>1</vcpu>
+<os><type arch='x86_64' machine='pc'>hvm</type></os></domain>
+"""
+
+
+@pytest.fixture
+def esxi(tmp_path):
+    if why := stand_in.lacking():
+        pytest.skip(why)
+    with stand_in.standing_in(tmp_path) as found:
+        yield found
+
+
+def lab_of(esxi, folder, vm='vm = "lab"'):
+    at = esxi.host.transport.at
+    rows = {"client": "", "server": 'interface = "vmnic1"', "guest": vm}
+    text = "".join(ROLE.format(role=role, at=at, more=more) for role, more in rows.items())
+    (folder / "lab.toml").write_text(f'known_hosts = "known_hosts"\n{text}')
+    return folder / "lab.toml"
+
+
+def told(esxi, folder, *words):
+    """What `labkit ... --json` prints about the lab."""
+    file = lab_of(esxi, folder)
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit.cli", *words, "--lab", str(file), "--json"],
+        capture_output=True, text=True, cwd=HOME, env={**os.environ, "LABKIT_OUT": str(folder)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_plan_for_esxi_has_sensitivity_reservations_the_function_and_no_merging(esxi, tmp_path):
+    asked = told(esxi, tmp_path, "plan", "lat_ping", "--condition", "VM-Latency-SRIOV")
+    steps = {step["thing"]: step for step in asked["steps"] if "guest2 on" not in step["thing"]}
+    steps = {name: step for name, step in steps.items() if name.endswith(" of server")}
+    assert {name: step["state"] for name, step in steps.items()} == {
+        "FullReservation of server": "possible", "VnicMerging of server": "possible",
+        "GuestNic of server": "possible", "GuestPower of server": "possible",
+        "ExclusiveCpu of server": "possible",
+    }  # fmt: skip
+    assert steps["GuestNic of server"]["wanted"] == "nic=direct batch=1 lro=off"
+    names = list(steps)
+    assert names.index("FullReservation of server") < names.index("ExclusiveCpu of server")
+
+
+LATENCY_SENSITIVE = """\
+sched.cpu.latencySensitivity = "high"
+sched.mem.min = "4096"
+sched.mem.pin = "TRUE"
+sched.cpu.min = "5000"
+ethernet1.present = "FALSE"
+pciPassthru0.present = "TRUE"
+ethernet1.coalescingScheme = "disabled"
+"""
+
+
+def test_one_condition_after_another_each_starts_its_machine_and_all_goes_back(esxi, tmp_path):
+    lab, study = Lab.read(lab_of(esxi, tmp_path)), studies.find("lat_ping")
+    before = esxi.vmx("lab").read_text()
+    with in_force(lab.hosts, "one after another") as changes:
+        refused = study.refusals(lab, changes.learn(study.settings(lab)))
+        changes.take(changes.possible_roles())
+        able = [one for one in study.conditions if one.name not in refused]
+        for condition in (able[-1], able[0]):
+            asked = [s for s in condition.asked(lab) if not changes.steps[s].why]
+            changes.move_to(asked)
+            changes.check(asked)
+            assert "Powered on" in esxi.host.check("vim-cmd", "vmsvc/power.getstate", "1")
+            lines = esxi.vmx("lab").read_text().splitlines()
+            there = [line in lines for line in LATENCY_SENSITIVE.splitlines()]
+            assert set(there) == {condition is able[-1]}
+    assert esxi.vmx("lab").read_text() == before
+    lab.close()
+
+
+def test_esxi_is_no_bare_linux_so_native_is_not_measured_there(esxi, tmp_path):
+    lab = Lab.read(lab_of(esxi, tmp_path))
+    study = studies.find("lat_ping")
+    refused = study.refusals(lab)
+    assert "esxi" in refused["Native"] and "not linux" in refused["Native"]
+    assert {name for name in refused if "[vms=4]" not in name} == {"Native"}
+    assert all("no host for it" in why for name, why in refused.items() if "[vms=4]" in name)
+    lab.close()
+
+
+def test_a_lab_that_does_not_say_which_machine_is_the_guest_is_told_how(esxi, tmp_path):
+    lab = Lab.read(lab_of(esxi, tmp_path, vm=""))
+    why = studies.find("lat_ping").refusals(lab)["VM-Default"]
+    assert "which of its virtual machines is the guest is not said" in why
+    lab.close()
+
+
+def test_only_guests_have_the_name_of_a_machine(tmp_path):
+    (tmp_path / "lab.toml").write_text('[hosts.guest]\ncontrol = "a"\nvm = "lab"\n')
+    with pytest.raises(BadInput, match="vm = is for a guest"):
+        Lab.read(tmp_path / "lab.toml")
+
+
+def test_a_machine_of_libvirt_that_was_started_is_on(tmp_path):
+    if why := worlds.lacking("libvirtd", "virsh", "qemu-system-x86_64"):
+        pytest.skip(why)
+    with worlds.kvm(tmp_path) as host:
+        (tmp_path / "empty.xml").write_text(EMPTY)
+        host.check("virsh", "define", str(tmp_path / "empty.xml"))
+        guests = {"guest": replace(host.guests["guest"], vm="empty")}
+        host = replace(host, guests=guests)
+        (off,) = plan([GuestPower("on")], {"server": host}).steps
+        assert (off.kind, off.current, off.why) == ("kvm", "off", "")
+        for words in off.way.writes("on"):
+            host.check(*words)
+        (on,) = plan([GuestPower("on")], {"server": host}).steps
+        assert on.current == "on"
+        guest_less = plan([GuestNic("direct"), ExclusiveCpu(), FullReservation()],
+                          {"server": replace(host, guests={})})  # fmt: skip
+        assert all("is not said" in s.why or "by hand" in s.why for s in guest_less.steps)
