@@ -32,6 +32,8 @@ RUN = f"""\
 lines=; while IFS= read -r line && [ "$line" != "{END}" ]; do lines="$lines$line
 "; done; script=$(cat); eval "$script" << lines
 ${{lines}}lines"""
+PARTS = ("words", "disk", "commands", "sets", "leases", "restore", "deadman", "verbs")
+"""The files of labkit/changes that make the script, in this order: the last one sets it going."""
 SECONDS = 60.0
 Line = Sequence[str | None]
 """A line for the script: its fields, None where there is nothing to say."""
@@ -40,7 +42,8 @@ Line = Sequence[str | None]
 @cache
 def script() -> str:
     """What runs on the host: plain sh, and the tools that each Linux and BusyBox has."""
-    return files("labkit").joinpath("changes.sh").read_text("utf-8")
+    folder = files("labkit").joinpath("changes")
+    return "".join(folder.joinpath(f"{part}.sh").read_text("utf-8") for part in PARTS)
 
 
 @dataclass(frozen=True)

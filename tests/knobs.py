@@ -1,7 +1,10 @@
 """Files as knobs of a host, and the host's script run by hand, for the tests of settings."""
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -10,7 +13,9 @@ from labkit import journal
 from labkit.frames import encoded
 from labkit.setting import Setting, Way
 
-SCRIPT = Path(journal.__file__).with_name("changes.sh")
+SCRIPT = Path(tempfile.mkdtemp(prefix="labkit-script-"), "changes.sh")
+SCRIPT.write_text(journal.script())
+atexit.register(shutil.rmtree, SCRIPT.parent, ignore_errors=True)
 WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; echo "$2" > "$1"'
 
 

@@ -4,10 +4,12 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 from knobs import SCRIPT, Bench
 
+from labkit import journal
 from labkit.frames import encoded
 from labkit.host import Host
 from labkit.journal import history
@@ -89,6 +91,12 @@ def test_commands_find_nothing_of_the_script_in_their_way(bench):
     reads = f"PATH={bench.folder}:$PATH; look {bench.folder}/[a]; one='x y'; printf '<%s>' $one"
     said = bench.run("show", lines=[("show", "a", "", "", reads)]).stdout
     assert f"state a is {encoded('old' + chr(10) + '<x><y>')}" in said
+
+
+def test_every_part_of_the_script_is_sent_and_none_is_long():
+    folder = Path(journal.__file__).with_name("changes")
+    assert sorted(f"{part}.sh" for part in journal.PARTS) == sorted(os.listdir(folder))
+    assert max(len(path.read_text().splitlines()) for path in folder.iterdir()) <= 400
 
 
 def test_the_script_is_plain_sh():

@@ -1,0 +1,64 @@
+# --- commands, in a subshell that has nothing of ours: a new shell for each would take twice as long
+
+forget_us() {
+    umask "$outer_mask"
+    set +f
+    unset IFS
+    # shellcheck disable=SC2086
+    unset -f \
+        encode decode answer finish fail find_place make_place durable drop_torn_tail append \
+        sum_of slow_sum add_byte note flush insist replace beside alone forget_us look act why_not \
+        strip look_until is_wanted numbers insert last_number load frame record find_key mark_key \
+        get_key load_or_refuse host_boot read_lease write_lease is_alive state_of_lease detached \
+        acquire take refuse_unfinished tell_open still_ours free_lease watch listen put_back \
+        undo_key hand_down heir_of find_later restore_sets restore_set tell_outcome tell_untouched \
+        close_set arm deadman confirm hello show heard introduce change open_set hold keep_intent \
+        keep_on_disk give_back make may_write refused refused_with restore leave by_hand journal
+}
+
+# Sets `text` to all that was printed, encoded; its code is the command's.
+look() {
+    decode "$1"
+    text=$(forget_us; eval "$plain" 2> /dev/null < /dev/null 9>&-; code=$?; printf .; exit "$code")
+    ended=$?
+    encode "${text%.}"
+    text=$code
+    return "$ended"
+}
+
+# Sets `said` to what was printed.
+act() {
+    decode "$1"
+    said=$(forget_us; eval "$plain" 2>&1 < /dev/null 9>&-)
+}
+
+why_not() { act "$1"; encode "${said:-it ended with code $ended}"; said=$code; }
+
+strip() {
+    bare=${1#"${1%%[![:space:]]*}"}
+    bare=${bare%"${bare##*[![:space:]]}"}
+}
+
+# look_until READS KNOWN WANTED TENTHS: until the text is the one we know, or bare it is the wanted,
+# or time is over. With neither to go by (%-): until it is no longer `before` and stands still.
+look_until() {
+    waited=0 last=
+    while :; do
+        look "$1" || return 1
+        if [ "$text" = "$2" ] || is_wanted "$3"; then return 0; fi
+        if [ "$2$3" = %-%- ] && [ "$text" != "$before" ] && [ "$text" = "$last" ]; then return 0; fi
+        if [ "$waited" -ge "$4" ]; then return 0; fi
+        last=$text
+        sleep 0.2 2> /dev/null || sleep 1
+        waited=$((waited + 2))
+    done
+}
+
+is_wanted() {
+    [ "$1" != %- ] || return 1
+    decode "$text"
+    strip "$plain"
+    encode "$bare"
+    [ "$code" = "$1" ]
+}
+

@@ -1,0 +1,250 @@
+# --- what labkit asks for, each in one go
+
+# Changes nothing, and leaves no trace.
+hello() {
+    host_boot
+    machine=none kinds=
+    [ ! -r /etc/machine-id ] || read -r machine < /etc/machine-id
+    ! command -v esxcli > /dev/null || kinds="$kinds esxi"
+    ! guest state > /dev/null 2>&1 || kinds="$kinds box"
+    ! command -v virsh > /dev/null || kinds="$kinds kvm"
+    ! command -v docker > /dev/null || kinds="$kinds docker"
+    [ "$(uname -s)" != Linux ] || kinds="$kinds linux"
+    encode "${kinds# }"
+    answer facts "$(id -u)" "$code" "$boot" "${machine:-none}"
+    find_place || return 0
+    read_lease
+    state_of_lease
+    [ -z "$lease" ] || answer lease "$lives" "$lease"
+    tell_open
+}
+
+# Lines `show THING PROBE LIVE READS`; a line `beat TOKEN` says that the owner is still there.
+show() {
+    while IFS= read -r line; do
+        # shellcheck disable=SC2086
+        set -- $line
+        if [ "$1" = beat ]; then
+            heard "$2"
+            continue
+        fi
+        thing=$2 live=%
+        if [ "$3" != % ] && ! act "$3"; then
+            encode "${said:-it says no}"
+            answer state "$thing" unable "$code" %
+        elif ! look "$5"; then
+            why_not "$5"
+            answer state "$thing" lacking "$said" %
+        else
+            shown=$text
+            if [ "$4" != % ] && look "$4"; then live=$text; fi
+            answer state "$thing" is "$shown" "$live"
+        fi
+    done
+}
+
+heard() {
+    find_place || { answer fenced free; finish 1; }
+    token=$1
+    still_ours
+    beat=0
+    [ ! -r "$home/beat" ] || IFS= read -r beat < "$home/beat"
+    echo $((${beat:-0} + 1)) > "$home/beat"
+}
+
+# as TOKEN OWNER CONTROLLER PID STARTED BOOT STUDY SILENCE DEADMAN FLAGS
+introduce() {
+    command -v cksum > /dev/null || command -v od > /dev/null ||
+        fail "this host has neither cksum nor od, without which no journal can be kept"
+    IFS= read -r line
+    # shellcheck disable=SC2086
+    set -- $line
+    shift
+    me="$1 $2 $3 $4 $5 $6 $7" silence=$8 deadman=$9
+    shift 9
+    case $1 in *joining*) joining=yes ;; esac
+    case $1 in *breaking*) breaking=yes ;; esac
+    case $1 in *forgetting*) forgetting=yes ;; esac
+}
+
+# set NUMBER|new, then lines `hold`, `back` and `make` in this order.
+change() {
+    introduce
+    acquire change
+    echo $$ > "$home/beat"
+    IFS= read -r line
+    # shellcheck disable=SC2086
+    set -- $line
+    open_set "$2"
+    intent='' stale=''
+    while IFS= read -r line; do
+        # shellcheck disable=SC2086
+        set -- $line
+        case $1 in
+            hold) shift; hold "$@" ;;
+            back) keep_intent; find_key "$2" && give_back ;;
+            make) keep_intent; shift; make "$@" ;;
+        esac
+    done
+    keep_intent
+}
+
+open_set() {
+    if [ "$1" != new ]; then
+        load_or_refuse "$home/$1.open"
+        return
+    fi
+    last_number
+    number=$((number + 1)) keys=0 order='' fresh=yes
+    file=$home/$number.open
+    begin="begin $number $lease"
+}
+
+# hold THING ORIGINAL PERSISTS TENTHS READS UNDO: what it was when it was planned, it must still be.
+hold() {
+    if find_key "$1"; then return; fi
+    if [ -z "$fresh" ] && find_later && [ "$later" ] && [ "$(heir_of "$1")" ]; then
+        answer refused "$1" a%20later%20change%20set%20has%20it
+        stale=yes
+        return
+    fi
+    if look "$5"; then
+        [ "$text" = "$2" ] || { answer stale "$1" "$text"; stale=yes; }
+    else
+        why_not "$5"
+        answer refused "$1" "$said"
+        stale=yes
+    fi
+    intent="$intent $*"
+}
+
+# From here on a change can be put back, whatever happens.
+keep_intent() {
+    if [ "$stale" ]; then free_lease; finish 1; fi
+    [ "$intent$fresh" ] || return 0
+    if ! keep_on_disk; then
+        why=$said
+        if [ "$fresh" ]; then rm -f "$file"; free_lease; fi
+        fail "the journal cannot be written: $why"
+    fi
+    intent='' fresh=
+    load "$file" || fail "the journal cannot be read: $file"
+    answer set "$number"
+}
+
+keep_on_disk() {
+    # shellcheck disable=SC2086
+    if [ "$fresh" ]; then append $begin || return 1; fi
+    # shellcheck disable=SC2086
+    if [ "$intent" ]; then append intent $intent || return 1; fi
+    if [ "$fresh" ]; then durable "$file" "$home"; else durable "$file"; fi
+}
+
+give_back() {
+    get_key
+    find_later
+    [ "$state" ] && [ "$state" != restored ] || return 0
+    still_ours
+    put_back
+    tell_outcome
+    eval "state_$key=restored"
+    case $outcome in lacking | failed) finish 1 ;; esac
+}
+
+# make THING WANTED KNOWN TENTHS CUTS WRITES
+make() {
+    find_key "$1" || fail "the journal has no $1"
+    get_key
+    look "$reads" || refused "$1" "$reads"
+    before=$text
+    if [ "$text" != "$3" ] && ! is_wanted "$2"; then
+        may_write "$1"
+        still_ours
+        if [ "$5" = 1 ]; then arm; fi
+        insist writing "$1" "$2"
+        if [ "$persists" = 1 ]; then durable "$file" || fail "the journal cannot be written: $said"; fi
+        act "$6" || refused_with "$1"
+        words=$said
+        if [ "$persists" = 1 ]; then sync; fi
+        look_until "$reads" "$3" "$2" "$4" || refused "$1" "$reads"
+    else
+        waited=0 words=
+    fi
+    note wrote "$1" "$text"
+    eval "state_$key=wrote ours_$key=\$text"
+    encode "$words"
+    answer made "$1" "$text" "$before" "$waited" "$code"
+    if [ "$2" != %- ] && ! is_wanted "$2"; then finish 1; fi
+}
+
+# What is there is what was there, or what we made, or what a write of ours left half done.
+may_write() {
+    case $state in writing | restoring) return ;; esac
+    [ "$text" = "$orig" ] || { [ "$state" = wrote ] && [ "$text" = "$ours" ]; } && return
+    answer changed "$1" "$text" "$orig"
+    finish 1
+}
+
+refused() { why_not "$2"; note refused "$1" "$said"; answer refused "$1" "$said"; finish 1; }
+
+refused_with() {
+    encode "${said:-it ended with a code other than 0}"
+    note refused "$1" "$code"
+    answer refused "$1" "$code"
+    finish 1
+}
+
+# restore all|NUMBER
+restore() {
+    introduce
+    if ! find_place; then return; fi
+    acquire restore
+    restore_sets "$1"
+    free_lease
+}
+
+# leave: what is made stays, and whoever comes next is told of it.
+leave() {
+    introduce
+    acquire change
+    rm -f "$home/lease" "$home/alive-$token" "$home/beat"
+}
+
+by_hand() {
+    find_place || fail "nothing was changed here"
+    token=hand-$$ me="hand-$$ by%20hand $(uname -n) $$ 0 0 restore" silence=900
+    acquire restore
+    restore_sets all
+    free_lease
+}
+
+# The last change sets, line by line as they are.
+journal() {
+    find_place || return 0
+    last_number
+    one=$((number > $1 ? number - $1 : 0))
+    while [ "$one" -lt "$number" ]; do
+        one=$((one + 1))
+        for name in "$one.open" "$one.closed"; do
+            [ -e "$home/$name" ] || continue
+            answers=$answers$(sed "s/^/=$mark line $name /" "$home/$name")
+            # A torn last line stays without its end, and is the last to be printed so.
+            if [ -z "$(tail -c 1 "$home/$name")" ]; then answers=$answers$nl; else answers="$answers$nl=$mark torn $name$nl"; fi
+        done
+    done
+}
+
+[ -n "${script:-}" ] || script=$(cat "$0")
+mark=${2:-labkit} our_lease='' joining=no breaking=no forgetting=no stranger=no fresh='' token=''
+case ${1:-} in
+    hello | show | change | leave) "$1" ;;
+    restore) if [ $# -gt 1 ]; then restore "$3"; else by_hand; fi ;;
+    confirm | journal) "$1" "$3" ;;
+    watch | deadman)
+        shift
+        home=${0%/*}
+        if [ $# -gt 1 ]; then watch "$@"; else deadman "$@"; fi
+        ;;
+    *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+esac
+finish

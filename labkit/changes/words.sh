@@ -1,0 +1,79 @@
+# Keeps a journal of what labkit changes on this host, and puts it back. It needs nothing of labkit:
+#
+#   sh labkit.sh hello       who is changing this host, and what is not put back
+#   sh labkit.sh restore     puts everything back that is still ours
+#
+# The journal is a file for each change set: N.open, and N.closed once all is put back. Each line is
+# a frame `labkit1 CKSUM LENGTH FIELDS`, checksum and length by cksum(1) over the fields. What was
+# there before is on the disk before anything is written; marks around each write say how far it
+# came. So whenever this is killed, the journal tells what to put back.
+#
+# What stands in the middle of a line is kept encoded; two texts are equal when their codes are.
+set -f
+IFS=' '
+LC_ALL=C
+export LC_ALL
+outer_mask=$(umask)
+umask 077
+nl='
+'
+tab=$(printf '\t')
+cr=$(printf '\r')
+dead_after=45
+answers=
+marks=
+
+# --- words: a field has no space and no newline, and is never empty
+
+encode() {
+    left=$1 code=
+    [ -n "$left" ] || code=%
+    while [ -n "$left" ]; do
+        head=${left%%["% $tab$cr$nl"]*}
+        code=$code$head
+        left=${left#"$head"}
+        case $left in
+            '') ;;
+            %*) code=$code%25 ;;
+            ' '*) code=$code%20 ;;
+            "$tab"*) code=$code%09 ;;
+            "$cr"*) code=$code%0D ;;
+            *) code=$code%0A ;;
+        esac
+        left=${left#?}
+    done
+}
+
+decode() {
+    left=$1 plain=
+    while :; do
+        case $left in *%*) ;; *) break ;; esac
+        plain=$plain${left%%\%*}
+        left=${left#*%}
+        case $left in
+            25*) plain=$plain% ;;
+            20*) plain="$plain " ;;
+            09*) plain=$plain$tab ;;
+            0D*) plain=$plain$cr ;;
+            0A*) plain=$plain$nl ;;
+        esac
+        left=${left#??}
+    done
+    plain=$plain$left
+}
+
+# The fields are encoded already.
+answer() { answers="$answers=$mark $*$nl"; }
+
+finish() {
+    flush || { encode "$said"; answer failed "$code"; set -- 1; }
+    printf %s "$answers"
+    exit "${1:-0}"
+}
+
+fail() {
+    encode "$1"
+    answer failed "$code"
+    finish 1
+}
+
