@@ -61,9 +61,12 @@ def parse(text: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs if value.strip()}
 
 
-def of_run(hosts: Mapping[str, Host]) -> dict[str, Any]:
-    """What a run keeps: our versions, and the facts of each host by role."""
-    return {"versions": versions(), "hosts": {role: of_host(host) for role, host in hosts.items()}}
+def of_run(
+    hosts: Mapping[str, Host], links: Mapping[str, Mapping[str, str]] | None = None
+) -> dict[str, Any]:
+    """What a run keeps: our versions, the facts of each host by role, and of each shaped link."""
+    found = {"versions": versions(), "hosts": {role: of_host(host) for role, host in hosts.items()}}
+    return found | ({"links": dict(links)} if links else {})
 
 
 @functools.cache

@@ -17,7 +17,8 @@
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
 
-The lab in a box writes a file of this form too, with a table [box] that says what it is made of.
+The lab in a box writes a file of this form too, with a table [box] that says what it is made of,
+and [links.client] for a link that it shapes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from labkit.transports.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
-LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box"}
+LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
 BOX_KEYS = {"tier", "accelerator", "containers"}
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
@@ -57,6 +58,8 @@ class Lab:
     containers: str = ""
     tolerates: tuple[str, ...] = ()
     """Gates that do not make a run of this lab invalid."""
+    links: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """Links that a box shapes, by role: what is asked, and the same keys with `_measured`."""
 
     @classmethod
     def read(cls, path: Path) -> Lab:
@@ -75,8 +78,13 @@ class Lab:
         hosts |= _with_guests(path, tables, hosts)
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
         name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
-        tolerates = _gates(path, asked.get("tolerates", []))
-        return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates)
+        tolerates, links = _gates(path, asked.get("tolerates", [])), asked.get("links", {})
+        return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates,
+                   _links(path, links, hosts))  # fmt: skip
+
+    def links_now(self) -> Mapping[str, Mapping[str, str]]:
+        """The links as the lab's file has them by now: a box may have shaped them meanwhile."""
+        return Lab.read(self.path).links if self.path.is_file() else self.links
 
     @property
     def emulated(self) -> bool:
@@ -192,6 +200,14 @@ def _gates(path: Path, named: Any) -> tuple[str, ...]:
     if odd := [name for name in named if name not in gate.NAMES]:
         raise Unknown(f"gate in {path}", odd[0], gate.NAMES)
     return tuple(named)
+
+
+def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict[str, str]]:
+    if not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
+        raise BadInput(f"{path}: links are tables: [links.client]")
+    _refuse_unknown(path, "machine with a link", tables, set(hosts))
+    return {role: {str(key): str(text) for key, text in one.items()}
+            for role, one in tables.items()}  # fmt: skip
 
 
 def _refuse_unknown(path: Path, kind: str, table: Any, known: set[str]) -> None:

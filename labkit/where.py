@@ -81,7 +81,7 @@ def study_results(
         "refused": study.refusals(lab),
         "here": here,
     }
-    return replace(Results.begin(path, whole), facts=of_run(lab.hosts))
+    return replace(Results.begin(path, whole), facts=of_run(lab.hosts, lab.links_now()))
 
 
 def named_results(named: str) -> Results:
@@ -123,6 +123,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         "tier": lab.tier,
         "accelerator": lab.accelerator,
         **({"containers": lab.containers} if lab.containers else {}),
+        **({"links": links} if (links := lab.links_now()) else {}),
         "hosts": {role: _host_facts(host) for role, host in lab.hosts.items()},
     }
 

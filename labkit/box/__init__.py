@@ -2,7 +2,21 @@
 
 from labkit.box.box import down, up
 from labkit.box.faults import Faults
+from labkit.box.link import LinkPlan
 from labkit.box.picture import Picture, draw
+from labkit.box.shaping import asked_of, reshape
 from labkit.box.status import BoxStatus, names, status
 
-__all__ = ["BoxStatus", "Faults", "Picture", "down", "draw", "names", "status", "up"]
+__all__ = [
+    "BoxStatus",
+    "Faults",
+    "LinkPlan",
+    "Picture",
+    "asked_of",
+    "down",
+    "draw",
+    "names",
+    "reshape",
+    "status",
+    "up",
+]

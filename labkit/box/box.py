@@ -11,13 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import accelerator, container, links, namespaces, needs, sudo, topology, view
+from labkit.box import accelerator, container, links, namespaces, needs, room, sudo, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, Tell, all_boxes
+from labkit.box.lab_file import lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
+from labkit.box.shaping import Shaping
 from labkit.box.sshd import KeyPair, known_hosts
-from labkit.box.status import TIER, BoxStatus, greets, is_ours, left_over, status
+from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
 from labkit.box.subnets import free_pair
 from labkit.errors import BoxError, HostError
 from labkit.host import Host
@@ -25,7 +27,12 @@ from labkit.lab import opened
 
 DEFAULT = "pair"
 READY_SECONDS, BOOT_SECONDS = 15.0, 90.0
-SWITCH_SCRIPT = "echo ready && read -r go && exec sleep infinity"
+# Nothing of the kernel's own may be on the networks of a box.
+SWITCH_SCRIPT = """\
+knob=/proc/sys/net/ipv6/conf/default/disable_ipv6
+[ ! -e $knob ] || echo 1 > $knob
+echo ready && read -r go && exec sleep infinity"""
+LISTENS = b"Server listening on "
 TUN = Path("/dev/net/tun")
 
 
@@ -118,6 +125,7 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     addressed = {layout.control(role): pair for role, pair in keys.items()}
     folder.write(folder.known_hosts, known_hosts(addressed))
     _start_hosts(folder, group, layout, keys, user)
+    _shape(layout, tell)
     folder.write(folder.lab, lab_toml(layout))
     tell(f"hosts are up: {', '.join(layout.hosts)}")
     if plan.guests and not layout.guests:
@@ -125,6 +133,19 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     if plan.containers and not layout.containers:
         tell("no containers: neither docker.io nor crun is installed")
     _start_inner(folder, (*layout.guests, *layout.containers), tell)
+    _measure(folder, layout, tell)
+
+
+def _shape(layout: Layout, tell: Tell) -> None:
+    for link in layout.topology.links:
+        tell(f"shaping the link of {link.role}")
+        Shaping.of(layout.name).shape(link)
+
+
+def _measure(folder: Folder, layout: Layout, tell: Tell) -> None:
+    if links := in_force(folder):
+        tell(f"measuring the links of {', '.join(link.role for link in links)}")
+        Shaping.of(layout.name).measure([link.role for link in links])
 
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
@@ -162,8 +183,6 @@ def _start_hosts(
     folder.write(folder.pids, json.dumps(pids))
     there["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
     group.run(["ip", "-batch", "-"], links.at_root(layout))
-    for role in layout.hosts:
-        there[role].ip(group, links.at_host(layout, role))
     there["switch"].give(b"go\n")
     for role in layout.hosts:
         files = view.files(layout, role, keys[role], user)
@@ -171,15 +190,16 @@ def _start_hosts(
             files |= inner(layout, role, keys, user)
         there[role].give(view.packed(files))
     for role in layout.hosts:
-        _await_sshd(there[role], layout.control(role))
+        _await_sshd(there[role])
 
 
-def _await_sshd(host: Namespace, address: str) -> None:
+# What it says is enough: to be greeted by each would start a process of each.
+def _await_sshd(host: Namespace) -> None:
     until = time.monotonic() + READY_SECONDS
-    while not greets(address):
+    while LISTENS not in host.log.read_bytes():
         if not host.alive or time.monotonic() > until:
             raise host.ended()
-        time.sleep(0.005)
+        time.sleep(0.002)
 
 
 # All at once: they wait for their kernels most of the time.
@@ -206,20 +226,6 @@ def _boot(host: Host, layout: Layout, role: str) -> None:
     host.check(kind, f"@{role}", "start", seconds=BOOT_SECONDS)
 
 
-def lab_toml(layout: Layout) -> str:
-    """The box as `Lab.read` reads it."""
-    head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
-    made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{layout.accelerators}"\n'
-    if layout.containers:
-        made_of += f'containers = "{layout.engines}"\n'
-    tables = [
-        f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
-        f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'
-        for role in layout.roles
-    ]
-    return head + made_of + "".join(tables)
-
-
 def _refuse_unless_root() -> None:
     if not needs.is_root():
         raise BoxError(
@@ -232,8 +238,7 @@ def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
     _refuse_unless_root()
     Cgroup.of(name)
     plan.check_machine(_cpus())
-    if plan.links:
-        raise BoxError(f"{plan.name}: links cannot be shaped yet")
+    room.check(plan)
     if missing := {name: need for name, need in needs.missing().items() if need.required}:
         absent = [
             f"{word} (package {need.package})" for need in missing.values() for word in need.absent

@@ -17,8 +17,11 @@ from pathlib import Path
 
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder
+from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import Layout
+from labkit.box.link import LinkPlan
 from labkit.box.links import wires
+from labkit.box.shaping import shaped
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.host import Host
 from labkit.lab import opened
@@ -45,6 +48,19 @@ class Faults:
         finally:
             for port in ports:
                 self._bridge(port, FORWARDING)
+
+    @contextmanager
+    def shape(
+        self, role: str, *, rate: str = "", delay: str = "", jitter: str = "", loss: str = ""
+    ) -> Iterator[LinkStatus]:
+        """The link of `role` to the data network does this and nothing else; tells what it does.
+
+        Each direction has it: a round trip takes twice the delay longer. Texts with units, as in a
+        topology: "100 Mbit/s", "2 ms", "0.1 %"; what is not named is as it comes.
+        """
+        mtu = self._layout.topology.link(role).mtu
+        with shaped(self.name, LinkPlan(role, rate, delay, jitter, loss, mtu)) as now:
+            yield now
 
     @contextmanager
     def freeze(self, role: str) -> Iterator[None]:

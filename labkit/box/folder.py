@@ -55,6 +55,15 @@ class Folder:
         """The public keys of the hosts."""
         return self.path / "known_hosts"
 
+    @property
+    def links(self) -> Path:
+        """The links that are shaped: what was asked, and what was measured."""
+        return self.path / "links.json"
+
+    def relay(self, stem: str) -> Path:
+        """What a relay is asked for; its process stands beside it."""
+        return self.path / f"relay-{stem}.json"
+
     def log(self, role: str) -> Path:
         """What a host's first process and its sshd say."""
         return self.path / f"{role}.log"

@@ -23,6 +23,7 @@ done
 echo ready
 
 tar -x -f - -C /run
+ip -batch /run/labkit/links
 mkdir /run/sshd
 hostname=$(cat /run/labkit/etc/hostname)
 echo "$hostname" > /proc/sys/kernel/hostname

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Sequence
@@ -20,6 +21,7 @@ BENCHMARKING = IPv4Network("198.18.0.0/15")
 PAIRS = 256
 ROOT = "root"
 """This machine itself, at the first address of the control network."""
+PROBE_SEAT = 254
 HOST_INTERFACE, GUEST_INTERFACE, CONTAINER_INTERFACE = "data0", "vec1", "eth0"
 FIRST_GUEST_UID = 64010
 """A guest's processes run as a user of its own, who is in no passwd file and owns nothing."""
@@ -121,12 +123,26 @@ class Layout:
         """A hardware address that no other link of any box has."""
         return f"{OUR_MAC}:{self.pair:02x}:{net:02x}:{self.seat(role):02x}"
 
+    @property
+    def switch_mac(self) -> str:
+        """The hardware address of the data network's bridge."""
+        return self.mac(5, ROOT)
+
+    @property
+    def probe(self) -> str:
+        """Where the switch stands on the data network while it measures links."""
+        return str(data_net(self.pair)[PROBE_SEAT])
+
     def cpus_of(self, role: str) -> tuple[int, ...]:
         """Its share of the CPUs; a guest has those of its host, and so a container by default."""
         if role in self.containers and (asked := self.container(role).cpus):
             return HostPlan(role, asked).among(self.cpus)
         host = role if role in self.hosts else self.on(role)
         return self._host(host).among(self.cpus)
+
+    def memory_of(self, role: str) -> str:
+        """The most memory that a host may use, empty without a limit; what a guest has."""
+        return self._host(role).memory if role in self.hosts else self.plan(role).memory
 
     def limits(self, host: str) -> Limits:
         """What the processes of a host may use, its guests' included."""
@@ -156,11 +172,13 @@ class Layout:
         return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)
 
 
+@functools.cache
 def control_net(pair: int) -> IPv4Network:
     """The subnet for SSH of box number `pair`."""
     return IPv4Network((int(BENCHMARKING.network_address) + (2 * pair << 8), 24))
 
 
+@functools.cache
 def data_net(pair: int) -> IPv4Network:
     """The subnet for test traffic of box number `pair`."""
     return IPv4Network((int(BENCHMARKING.network_address) + ((2 * pair + 1) << 8), 24))

@@ -12,6 +12,7 @@ LINK_KEYS = {"rate", "delay", "jitter", "loss", "mtu"}
 LEAST_RATE, MOST_RATE = 1e5, 1e11
 MOST_DELAY = 10.0
 LEAST_MTU, MOST_MTU = 576, 65_521
+USUAL_MTU = 1500
 RATES = {"kbit/s": 1e3, "Mbit/s": 1e6, "Gbit/s": 1e9}
 TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 NUMBER = r"(\d{1,9}(?:\.\d{1,9})?) ?"

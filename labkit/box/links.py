@@ -15,7 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from labkit.box.layout import ROOT, Layout
+from labkit.box.layout import HOST_INTERFACE, ROOT, Layout
+from labkit.box.link import MOST_MTU, USUAL_MTU
 
 UPLINK, VSWITCH = "uplink0", "vswitch0"
 
@@ -67,13 +68,31 @@ def container_ends(layout: Layout, container: str) -> dict[str, str]:
 def at_switch(layout: Layout, pids: Mapping[str, int]) -> str:
     """Both bridges, and every wire, its far end in the namespace of `pids`."""
     return _batch(
-        *(f"link add {name} up type bridge mcast_snooping 0" for name in ("control", "data")),
+        "link add control up type bridge mcast_snooping 0",
+        f"link add data address {layout.switch_mac} up type bridge mcast_snooping 0",
+        # Set by itself, or the kernel makes it the smallest of the ports'.
+        f"link set dev data mtu {MOST_MTU}",
         *(
-            f"link add {wire.near} master {wire.bridge} up type veth"
-            f" peer name {wire.far} address {wire.mac} netns {pids[wire.at]}"
+            f"link add {wire.near} master {wire.bridge}{_mtu(size)} up type veth"
+            f" peer name {wire.far} address {wire.mac}{_mtu(size)} netns {pids[wire.at]}"
             for wire in wires(layout)
+            for size in [_size(layout, wire)]
         ),
     )
+
+
+# What leads to a virtual switch, or to a guest, takes the largest packet of them all.
+def _size(layout: Layout, wire: Wire) -> int:
+    if wire.bridge == "control":
+        return 0
+    if wire.far == HOST_INTERFACE:
+        return layout.topology.link(wire.at).bytes
+    sizes = [layout.topology.link(guest.role).bytes for guest in layout.guests_on(wire.at)]
+    return max(size or USUAL_MTU for size in sizes) if any(sizes) else 0
+
+
+def _mtu(size: int) -> str:
+    return f" mtu {size}" if size else ""
 
 
 def at_root(layout: Layout) -> str:
@@ -101,7 +120,7 @@ def _for_guests(layout: Layout, role: str) -> list[str]:
         ends = guest_ends(layout, guest)
         lines += [
             f"tuntap add dev {ends['tap']} mode tap user {layout.uid(guest)}",
-            f"link set {ends['tap']} master {VSWITCH} up",
+            f"link set {ends['tap']} master {VSWITCH}{_mtu(layout.topology.link(guest).bytes)} up",
             f"link set {ends['direct']} promisc on up",
             f"link set {ends['control']} promisc on up",
         ]
@@ -134,7 +153,9 @@ def _control_by_tap(ends: Mapping[str, str], uid: int) -> list[str]:
 def at_guest(layout: Layout, guest: str) -> str:
     """A guest's own two links."""
     control, data = layout.control(guest), layout.data(guest)
-    return _batch("link set lo up", *_addressed("vec0", control), *_addressed("vec1", data))
+    size = layout.topology.link(guest).bytes
+    mtu = [f"link set vec1 mtu {size}"] if size else []
+    return _batch("link set lo up", *mtu, *_addressed("vec0", control), *_addressed("vec1", data))
 
 
 def _addressed(link: str, address: str) -> list[str]:

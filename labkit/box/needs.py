@@ -33,7 +33,9 @@ NEEDS = {
         "hosts of their own: namespaces, and processes on chosen CPUs",
     ),
     "mounts": Need(("mount",), "mount", "a view of the files of its own for each host"),
-    "links": Need(("ip",), "iproute2", "links, bridges and addresses between the hosts"),
+    "links": Need(
+        ("ip", "tc", "bridge"), "iproute2", "links, bridges and addresses between the hosts"
+    ),
     "sshd": Need(("sshd",), "openssh-server", "a real SSH server on each host"),
     "guest": Need(("linux.uml",), "user-mode-linux", "a virtual machine without KVM", False),
     "qemu": Need(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
+from labkit.box.lab_file import LinkStatus
 from labkit.box.status import BoxStatus, HostStatus
 
 WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
@@ -36,12 +38,27 @@ def draw(status: BoxStatus) -> Picture:
     width = GAP + len(columns) * (WIDTH + GAP)
     height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
     parts = _networks(width) if columns else []
+    links = {link.role: link for link in status.links}
+    if columns and links:
+        height += 16 * len(links)
+        parts += _links(links.values(), height - 16 * len(links))
+        width = max(width, GAP + 8 * max(len(_said(link)) for link in links.values()))
     for number, (host, guests) in enumerate(columns):
         parts += _host(GAP + number * (WIDTH + GAP), host, guests, contained)
     kind = f", guests by {status.accelerator}" if status.accelerator else ""
     kind += f", containers by {status.engine}" if status.engine else ""
     said = f"box {status.name} is {status.state}: {', '.join(h.role for h in status.hosts)}{kind}"
     return Picture(_svg(max(width, 240), height, parts, said), said)
+
+
+def _links(links: Iterable[LinkStatus], top: int) -> list[str]:
+    return [_words(GAP, top + 16 * n, _said(link)) for n, link in enumerate(links)]
+
+
+def _said(link: LinkStatus) -> str:
+    told = [f"{key} {text} (measured {link.measured.get(key, 'not')})"
+            for key, text in link.asked.items()]  # fmt: skip
+    return f"link of {link.role}: {', '.join(told)}"
 
 
 def _networks(width: int) -> list[str]:

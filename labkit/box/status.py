@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +12,12 @@ from pathlib import Path
 
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
+from labkit.box.lab_file import TIER, LinkStatus
 from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
 from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import opened
 
-TIER = "root"
 BANNER_SECONDS = 1.0
 # An emulated guest is in no hurry.
 GUEST_BANNER_SECONDS = 5.0
@@ -33,6 +34,8 @@ class HostStatus:
     interface: str
     cpus: tuple[int, ...]
     alive: bool
+    memory: str = ""
+    """The most that it may use; empty is no limit. A guest sees this as its memory."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class BoxStatus:
     lab: str = ""
     hosts: tuple[HostStatus, ...] = ()
     guests: tuple[GuestStatus, ...] = ()
+    links: tuple[LinkStatus, ...] = ()
+    """Those of which something is asked, with what was measured."""
     left: tuple[str, ...] = ()
     containers: tuple[GuestStatus, ...] = ()
     engine: str = ""
@@ -82,7 +87,7 @@ def status(name: str = "lab") -> BoxStatus:
     containers = _inner(folder.lab, layout, "container", layout.containers)
     accelerator, lab = layout.accelerators, str(folder.lab)
     return BoxStatus(
-        name, "up", made_of, TIER, accelerator, lab, hosts, guests,
+        name, "up", made_of, TIER, accelerator, lab, hosts, guests, tuple(in_force(folder)),
         containers=containers, engine=layout.engines,
     )  # fmt: skip
 
@@ -140,7 +145,16 @@ def _greeting(layout: Layout) -> set[str]:
 def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
     name, cpus, interface = f"{layout.name}-{role}", layout.cpus_of(role), layout.interface(role)
     control, data = layout.control(role), layout.data(role)
-    return HostStatus(name, role, control, data, interface, cpus, alive)
+    memory = layout.memory_of(role)
+    return HostStatus(name, role, control, data, interface, cpus, alive, memory)
+
+
+def in_force(folder: Folder) -> list[LinkStatus]:
+    """The links of a box of which something is asked, as they were written down."""
+    try:
+        return [LinkStatus(**fields) for fields in json.loads(folder.links.read_text())]
+    except FileNotFoundError:
+        return []
 
 
 # Who may not read the key still sees the rest.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import re
 import tarfile
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from labkit.box.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
-from labkit.box.links import at_guest, container_ends, guest_ends
+from labkit.box.links import at_guest, at_host, container_ends, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan
 
@@ -59,8 +60,10 @@ def files(layout: Layout, role: str, own: KeyPair, user: KeyPair) -> dict[str, F
 def guest_files(
     layout: Layout, host: str, keys: Mapping[str, KeyPair], user: KeyPair
 ) -> dict[str, File]:
-    """What a host needs to run its guests, each of whom may read its own part only."""
-    found = {"labkit/bin/guest": File(script("guest.sh"), 0o755)} if layout.guests_on(host) else {}
+    """A host's links, and what its guests need, each of whom may read its own part only."""
+    found = {"labkit/links": File(at_host(layout, host))}
+    if layout.guests_on(host):
+        found["labkit/bin/guest"] = File(script("guest.sh"), 0o755)
     for plan in layout.guests_on(host):
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)
@@ -139,6 +142,7 @@ def packed(content: Mapping[str, File]) -> bytes:
     return out.getvalue()
 
 
+@functools.cache
 def _hosts(layout: Layout) -> str:
     roles = layout.roles
     control = "".join(f"{layout.control(role)} {role}-control\n" for role in (ROOT, *roles))

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,13 @@ from labkit.commands._verb import json_flag, print_json, verb
 from labkit.errors import BoxError, Unknown
 
 MADE_OF = "what it is made of: a name that `labkit box topologies` lists, or a file (pair)"
+
+SHAPES = {
+    "rate": "100 Mbit/s",
+    "delay": "2 ms",
+    "jitter": "100 us",
+    "loss": "0.5 %",
+}
 
 
 def add(verbs: Any) -> None:
@@ -32,8 +39,32 @@ def add(verbs: Any) -> None:
             one.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF)
         one.add_argument("--name", default="lab", help="which box, where there are several (lab)")
         json_flag(one)
+    _add_shape(inner)
     _add_ssh(inner)
     json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of"))
+
+
+def _add_shape(inner: Any) -> None:
+    said = "change a link of the box, measure it, and say both; without options, as it was made"
+    shape = verb(inner, "shape", _box_shape, said)
+    shape.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+    shape.add_argument("host", metavar="HOST", help="whose link to the data network, by its role")
+    for key, example in SHAPES.items():
+        shape.add_argument(f"--{key}", default="", metavar="TEXT", help=f'such as "{example}"')
+    json_flag(shape)
+
+
+def _box_shape(asked: argparse.Namespace) -> int:
+    from labkit import box
+    from labkit.box import needs, sudo
+
+    words = {key: getattr(asked, key) for key in SHAPES}
+    if not needs.is_root() and sudo.possible():
+        options = [f"--{key}={text}" for key, text in words.items() if text]
+        sudo.box("shape", asked.name, lambda _: None, asked.host, *options)
+    else:
+        box.reshape(asked.name, box.asked_of(asked.name, asked.host, **words))
+    return _show_box(asked)
 
 
 def _add_ssh(inner: Any) -> None:
@@ -119,13 +150,32 @@ def _show_box(asked: argparse.Namespace) -> int:
         made_of = f", made of {status.topology}" if status.topology else ""
         print(f"box {status.name} is {status.state}{made_of}{tier}{guests}")
         rows = [
-            (h.role, h.control, h.address, h.interface, _cpus(h.cpus), "alive" if h.alive else "-")
+            (
+                h.role,
+                h.control,
+                h.address,
+                h.interface,
+                _cpus(h.cpus),
+                h.memory or "-",
+                "alive" if h.alive else "-",
+            )
             for h in status.hosts
         ]
         if rows:
             print()
-            print(table(rows, ["role", "control", "data", "interface", "cpus", "state"]))
+            print(table(rows, ["role", "control", "data", "interface", "cpus", "memory", "state"]))
+        if status.links:
+            print()
+            print(table(_link_rows(status.links), ["link", "by", "what", "asked", "measured"]))
     return 0 if status.state == "up" else 1
+
+
+def _link_rows(links: Iterable[Any]) -> list[tuple[str, ...]]:
+    return [
+        (one.role, one.by or "-", key, text, one.measured.get(key, "not measured"))
+        for one in links
+        for key, text in one.asked.items()
+    ]
 
 
 def _cpus(cpus: Sequence[int]) -> str:

@@ -28,6 +28,29 @@ def _links():
     return {f"link {link['ifname']}" for link in json.loads(said)}
 
 
+def _named_namespaces():
+    return {f"namespace {path}" for path in Path("/run/netns").glob("*")}
+
+
+def _loops():
+    backed = Path("/sys/block").glob("loop*/loop/backing_file")
+    return {f"loop device on {file.read_text().strip()}" for file in backed}
+
+
+def kept_by_the_kernel():
+    """What no name tells whose it is: networks in the kernel, its groups, and memory of files."""
+    slabs = Path("/proc/slabinfo").read_text().splitlines()
+    found = {line.split()[0]: int(line.split()[1]) for line in slabs[2:]}
+    groups = Path("/proc/cgroups").read_text().splitlines()[1:]
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    memory = {line.split(":")[0]: int(line.split()[1]) >> 10 for line in lines}
+    return {
+        "networks": found.get("net_namespace", 0), "shared MiB": memory["Shmem"],
+        "groups": max(int(line.split()[2]) for line in groups),
+        "MiB in use": memory["MemTotal"] - memory["MemAvailable"],
+    }  # fmt: skip
+
+
 def snapshot(name=""):
     """What could be a box's, and all mounts; with a name only that box's, so others may be."""
     mounts = {f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()}
@@ -36,5 +59,5 @@ def snapshot(name=""):
     }
     files = {f"file {path}" for path in Path("/run/labkit").rglob("*")}
     shared = {f"file {path}" for path in Path("/dev/shm").glob("*")}
-    found = _processes() | _links() | groups | files | shared
+    found = _processes() | _links() | groups | files | shared | _named_namespaces() | _loops()
     return mounts | {what for what in found if name in what}

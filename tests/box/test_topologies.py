@@ -6,6 +6,8 @@ import sys
 import pytest
 
 from labkit import box
+from labkit.box import Faults, LinkPlan
+from labkit.box.splice import Splice, queues
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from tests.box.conftest import NAME, OTHER
@@ -68,6 +70,12 @@ def test_a_guest_of_qemu_has_several_cpus_and_a_root_of_its_own(made_of):
     before = guest.check("cat", "/proc/sys/kernel/random/boot_id")
     guest.check("touch", "/etc/written-here")
     made_of.host("client").check("ping", "-n", "-c", "1", "-W", "5", guest.address)
+    # This machine's kernel may have no netem; the guest's has, and takes our words.
+    asked = LinkPlan("lo", "10 Mbit/s", "2 ms", "1 ms", "0.5 %")
+    for line in queues(Splice("s2", "switch", (), "data"), asked, {"netem"}):
+        words = line.split()
+        guest.check("tc", *words[:3], "lo", *words[4:])
+        guest.check("tc", "qdisc", "del", "dev", "lo", "root")
     refused = server.run("guest", "set", "nic=direct")
     assert refused.code == 1 and "has no choice of nic=direct" in refused.stderr
     server.check("guest", "stop")
@@ -77,6 +85,48 @@ def test_a_guest_of_qemu_has_several_cpus_and_a_root_of_its_own(made_of):
     assert guest.check("nproc").strip() == "1"
     assert guest.check("cat", "/proc/sys/kernel/random/boot_id") != before
     assert not guest.run("test", "-e", "/etc/written-here").ok
+
+
+SHAPED = """
+[hosts.client]
+[hosts.server]
+[guests.guest]
+on = "server"
+[links.client]
+rate = "20 Mbit/s"
+[links.guest]
+delay = "1 ms"
+loss = "2 %"
+mtu = "1400"
+[links.server]
+mtu = "9000"
+"""
+
+
+def test_a_topology_with_links_comes_up_with_each_measured(tmp_path):
+    file, before = tmp_path / "shaped.toml", snapshot(OTHER)
+    file.write_text(SHAPED)
+    try:
+        with opened(box.up(OTHER, made_of=str(file))) as lab:
+            links = {link.role: link for link in box.status(OTHER).links}
+            assert {role: set(link.asked) for role, link in links.items()} == {
+                "client": {"rate"}, "guest": {"delay", "loss", "mtu"}, "server": {"mtu"},
+            }  # fmt: skip
+            assert all(set(link.measured) == set(link.asked) for link in links.values()), links
+            assert links["guest"].measured["mtu"] == "1400"
+            # A pair of links leaves room for a VLAN tag of 4 bytes, and does not look for one.
+            assert links["server"].measured["mtu"] in ("9000", "9004")
+            assert lab.links["client"]["rate_measured"].endswith("Mbit/s")
+    finally:
+        box.down(OTHER)
+    assert snapshot(OTHER) == before
+
+
+def test_a_kernel_without_queues_has_its_rate_from_the_relay(monkeypatch, lab_file):
+    monkeypatch.setattr("labkit.box.shaping.kinds_known", set)
+    with Faults(NAME).shape("client", rate="10 Mbit/s") as link:
+        assert link.by == "relay"
+        assert 0 < float(link.measured["rate"].split()[0]) < 11
 
 
 def test_an_impossible_box_starts_nothing(tmp_path):

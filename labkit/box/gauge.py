@@ -1,0 +1,251 @@
+"""Measures links from the switch of a box: round trips, loss, rates each way, the largest packet.
+
+Run as a program in the switch's namespace: `gauge.py JSON`. It answers in JSON, in seconds, bits
+per second and parts of 1. What it asks a machine for is an ICMP echo, which every kernel answers.
+Only this standard library is needed: it runs as root.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import socket
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from typing import Any
+
+BRIDGE = "data"
+PINGS, SPREAD_PINGS, FEWEST_LOST, MOST_PINGS = 30, 120, 25, 4000
+REACHED_SECONDS = 10.0
+IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, CLONE_NEWNET = 10, 3, 0x40000000
+USUAL_MTU = 1500
+OFFERED = 1.5
+"""Times the rate that is asked for: what is offered while a rate is measured."""
+RATE_SECONDS, LEAST_FRAMES, MOST_SECONDS = 0.25, 60, 3.0
+ICMP_ECHO, HEADERS = 8, 28
+# Nine in ten of the sums of two jitters, evenly spread each, lie in this part of their range.
+WITHIN_NINETY = 0.684
+
+
+def echo(number: int, turn: int, size: int) -> bytes:
+    """An ICMP echo request with `size` bytes behind its header."""
+    body = struct.pack("!HH", number, turn & 0xFFFF) + b"\0" * size
+    head = struct.pack("!BBH", ICMP_ECHO, 0, 0)
+    return head[:2] + struct.pack("!H", checksum(head + body)) + body
+
+
+def checksum(whole: bytes) -> int:
+    """The Internet checksum (RFC 1071)."""
+    padded = whole + b"\0" * (len(whole) % 2)
+    total = sum(struct.unpack(f"!{len(padded) // 2}H", padded))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return int(~total & 0xFFFF)
+
+
+class Pings:
+    """Echo requests to one machine, and who of them was answered when."""
+
+    def __init__(self, address: str) -> None:
+        self.address, self.number = address, os.getpid() & 0xFFFF
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+        self.socket.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+        self.turn = 0
+
+    def several(self, count: int, gap: float, patience: float, size: int = 56) -> list[float]:
+        """The round trips of those that were answered, in seconds; nothing else comes between."""
+        with prompt():
+            return self._several(count, gap, patience, size)
+
+    def _several(self, count: int, gap: float, patience: float, size: int) -> list[float]:
+        sent: dict[int, float] = {}
+        times: list[float] = []
+        begun, end = time.perf_counter(), 0.0
+        while len(times) < count:
+            now = time.perf_counter()
+            if len(sent) < count and now >= begun + len(sent) * gap:
+                self.turn += 1
+                packet = echo(self.number, self.turn, size)
+                sent[self.turn & 0xFFFF] = time.perf_counter()
+                with suppress(OSError):
+                    self.socket.sendto(packet, (self.address, 0))
+                end = time.perf_counter() + patience
+                continue
+            due = begun + len(sent) * gap if len(sent) < count else end
+            if len(sent) == count and now >= end:
+                break
+            times += self._answers(sent, max(due - now, 0))
+        return times
+
+    def _answers(self, sent: dict[int, float], patience: float) -> list[float]:
+        ready, _, _ = select.select([self.socket], [], [], patience)
+        if not ready:
+            return []
+        came, (packet, _) = time.perf_counter(), self.socket.recvfrom(65535)
+        body = packet[(packet[0] & 15) * 4 :]
+        kind, _, _, number, turn = struct.unpack("!BBHHH", body[:8])
+        mine = kind == 0 and number == self.number and turn in sent
+        return [came - sent[turn]] if mine else []
+
+
+@contextmanager
+def prompt() -> Any:
+    """Woken before others, where that is allowed."""
+    try:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        yield
+    finally:
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def reached(pings: Pings, patience: float) -> bool:
+    """Whether the machine answers at all; the first answer also brings the switches up to date."""
+    until = time.monotonic() + REACHED_SECONDS
+    while time.monotonic() < until:
+        if pings.several(2, 0.01, 0.2 + patience):
+            return True
+    return False
+
+
+def measured(link: dict[str, Any]) -> dict[str, float]:
+    """What one link does, beside what is asked of it."""
+    pings, patience = Pings(link["address"]), 0.3 + 2.2 * (link["delay"] + link["jitter"])
+    if not reached(pings, patience):
+        return {}
+    found: dict[str, float] = {}
+    times = pings.several(SPREAD_PINGS if link["jitter"] else PINGS, 0.004, patience)
+    if link["delay"] and times:
+        found["delay"] = statistics.median(times) / 2
+    if link["jitter"] and len(times) > 20:
+        cuts = statistics.quantiles(times, n=20)
+        found["jitter"] = (cuts[-1] - cuts[0]) / 4 / WITHIN_NINETY
+    if link["loss"]:
+        count = int(min(MOST_PINGS, max(400, FEWEST_LOST / link["loss"])))
+        answered = len(pings.several(count, 0.0004, patience))
+        found |= {"loss": 1 - (answered / count) ** 0.5, "pings": count}
+    if link["mtu"]:
+        found["mtu"] = largest(pings, link["mtu"], patience)
+    if link["rate"]:
+        found |= {"rate": min(rates := [rate(link, way, pings) for way in ("toward", "from")]),
+                  "rate_high": max(rates)}  # fmt: skip
+    return found
+
+
+def largest(pings: Pings, asked: int, patience: float) -> int:
+    """The largest packet that is answered; the one that is asked for is tried first."""
+
+    def passes(size: int) -> bool:
+        return bool(pings.several(3, 0.001, patience, size - HEADERS))
+
+    least, most = (asked, asked + 1) if passes(asked) else (68, asked)
+    while passes(most) and most < 65_535:
+        least, most = most, min(2 * most, 65_535)
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if passes(middle) else (least, middle)
+    return least
+
+
+def rate(link: dict[str, Any], way: str, pings: Pings) -> float:
+    """Bits per second that leave the queue of one direction while more than that is offered."""
+    size = (link["mtu"] or USUAL_MTU) - HEADERS
+    into, out = link[way]["into"], link[way]["out"]
+    frame = framed(link, echo(pings.number, 0, size))
+    gap = 8 * len(frame) / (OFFERED * link["rate"])
+    last = min(max(RATE_SECONDS, LEAST_FRAMES * 8 * len(frame) / link["rate"]), MOST_SECONDS)
+    with inside(link[way]["of"]):
+        counted = offered(into, out, frame, gap, last, link["delay"])
+    time.sleep(2 * link["delay"] + 0.06)
+    return counted
+
+
+def offered(into: str, out: str, frame: bytes, gap: float, last: float, delay: float) -> float:
+    """Bits per second that leave `out` while a frame goes `into` the other side at each gap."""
+    sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sender.bind((into, 0))
+    # What may go at once, and what waits beyond the delay, is over after the first part.
+    begun = time.perf_counter()
+    settled, sent = begun + last / 2 + delay, 0
+    first: tuple[float, int] = (0.0, 0)
+    while (now := time.perf_counter()) < settled + last:
+        if not first[0] and now >= settled:
+            first = (now, sent_by(out))
+        if now >= begun + sent * gap:
+            with suppress(OSError):
+                sender.send(frame)
+            sent += 1
+        elif begun + sent * gap - now > 0.0002:
+            time.sleep(0.0001)
+    taken, count = time.perf_counter() - first[0], sent_by(out) - first[1]
+    sender.close()
+    return 8 * count / taken
+
+
+@contextmanager
+def inside(pid: int) -> Any:
+    """In the network of a process meanwhile."""
+    c = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/thread-self/ns/net") as own, open(f"/proc/{pid}/ns/net") as other:
+        if c.setns(other.fileno(), CLONE_NEWNET):
+            raise OSError(ctypes.get_errno(), f"cannot enter the network of {pid}")
+        try:
+            yield
+        finally:
+            c.setns(own.fileno(), CLONE_NEWNET)
+
+
+def framed(link: dict[str, Any], packet: bytes) -> bytes:
+    """The packet with its IP and Ethernet headers, as if from the switch."""
+    source = socket.inet_aton(link["probe"])
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(packet), 1, 0, 64, 1, 0)
+    head += source + socket.inet_aton(link["address"])
+    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+    target = bytes.fromhex(link["mac"].replace(":", ""))
+    return (
+        target
+        + bytes.fromhex(link["switch"].replace(":", ""))
+        + struct.pack("!H", 0x0800)
+        + head
+        + packet
+    )
+
+
+# /sys shows another namespace's devices here, so the kernel is asked by what always is ours.
+def sent_by(device: str) -> int:
+    """Bytes that have left a device."""
+    with open("/proc/thread-self/net/dev", encoding="ascii") as lines:
+        for line in lines:
+            name, _, counts = line.partition(":")
+            if name.strip() == device:
+                return int(counts.split()[8])
+    raise LookupError(f"no device {device}")
+
+
+@contextmanager
+def standing_at(address: str) -> Any:
+    """The switch has an address of its own meanwhile."""
+    words = ["ip", "addr", "{}", f"{address}/24", "dev", BRIDGE]
+    subprocess.run([word.format("replace") for word in words], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run([word.format("del") for word in words])
+
+
+def main(text: str) -> None:
+    """Measure each link by itself, one after the other."""
+    links = json.loads(text)
+    with standing_at(next(iter(links.values()))["probe"]):
+        print(json.dumps({role: measured(link) for role, link in links.items()}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

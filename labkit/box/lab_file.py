@@ -1,0 +1,44 @@
+"""The lab.toml of a box: its hosts, what it is made of, and what its links were measured to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from labkit.box.layout import Layout
+
+TIER = "root"
+
+
+@dataclass(frozen=True)
+class LinkStatus:
+    """A link of which something is asked: `measured` has the same keys, in words with units.
+
+    `by` says what shapes it: tbf or netem of the kernel, a relay of ours, or nothing for an MTU.
+    """
+
+    role: str
+    by: str
+    asked: Mapping[str, str]
+    measured: Mapping[str, str] = field(default_factory=dict)
+
+
+def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
+    """The box as `Lab.read` reads it."""
+    head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
+    made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{layout.accelerators}"\n'
+    if layout.containers:
+        made_of += f'containers = "{layout.engines}"\n'
+    tables = [
+        f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
+        f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'
+        for role in layout.roles
+    ]
+    return head + made_of + "".join(tables) + "".join(map(_link_table, links))
+
+
+def _link_table(link: LinkStatus) -> str:
+    said = {"by": link.by, **link.asked}
+    said |= {f"{key}_measured": text for key, text in link.measured.items()}
+    lines = "".join(f'{key} = "{text}"\n' for key, text in said.items())
+    return f"\n[links.{link.role}]\n{lines}"

@@ -1,0 +1,140 @@
+"""Holds frames between two links of one namespace: delay, jitter, loss, and a rate if need be.
+
+Run as a program: `relay.py LINK LINK FILE`. FILE holds a JSON object with what is asked, in
+seconds, bits per second and parts of 1; a SIGHUP has it read again. Frames are handed on as they
+are, the large ones of segmentation offload whole, so that both ends see one network and one round
+trip. Each waits from the moment that the kernel got it. It runs as root, on the standard library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import os
+import random
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections import deque
+from contextlib import suppress
+
+# Of linux/if_packet.h, asm-generic/socket.h and linux/prctl.h.
+SOL_PACKET, PACKET_VNET_HDR, PACKET_IGNORE_OUTGOING = 263, 15, 23
+SO_TIMESTAMPNS, SO_RCVBUFFORCE, SO_SNDBUFFORCE = 35, 33, 32
+PR_SET_TIMERSLACK = 29
+EVERY_PROTOCOL = 3
+HEADER = 10
+"""The bytes before each frame that say how it is to be segmented (struct virtio_net_hdr)."""
+LONGEST = HEADER + 65_536 + 64
+STAMP = struct.Struct("@qq")
+ANCILLARY = socket.CMSG_SPACE(STAMP.size)
+BATCH = 64
+BUFFER = 32 << 20
+LONGEST_QUEUE = 0.05
+"""Seconds that a frame may wait for its turn at a rate; what would wait longer is dropped."""
+PRIORITY = 2
+
+
+class Way:
+    """One direction: what is read at `source` leaves at `sink` when it is due."""
+
+    def __init__(self, source: socket.socket, sink: socket.socket) -> None:
+        self.source, self.sink = source, sink
+        self.held: deque[tuple[float, bytes]] = deque()
+        self.free = self.last = 0.0
+        self.delay = self.jitter = self.loss = self.rate = 0.0
+
+    def ask(self, asked: dict[str, float]) -> None:
+        """From now on, what is asked; frames that wait already go when they were to go."""
+        self.delay, self.jitter = asked["delay"], asked["jitter"]
+        self.loss, self.rate = asked["loss"], asked["rate"]
+
+    def take(self) -> None:
+        """Read what has come, up to a batch."""
+        receive, hold, now = self.source.recvmsg, self.hold, time.time()
+        with suppress(OSError):  # nothing more, or a kind of frame that the kernel cannot describe
+            for _ in range(BATCH):
+                frame, notes, _, _ = receive(LONGEST, ANCILLARY, socket.MSG_DONTWAIT)
+                seconds, nano = STAMP.unpack(notes[0][2]) if notes else (int(now), 0)
+                hold(frame, min(seconds + nano * 1e-9, time.time()))
+
+    def hold(self, frame: bytes, came: float) -> None:
+        """Keep a frame until it is due, in the order in which they came."""
+        if self.loss and random.random() < self.loss:
+            return
+        if self.rate:
+            turn = max(self.free, came)
+            if turn - came > LONGEST_QUEUE:
+                return
+            came = self.free = turn + 8 * (len(frame) - HEADER) / self.rate
+        due = came + self.delay
+        if self.jitter:
+            due += random.uniform(-self.jitter, self.jitter)
+        self.last = due if due > self.last or self.last - due > 60 else self.last
+        self.held.append((self.last, frame))
+
+    def give(self) -> None:
+        """Send what is due."""
+        held, send = self.held, self.sink.send
+        while held and held[0][0] <= time.time():
+            with suppress(OSError):  # no room in the queue behind, or the link is down: it is lost
+                send(held[0][1])
+            held.popleft()
+
+    def wait(self, now: float) -> float:
+        """How long nothing has to be sent, in seconds; a clock that was set back ends no wait."""
+        return min(max(self.held[0][0] - now, 0.0), 1.0) if self.held else 3600.0
+
+
+def opened(link: str) -> socket.socket:
+    """A socket that sees each frame that comes in at `link`, and none that goes out."""
+    there = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    there.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
+    there.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    for size in (SO_RCVBUFFORCE, SO_SNDBUFFORCE):
+        there.setsockopt(socket.SOL_SOCKET, size, BUFFER)
+    there.bind((link, EVERY_PROTOCOL))
+    return there
+
+
+def prompt() -> None:
+    """Woken before anything else on this machine, where that is allowed."""
+    gc.disable()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
+
+
+def main(near: str, far: str, file: str) -> None:
+    """Relay until ended."""
+    prompt()
+    ends = opened(near), opened(far)
+    ways = (Way(*ends), Way(*reversed(ends)))
+
+    def read(*_: object) -> None:
+        with open(file, encoding="utf-8") as written:
+            asked = json.load(written)
+        for way in ways:
+            way.ask(asked)
+
+    signal.signal(signal.SIGHUP, read)
+    read()
+    print("ready", flush=True)
+    while True:
+        now = time.time()
+        pause = min(way.wait(now) for way in ways)
+        came, _, _ = select.select(ends, (), (), pause)
+        for way in ways:
+            if way.source in came:
+                way.take()
+            way.give()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,94 @@
+"""Whether this machine has room for a box: looked at before anything of it is started."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from labkit.box.cgroup import NO_MEMORY, limited_by
+from labkit.box.folder import BOXES
+from labkit.box.topology import Topology
+from labkit.errors import BoxError
+
+HOST_TASKS, GUEST_TASKS, OWN_TASKS = 8, 24, 40
+HOST_KIB, GUEST_KIB, OWN_KIB = 64, 256, 512
+"""Of the files of a box; what a host writes is in its memory."""
+NAMESPACES = ("net", "mnt", "uts", "ipc", "pid", "cgroup")
+
+
+def check(plan: Topology) -> None:
+    """Refuse a box that would come to a stop half-way, and say what to change."""
+    _check_memory(plan)
+    _check_namespaces(plan)
+    _check_tasks(plan)
+    _check_disk(plan)
+
+
+def _check_memory(plan: Topology) -> None:
+    limited = [host.role for host in plan.hosts if host.memory]
+    if limited and not limited_by("memory"):
+        raise BoxError(
+            f"{plan.name}: no control group of this machine limits memory, as {limited[0]} wants",
+            hint=NO_MEMORY,
+        )
+
+
+def _check_namespaces(plan: Topology) -> None:
+    wanted = len(plan.hosts) + 1
+    for kind in NAMESPACES:
+        most = _number(Path(f"/proc/sys/user/max_{kind}_namespaces"))
+        if most is not None and most < wanted:
+            raise BoxError(
+                f"{plan.name}: needs {wanted} namespaces of kind {kind}, and {most} are allowed",
+                hint=f"sysctl user.max_{kind}_namespaces={max(1000, 4 * wanted)}, or fewer hosts",
+            )
+
+
+def _check_tasks(plan: Topology) -> None:
+    wanted = OWN_TASKS + HOST_TASKS * len(plan.hosts) + GUEST_TASKS * len(plan.guests)
+    running = sum(name.isdigit() for name in os.listdir("/proc"))
+    most = _number(Path("/proc/sys/kernel/pid_max")) or 32_768
+    rooms = [("the machine has pids for", most - running, "sysctl kernel.pid_max=4194304")]
+    for group in _own_groups():
+        limit, used = _number(group / "pids.max"), _number(group / "pids.current")
+        if limit is not None:
+            rooms.append((f"{group} allows", limit - (used or 0), f"raise {group}/pids.max"))
+    for who, free, hint in rooms:
+        if free < wanted:
+            raise BoxError(
+                f"{plan.name}: starts up to {wanted} processes, and {who} {max(free, 0)} more",
+                hint=f"{hint}, or have fewer hosts and guests",
+            )
+
+
+def _check_disk(plan: Topology) -> None:
+    wanted = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
+    place = BOXES if BOXES.exists() else BOXES.parent
+    there = os.statvfs(place)
+    free = there.f_bavail * there.f_frsize >> 10
+    if free < wanted:
+        raise BoxError(
+            f"{plan.name}: writes up to {wanted} KiB below {place}, and {free} KiB are free",
+            hint=f"df {place}; remove what is not needed there",
+        )
+
+
+# A limit holds for the group of this process and for those above it, in either version.
+def _own_groups() -> list[Path]:
+    found: list[Path] = []
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, kinds, own = line.split(":", 2)
+        roots = [Path("/sys/fs/cgroup", kinds)] if kinds else [Path("/sys/fs/cgroup")]
+        for root in roots:
+            inner = root / own.lstrip("/")
+            while inner != root and root in inner.parents:
+                found.append(inner)
+                inner = inner.parent
+    return [group for group in found if (group / "pids.max").exists()]
+
+
+def _number(file: Path) -> int | None:
+    with suppress(OSError, ValueError):
+        return int(file.read_text())
+    return None
