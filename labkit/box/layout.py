@@ -141,7 +141,9 @@ class Layout:
         return self._host(host).among(self.cpus)
 
     def memory_of(self, role: str) -> str:
-        """The most memory that a host may use, empty without a limit; what a guest has."""
+        """The most that a host or container may use, empty without a limit; what a guest has."""
+        if role in self.containers:
+            return self.container(role).memory
         return self._host(role).memory if role in self.hosts else self.plan(role).memory
 
     def limits(self, host: str) -> Limits:

@@ -11,7 +11,7 @@ from labkit.box.folder import BOXES
 from labkit.box.topology import Topology
 from labkit.errors import BoxError
 
-HOST_TASKS, GUEST_TASKS, OWN_TASKS = 8, 24, 40
+HOST_TASKS, GUEST_TASKS, CONTAINER_TASKS, OWN_TASKS = 8, 24, 40, 40
 HOST_KIB, GUEST_KIB, OWN_KIB = 64, 256, 512
 """Of the files of a box; what a host writes is in its memory."""
 NAMESPACES = ("net", "mnt", "uts", "ipc", "pid", "cgroup")
@@ -47,6 +47,7 @@ def _check_namespaces(plan: Topology) -> None:
 
 def _check_tasks(plan: Topology) -> None:
     wanted = OWN_TASKS + HOST_TASKS * len(plan.hosts) + GUEST_TASKS * len(plan.guests)
+    wanted += CONTAINER_TASKS * len(plan.containers)
     running = sum(name.isdigit() for name in os.listdir("/proc"))
     most = _number(Path("/proc/sys/kernel/pid_max")) or 32_768
     rooms = [("the machine has pids for", most - running, "sysctl kernel.pid_max=4194304")]

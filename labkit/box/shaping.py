@@ -191,8 +191,9 @@ def asked_of(
 def reshape(name: str, link: LinkPlan) -> LinkStatus:
     """Shape a link of a box that is up, for good, and measure it."""
     shaping = Shaping.of(name)
-    if link.role not in shaping.layout.roles:
-        raise Unknown(f"role of box {name}", link.role, shaping.layout.roles)
+    linked = shaping.layout.topology.linked
+    if link.role not in linked:
+        raise Unknown(f"machine with a link of its own in box {name}", link.role, linked)
     if link.mtu and link.mtu != shaping.layout.topology.link(link.role).mtu:
         raise BadInput(f"{link.role} of box {name} is up with another MTU",
                        hint="name it in the topology, or use the setting Mtu")  # fmt: skip

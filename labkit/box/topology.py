@@ -125,10 +125,9 @@ class Topology:
             self._check_container(container)
         for host in self.hosts:
             self._check_host(host)
-        joined = [*(host.role for host in self.hosts), *(guest.role for guest in self.guests)]
         for link in self.links:
-            if link.role not in joined:
-                raise Unknown(f"machine with a link in {self.name}", link.role, joined)
+            if link.role not in self.linked:
+                raise Unknown(f"machine with a link in {self.name}", link.role, self.linked)
 
     def _check_host(self, host: HostPlan) -> None:
         _ = host.cpus in HALVES or _listed(host.role, host.cpus)
@@ -197,6 +196,11 @@ class Topology:
 
     def _without(self, able: Sequence[GuestPlan]) -> set[str]:
         return {guest.role for guest in self.guests} - {guest.role for guest in able}
+
+    @property
+    def linked(self) -> list[str]:
+        """Who has a link to the data network: a container's traffic takes its host's."""
+        return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
 
     def link(self, role: str) -> LinkPlan:
         """What is asked of the link of one machine."""
