@@ -1,0 +1,67 @@
+"""Four guests on one server: each with settings of its own, all under the load at once."""
+
+import time
+
+import pytest
+
+from labkit import box, find_study, pairs
+from labkit.change import applied
+from labkit.lab import opened
+from labkit.plan import plan
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.studies._guests import GUESTS
+from labkit.workloads.ping import Ping
+from labkit.workloads.sockperf import Sockperf
+from tests.box.conftest import OTHER
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def four():
+    box.down(OTHER)
+    try:
+        with opened(box.up(OTHER, made_of="four-guests")) as lab:
+            yield lab
+    finally:
+        box.down(OTHER)
+
+
+def values(lab):
+    asked = [one for g in GUESTS for one in (GuestNic(guest=g), GuestPower(guest=g),
+             ExclusiveCpu(guest=g))]  # fmt: skip
+    return {step.setting.thing: step.current for step in plan(asked, lab.hosts).steps}
+
+
+def test_a_setting_changes_the_guest_that_it_names_and_no_other_and_goes_back(four):
+    before = values(four)
+    own = [GuestNic("direct", 1, False, "guest2"), ExclusiveCpu(guest="guest3"),
+           GuestPower("off", "guest4")]  # fmt: skip
+    with applied(own, four.hosts):
+        changed = {thing for thing, now in values(four).items() if now != before[thing]}
+        assert changed == {one.thing for one in own}
+    assert values(four) == before and len(before) == 12
+
+
+def test_all_guests_are_asked_at_once_and_each_answers_for_itself(four):
+    together = {g: {"client": four.host("client"), "server": four.host(g)} for g in GUESTS}
+    text = pairs.run(Ping(count=200), together)
+    assert set(pairs.texts(text)) == set(GUESTS)
+    for guest, said in pairs.texts(text).items():
+        assert f"PING {four.host(guest).address} " in said
+    (sample,) = pairs.parse(Ping(), text)
+    assert len(sample.values) + sample.lost == 800
+    served = Sockperf(duration=1)
+    (trips,) = pairs.parse(served, pairs.run(served, together))
+    assert len(trips.values) > 100
+    end = time.monotonic() + 10
+    while any(four.host(guest).run("pidof", "sockperf").ok for guest in GUESTS):
+        assert time.monotonic() < end, "a server has not ended"
+
+
+def test_a_box_with_one_guest_says_what_it_lacks_for_four(lab):
+    refused = find_study("lat_ping").refusals(lab)
+    assert set(refused) == {f"{n} [vms=4]" for n in ("VM-Default", "VM-SRIOV", "VM-Latency-SRIOV")}
+    assert all("guest2" in why for why in refused.values())
