@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 from _figures import OUT, at_most, median, write
+from _peer_python import python_with
 
 HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME))
@@ -21,7 +22,6 @@ ROUNDS = 3
 COLUMNS, ROWS, FEW = 20_000, (500, 1000, 2000), 20
 SAMPLES = (1_000_000, 10_000_000, 100_000_000)
 PERCENTILES = (50, 90, 99, 99.9, 99.99)
-PEERS = OUT / "peers"
 MB = 1e6
 
 
@@ -110,18 +110,6 @@ def child(python, *words):
 # --- what compares them ------------------------------------------------------------------------
 
 
-def peer_python():
-    python = PEERS / "bin" / "python"
-    if (
-        subprocess.run([python, "-c", "import polars"], capture_output=True).returncode
-        if python.exists()
-        else True
-    ):
-        subprocess.run([sys.executable, "-m", "venv", PEERS], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "polars"], check=True)
-    return str(python)
-
-
 def esxtop(path, rows):
     """Everything in quotes, two decimals or none, as esxtop prints it."""
     import numpy as np
@@ -149,7 +137,7 @@ def medians(*calls):
 
 
 def columns(path, rows):
-    python, mine = peer_python(), sys.executable
+    python, mine = str(python_with("polars")), sys.executable
     esxtop(path, rows)
     size = f"{path.stat().st_size / MB:.0f} MB"
     figures, took = [], {}

@@ -5,8 +5,10 @@ its turn. The peer tells one host after another to start, each on a thread of it
 """
 
 import os
+import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -42,6 +44,18 @@ def each_on_a_thread(fleet):
     return 1000 * (max(map(float, begun)) - min(map(float, begun)))
 
 
+WAIT = """$| = 1; use Time::HiRes qw(time sleep);
+sleep($ARGV[0] - time); printf("%.6f\\n", time); exec "sleep", 0.5"""
+
+
+def without_ssh(size):
+    """Milliseconds between processes of this machine that wait for one moment, as ours do."""
+    words = ["perl", "-e", WAIT, str(time.time() + 0.1 + 0.02 * size)]
+    waiting = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(size)]
+    begun = [float(one.communicate()[0]) for one in waiting]
+    return 1000 * (max(begun) - min(begun))
+
+
 def main():
     figures = []
     with ExitStack() as stack:
@@ -57,6 +71,7 @@ def main():
             fleet = Fleet(dict(list(hosts.items())[:size]))
             ours = [spread(fleet) for _ in range(ROUNDS)]
             peer = median([each_on_a_thread(fleet) for _ in range(ROUNDS)])
+            alone = median([without_ssh(size) for _ in range(ROUNDS)])
             found, bound = (median(column) for column in zip(*ours, strict=True))
             print(f"{size} hosts, {os.cpu_count()} CPUs: known to {bound:.2f} ms")
             figures += [
@@ -64,6 +79,8 @@ def main():
                        WITHIN_MS, found / WITHIN_MS, "<= 1 x", found <= WITHIN_MS),
                 at_most(f"spread-{size}", f"{size} clients start within, ms", found,
                         "a command on each, a thread each, ms", peer, 1),
+                at_most(f"alone-{size}", f"{size} clients start within, ms", found,
+                        "processes that wait here, no SSH, ms", alone, 2),
             ]  # fmt: skip
     write("fleet", figures)
 

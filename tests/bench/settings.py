@@ -10,11 +10,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import venv
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from _figures import OUT, at_most, median, seconds, write
+from _figures import at_most, median, seconds, write
+from _peer_python import python_with
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -28,17 +28,6 @@ from tests.sshd import serving
 from tests.wire import delayed
 
 ROUNDS, SETTINGS, MANY, ROUND_TRIP = 3, 20, 16, 0.020
-PEERS = OUT / "peers"
-
-
-def peer():
-    """The Python that has pyinfra."""
-    python = PEERS / "bin/python"
-    if not python.exists():
-        venv.create(PEERS, with_pip=True)
-    if subprocess.run([python, "-c", "import pyinfra"], capture_output=True).returncode:
-        subprocess.run([python, "-m", "pip", "install", "-q", "pyinfra"], check=True)
-    return python
 
 
 class Counting(Ssh):
@@ -126,7 +115,7 @@ def measured(python, count, round_trip, rounds=ROUNDS):
 
 
 def main():
-    python = peer()
+    python = python_with("pyinfra")
     os.environ["LABKIT_OUT"] = tempfile.mkdtemp()
     one, pyinfra, trips = measured(python, 1, 0)
     far, pyinfra_far, _ = measured(python, 1, ROUND_TRIP)

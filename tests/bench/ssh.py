@@ -11,33 +11,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-import venv
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from _figures import OUT, at_least, at_most, median, seconds, write
+from _figures import at_least, at_most, median, seconds, write
+from _peer_python import python_with
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.sshd import serving
 from tests.wire import delayed
 
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP, BATCH = 5, 40, 32, 0.020, 20
-PEERS = OUT / "peers"
 PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905
 TOOLS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh mitogen".split()  # noqa: SIM905
 FLEETS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh".split()  # noqa: SIM905
 # One that looks for ssh-agents, or for the user's own files, would measure those.
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "ANSIBLE_HOST_KEY_CHECKING": "True"}
-
-
-def peers():
-    """The Python of the peers."""
-    python = PEERS / "bin/python"
-    if not (PEERS / "complete").exists():
-        venv.create(PEERS, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES], check=True)
-        (PEERS / "complete").touch()
-    return python
 
 
 @contextmanager
@@ -107,6 +96,14 @@ def echo():
     return listener.getsockname()[1]
 
 
+def on_this_machine():
+    """Seconds a command by a shell here, as the one on the host runs it: no SSH, nobody asking."""
+    loop = "i=0; while [ $i -lt 500 ]; do (exec true </dev/null 2>&1); i=$((i+1)); done"
+    return median(
+        [seconds(lambda: subprocess.run(["sh", "-c", loop])) / 500 for _ in range(ROUNDS)]
+    )
+
+
 def batches(where):
     found = [told(sys.executable, "labkit", "batch", BATCH, where)["wall"] for _ in range(ROUNDS)]
     return median(found)
@@ -115,7 +112,7 @@ def batches(where):
 def on_one_connection(python):
     with hosts(1) as where:
         near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
-        batch_near = batches(where)
+        batch_near, floor = batches(where), on_this_machine()
     with hosts(1, ROUND_TRIP) as where:
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
         way, batch_far = bare(where), batches(where)
@@ -126,6 +123,11 @@ def on_one_connection(python):
                    1 / near["mitogen"], 2.5)  # fmt: skip
     yield at_least("per-second-paramiko", "commands a second on one connection", ours,
                    "paramiko as it comes", 1 / near["paramiko"], 60)  # fmt: skip
+    # What a command costs the host itself bounds what any tool can reach.
+    yield at_most("command-floor", "seconds a command on one connection", 1 / ours,
+                  "fork and exec by a shell, no SSH", floor, 2)  # fmt: skip
+    yield at_least("floor-mitogen", "fork and exec by a shell, no SSH, a second", 1 / floor,
+                   "mitogen", 1 / near["mitogen"], 2.5)  # fmt: skip
     for tool in ("paramiko-nodelay", "fabric", "parallel-ssh"):
         yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
                        1 / near[tool], 1)  # fmt: skip
@@ -220,7 +222,7 @@ def grows(python):
 
 
 def main():
-    python = peers()
+    python = python_with(*PACKAGES)
     write("ssh", [*on_one_connection(python), *on_many_hosts(python)])
 
 

@@ -7,13 +7,11 @@ process of theirs. Reading every run.json anew is what an index saves.
 import json
 import os
 import subprocess
-import sys
 import tempfile
-import time
-import venv
 from pathlib import Path
 
-from _figures import OUT, at_most, median, seconds, write
+from _figures import at_most, median, seconds, write
+from _peer_python import python_with
 
 from labkit.results import Results, Run
 from labkit.store import open_store
@@ -49,7 +47,7 @@ print(json.dumps({"polars": times(with_polars), "duckdb": times(with_duckdb)}))
 
 
 def main():
-    peers, figures = installed(), []
+    peers, figures = python_with("duckdb", "polars"), []
     for size in SIZES:
         with tempfile.TemporaryDirectory() as folder:
             figures += measured(Path(folder), size, peers)
@@ -113,18 +111,6 @@ def answer(python, rows, folder):
     (folder / "rows.json").write_text(json.dumps(rows))
     asked = [python, "-c", PEER, folder / "rows.json", folder / "rows.parquet"]
     return json.loads(subprocess.run(asked, capture_output=True, text=True, check=True).stdout)
-
-
-def installed():
-    home = OUT / "peers" / "store"
-    python = home / "bin" / "python"
-    if not python.exists():
-        begun = time.monotonic()
-        venv.create(home, with_pip=True)
-        quiet = [python, "-m", "pip", "install", "-q", "duckdb", "polars"]
-        subprocess.run(quiet, check=True)
-        print(f"peers installed in {time.monotonic() - begun:.0f} s", file=sys.stderr)
-    return python
 
 
 if __name__ == "__main__":
