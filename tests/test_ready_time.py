@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.errors import BadInput, ResultsError
-from labkit.probes.ready_time import Between, ReadyTime
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.probes.ready_time import Between, ReadyTime, of_esxtop
 
 LOOK = """cpus 0-1
 at 100.5
@@ -58,6 +58,24 @@ def test_a_clock_that_goes_back_is_refused():
 def test_a_name_that_a_shell_would_read_is_refused():
     with pytest.raises(BadInput):
         ReadyTime(("guest; reboot",))
+
+
+# The form of `esxtop -b`; the names and figures are made up, as no ESXi was at hand.
+ESXTOP = """\
+"(PDH-CSV 4.0) (UTC)(0)","\\\\h\\Group Cpu(7:lab)\\% Ready","\\\\h\\Group Cpu(8:lab2)\\% Ready"
+"11/21/2026 12:00:00","0.50","150.00"
+"11/21/2026 12:00:05","0.25","200.00"
+"""
+
+
+def test_the_ready_time_of_a_machine_of_esxi_is_its_group_s_in_the_same_unit():
+    assert list(of_esxtop(ESXTOP, "lab").values) == [5.0, 2.5]
+    assert list(of_esxtop(ESXTOP, "lab2").values) == [1500, 2000]
+    with pytest.raises(Unknown, match="known: lab, lab2"):
+        of_esxtop(ESXTOP, "other")
+    for cut in (ESXTOP.splitlines()[0], ESXTOP[:-12]):
+        with pytest.raises(ResultsError, match="esxtop"):
+            of_esxtop(cut, "lab2")
 
 
 def test_two_that_want_one_cpu_stand_in_line_half_of_the_time():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.probe import Probe
 from labkit.workload import Sample
@@ -164,6 +166,29 @@ class ReadyTime(Probe):
             for what, spent in (("ready time", between.waited(guest)),
                                 ("CPU time", between.ran(guest)))
         ]  # fmt: skip
+
+
+def of_esxtop(text: str, machine: str) -> Sample:
+    """The same of a virtual machine of ESXi, from what `esxtop -b` printed: one value a moment.
+
+    The counter is that of the machine's whole group, `%RDY` on the screen: all of its worlds added
+    up, so that a machine of two CPUs that waits all the time has 2000 here as well.
+    """
+    head, *rows = csv.reader(io.StringIO(text))
+    counter = re.compile(rf"\\\\[^\\]+\\Group Cpu\(\d+:{re.escape(machine)}\)\\% Ready")
+    found = [n for n, name in enumerate(head) if counter.fullmatch(name)]
+    if not found:
+        known = sorted(
+            {m[1] for m in map(re.compile(r".*Group Cpu\(\d+:(.+)\).*").match, head) if m}
+        )
+        raise Unknown("machine in what esxtop printed", machine, known)
+    try:
+        values = [10 * float(row[found[0]]) for row in rows if len(row) > 1]
+    except (ValueError, IndexError) as odd:
+        raise ResultsError("esxtop: a line is not whole", said=str(odd)) from None
+    if not values:
+        raise ResultsError("esxtop: it printed no moment")
+    return Sample(f"ready time of {machine}", "ms/s", np.array(values))
 
 
 def _listed(text: str) -> tuple[int, ...]:

@@ -1,0 +1,96 @@
+"""Settings and loads that need several guests on one host: real neighbours, really put back."""
+
+import threading
+
+import pytest
+
+from labkit import box
+from labkit.change import applied
+from labkit.dial_panel import BEFORE, NOW, Dialling, settings_for
+from labkit.lab import opened
+from labkit.plan import plan
+from labkit.probes.ready_time import Between, ReadyTime
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.neighbour import Neighbour
+from labkit.settings.other_cpus import OtherCpus
+from labkit.workloads.ping import Ping
+from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
+from tests.box.conftest import OTHER
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+ALL = [Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), OtherCpus("guest2")]
+
+
+@pytest.fixture(scope="module")
+def lab():
+    box.down(OTHER)
+    try:
+        with opened(box.up(OTHER, made_of="neighbours")) as found:
+            yield found
+    finally:
+        box.down(OTHER)
+
+
+def current(setting, lab):
+    (step,) = plan([setting], lab.hosts).steps
+    return step.current
+
+
+def neighbours(lab):
+    return lab.host("server").run("pgrep", "-f", "[l]abkit-neighbour-").stdout.split()
+
+
+@pytest.mark.parametrize("setting", ALL, ids=str)
+def test_a_setting_takes_and_goes_back_after_an_exception(lab, setting):
+    if plan([setting], lab.hosts).steps[0].why:
+        pytest.skip("the server has one CPU")
+    before = current(setting, lab)
+    with pytest.raises(ZeroDivisionError), applied([setting], lab.hosts):
+        assert current(setting, lab) == setting.wanted
+        1 / 0  # noqa: B018
+    assert current(setting, lab) == before and neighbours(lab) == []
+
+
+def test_a_guest_beside_busy_loops_stands_in_line_for_a_cpu(lab):
+    assert ready(lab, [ExclusiveCpu(False), Neighbour("busy")]) > 0.2
+
+
+def ready(lab, settings):
+    """The share of its time in which a computing guest had no CPU."""
+    probe, server = ReadyTime(("guest",)), lab.host("server")
+    with applied(settings, lab.hosts):
+        before = probe.look(server)
+        lab.host("guest").check("sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done")
+        between = Between.of(before, probe.look(server))
+    assert between.ran() > 0
+    return between.waited() / (between.ran() + between.waited())
+
+
+def test_both_sides_are_measured_in_the_same_run(lab):
+    hosts = {"client": lab.host("client"), "server": lab.host("guest"), "host": lab.host("server")}
+    hosts |= {role: lab.host(f"guest{n}") for n, role in enumerate(NEIGHBOURS, 2)}
+    load = SharedHost(duration=1)
+    found = {sample.metric: sample for sample in load.parse(load.run(hosts))}
+    assert len(found["response time"].values) > 50 and found["throughput"].values[0] > 0
+    assert 0 < found["host cpu utilisation"].values[0] <= 1.05
+    for role in NEIGHBOURS:
+        assert hosts[role].run("pgrep", "-x", "awk|mawk").stdout == "", "it goes on computing"
+
+
+def test_a_dial_that_is_turned_is_in_force_and_stop_puts_everything_back(lab):
+    dials, stop = Dialling(lab, Ping(count=50)), threading.Event()
+    steps = settings_for(dials.position)
+    before = [current(setting, lab) for setting in steps]
+    seen = []
+
+    def tell(words):
+        if words == "2 measurements":
+            dials.turn("batching and merging", "off")
+        if words == "4 measurements":
+            seen.append(lab.host("server").check("guest", "get", "batch", "lro").split())
+            stop.set()
+
+    dials.measure(stop, tell)
+    assert seen == [["1", "off"]]
+    assert {name: len(values) for name, values in dials.values().items()} == {NOW: 100, BEFORE: 100}
+    assert [current(setting, lab) for setting in steps] == before
