@@ -2,12 +2,15 @@
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from labkit import box
 from labkit.box import Faults, LinkPlan
 from labkit.box.splice import Splice, queues
+from labkit.box.view import GUESTS
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from tests.box.conftest import NAME, OTHER
@@ -15,6 +18,10 @@ from tests.box.machine import snapshot
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
+QMP = (
+    "use IO::Socket::UNIX; my $qemu = IO::Socket::UNIX->new(Peer => shift) or die $!; <$qemu>;"
+    ' for ("qmp_capabilities", @ARGV) { print $qemu qq({"execute": "$_"}\\n); <$qemu> }'
+)
 FOUR = ("guest", "guest2", "guest3", "guest4")
 
 
@@ -63,10 +70,11 @@ def test_each_server_has_its_own_guest(made_of):
 
 
 @pytest.mark.parametrize("made_of", ["two-hypervisors"], indirect=True)
-def test_a_guest_of_qemu_has_several_cpus_and_a_root_of_its_own(made_of):
+def test_a_guest_of_qemu_has_several_cpus_and_a_root_of_its_own_and_can_be_paused(made_of):
     guest, server = made_of.host("guest"), made_of.host("server")
     assert guest.check("nproc").strip() == "2"
     assert made_of.accelerator in ("kvm", "tcg")
+    check_that_a_pause_shows(guest, server)
     before = guest.check("cat", "/proc/sys/kernel/random/boot_id")
     guest.check("touch", "/etc/written-here")
     made_of.host("client").check("ping", "-n", "-c", "1", "-W", "5", guest.address)
@@ -127,6 +135,21 @@ def test_a_kernel_without_queues_has_its_rate_from_the_relay(monkeypatch, lab_fi
     with Faults(NAME).shape("client", rate="10 Mbit/s") as link:
         assert link.by == "relay"
         assert 0 < float(link.measured["rate"].split()[0]) < 11
+
+
+# F22, I-PAUSE: its clock stands still with it, and ours does not.
+def check_that_a_pause_shows(guest, server):
+    def told(word):
+        server.check("perl", "-e", QMP, f"/run/{GUESTS}/guest/run/qmp", word)
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(guest.run, "sleep", "1")
+        time.sleep(0.5)
+        told("stop")
+        time.sleep(4)
+        told("cont")
+        done = running.result()
+    assert done.code == 0 and done.seconds >= 4 and done.host_seconds <= done.seconds - 3
 
 
 def test_an_impossible_box_starts_nothing(tmp_path):
