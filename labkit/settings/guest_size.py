@@ -18,8 +18,9 @@ SIZES = """\
 s/^ *<memory unit='KiB'>\\([0-9]*\\)<.*/max=\\1/p
 s/^ *<currentMemory unit='KiB'>\\([0-9]*\\)<.*/now=\\1/p"""
 MEMORY_RESTART = """\
-guest set "memory=$1" || exit
-[ "$(guest state)" = stopped ] || { guest stop && guest start; }"""
+vm=@$1
+guest "$vm" set "memory=$2" || exit
+[ "$(guest "$vm" state)" = stopped ] || { guest "$vm" stop && guest "$vm" start; }"""
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,10 @@ class GuestMemory(OfMachine):
         return of_vmx(self.vm, self.wanted, {"memSize": str(self.mib)})
 
     def on_box(self, host: Host) -> Way:
-        """The box has one guest, whatever the name; a change restarts it."""
+        """The guest of that name; a change restarts it."""
         return Way(
-            ("guest", "get", "memory"),
-            lambda value: (script(MEMORY_RESTART, value.replace(" MiB", "M")),),
+            ("guest", f"@{self.vm}", "get", "memory"),
+            lambda value: (script(MEMORY_RESTART, self.vm, value.replace(" MiB", "M")),),
             lambda text: text.strip().replace("M", " MiB"),
             needs=frozenset({"guest restart"}), seconds=4, legal="64 MiB and more",
         )  # fmt: skip
