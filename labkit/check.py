@@ -24,7 +24,7 @@ from labkit.transports.openssh import resolved
 OK, WARNING, FAILED, UNSEEN = "ok", "warning", "failed", "not looked at"
 ABOUT = ("host", "pair", "lab")
 """What a check is about: each host, two hosts that a study has talk to each other, or all."""
-HOST_SECONDS = 25.0
+HOST_SECONDS = 40.0
 """So long all checks of one host may take, and so long those of a pair or of the lab."""
 COMMAND_SECONDS = 10.0
 

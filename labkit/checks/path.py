@@ -10,7 +10,7 @@ from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
 
 def _look(place: Place) -> Iterator[Finding]:
     client, other = place.host, place.lab.host(place.roles[1])
-    sent = client.run("ping", "-c", "3", "-W", "2", other.address, seconds=12)
+    sent = client.run("ping", "-c", "3", "-i", "0.2", "-W", "2", other.address, seconds=12)
     if not sent.ok:
         lost = re.search(r"\d+% packet loss", sent.stdout)
         yield Finding(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
@@ -16,6 +16,11 @@ COLUMNS = """\
 said=$(esxcli network nic coalesce get -n "$1") || exit
 printf '%s\\n' "$said" | awk -v nic="$1" "$2\""""
 Asked = Mapping[str, int | bool | None]
+
+# Its kernel (6.1) panics at that question.
+RINGS = """\
+! grep -q 'User Mode Linux' /proc/cpuinfo || {
+    echo 'User-Mode Linux cannot be asked for its rings' >&2; exit 1; }"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class NicRing(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -G`, which may take the link down for a moment."""
-        return _ethtool(nic(host), "g", self._asked())
+        return replace(_ethtool(nic(host), "g", self._asked()), probe=script(RINGS))
 
     def on_esxi(self, host: Host) -> Way:
         """`esxcli network nic ring`; what the NIC allows is its preset."""

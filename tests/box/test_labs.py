@@ -1,0 +1,112 @@
+"""Hosts of the box as a lab of one's own, by a lab.toml written by hand: no [box] in it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit import box, gate
+from labkit.lab import opened
+from tests.box.conftest import NAME
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+BARE = f"{NAME}-5"
+HOST = """
+[hosts.{role}]
+control = "{at.control}"
+address = "{address}"
+interface = "{interface}"
+user = "{at.user}"
+port = {port}
+key = "{at.key}"
+"""
+
+
+@pytest.fixture
+def labkit(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def call(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "labkit.cli", *words],
+            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+        )  # fmt: skip
+
+    return call
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Two hosts without a guest, as somebody would describe two servers in a basement."""
+    (tmp_path / "hosts.toml").write_text("[hosts.client]\n[hosts.server]\n")
+    box.down(BARE)
+    try:
+        with opened(box.up(BARE, made_of=str(tmp_path / "hosts.toml"))) as lab:
+            rows = [
+                HOST.format(role=role, at=host.transport.at, address=host.address,
+                            port=host.transport.at.port or 22,
+                            interface=host.interface)
+                for role, host in lab.hosts.items()
+            ]  # fmt: skip
+            known = Path(lab.path).parent / "known_hosts"
+            mine = tmp_path / "mine.toml"
+            # The hosts share a machine with whatever else the tests do.
+            mine.write_text(f'known_hosts = "{known}"\nssh_config = "none"\n'
+                            f"tolerates = {list(gate.NAMES)}\n{''.join(rows)}")  # fmt: skip
+            yield mine
+    finally:
+        box.down(BARE)
+
+
+def test_two_bare_linux_hosts_measure_native_and_say_what_they_cannot(bare, labkit):
+    done = labkit("doctor", "--lab", str(bare), "--json")
+    said = json.loads(done.stdout)
+    failed = [one for one in said["checks"] if one["state"] == "failed"]
+    assert done.returncode == 0 and said["ready"], failed
+    rows = {(one["check"], one["where"]): one for one in said["checks"]}
+    for check in ("path", "packet", "ports"):
+        assert rows[check, "client to server"]["state"] == "ok"
+    assert rows["conditions", "lat_ping: Native"]["state"] == "ok"
+    assert rows["conditions", "lat_ping: VM-SRIOV"]["state"] == "warning"
+    run = ("run", "lat_ping", "--where", str(bare), "-p", "repeats=3", "-p", "count=100", "--json")
+    done = labkit(*run)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert {row["condition"] for row in answer["rows"]} == {"Native"}
+    assert {verdict["verdict"] for verdict in answer["verdicts"]} == {"not testable here"}
+    assert any("the lab has no host for it" in verdict["why"] for verdict in answer["verdicts"])
+    assert answer["note"] == "", "real hosts, as far as their lab.toml says"
+
+
+def test_what_a_firewall_drops_is_found_with_the_line_that_lets_it_through(bare, labkit):
+    with opened(bare) as lab:
+        server = lab.host("server")
+        if not server.run("iptables", "-A", "INPUT", "-p", "tcp", "--dport", "12865", "-j",
+                          "DROP").ok:  # fmt: skip
+            pytest.skip("this kernel has no iptables")
+        (dropped,) = ports(labkit, bare)
+        assert dropped["state"] == "warning" and "12865 (netserver)" in dropped["found"]
+        server.check("sh", "-c", dropped["fix"].removeprefix("on server: "))
+        (open_now,) = ports(labkit, bare)
+        assert open_now["state"] == "ok"
+
+
+def ports(labkit, file):
+    said = json.loads(labkit("doctor", "--lab", str(file), "--json").stdout)
+    return [one for one in said["checks"] if one["check"] == "ports"]
+
+
+def test_the_doctor_finds_the_box_ready_for_all_conditions_with_one_guest(lab_file, labkit):
+    done = labkit("doctor", "--lab", str(lab_file), "--json")
+    said = json.loads(done.stdout)
+    assert done.returncode == 0, [one for one in said["checks"] if one["state"] == "failed"]
+    states = {one["where"]: one["state"] for one in said["checks"] if one["check"] == "conditions"}
+    (settings,) = [one for one in said["checks"] if (one["check"], one["where"]) ==
+                   ("settings", "guest")]  # fmt: skip
+    assert settings["state"] == "ok" and "NicRing" in settings["said"], "not asked: it would panic"
+    for name in ("Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"):
+        assert states[f"lat_ping: {name}"] == "ok"
+        assert states.get(f"lat_ping: {name} [vms=4]") in (None, "warning")
