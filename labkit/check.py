@@ -146,7 +146,8 @@ class _Visit:
     def _one(self, check: Check) -> list[Finding]:
         if check.after in self.failed:
             self.failed.add(check.name)
-            why = f"`{check.after}` has to be right first"
+            both = " on both" if check.about == "pair" and not self.found else ""
+            why = f"`{check.after}` has to be right first{both}"
             return [Finding(UNSEEN, why, where=self.place.where, check=check.name)]
         found = check.made(self.place)
         if any(one.state == FAILED for one in found):

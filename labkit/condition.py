@@ -34,8 +34,6 @@ class Condition:
     expects: tuple[str, ...] = ()
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Knobs of the workload that are other than the study's."""
-    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By role, the kinds of which its host must have one: an ESXi host is no bare Linux."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:
@@ -81,16 +79,16 @@ class Condition:
                 lab.host(setting.role)
         except Unknown as missing:
             return f"the lab has no host for it ({missing.what})"
-        if why := self._other_kind(plan):
+        if why := _no_linux(together, plan):
             return why
         whys = {step.setting: step.why for step in plan.steps}
         why = next((whys[setting] for setting in self.settings if whys[setting]), "")
         return why or pairs.missing_tool(self.load(workload), together)
 
-    def _other_kind(self, plan: Plan) -> str:
-        for role, able in self.kinds.items():
-            there = plan.hosts[role].kinds if role in plan.hosts else able
-            there = ("esxi",) if "esxi" in there else there  # whatever runs below it
-            if not set(able) & set(there):
-                return f"{role} is of kind {', '.join(there)}, not {' or '.join(able)}"
-        return ""
+
+# A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools.
+def _no_linux(together: Mapping[str, Mapping[str, Host]], plan: Plan) -> str:
+    for host in (host for pair in together.values() for host in pair.values()):
+        if host.name in plan.hosts and "esxi" in plan.hosts[host.name].kinds:
+            return f"{host.name} is of kind esxi, not linux: VMkernel would answer, not a machine"
+    return ""

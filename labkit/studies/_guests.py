@@ -49,7 +49,6 @@ def one_guest() -> tuple[Condition, ...]:
             *(GuestPower("off", guest) for guest in GUESTS),
             *(GuestNic("bridge", guest=guest) for guest in GUESTS),
         ),
-        kinds={"server": ("linux",)},
     )
     return (native, *(_one(name, neighbours) for name in VIRTUAL))
 
