@@ -180,9 +180,13 @@ def times():
 
 def at_scale():
     hands, hands_down = zip(*(by_hand(HOSTS) for _ in range(ROUNDS)), strict=True)
-    for count in (8, 16, HOSTS):
-        up, down = several(hosts(count))
-        yield target(f"hosts-{count}", f"{count} hosts, s", up, 1.2 * max(count / HOSTS, 0.25))
+    found = {count: several(hosts(count)) for count in (8, 16, HOSTS)}
+    each = {count: up / count for count, (up, _) in found.items()}
+    for count in (16, HOSTS):
+        yield at_most(f"linear-{count}", f"{count} hosts, s for each", each[count],
+                      "8 hosts, s for each", each[8], 1.2)  # fmt: skip
+    up, down = found[HOSTS]
+    yield target("hosts-target", f"{HOSTS} hosts, to the first command of the last, s", up, 1.2)
     yield at_most("hosts", f"{HOSTS} hosts, s", up, "as many namespaces with sshd, one by one, s",
                   median(hands), 1)  # fmt: skip
     yield at_most("hosts-down", f"{HOSTS} hosts down, s", down, "the same by hand, s",
