@@ -50,7 +50,7 @@ STEP = 0.1
 PAUSE, PAUSE_SHARE = 1.0, 0.02
 KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
 OURS = frozenset(
-    {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux"}
+    {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux.uml"}
 )
 """What labkit keeps busy on a host: its sessions, and guests (of QEMU; User-Mode Linux)."""
 NAMES = (
