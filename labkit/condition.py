@@ -83,7 +83,9 @@ class Condition:
             return why
         whys = {step.setting: step.why for step in plan.steps}
         why = next((whys[setting] for setting in self.settings if whys[setting]), "")
-        return why or pairs.missing_tool(self.load(workload), together)
+        load = self.load(workload)
+        lacking = (load.lacking(hosts) for hosts in together.values())
+        return why or pairs.missing_tool(load, together) or next(filter(None, lacking), "")
 
 
 # A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools.

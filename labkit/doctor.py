@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from labkit.box import needs, sudo
+from labkit.box import needs, plain, sudo
 from labkit.box.cgroup import hierarchy
 from labkit.results import HOME
 
@@ -23,6 +23,7 @@ KVM = Path("/dev/kvm")
 SET_UP = "make system"
 TIERS = {
     "root": "everything: the lab in a box runs here",
+    "user": "hosts on loopback by sshd of your own, and an emulated guest; no links to measure",
     "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
 }
 UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does not: use Debian"}
@@ -41,7 +42,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """`tier` is `root` or `recorded`; `next` is the one command to type now."""
+    """`tier` is `root`, `user` or `recorded`; `next` is the one command to type now."""
 
     tier: str
     means: str
@@ -55,6 +56,8 @@ def examine() -> Report:
     checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), *_kernel_checks())
     lesser = {name for name, need in needs.NEEDS.items() if not need.required}
     tier = "root" if all(check.ok or check.name in lesser for check in checks) else "recorded"
+    if tier == "recorded" and not needs.is_root() and not plain.impossible():
+        tier = plain.TIER
     return Report(tier, TIERS[tier], _next(checks), _machine(), checks)
 
 

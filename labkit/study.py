@@ -133,9 +133,10 @@ class Study:
             refused = self.refusals(lab, changes.learn(self.settings(lab)))
             able = [condition for condition in self.conditions if condition.name not in refused]
             if not able:
+                whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
                 raise BadInput(
-                    f"{lab.name} can do no condition of {self.name}",
-                    said="\n".join(refused.values()),
+                    f"{lab.name} can do no condition of {self.name}{whys}",
+                    hint="--where recorded shows a run of another lab",
                 )
             seed = int(results.asked["seed"])
             loop = _Loop(self, lab, results, tell, stop or threading.Event(), changes)

@@ -58,6 +58,10 @@ class Workload(ABC):
         """What the client runs, while its server serves: so several can start together."""
         raise BadInput(f"{self.name} cannot run between several pairs of hosts at once")
 
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Why these hosts cannot run it as it is; empty when they can."""
+        return ""
+
     @staticmethod
     @abstractmethod
     def parse(text: str) -> list[Sample]:

@@ -83,6 +83,9 @@ def test_elsewhere_it_names_the_programs(monkeypatch):
 def test_a_plain_user_has_recorded_runs_and_hosts_of_his_own(monkeypatch):
     monkeypatch.setattr(needs.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sudo, "works", lambda: False)
+    monkeypatch.setattr(doctor.plain, "impossible", lambda: "")
+    assert doctor.examine().tier == "user"
+    monkeypatch.setattr(doctor.plain, "impossible", lambda: "no sshd")
     report = doctor.examine()
     assert report.tier == "recorded"
     assert check(report, "root").fix in ("sudo -v && make demo", "as root: make demo")

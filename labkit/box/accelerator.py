@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,6 @@ from labkit.errors import BoxError
 
 QEMU = "qemu-system-x86_64"
 TRIAL_SECONDS = 20.0
-ANSWERS = Path("/var/cache/labkit/kvm")
 SIGN = b"labkit-kernel-is-up"
 TRIAL = b"#!/bin/sh\necho " + SIGN + b"\nexec sleep infinity\n"
 
@@ -57,15 +57,16 @@ def files(made_of: Topology, tell: Tell) -> tuple[str, str]:
 
 def kvm_works(tell: Tell) -> bool:
     """Whether a guest really comes up under KVM: that /dev/kvm opens does not tell."""
-    if not Path("/dev/kvm").exists():
+    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    kept = ANSWERS.read_text().split() if ANSWERS.exists() else []
+    answers = kernel.cache() / "kvm"
+    kept = answers.read_text().split() if answers.exists() else []
     if kept[:1] != [boot]:
         tell("trying whether KVM boots a guest; the answer is kept")
         kept = [boot, "yes" if _boots() else "no"]
-        ANSWERS.parent.mkdir(parents=True, exist_ok=True)
-        ANSWERS.write_text(" ".join(kept))
+        answers.parent.mkdir(parents=True, exist_ok=True)
+        answers.write_text(" ".join(kept))
     return kept[1] == "yes"
 
 

@@ -17,6 +17,7 @@ from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.lab_file import lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
+from labkit.box.plain import Plain
 from labkit.box.shaping import Shaping
 from labkit.box.sshd import KeyPair, known_hosts
 from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
@@ -52,6 +53,9 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
         if not _serves(status(name), made_of):
             sudo.box("up", name, tell, *([made_of] if made_of else []))
         return folder.lab
+    if not needs.is_root():
+        _refuse_unless_plain(made_of)
+        return Plain(name).up(tell)
     _refuse_unless_possible(name, plan)
     with _disk_errors_named(folder), folder.locked(tell):
         now = status(name)
@@ -84,6 +88,10 @@ def _serves(now: BoxStatus, made_of: str) -> bool:
 def down(name: str = "lab", tell: Tell = silent) -> None:
     """Take box `name` down, whatever is left of it; nothing else is touched."""
     check_name(name)
+    if not needs.is_root() and Plain(name).exists:
+        Plain(name).down()
+        tell(f"box {name} is down")
+        return
     if not left_over(name) and not Folder(name).lock.exists():
         tell(f"box {name} is not up")
         return
@@ -224,6 +232,14 @@ def _start_inner(folder: Folder, roles: Sequence[str], tell: Tell) -> None:
 def _boot(host: Host, layout: Layout, role: str) -> None:
     kind = "container" if role in layout.containers else "guest"
     host.check(kind, f"@{role}", "start", seconds=BOOT_SECONDS)
+
+
+def _refuse_unless_plain(made_of: str) -> None:
+    if made_of not in ("", DEFAULT):
+        raise BoxError(
+            f"a box made of {made_of} needs root, to make namespaces and links",
+            hint="use sudo, or leave the topology out: then it is what a plain user may have",
+        )
 
 
 def _refuse_unless_root() -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 from labkit.box import kernel
 from labkit.box.cpio import Archive
 from labkit.box.folder import Tell
-from labkit.box.kernel import Kernel
+from labkit.box.kernel import Kernel, cache
 from labkit.box.needs import SEARCHED
 from labkit.errors import BoxError
 
-KEPT = Path("/var/cache/labkit/images")
 REQUIRED = """
     sh sshd ip ping mount cat ls mkdir mv cp rm ln chmod chown touch sleep hostname date echo true
     false sed grep head tail wc tr cut sort tee dd sync find xargs ps kill env id uname nproc stat
@@ -33,11 +32,11 @@ LIBRARY = re.compile(r"(/\S+) \(0x")
 def path(found: Kernel, tell: Tell) -> Path:
     """The image for a kernel and the programs as they are now; made when there is none yet."""
     programs = dict(_programs())
-    wanted = KEPT / f"{_digest(found, programs.values())}.cpio"
+    wanted = cache() / "images" / f"{_digest(found, programs.values())}.cpio"
     if not wanted.exists():
         tell("making the image of guests; later boxes find it")
-        KEPT.mkdir(parents=True, exist_ok=True)
-        for old in KEPT.glob("*.cpio"):
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        for old in wanted.parent.glob("*.cpio"):
             old.unlink(missing_ok=True)
         beside = wanted.with_suffix(f".{os.getpid()}")
         beside.write_bytes(_made(found, programs))

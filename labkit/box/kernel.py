@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,13 @@ class Kernel:
 
 
 HINT = "`make system` fetches a kernel that has"
+
+
+def cache() -> Path:
+    """Where what was made once is kept: for the whole machine, or for a plain user."""
+    if os.geteuid() == 0:
+        return Path("/var/cache/labkit")
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "labkit"
 
 
 def find() -> Kernel | None:

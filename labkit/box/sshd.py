@@ -35,13 +35,13 @@ class KeyPair:
         return cls(private, public.decode())
 
 
-def sshd_config(address: str) -> str:
-    """How a host's sshd behaves: keys only, root only, on the control address only."""
+def sshd_config(address: str, user: str = "root", place: str = PLACE) -> str:
+    """How a host's sshd behaves: keys only, one user only, on the control address only."""
     return f"""\
 ListenAddress {address}
-HostKey /run/{HOST_KEY}
-AuthorizedKeysFile /run/{AUTHORIZED}
-AllowUsers root
+HostKey {place}/host_key
+AuthorizedKeysFile {place}/authorized_keys
+AllowUsers {user}
 PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no

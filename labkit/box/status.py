@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 import socket
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +12,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from labkit.box import needs
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
+from labkit.box.greeting import BANNER_SECONDS, greets
 from labkit.box.lab_file import TIER, LinkStatus
 from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
+from labkit.box.plain import GUEST, HOSTS, TOPOLOGY, Plain, kept
+from labkit.box.plain import TIER as PLAIN
 from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import opened
 
-BANNER_SECONDS = 1.0
 # An emulated guest is in no hurry.
 GUEST_BANNER_SECONDS = 5.0
 
@@ -36,6 +41,8 @@ class HostStatus:
     alive: bool
     memory: str = ""
     """The most that it may use; empty is no limit. A guest sees this as its memory."""
+    port: int = 22
+    user: str = "root"
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,8 @@ class BoxStatus:
 def status(name: str = "lab") -> BoxStatus:
     """What is there of box `name`, and whether its hosts answer."""
     check_name(name)
+    if not needs.is_root() and Plain(name).exists:
+        return _plain(Plain(name))
     left = left_over(name)
     if not left:
         return BoxStatus(name, "down")
@@ -92,9 +101,34 @@ def status(name: str = "lab") -> BoxStatus:
     )  # fmt: skip
 
 
+# A box of this user's own, who may have none of the machine's.
+def _plain(box: Plain) -> BoxStatus:
+    left = (f"folder {box.path}", f"{len(box.processes())} processes")
+    if not box.lab.exists():
+        return BoxStatus(box.name, "broken", TOPOLOGY.name, tier=PLAIN, left=left)
+    with opened(box.lab) as lab:
+        hosts = tuple(
+            HostStatus(
+                f"{box.name}-{role}", role, box.address(role), host.address, host.interface,
+                tuple(sorted(os.sched_getaffinity(0))), box.alive(role), port=box.ports()[role],
+                user="root" if role == GUEST else getpass.getuser(),
+            )
+            for role, host in lab.hosts.items()
+        )  # fmt: skip
+        guests = tuple(
+            GuestStatus(host.role, "server", "running" if host.alive else "stopped")
+            for host in hosts if host.role not in HOSTS
+        )  # fmt: skip
+        up = all(host.alive for host in hosts)
+        return BoxStatus(
+            box.name, "up" if up else "broken", TOPOLOGY.name, PLAIN, lab.accelerator,
+            str(box.lab), hosts, guests, left=() if up else left,
+        )  # fmt: skip
+
+
 def names() -> list[str]:
     """All boxes of which there is anything."""
-    folders = [path.name for path in BOXES.glob("*") if path.is_dir()]
+    folders = [path.name for path in (*BOXES.glob("*"), *kept().glob("*")) if path.is_dir()]
     links = [link.removeprefix("lk-") for _, link in socket.if_nameindex() if is_ours(link)]
     return sorted({*folders, *groups(), *links})
 
@@ -116,13 +150,6 @@ def is_ours(link: str) -> bool:
     with suppress(OSError):
         address = (Path("/sys/class/net") / link / "address").read_text()
         return link.startswith("lk-") and address.startswith(OUR_MAC)
-    return False
-
-
-def greets(address: str, seconds: float = BANNER_SECONDS) -> bool:
-    """Whether an SSH server answers there."""
-    with suppress(OSError), socket.create_connection((address, 22), timeout=seconds) as there:
-        return there.recv(4) == b"SSH-"
     return False
 
 

@@ -76,7 +76,7 @@ def guest_files(
             **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in own.items()},
         }
         if plan.accelerator != "uml":
-            found[f"{place}/run/own.cpio"] = File(_own_root(own), 0o600, uid)
+            found[f"{place}/run/own.cpio"] = File(own_root(own), 0o600, uid)
     return found
 
 
@@ -111,8 +111,8 @@ def _lines(values: Mapping[str, str]) -> str:
     return "".join(f"{key}={value}\n" for key, value in values.items())
 
 
-# What the kernel of a guest of QEMU finds on top of the image that all of them share.
-def _own_root(own: Mapping[str, File]) -> bytes:
+def own_root(own: Mapping[str, File]) -> bytes:
+    """What the kernel of a guest of QEMU finds on top of the image that all of them share."""
     archive = Archive()
     archive.files({"/init": script("qemu_init.sh").encode()})
     for mode in sorted({file.mode for file in own.values()}):

@@ -88,9 +88,11 @@ def _box_ssh(asked: argparse.Namespace) -> None:
                "IdentitiesOnly=yes", "LogLevel=ERROR"]  # fmt: skip
     words = ["ssh", "-F", "none", "-i", str(folder / "key")]
     words += [word for option in options for word in ("-o", option)]
+    host = there[asked.host]
+    at = ["-p", str(host.port), f"{host.user}@{host.control}"]
     sys.stdout.flush()
     command = [shlex.join(asked.words)] if asked.words else []
-    os.execvp("ssh", [*words, f"root@{there[asked.host].control}", *command])
+    os.execvp("ssh", [*words, *at, *command])
 
 
 def _box_topologies(asked: argparse.Namespace) -> None:

@@ -74,6 +74,13 @@ class Ping(Workload):
             hosts["server"].address,
         )  # fmt: skip
 
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Only root may ask more often than every 2 ms."""
+        words = ("ping", "-n", "-q", "-c", "1", "-i", str(self.interval), "-W", "1", "127.0.0.1")
+        done = hosts["client"].run(*words)
+        refused = not done.ok and ("interval" in done.stderr or "not permitted" in done.stderr)
+        return f"on {hosts['client'].name} {done.stderr.strip()}" if refused else ""
+
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in sending order, in microseconds."""

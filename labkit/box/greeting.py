@@ -1,0 +1,15 @@
+"""Whether an SSH server answers, without logging in."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+
+BANNER_SECONDS = 1.0
+
+
+def greets(address: str, seconds: float = BANNER_SECONDS, port: int = 22) -> bool:
+    """Whether an SSH server answers there."""
+    with suppress(OSError), socket.create_connection((address, port), timeout=seconds) as there:
+        return there.recv(4) == b"SSH-"
+    return False

@@ -1,0 +1,78 @@
+"""Commands as a user who may do nothing: on no list of the machine, in no group, without root."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+UID, NAME = 64100, "plain"
+CHECKOUT = Path(__file__).resolve().parents[2]
+# What this user must read may lie in root's home, which is closed; there it is laid open, in mounts
+# that nobody else sees. The account is in a list that nobody else sees either.
+SCRIPT = """\
+set -e
+home=$1 closed=$2 uid=$3; shift 3
+while [ "$1" != -- ]; do
+    mkdir -p "$home/.kept$1"
+    mount --bind "$1" "$home/.kept$1"
+    set -- "$@" "$1"
+    shift
+done
+shift
+if [ "$closed" ]; then
+    mount -t tmpfs -o mode=0755 tmpfs "$closed"
+    for place; do mkdir -p "$place"; mount --rbind "$home/.kept$place" "$place"; done
+fi
+# A list that is replaced takes along what is mounted on it, so the whole folder is.
+mkdir -p "$home/.etc"
+mount -t tmpfs tmpfs "$home/.etc"
+cp -a /etc/. "$home/.etc"
+cp "$home/passwd" "$home/.etc/passwd"
+mount --bind "$home/.etc" /etc
+cd "$home"
+exec setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all \\
+    env -i HOME="$home" LABKIT_OUT="$home/out" PATH="$PATH" sh "$home/words"
+"""
+
+
+class PlainUser:
+    """Runs commands with a home of its own."""
+
+    def __init__(self, home):
+        self.home = home
+        home.chmod(0o755)
+        os.chown(home, UID, UID)
+        (home / "passwd").write_text(
+            f"{Path('/etc/passwd').read_text()}{NAME}:x:{UID}:{UID}::{home}:/bin/sh\n"
+        )
+
+    def run(self, *words, **more):
+        """Run to the end."""
+        (self.home / "words").write_text(shlex.join(map(str, words)) + "\n")
+        return subprocess.run(self.words(), capture_output=True, text=True, **more)
+
+    def words(self):
+        needed = {Path(sys.base_prefix), Path(sys.prefix), CHECKOUT}
+        inside = sorted(str(path) for path in needed if path.is_relative_to("/root"))
+        closed = "/root" if inside else ""
+        return ["unshare", "--mount", "sh", "-c", SCRIPT, "plain",
+                str(self.home), closed, str(UID), *inside, "--"]  # fmt: skip
+
+    def labkit(self, *words, **more):
+        """Run labkit."""
+        return self.run(sys.executable, "-m", "labkit.cli", *words, **more)
+
+    def processes(self):
+        """What runs as this user, by number."""
+        found = {}
+        for place in Path("/proc").glob("[0-9]*"):
+            try:
+                ended = (place / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+                if place.stat().st_uid == UID and not ended:
+                    words = (place / "cmdline").read_text().replace("\0", " ")
+                    # One that is ending has no words any more.
+                    found |= {int(place.name): words} if words else {}
+            except OSError:
+                pass
+        return found
