@@ -1,5 +1,6 @@
 """The command line: what it prints, and the exit codes that scripts rely on."""
 
+import argparse
 import json
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.cli import main
+from labkit.cli import _parser, main
 
 
 def run(*words, env=None):
@@ -80,3 +81,19 @@ def test_a_command_is_there_at_once():
     code = "import sys; from labkit.cli import main; main([]); print(*sys.modules, sep='\\n')"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
     assert {"altair", "papermill", "IPython", "scipy.stats"}.isdisjoint(loaded.split())
+
+
+def _verbs(parser, words=()):
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, inner in action.choices.items():
+                yield from _verbs(inner, (*words, name))
+
+
+VERBS = {" ".join(words) or "labkit": parser for words, parser in _verbs(_parser())}
+
+
+@pytest.mark.parametrize("parser", VERBS.values(), ids=VERBS)
+def test_each_verb_can_say_what_it_takes(parser):
+    assert f"usage: {parser.prog}" in parser.format_help()

@@ -50,7 +50,8 @@ def _add_shape(inner: Any) -> None:
     shape.add_argument("--name", default="lab", help="which box, where there are several (lab)")
     shape.add_argument("host", metavar="HOST", help="whose link to the data network, by its role")
     for key, example in SHAPES.items():
-        shape.add_argument(f"--{key}", default="", metavar="TEXT", help=f'such as "{example}"')
+        said = f'such as "{example}"'.replace("%", "%%")
+        shape.add_argument(f"--{key}", default="", metavar="TEXT", help=said)
     json_flag(shape)
 
 
