@@ -9,6 +9,7 @@
 #   guest stop
 #   guest state              running or stopped
 #   guest pids               its processes on this host
+#   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
 #   guest placement          CPUs and policy that its threads really have, else those for the next start
 guests=/run/labkit/guests
 seconds=60
@@ -203,6 +204,32 @@ stop() {
     rm -f "$home/running"
 }
 
+QMP='
+import json, socket, sys
+place, command, *given = sys.argv[1:]
+told = {"execute": command} | ({"arguments": json.loads(given[0])} if given else {})
+with socket.socket(socket.AF_UNIX) as monitor:
+    monitor.settimeout(20)
+    monitor.connect(place)
+    lines = monitor.makefile("rw")
+    for one in ({"execute": "qmp_capabilities"}, told):
+        print(json.dumps(one), file=lines, flush=True)
+        for line in lines:
+            said = json.loads(line)
+            if "error" in said:
+                sys.exit(said["error"]["desc"])
+            if "return" in said:
+                break
+print(json.dumps(said["return"]))
+'
+
+qmp() {
+    [ "$(wire accelerator)" != uml ] || fail "a guest of User-Mode Linux has no QMP"
+    [ "$(state)" = running ] || fail "it is stopped, and so is its QMP"
+    [ $# -gt 0 ] || fail "which command? guest qmp query-commands lists them"
+    python3 -c "$QMP" "$home/run/qmp" "$@"
+}
+
 alone() {
     exec 9> "$home/lock"
     flock 9
@@ -226,6 +253,7 @@ case $verb in
     set) alone set_values "$@" ;;
     start | stop) alone "$verb" ;;
     state | pids | placement) "$verb" ;;
+    qmp) qmp "$@" ;;
     watch) watch ;;
     *) sed -n '2,/^guests/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

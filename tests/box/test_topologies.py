@@ -1,5 +1,6 @@
 """Boxes of several guests and several servers."""
 
+import json
 import subprocess
 import sys
 import time
@@ -84,6 +85,11 @@ def test_a_guest_of_qemu_has_several_cpus_and_a_root_of_its_own_and_can_be_pause
         words = line.split()
         guest.check("tc", *words[:3], "lo", *words[4:])
         guest.check("tc", "qdisc", "del", "dev", "lo", "root")
+    assert json.loads(server.check("guest", "qmp", "query-status"))["status"] == "running"
+    server.check("guest", "qmp", "migrate-set-parameters", '{"downtime-limit": 123}')
+    asked = json.loads(server.check("guest", "qmp", "query-migrate-parameters"))
+    assert asked["downtime-limit"] == 123
+    assert "has not been found" in server.run("guest", "qmp", "no-such").stderr
     refused = server.run("guest", "set", "nic=direct")
     assert refused.code == 1 and "has no choice of nic=direct" in refused.stderr
     server.check("guest", "stop")
