@@ -88,9 +88,12 @@ class Condition:
         return why or pairs.missing_tool(load, together) or next(filter(None, lacking), "")
 
 
-# A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools.
+# A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools. Beside
+# a guest of its own it does not answer itself: there it is only looked at.
 def _no_linux(together: Mapping[str, Mapping[str, Host]], plan: Plan) -> str:
-    for host in (host for pair in together.values() for host in pair.values()):
-        if host.name in plan.hosts and "esxi" in plan.hosts[host.name].kinds:
-            return f"{host.name} is of kind esxi, not linux: VMkernel would answer, not a machine"
+    for pair in together.values():
+        names = {host.name for host in pair.values()}
+        for host in (host for host in pair.values() if not names & set(host.guests)):
+            if host.name in plan.hosts and "esxi" in plan.hosts[host.name].kinds:
+                return f"{host.name} is of kind esxi, not linux: VMkernel would answer, no machine"
     return ""
