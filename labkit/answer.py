@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit import campaign
+from labkit.distribution import tail_note
 from labkit.errors import readable
 from labkit.overhead import overhead
 from labkit.report import write as write_report
@@ -123,7 +124,11 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
     gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
     for name, answered, lost in sorted(gone):
         shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
-    return f"{shown}\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
+    shown += "\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
+    # Of the condition with the fewest samples; the others lack less.
+    fewest = min((r["n"] for r in rows), default=0)
+    notes = [tail_note(q, fewest) for q in PERCENTILES if fewest]
+    return "\n".join([shown, *filter(None, notes)])
 
 
 def _cell(row: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ import pytest
 from test_study import A, B, a_study
 
 from labkit import gate
+from labkit.answer import _percentiles, _rows
 from labkit.errors import ResultsError, Unknown
 from labkit.gated import left_out, remarks
 from labkit.host import Host
@@ -162,3 +163,11 @@ def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):
         file.write_text(f'tolerates = {said}\n[hosts.client]\ncontrol = "192.0.2.1"\n')
         with pytest.raises(Exception, match=why):
             Lab.read(file)
+
+
+def test_percentiles_with_too_few_samples_say_how_many_they_need(results):
+    study = a_study(A)
+    study.run(a_lab(Local("here")), results, repeats=3)
+    said = _percentiles(study, _rows(study, results))
+    assert "p99 of 120 samples has 1 beyond it; 10 beyond it, or 1000 samples in all" in said
+    assert "p90 of" not in said
