@@ -138,3 +138,13 @@ def test_closing_wakes_who_reads_at_once(host):
     host.close()
     client.join(5)
     assert not client.is_alive() and time.monotonic() - begun < 0.9
+
+
+def test_a_turn_that_ctrl_c_took_and_nobody_uses_is_taken_back(host):
+    host.check("true")
+    time.sleep(0.1)
+    packets_of = host.transport._all.usable().client.packetizer
+    end = time.monotonic() + 10
+    while not packets_of._turn.acquire(blocking=False):  # from the thread, while it stands aside
+        assert host.check("true") == "" and time.monotonic() < end
+    assert host.run("sleep", "0.4", seconds=5).code == 0

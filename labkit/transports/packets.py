@@ -66,8 +66,12 @@ class Packets(Packetizer):
         self._turn, self._mine = threading.Lock(), False
         self._wake, self._counting = threading.Event(), threading.Lock()
         self._bells: list[Bell] = []
+        self._leading: list[Bell] = []
         self._needed, self._used = 0, float("-inf")
         self._left: Received | Exception | None = None
+        # Whether somebody other than paramiko's thread is in the middle of a packet, or was when
+        # Ctrl-C came: what follows can then be read by nobody.
+        self._torn = False
 
     # --- paramiko's thread ------------------------------------------------------------------
 
@@ -75,6 +79,8 @@ class Packets(Packetizer):
         """The next message, when it is for paramiko's thread to read."""
         while True:
             self._wake.clear()
+            if self._forsaken():
+                self._turn.release()
             if not self._stands_aside():
                 # The turn is kept until we come back, for a message may change the keys.
                 self._mine = self._mine or self._turn.acquire(timeout=ASIDE_SECONDS)
@@ -91,10 +97,19 @@ class Packets(Packetizer):
         left, self._left = self._left, None
         if isinstance(left, Exception):
             raise left
+        if self._torn:
+            raise paramiko.SSHException("interrupted while it read a packet")
         return left or self._next()
+
+    # Ctrl-C may come between taking the turn and giving it back.
+    def _forsaken(self) -> bool:
+        taken = self._turn.locked() and not self._mine and not self._leading
+        return taken and time.monotonic() - self._used > 2 * ASIDE_SECONDS
 
     def _stands_aside(self) -> bool:
         if self._left is not None or self.closed or self._needed or not self._shared:
+            return False
+        if self._torn and not self._turn.locked():
             return False
         if self.need_rekey() or len(self._bells) > 1:
             return False
@@ -126,7 +141,7 @@ class Packets(Packetizer):
         try:
             if self._needed or len(self._bells) > 1 or not self._shared:
                 self._wake.set()
-            elif self._turn.acquire(blocking=False):
+            else:
                 self._lead(bell, until, give)
             bell.wait(0 if bell.rung else max(until - time.monotonic(), 0))
         finally:
@@ -134,28 +149,33 @@ class Packets(Packetizer):
             self._used = time.monotonic()
 
     def _lead(self, bell: Bell, until: float, give: Callable[[int, Any], bool]) -> None:
-        between = True  # two packets
+        self._leading.append(bell)
         try:
-            while self._left is None and not self.need_rekey():
-                if not self._has_packet():
-                    if bell.rung or not self._comes(until):
-                        break
-                    between = self._more()
-                    continue
-                between = False
-                message = self._next()
-                if not give(*message):
+            if self._turn.acquire(blocking=False):
+                try:
+                    self._hand_out(bell, until, give)
+                finally:
+                    self._used = time.monotonic()
+                    self._turn.release()
+                    if self._left is not None or self._torn or self._needed or len(self._bells) > 1:
+                        self._wake.set()
+        finally:
+            self._leading.remove(bell)
+
+    def _hand_out(self, bell: Bell, until: float, give: Callable[[int, Any], bool]) -> None:
+        try:
+            while self._left is None and not self._torn and not self.need_rekey():
+                whole = self._has_packet()
+                if not whole and (bell.rung or not self._comes(until)):
+                    break
+                self._torn = True
+                if not whole:
+                    self._more()
+                elif not give(*(message := self._next())):
                     self._left = message
-                between = True
+                self._torn = False
         except Exception as failed:
             self._left = failed
-        finally:
-            # After Ctrl-C in the middle of a packet nobody can read what follows.
-            if not between and self._left is None:
-                self._left = paramiko.SSHException("interrupted while it read a packet")
-            self._turn.release()
-            if self._left is not None or self._needed or len(self._bells) > 1:
-                self._wake.set()
 
     # Waits as long as it is for us to read.
     def _comes(self, until: float) -> bool:
