@@ -1,16 +1,18 @@
 """Who reads a connection: one thread at a time, and whoever waits is served."""
 
 import os
+import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import paramiko
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from labkit.transports import connection, packets
-from tests.sshd import reached, serving
+from tests.sshd import reached, serving, tell
 
 
 @pytest.fixture(scope="module")
@@ -148,3 +150,20 @@ def test_a_turn_that_ctrl_c_took_and_nobody_uses_is_taken_back(host):
     while not packets_of._turn.acquire(blocking=False):  # from the thread, while it stands aside
         assert host.check("true") == "" and time.monotonic() < end
     assert host.run("sleep", "0.4", seconds=5).code == 0
+
+
+def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_command_is_sent(server):
+    with reached(server.address()) as host:
+        for number in range(10):
+            assert host.check("echo", str(number)) == f"{number}\n"
+            ended = server.processes()
+            tell(ended, signal.SIGKILL)
+            while not all(map(gone, ended)):
+                pass
+
+
+def gone(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True

@@ -135,6 +135,11 @@ class Client(paramiko.Transport):
         """Wait for output, which rings the bell; what comes meanwhile is handed out."""
         self._packets.wait(bell, seconds, self._give)
 
+    @property
+    def stirs(self) -> bool:
+        """Whether something has come that nobody has read yet, such as the connection's end."""
+        return self._packets.stirs
+
     # What is a channel's; the rest may change how packets are read.
     def _give(self, kind: int, message: paramiko.Message) -> bool:
         hand = self._channel_handler_table.get(kind)

@@ -131,6 +131,11 @@ class Packets(Packetizer):
             with self._counting:
                 self._needed -= 1
 
+    @property
+    def stirs(self) -> bool:
+        """Whether something has come that nobody has read yet, such as the connection's end."""
+        return self._shared and bool(self._poll.poll(0))
+
     def wait(self, bell: Bell, seconds: float, give: Callable[[int, Any], bool]) -> None:
         """Wait for a ring, and read meanwhile, where nobody else does.
 

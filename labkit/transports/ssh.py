@@ -21,8 +21,8 @@ from labkit.transports.shell import line as shell_line
 from labkit.transports.sudo import Sudo
 from labkit.transports.through_shell import ThroughShell
 
-# A shell that has been idle for longer is asked whether it is still there, before it is given a
-# command whose fate nobody would know.
+# A shell that has been idle for longer, or whose connection stirs, is asked whether it is still
+# there, before it is given a command whose fate nobody would know.
 IDLE_SECONDS = 5.0
 SPARE_SECONDS = 2.0
 
@@ -90,7 +90,8 @@ class Ssh(ThroughShell):
     def _kept(self, seconds: float) -> tuple[Shell, Session] | None:
         while found := self._all.take(self.sudo):
             shell, session = found
-            if shell.fit and (_recent(shell) or self._answers(shell, session, seconds)):
+            recent = _recent(shell) and not session.connection.client.stirs
+            if shell.fit and (recent or self._answers(shell, session, seconds)):
                 return found
             session.close()
         return None
