@@ -165,7 +165,10 @@ make() {
         if [ "$persists" = 1 ]; then durable "$file" || fail "the journal cannot be written: $said"; fi
         act "$6" || refused_with "$1"
         words=$said
-        if [ "$persists" = 1 ]; then sync; fi
+        if [ "$persists" = 1 ]; then
+            sync
+            lasting=yes
+        fi
         look_until "$reads" "$3" "$2" "$4" || refused "$1" "$reads"
     else
         waited=0 words=

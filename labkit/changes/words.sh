@@ -22,6 +22,7 @@ cr=$(printf '\r')
 dead_after=45
 answers=
 marks=
+lasting=
 
 # --- words: a field has no space and no newline, and is never empty
 
@@ -66,7 +67,8 @@ decode() {
 answer() { answers="$answers=$mark $*$nl"; }
 
 finish() {
-    flush || { encode "$said"; answer failed "$code"; set -- 1; }
+    flush && { [ -z "$lasting" ] || durable "$file"; } ||
+        { encode "$said"; answer failed "$code"; set -- 1; }
     printf %s "$answers"
     exit "${1:-0}"
 }

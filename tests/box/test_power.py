@@ -33,8 +33,12 @@ while read -r module; do
 done < /lib/modules/order
 mkdir /disk && mount -t ext4 /dev/vda /disk || exit 1
 left() {{ find /disk -name '*.open' | wc -l; }}
-there() {{ echo "=$1 knob $(cat /disk/knob) kernel $(cat {SOMAXCONN}) open $(left)"; }}
+there() {{
+    knobs="knob $(cat /disk/knob) theirs $(cat /disk/theirs)"
+    echo "=$1 $knobs kernel $(cat {SOMAXCONN}) open $(left)"
+}}
 there found
+! grep -q somebody /proc/cmdline || echo third > /disk/theirs
 sh /changes.sh restore
 there restored
 sync
@@ -60,18 +64,19 @@ def lines(*found):
     return "".join(" ".join(map(encoded, line)) + "\n" for line in (me, *found)).encode()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def machine(tmp_path_factory):
     """A folder with a kernel's first root, and a disk that has a file to change."""
     folder = tmp_path_factory.mktemp("machine")
     found = kernel.find()
     (folder / "root").mkdir()
-    (folder / "root/knob").write_text("old\n")
+    for name in ("knob", "theirs"):
+        (folder / "root" / name).write_text("old\n")
     words = ["mkfs.ext4", "-q", "-d", folder / "root", folder / "disk", "24M"]
     subprocess.run(words, check=True, capture_output=True)
-    knob = hold("knob", "/disk/knob", "old", "new", "1")
+    knobs = [hold(name, f"/disk/{name}", "old", "new", "1") for name in ("knob", "theirs")]
     volatile = hold("kernel", SOMAXCONN, "4096", "1234", "0")
-    holds, makes = zip(knob, volatile, strict=True)
+    holds, makes = zip(*knobs, volatile, strict=True)
     own = Archive()
     own.files({
         "/init": INIT.encode(), "/changes.sh": SCRIPT.read_bytes(), "/restore": lines(),
@@ -83,7 +88,7 @@ def machine(tmp_path_factory):
 
 
 @contextmanager
-def powered(machine):
+def powered(machine, more=""):
     """The machine, from when it has power; its lines that begin with `=`. Its power is cut."""
     folder, found = machine
     how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg"
@@ -91,7 +96,7 @@ def powered(machine):
         "qemu-system-x86_64", "-accel", how, "-machine", "q35", "-cpu", "max", "-m", "256",
         "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio",
         "-kernel", found.image, "-initrd", folder / "first",
-        "-append", "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on",
+        "-append", f"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on {more}",
         "-drive", f"file={folder}/disk,format=raw,if=virtio,cache=writeback",
     ]  # fmt: skip
     process = subprocess.Popen(
@@ -118,16 +123,16 @@ def until(said, word):
     pytest.fail(f"the machine never said {word}: {seen}")
 
 
-WHOLE = "knob old kernel 4096 open 0"
+WHOLE = "knob old theirs old kernel 4096 open 0"
 
 
-def test_what_was_made_before_a_power_cut_is_put_back_after_it(machine):
+def test_what_is_ours_after_a_power_cut_is_put_back_and_what_somebody_made_since_is_left(machine):
     with powered(machine) as said:
-        assert until(said, "applied") == "knob new kernel 1234 open 1"
-    with powered(machine) as said:
+        assert until(said, "applied") == "knob new theirs new kernel 1234 open 1"
+    with powered(machine, "somebody") as said:
         # What the kernel holds has gone back by itself; what is on the disk has not.
-        assert until(said, "found") == "knob new kernel 4096 open 1"
-        assert until(said, "restored") == WHOLE
+        assert until(said, "found") == "knob new theirs new kernel 4096 open 1"
+        assert until(said, "restored") == "knob old theirs third kernel 4096 open 0"
 
 
 @pytest.mark.torture
