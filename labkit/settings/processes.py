@@ -29,8 +29,8 @@ for pid in $(pgrep -x "$1"); do
     taskset -a -c -p "$2" "$pid" >/dev/null || [ ! -d "/proc/$pid" ] || exit; done"""
 # Each interrupt whose name in /proc/interrupts begins so, with its CPUs.
 ROUTED = """\
-found=$(awk -v name="$1" '$1 ~ /^[0-9]+:$/ && index($NF, name) == 1 { print $1 + 0 }' \\
-    /proc/interrupts)
+found=$(sed -n 's/^ *\\([0-9]*\\):.*[[:space:]]\\([^[:space:]]*\\)$/\\1 \\2/p' /proc/interrupts |
+    while read -r n name; do case $name in ("$1"*) echo "$n" ;; esac; done)
 [ -n "$found" ] || { echo "no interrupt has a name that begins with $1" >&2; exit 1; }
 for n in $found; do echo "$n=$(cat "/proc/irq/$n/smp_affinity_list")" || exit; done"""
 # A driver may keep an interrupt for itself; then the kernel says why.
