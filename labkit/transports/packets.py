@@ -134,7 +134,13 @@ class Packets(Packetizer):
     @property
     def stirs(self) -> bool:
         """Whether something has come that nobody has read yet, such as the connection's end."""
-        return self._shared and bool(self._poll.poll(0))
+        if not self._shared or (self._turn.locked() and not self.closed):
+            return self.closed
+        poll = select.poll()  # one object serves one thread
+        with suppress(ValueError):
+            poll.register(self._socket, select.POLLIN)
+            return bool(poll.poll(0))
+        return True
 
     def wait(self, bell: Bell, seconds: float, give: Callable[[int, Any], bool]) -> None:
         """Wait for a ring, and read meanwhile, where nobody else does.
