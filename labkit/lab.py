@@ -39,7 +39,7 @@ from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
-BOX_KEYS = {"tier", "accelerator", "containers"}
+BOX_KEYS = {"tier", "accelerator", "containers", "disks"}
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
@@ -60,6 +60,8 @@ class Lab:
     """Gates that do not make a run of this lab invalid."""
     links: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """Links that a box shapes, by role: what is asked, and the same keys with `_measured`."""
+    disks: str = ""
+    """The disks that a box gave its guests."""
 
     @classmethod
     def read(cls, path: Path) -> Lab:
@@ -80,7 +82,7 @@ class Lab:
         name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
         tolerates, links = _gates(path, asked.get("tolerates", [])), asked.get("links", {})
         return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates,
-                   _links(path, links, hosts))  # fmt: skip
+                   _links(path, links, hosts), made_of.get("disks", ""))  # fmt: skip
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""

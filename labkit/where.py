@@ -123,6 +123,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         "tier": lab.tier,
         "accelerator": lab.accelerator,
         **({"containers": lab.containers} if lab.containers else {}),
+        **({"disks": lab.disks} if lab.disks else {}),
         **({"links": links} if (links := lab.links_now()) else {}),
         "hosts": {role: _host_facts(host) for role, host in lab.hosts.items()},
     }

@@ -104,6 +104,11 @@ BAD = {
         "hosts": {"a": {}},
         "guests": {"g": {"on": "a", "accelerator": "tcg", "memory": "256M", "vcpus": "0"}},
     },
+    "disks not listed": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": "64M"}}},
+    "disk that is a number": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": [64]}}},
+    "disk without a unit": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64"]}}},
+    "qcow2 by uml": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M qcow2"]}}},
+    "nine disks": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M"] * 9}}},
     "bad cpus": {"hosts": {"a": {"cpus": "third half"}}},
     "cpus backwards": {"hosts": {"a": {"cpus": "3-1"}}},
     "too many": {"hosts": {f"h{n}": {} for n in range(201)}},
@@ -115,7 +120,8 @@ def test_what_cannot_be_meant_is_refused(tables):
     with pytest.raises(BadInput) as refused:
         topology.from_tables("mine", tables)
     assert any(
-        word in str(refused.value) for word in ("mine", "a:", "of g", "of a", "c:", "container c")
+        word in str(refused.value)
+        for word in ("mine", "a:", "of g", "of a", "c:", "container c", "g cannot", "g has 9")
     )
 
 

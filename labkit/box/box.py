@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -11,7 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import accelerator, container, links, namespaces, needs, room, sudo, topology, view
+from labkit.box import (
+    accelerator,
+    container,
+    disk,
+    links,
+    namespaces,
+    needs,
+    room,
+    sudo,
+    topology,
+    view,
+)
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.lab_file import lab_toml
@@ -174,7 +186,8 @@ def _cpus() -> tuple[int, ...]:
 def _start_hosts(
     folder: Folder, group: Cgroup, layout: Layout, keys: dict[str, KeyPair], user: KeyPair
 ) -> None:
-    script = view.script("host_init.sh")
+    disks = _make_disks(folder, layout)
+    script = f"disks={shlex.quote(disks)}\n{view.script('host_init.sh')}"
     births = [
         namespaces.begin(
             group, "switch", namespaces.SWITCH, SWITCH_SCRIPT, layout.cpus, folder.log("switch")
@@ -199,6 +212,16 @@ def _start_hosts(
         there[role].give(view.packed(files))
     for role in layout.hosts:
         _await_sshd(there[role])
+
+
+def _make_disks(folder: Folder, layout: Layout) -> str:
+    if not layout.with_disks:
+        return ""
+    folder.disks.mkdir(0o711)
+    folder.disks.chmod(0o711)
+    for role, plan in layout.with_disks.items():
+        disk.make(folder.disks / role, plan.volumes, plan.accelerator, layout.uid(role))
+    return str(folder.disks)
 
 
 # What it says is enough: to be greeted by each would start a process of each.

@@ -60,6 +60,11 @@ class Folder:
         """The links that are shaped: what was asked, and what was measured."""
         return self.path / "links.json"
 
+    @property
+    def disks(self) -> Path:
+        """The disks of guests, a folder for each guest."""
+        return self.path / "disks"
+
     def relay(self, stem: str) -> Path:
         """What a relay is asked for; its process stands beside it."""
         return self.path / f"relay-{stem}.json"

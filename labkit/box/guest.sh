@@ -10,6 +10,7 @@
 #   guest state              running or stopped
 #   guest pids               its processes on this host
 #   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
+#   guest disks              device, format and file of each, as this host sees the file
 #   guest placement          CPUs and policy that its threads really have, else those for the next start
 guests=/run/labkit/guests
 seconds=60
@@ -132,14 +133,41 @@ boot() {
     if [ "$(wire accelerator)" = uml ]; then boot_uml; else boot_qemu; fi
 }
 
+disks() { sed -n 's/^disk[0-9]*=//p' "$home/wires"; }
+
+device_of() { name=${1##*/}; echo "${name%.*}"; }
+
+show_disks() {
+    disks | while read -r file format; do
+        echo "$(device_of "$file") $format $file"
+    done
+}
+
+# A copy on write stands before the file that it is a copy of.
+disks_uml() {
+    disks | while read -r file format; do
+        [ "$format" != cow ] || file=$file,${file%.cow}.base
+        echo "$(device_of "${file%,*}")=$file"
+    done
+}
+
+disks_qemu() {
+    disks | while read -r file format; do
+        name=$(device_of "$file")
+        echo "-drive if=none,id=$name,file=$file,format=$format"
+        echo "-device virtio-blk-pci,drive=$name,serial=$name"
+    done
+}
+
 # It has no rights but to read raw frames, so that what it shares with this host stays as it is.
 boot_uml() {
+    # shellcheck disable=SC2046
     exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
         taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
         setpriv --reuid="$user" --regid="$user" --clear-groups \
         --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
         linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
-        init="$home/init" con=null con0=null,fd:1 ssl=null quiet \
+        init="$home/init" con=null con0=null,fd:1 ssl=null quiet $(disks_uml) \
         "vec0:transport=raw,ifname=$(wire control),depth=128,gro=1,mac=$(wire mac0)" \
         "$(data_nic)"
 }
@@ -158,7 +186,7 @@ boot_qemu() {
         -m "$memory" -smp "$(value_of "$home/running" vcpus)" -nodefaults -no-user-config \
         -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
         -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on" \
-        -qmp "unix:$home/run/qmp,server=on,wait=off" -device virtio-rng-pci \
+        -qmp "unix:$home/run/qmp,server=on,wait=off" -device virtio-rng-pci $(disks_qemu) \
         $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
 }
 
@@ -254,6 +282,7 @@ case $verb in
     start | stop) alone "$verb" ;;
     state | pids | placement) "$verb" ;;
     qmp) qmp "$@" ;;
+    disks) show_disks ;;
     watch) watch ;;
     *) sed -n '2,/^guests/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,4 +1,5 @@
 # The first process of a box host: makes what the host sees its own, then becomes its sshd.
+# `disks` is the folder of this machine with the disks of guests, empty where there are none.
 # The files for /run arrive on standard input once the links are ready; without them the host ends.
 set -e
 
@@ -10,10 +11,16 @@ echo 1 > /proc/sys/net/ipv4/conf/all/arp_ignore
 echo 2 > /proc/sys/net/ipv4/conf/all/arp_announce
 [ ! -e /proc/sys/net/bridge ] || echo 0 > /proc/sys/net/bridge/bridge-nf-call-iptables
 
+# The disks of guests stay in the folder of the box; until /run is the host's own they wait here.
+[ -z "$disks" ] || mount --bind "$disks" /tmp
 # What a host writes must not stay on the machine.
 mount -o remount,bind,ro /
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=0755 tmpfs /run
+if [ -n "$disks" ]; then
+    mkdir -p /run/labkit/disks
+    mount --move /tmp /run/labkit/disks
+fi
 for place in /tmp /var/tmp; do
     mount -t tmpfs -o mode=1777 tmpfs "$place"
 done

@@ -29,12 +29,22 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
     made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{layout.accelerators}"\n'
     if layout.containers:
         made_of += f'containers = "{layout.engines}"\n'
+    if layout.with_disks:
+        made_of += f'disks = "{disks(layout)}"\n'
     tables = [
         f'\n[hosts.{role}]\ncontrol = "{layout.control(role)}"\naddress = "{layout.data(role)}"\n'
         f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'
         for role in layout.roles
     ]
     return head + made_of + "".join(tables) + "".join(map(_link_table, links))
+
+
+def disks(layout: Layout) -> str:
+    """The disks of all guests, in a line."""
+    return "; ".join(
+        f"{role}: {', '.join(f'{name} {what}' for name, what in layout.disks_of(role).items())}"
+        for role in layout.with_disks
+    )
 
 
 def _link_table(link: LinkStatus) -> str:

@@ -11,6 +11,7 @@ from ipaddress import IPv4Network
 
 from labkit.box.cgroup import Limits
 from labkit.box.container import ContainerPlan
+from labkit.box.disk import device
 from labkit.box.link import LinkPlan
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
@@ -100,6 +101,18 @@ class Layout:
         """What runs the containers: docker, crun, runc, or several of them."""
         return ", ".join(sorted({plan.engine for plan in self.topology.containers}))
 
+    @property
+    def with_disks(self) -> dict[str, GuestPlan]:
+        """The guests that have disks."""
+        return {plan.role: plan for plan in self.topology.guests if plan.disks}
+
+    def disks_of(self, guest: str) -> dict[str, str]:
+        """What a guest's disks are, by the name that it has for each."""
+        plan = self.plan(guest)
+        return {
+            device(number, plan.accelerator): str(disk) for number, disk in enumerate(plan.volumes)
+        }
+
     def guests_on(self, host: str) -> list[GuestPlan]:
         """The guests that a host runs."""
         return self.topology.guests_on(host)
@@ -166,12 +179,16 @@ class Layout:
         topology = Topology(
             made_of["name"],
             tuple(HostPlan(**host) for host in made_of["hosts"]),
-            tuple(GuestPlan(**guest) for guest in made_of["guests"]),
+            tuple(_guest(**guest) for guest in made_of["guests"]),
             tuple(LinkPlan(**link) for link in made_of.get("links", ())),
             tuple(ContainerPlan(**one) for one in made_of.get("containers", ())),
         )
         files = (kept["kernel"], kept["image"])
         return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)
+
+
+def _guest(*, disks: Sequence[str] = (), **fields: str) -> GuestPlan:
+    return GuestPlan(**fields, disks=tuple(disks))
 
 
 @functools.cache

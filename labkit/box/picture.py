@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
 from labkit.box.lab_file import LinkStatus
-from labkit.box.status import BoxStatus, HostStatus
+from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 
 WIDTH, HEIGHT, GAP, TOP = 168, 92, 20, 96
 GUEST_HEIGHT = 64
@@ -38,11 +37,11 @@ def draw(status: BoxStatus) -> Picture:
     width = GAP + len(columns) * (WIDTH + GAP)
     height = TOP + HEIGHT + tallest * (GUEST_HEIGHT + GAP // 2) + GAP
     parts = _networks(width) if columns else []
-    links = {link.role: link for link in status.links}
-    if columns and links:
-        height += 16 * len(links)
-        parts += _links(links.values(), height - 16 * len(links))
-        width = max(width, GAP + 8 * max(len(_said(link)) for link in links.values()))
+    notes = [*map(_said, status.links), *(_stored(one) for one in status.guests if one.disks)]
+    if columns and notes:
+        parts += [_words(GAP, height + 16 * n, note) for n, note in enumerate(notes)]
+        height += 16 * len(notes)
+        width = max(width, GAP + 8 * max(map(len, notes)))
     for number, (host, guests) in enumerate(columns):
         parts += _host(GAP + number * (WIDTH + GAP), host, guests, contained)
     kind = f", guests by {status.accelerator}" if status.accelerator else ""
@@ -51,14 +50,14 @@ def draw(status: BoxStatus) -> Picture:
     return Picture(_svg(max(width, 240), height, parts, said), said)
 
 
-def _links(links: Iterable[LinkStatus], top: int) -> list[str]:
-    return [_words(GAP, top + 16 * n, _said(link)) for n, link in enumerate(links)]
-
-
 def _said(link: LinkStatus) -> str:
     told = [f"{key} {text} (measured {link.measured.get(key, 'not')})"
             for key, text in link.asked.items()]  # fmt: skip
     return f"link of {link.role}: {', '.join(told)}"
+
+
+def _stored(guest: GuestStatus) -> str:
+    return f"disks of {guest.name}: " + ", ".join(f"{d} {t}" for d, t in guest.disks.items())
 
 
 def _networks(width: int) -> list[str]:

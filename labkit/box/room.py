@@ -65,13 +65,16 @@ def _check_tasks(plan: Topology) -> None:
 
 def _check_disk(plan: Topology) -> None:
     wanted = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
+    disks = [disk.mebibytes << 10 for guest in plan.guests for disk in guest.volumes]
+    wanted += sum(disks)
     place = BOXES if BOXES.exists() else BOXES.parent
     there = os.statvfs(place)
     free = there.f_bavail * there.f_frsize >> 10
     if free < wanted:
         raise BoxError(
             f"{plan.name}: writes up to {wanted} KiB below {place}, and {free} KiB are free",
-            hint=f"df {place}; remove what is not needed there",
+            hint=f"df {place}; remove what is not needed there"
+            + (f", or ask for smaller disks than {sum(disks) >> 10} MiB" if disks else ""),
         )
 
 

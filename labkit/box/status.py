@@ -9,7 +9,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from labkit.box import needs
@@ -53,6 +53,8 @@ class GuestStatus:
     on: str
     state: str
     description: Mapping[str, str] = field(default_factory=dict)
+    disks: Mapping[str, str] = field(default_factory=dict)
+    """Size and format by the name that the guest has for each."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +189,9 @@ def in_force(folder: Folder) -> list[LinkStatus]:
 # Who may not read the key still sees the rest.
 def _inner(lab: Path, layout: Layout, verb: str, roles: Sequence[str]) -> tuple[GuestStatus, ...]:
     with opened(lab) as box:
-        return tuple(_one(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles)
+        found = [_one(box.host(layout.on(role)), verb, role, layout.on(role)) for role in roles]
+    disks = {role: layout.disks_of(role) for role in layout.with_disks}
+    return tuple(replace(one, disks=disks.get(one.name, {})) for one in found)
 
 
 def _one(host: Host, verb: str, role: str, on: str) -> GuestStatus:

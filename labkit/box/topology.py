@@ -10,6 +10,7 @@ memory = "1024M"            # the most that it and its guests may use; without i
 [guests.guest]
 on = "server"               # the host that runs it
 memory = "128M"             # what it sees as its memory
+disks = ["64M", "1024M qcow2"]    # raw (default), qcow2 of QEMU, cow of User-Mode Linux
 
 [containers.container]
 on = "server"
@@ -37,6 +38,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.box.container import CONTAINER_KEYS, ContainerPlan
+from labkit.box.disk import Disk, checked
 from labkit.box.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, BoxError, Unknown
 
@@ -88,11 +90,17 @@ class GuestPlan:
     memory: str = "128M"
     accelerator: str = "uml"
     vcpus: str = "1"
+    disks: tuple[str, ...] = ()
 
     @property
     def mebibytes(self) -> int:
         """Its memory in MiB."""
         return int(self.memory[:-1])
+
+    @property
+    def volumes(self) -> tuple[Disk, ...]:
+        """Its disks."""
+        return checked(self.role, self.accelerator, self.disks)
 
 
 @dataclass(frozen=True)
@@ -161,6 +169,7 @@ class Topology:
             f"cannot give {guest.role} {guest.vcpus!r} CPUs",
             f'accelerator "{guest.accelerator}" has 1 to {most}',
         )  # fmt: skip
+        _ = guest.volumes
 
     def _check_container(self, container: ContainerPlan) -> None:
         hosts = [host.role for host in self.hosts]
@@ -252,8 +261,9 @@ def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
     _known(name, "table", asked, {"hosts", "guests", "containers", "links"})
     hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
              for role, table in _tables(name, asked, "hosts")]  # fmt: skip
-    guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}))
-              for role, table in _tables(name, asked, "guests")]  # fmt: skip
+    guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}), disks=disks)
+              for role, whole in _tables(name, asked, "guests")
+              for table, disks in [_without_disks(name, role, whole)]]  # fmt: skip
     contained = [ContainerPlan(role, **_texts(name, role, table, CONTAINER_KEYS, {"on"}))
                  for role, table in _tables(name, asked, "containers")]  # fmt: skip
     links = [LinkPlan(role, **_texts(name, f"link of {role}", table, LINK_KEYS))
@@ -265,6 +275,15 @@ def _tables(name: str, asked: Mapping[str, Any], kind: str) -> list[tuple[str, A
     tables = asked.get(kind, {})
     _refuse(not isinstance(tables, dict), name, f"has no tables in {kind}", f"write [{kind}.role]")
     return list(tables.items())
+
+
+def _without_disks(name: str, role: str, table: Any) -> tuple[Any, tuple[str, ...]]:
+    if not isinstance(table, dict) or "disks" not in table:
+        return table, ()
+    disks = table["disks"]
+    listed = isinstance(disks, list) and all(isinstance(one, str) for one in disks)
+    _refuse(not listed, name, f"{role}: disks must be a list of texts", 'disks = ["64M"]')
+    return {key: value for key, value in table.items() if key != "disks"}, tuple(disks)
 
 
 def _texts(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labkit.box import disk
 from labkit.box.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
 from labkit.box.links import at_guest, at_host, container_ends, guest_ends
@@ -169,6 +170,10 @@ def _wires(layout: Layout, guest: str) -> str:
     macs = {"mac0": layout.mac(0, guest), "mac1": layout.mac(1, guest)}
     fixed = {"user": str(layout.uid(guest)), **ends, **macs}
     fixed["accelerator"] = layout.plan(guest).accelerator
+    plan = layout.plan(guest)
+    place = f"{disk.SEEN_BY_HOSTS}/{guest}"
+    for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
+        fixed[f"disk{number}"] = f"{file} {one.format}"
     if layout.kernel:
         fixed |= {"kernel": layout.kernel, "image": layout.image}
     return _lines(fixed)

@@ -170,6 +170,10 @@ def _show_box(asked: argparse.Namespace) -> int:
         if status.links:
             print()
             print(table(_link_rows(status.links), ["link", "by", "what", "asked", "measured"]))
+        disks = [(g.name, *disk) for g in status.guests for disk in g.disks.items()]
+        if disks:
+            print()
+            print(table(disks, ["guest", "disk", "size and format"]))
     return 0 if status.state == "up" else 1
 
 

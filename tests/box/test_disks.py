@@ -1,0 +1,93 @@
+"""Disks of guests: real files, found by their bytes, kept over a restart, gone with the box."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from labkit import box
+from labkit.box.folder import Folder
+from labkit.errors import BoxError
+from labkit.lab import opened
+from tests.box.conftest import OTHER
+from tests.box.machine import snapshot
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+
+TOPOLOGY = """
+[hosts.server]
+[guests.usual]
+on = "server"
+disks = ["16M", "32M cow"]
+[guests.emulated]
+on = "server"
+accelerator = "tcg"
+memory = "256M"
+disks = ["64M", "700M qcow2"]
+"""
+AT = 5 << 20
+
+
+def mark(guest, disk):
+    return f"written by {guest} to {disk}, "
+
+
+def write(host, disk):
+    block = f"dd of=/dev/{disk} bs=1M seek=5 conv=fsync,notrunc"
+    host.check("sh", "-c", f"printf '%s' '{mark(host.name, disk)}' | {block}")
+
+
+def read(host, disk):
+    length = len(mark(host.name, disk))
+    return host.check("sh", "-c", f"dd if=/dev/{disk} bs=1M skip=5 count=1 | head -c {length}")
+
+
+def restart(lab, guest):
+    server = lab.host("server")
+    server.check("guest", f"@{guest}", "stop")
+    server.check("guest", f"@{guest}", "start", seconds=90)
+    lab.host(guest).close()
+
+
+def test_what_a_guest_writes_is_in_its_files_and_there_after_a_restart(tmp_path):
+    file, before = tmp_path / "stored.toml", snapshot(OTHER)
+    file.write_text(TOPOLOGY)
+    try:
+        with opened(box.up(OTHER, made_of=str(file))) as lab:
+            guests = {guest.name: guest for guest in box.status(OTHER).guests}
+            assert guests["usual"].disks == {"ubda": "16M raw", "ubdb": "32M cow"}
+            assert "usual: ubda 16M raw, ubdb 32M cow" in lab.disks
+            assert "ubdb 32M cow" in box.draw(box.status(OTHER)).svg
+            check_files(lab, guests)
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda guest: restart(lab, guest), guests))
+            for guest, found in guests.items():
+                for disk in found.disks:
+                    assert read(lab.host(guest), disk) == mark(guest, disk)
+    finally:
+        box.down(OTHER)
+    assert snapshot(OTHER) == before
+
+
+def check_files(lab, guests):
+    for guest, found in guests.items():
+        host = lab.host(guest)
+        said = lab.host("server").check("guest", f"@{guest}", "disks").splitlines()
+        for (disk, what), line in zip(found.disks.items(), said, strict=True):
+            size, form = what.split()
+            sectors = int(host.check("cat", f"/sys/block/{disk}/size"))
+            assert sectors == int(size[:-1]) << 11
+            write(host, disk)
+            assert line.split()[:2] == [disk, form]
+            whole = (Folder(OTHER).disks / guest / f"{disk}.{form}").read_bytes()
+            assert (whole.find(mark(guest, disk).encode()) == AT) == (form == "raw")
+            assert mark(guest, disk).encode() in whole
+            assert lab.host("server").run("grep", "-c", "written by", line.split()[2]).ok
+
+
+def test_disks_that_the_room_does_not_hold_are_refused_before_anything_starts(tmp_path):
+    file, before = tmp_path / "large.toml", snapshot(OTHER)
+    file.write_text('[hosts.a]\n[guests.g]\non = "a"\ndisks = ["999999M", "999999M"]\n')
+    with pytest.raises(BoxError, match="KiB are free") as refused:
+        box.up(OTHER, made_of=str(file))
+    assert "smaller disks than 1999998 MiB" in str(refused.value)
+    assert snapshot(OTHER) == before
