@@ -5,6 +5,7 @@ import re
 import subprocess
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from functools import cache
 from pathlib import Path
@@ -349,17 +350,25 @@ def random_line(random, server, words):
 
 @pytest.mark.torture
 @pytest.mark.parametrize("seed", range(10))
-def test_any_known_hosts_file_means_what_it_means_to_ssh(plain, certified, seed):
+def test_any_known_hosts_file_means_what_it_means_to_ssh(plain, certified, tmp_path, seed):
     random = Random(seed)
     servers = [plain, certified("good"), certified("expired")]
     known_words = {server: words(server) for server in servers}
-    for _ in range(100):
+
+    def random_file(number):
         server = random.choice(servers)
         lines = [random_line(random, server, known_words[server]) for _ in range(4)]
-        file = server.folder / "asked"
+        file = tmp_path / f"asked-{number}"
         file.write_text("\n".join(lines[: random.randrange(1, 5)]), "utf-8", newline="")
-        ours, theirs = labkit_accepts(server, file), ssh_accepts(server, file)
-        assert ours == theirs, f"ssh: {theirs}, labkit: {ours}, by {file.read_bytes()!r}"
+        return server, file
+
+    def both_accept(asked):
+        return labkit_accepts(*asked), ssh_accepts(*asked)
+
+    asked = [random_file(number) for number in range(100)]
+    with ThreadPoolExecutor(4) as pool:
+        for (_, file), (ours, theirs) in zip(asked, pool.map(both_accept, asked), strict=True):
+            assert ours == theirs, f"ssh: {theirs}, labkit: {ours}, by {file.read_bytes()!r}"
 
 
 def test_a_certificate_that_its_authority_did_not_sign_is_refused(tmp_path):
