@@ -131,15 +131,13 @@ class InForce:
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
-        failures: list[str] = []
         count = len(self.changed)
         with self._lock, undisturbed("putting settings back"):
             order = list(reversed(self.sets))
-            if len(order) > 1 and any(self.steps[one].barrier for one in self.changed.values()):
+            if len(order) > 1 and self._barred():
                 with suppress(LabkitError):
                     self.move_to([])
-            for role in order:
-                failures += self._put_back(role)
+            failures = self._put_back_on(order)
             self.sets.clear()
             self.changed.clear()
         if failures:
@@ -155,6 +153,16 @@ class InForce:
             for changes in self.sets.values():
                 changes.leave()
             self.sets.clear()
+
+    def _barred(self) -> bool:
+        return any(self.steps[one].barrier for one in self.changed.values())
+
+    # What is done alone is left only where it failed: then hosts take turns, the last one first.
+    def _put_back_on(self, order: Sequence[str]) -> list[str]:
+        if self._barred():
+            return [why for role in order for why in self._put_back(role)]
+        whys = _on_all({role: partial(self._put_back, role) for role in order})
+        return [why for some in whys.values() for why in some]
 
     def _put_back(self, role: str) -> list[str]:
         host = self.hosts[role]
