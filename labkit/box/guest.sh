@@ -7,6 +7,7 @@
 #   guest set KEY=VALUE...   cpus and policy take effect at once, the others at the next start
 #   guest start              returns when one can log in
 #   guest stop
+#   guest receive ADDRESS:PORT    a guest of QEMU waits there to be migrated to
 #   guest state              running or stopped
 #   guest pids               its processes on this host
 #   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
@@ -186,7 +187,7 @@ boot_qemu() {
         -m "$memory" -smp "$(value_of "$home/running" vcpus)" -nodefaults -no-user-config \
         -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
         -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on" \
-        -qmp "unix:$home/run/qmp,server=on,wait=off" -device virtio-rng-pci $(disks_qemu) \
+        -qmp "unix:$home/run/qmp,server=on,wait=off" $incoming -device virtio-rng-pci $(disks_qemu) \
         $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
 }
 
@@ -216,6 +217,24 @@ start() {
     stop
     tail -n 5 "$home/console" >&2
     fail "did not start: ${verdict:-nothing heard for $seconds s}"
+}
+
+# It answers by its monitor as soon as it waits; until its memory has come it has nothing to say.
+receive() {
+    [ "$(wire accelerator)" != uml ] || fail "a guest of User-Mode Linux cannot be migrated"
+    [ "$(state)" = stopped ] || fail "it runs here already"
+    : > "$home/console"
+    rm -f "$home/ready" "$home/run/qmp"
+    mkfifo "$home/ready"
+    exec 3<> "$home/ready"
+    setsid -f "$0" "@${home##*/}" watch "-incoming defer" > /dev/null 2>&1 9>&-
+    tries=0
+    until (qmp migrate-incoming "{\"uri\": \"tcp:$1\"}" > "$home/receiving" 2>&1 9>&-); do
+        tries=$((tries + 1))
+        [ "$tries" -ge 200 ] && stop && fail "does not wait to be migrated: $(tail -n 1 "$home/receiving") $(tail -n 1 "$home/console")"
+        sleep 0.05
+    done
+    rm -f "$home/initrd"
 }
 
 # One look can miss a process that was just made, so it must be calm twice.
@@ -283,6 +302,7 @@ case $verb in
     state | pids | placement) "$verb" ;;
     qmp) qmp "$@" ;;
     disks) show_disks ;;
-    watch) watch ;;
+    receive) alone receive "$@" ;;
+    watch) incoming=${1:-} && watch ;;
     *) sed -n '2,/^guests/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

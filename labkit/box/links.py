@@ -112,21 +112,48 @@ def _for_guests(layout: Layout, role: str) -> list[str]:
     guests = [guest.role for guest in layout.guests_on(role)]
     if not guests:
         return []
-    lines = [
+    return [*_virtual_switch(), *(line for guest in guests for line in _for_guest(layout, guest))]
+
+
+def _virtual_switch() -> list[str]:
+    return [
         f"link add {VSWITCH} up type bridge mcast_snooping 0",
         f"link set {UPLINK} master {VSWITCH} up",
     ]
-    for guest in guests:
-        ends = guest_ends(layout, guest)
-        lines += [
-            f"tuntap add dev {ends['tap']} mode tap user {layout.uid(guest)}",
-            f"link set {ends['tap']} master {VSWITCH}{_mtu(layout.topology.link(guest).bytes)} up",
-            f"link set {ends['direct']} promisc on up",
-            f"link set {ends['control']} promisc on up",
-        ]
-        if "switch" in ends:
-            lines += _control_by_tap(ends, layout.uid(guest))
+
+
+def _for_guest(layout: Layout, guest: str) -> list[str]:
+    ends = guest_ends(layout, guest)
+    lines = [
+        f"tuntap add dev {ends['tap']} mode tap user {layout.uid(guest)}",
+        f"link set {ends['tap']} master {VSWITCH}{_mtu(layout.topology.link(guest).bytes)} up",
+        f"link set {ends['direct']} promisc on up",
+        f"link set {ends['control']} promisc on up",
+    ]
+    if "switch" in ends:
+        lines += _control_by_tap(ends, layout.uid(guest))
     return lines
+
+
+def at_arrival(layout: Layout, guest: str, first: bool) -> str:
+    """What a host makes for a guest that comes to it; the first needs a virtual switch as well."""
+    return _batch(*(_virtual_switch() if first else []), *_for_guest(layout, guest))
+
+
+def at_departure(layout: Layout, guest: str) -> str:
+    """What a host removes of a guest that left; its wires are the switch's."""
+    ends = guest_ends(layout, guest)
+    made = [ends[end] for end in ("tap", "control_tap", "switch") if end in ends]
+    return _batch(*(f"link delete {end}" for end in made))
+
+
+def at_switch_for(layout: Layout, wire: Wire, near: str, pid: int) -> str:
+    """One more wire of the switch, whose near end is called `near` for now."""
+    size = _mtu(_size(layout, wire))
+    return _batch(
+        f"link add {near} master {wire.bridge}{size} up type veth"
+        f" peer name {wire.far} address {wire.mac}{size} netns {pid}"
+    )
 
 
 # A container's own end goes with the container, so that it leads through a switch that stays.

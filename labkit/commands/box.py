@@ -40,6 +40,7 @@ def add(verbs: Any) -> None:
         one.add_argument("--name", default="lab", help="which box, where there are several (lab)")
         json_flag(one)
     _add_shape(inner)
+    _add_migrate(inner)
     _add_ssh(inner)
     json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of"))
 
@@ -66,6 +67,37 @@ def _box_shape(asked: argparse.Namespace) -> int:
     else:
         box.reshape(asked.name, box.asked_of(asked.name, asked.host, **words))
     return _show_box(asked)
+
+
+def _add_migrate(inner: Any) -> None:
+    said = (
+        "move a guest of QEMU to another host of the box while it runs; where that fails, it stays"
+    )
+    move = verb(inner, "migrate", _box_migrate, said)
+    move.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+    move.add_argument("guest", metavar="GUEST", help="its role")
+    move.add_argument("--to", required=True, metavar="HOST", help="the host that is to run it")
+    said = 'the most that it may send, such as "100M": bits a second'
+    move.add_argument("--bandwidth", default="", metavar="TEXT", help=said)
+    said = 'how long it may stand still at the end, such as "300ms"'
+    move.add_argument("--downtime", default="", metavar="TEXT", help=said)
+    json_flag(move)
+
+
+def _box_migrate(asked: argparse.Namespace) -> None:
+    from labkit import box
+
+    done = box.migrate(
+        asked.name, asked.guest, to=asked.to, bandwidth=asked.bandwidth, downtime=asked.downtime
+    )
+    if asked.json:
+        print_json(asdict(done))
+        return
+    print(f"{done.guest} went from {done.origin} to {done.to} in {done.total_ms} ms")
+    print(f"  it stood still for {done.downtime_ms} ms, as QEMU has it")
+    if done.seen_by:
+        print(f"  {done.seen_by} had no answer for {done.silence_ms:.1f} ms at the longest")
+    print(f"  {done.bytes / 1e6:.1f} MB were sent, in {done.rounds} rounds")
 
 
 def _add_ssh(inner: Any) -> None:

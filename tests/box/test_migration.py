@@ -1,0 +1,114 @@
+"""A guest that moves to another host while it runs, and one that cannot."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from labkit import box
+from labkit.box import Faults
+from labkit.errors import BadInput, BoxError
+from labkit.lab import opened
+from tests.box.conftest import NAME, OTHER
+from tests.box.machine import snapshot
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+
+TOPOLOGY = """
+[hosts.client]
+[hosts.server]
+[hosts.server2]
+[guests.guest]
+on = "server"
+accelerator = "tcg"
+memory = "192M"
+disks = ["16M qcow2"]
+"""
+COUNTER = """\
+(n=0; while true; do n=$((n + 1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done) \
+    > /dev/null 2>&1 & true"""
+
+
+@pytest.fixture
+def lab_of_two(tmp_path):
+    file, before = tmp_path / "moving.toml", snapshot(OTHER)
+    file.write_text(TOPOLOGY)
+    try:
+        with opened(box.up(OTHER, made_of=str(file))) as lab:
+            lab.host("guest").check("sh", "-c", COUNTER)
+            lab.host("guest").check("sh", "-c", "until [ -s /tmp/count ]; do sleep 0.02; done")
+            yield lab
+    finally:
+        box.down(OTHER)
+    assert snapshot(OTHER) == before
+
+
+def counted(guest):
+    return int(guest.check("cat", "/tmp/count"))
+
+
+def goes_on(guest, since):
+    more = f"until [ $(cat /tmp/count) -gt {since} ]; do sleep 0.02; done"
+    guest.check("sh", "-c", more)
+
+
+def on(lab):
+    return {
+        host: lab.host(host).run("guest", "list").stdout.split() for host in ("server", "server2")
+    }
+
+
+def test_a_guest_moves_while_it_runs_and_stays_where_it_was_when_it_cannot(lab_of_two):
+    guest, client = lab_of_two.host("guest"), lab_of_two.host("client")
+    boot = guest.check("cat", "/proc/sys/kernel/random/boot_id")
+    guest.check("sh", "-c", "echo kept | dd of=/dev/vda conv=fsync,notrunc")
+    check_that_a_cut_link_leaves_it(lab_of_two)
+    before = counted(guest)
+    done = box.migrate(OTHER, "guest", to="server2", bandwidth="800M", downtime="500 ms")
+    # Nothing was closed: the connection that was open before is the one that answers.
+    goes_on(guest, max(before, counted(guest)))
+    assert guest.check("cat", "/proc/sys/kernel/random/boot_id") == boot
+    assert guest.check("head", "-c", "4", "/dev/vda") == "kept"
+    guest.close()
+    goes_on(guest, before)
+    client.check("ping", "-n", "-c", "1", "-W", "5", guest.address)
+    assert (done.origin, done.to, done.seen_by) == ("server", "server2", "client")
+    assert 0 < done.downtime_ms < done.total_ms and done.rounds >= 1
+    assert done.bytes > 10e6 and done.silence_ms > 1
+    assert on(lab_of_two) == {"server": [], "server2": ["guest"]}
+    now = box.status(OTHER)
+    assert (now.state, now.guests[0].on, now.guests[0].state) == ("up", "server2", "running")
+    with pytest.raises(BadInput, match="is on server2 already"):
+        box.migrate(OTHER, "guest", to="server2")
+
+
+def check_that_a_cut_link_leaves_it(lab):
+    def links(host):
+        return lab.host(host).check("ls", "/sys/class/net").split()
+
+    guest, server, before = lab.host("guest"), lab.host("server"), links("server2")
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(box.migrate, OTHER, "guest", to="server2", bandwidth="10M", patience=2)
+        while '"active"' not in server.check("guest", "qmp", "query-migrate"):
+            assert not going.done(), going.exception()
+        with Faults(OTHER).cut("server2"), pytest.raises(BoxError, match="stays on") as failed:
+            going.result()
+    assert "nothing came through" in str(failed.value)
+    goes_on(guest, counted(guest))
+    assert on(lab) == {"server": ["guest"], "server2": []}
+    assert links("server2") == before
+    assert box.status(OTHER).guests[0].on == "server"
+
+
+@pytest.mark.parametrize(
+    "guest, words, said",
+    [
+        ("guest", {"to": "client"}, "User-Mode Linux, which cannot be migrated"),
+        ("guest", {"to": "nowhere"}, "known: client, server"),
+        ("client", {"to": "server"}, "known: guest"),
+        ("guest", {"to": "client", "bandwidth": "fast"}, "is no bandwidth"),
+        ("guest", {"to": "client", "downtime": "none"}, "is no downtime"),
+    ],
+)
+def test_what_cannot_move_is_refused(lab_file, guest, words, said):
+    with pytest.raises(BadInput, match=said):
+        box.migrate(NAME, guest, **words)
