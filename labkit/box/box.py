@@ -20,16 +20,19 @@ from labkit.box import (
     namespaces,
     needs,
     room,
+    rootless,
     sudo,
     topology,
     view,
 )
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, Tell, all_boxes
-from labkit.box.lab_file import lab_toml
+from labkit.box.inside import inside, ssh_config
+from labkit.box.lab_file import SSH_CONFIG, lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
 from labkit.box.plain import Plain
+from labkit.box.rootless import Rootless
 from labkit.box.shaping import Shaping
 from labkit.box.sshd import KeyPair, known_hosts
 from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
@@ -65,6 +68,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
         if not _serves(status(name), made_of):
             sudo.box("up", name, tell, *([made_of] if made_of else []))
         return folder.lab
+    if not needs.is_root() and _in_namespace(name):
+        return Rootless(name).up(tell, made_of)
     if not needs.is_root():
         _refuse_unless_plain(made_of)
         return Plain(name).up(tell)
@@ -88,6 +93,11 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
     return folder.lab
 
 
+# What a plain user has up stays what it is.
+def _in_namespace(name: str) -> bool:
+    return Rootless(name).exists or (rootless.possible() and not Plain(name).exists)
+
+
 def _serves(now: BoxStatus, made_of: str) -> bool:
     if now.state == "up" and made_of and topology.find(made_of).name != now.topology:
         raise BoxError(
@@ -100,8 +110,10 @@ def _serves(now: BoxStatus, made_of: str) -> bool:
 def down(name: str = "lab", tell: Tell = silent) -> None:
     """Take box `name` down, whatever is left of it; nothing else is touched."""
     check_name(name)
-    if not needs.is_root() and Plain(name).exists:
-        Plain(name).down()
+    for own in (Rootless(name), Plain(name)):
+        if needs.is_root() or not own.exists:
+            continue
+        own.down()
         tell(f"box {name} is down")
         return
     if not left_over(name) and not Folder(name).lock.exists():
@@ -144,6 +156,8 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     folder.write(folder.key, user.private, 0o600)
     addressed = {layout.control(role): pair for role, pair in keys.items()}
     folder.write(folder.known_hosts, known_hosts(addressed))
+    if inside():
+        folder.write(folder.path / SSH_CONFIG, ssh_config())
     _start_hosts(folder, group, layout, keys, user)
     _shape(layout, tell)
     folder.write(folder.lab, lab_toml(layout))
@@ -151,7 +165,7 @@ def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
     if plan.guests and not layout.guests:
         tell(f"no guests: package {needs.NEEDS['guest'].package} is not installed")
     if plan.containers and not layout.containers:
-        tell("no containers: neither docker.io nor crun is installed")
+        tell(f"no containers: {container.lacking()}")
     _start_inner(folder, (*layout.guests, *layout.containers), tell)
     _measure(folder, layout, tell)
 

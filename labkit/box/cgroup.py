@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.box.inside import inside
 from labkit.box.needs import SEARCHED
 from labkit.errors import BoxError
 
@@ -86,6 +87,8 @@ class Cgroup:
     @classmethod
     def of(cls, name: str) -> Cgroup:
         """The group of box `name`, which may not exist yet."""
+        if inside():
+            return Ungrouped(Path("/proc"))
         root = hierarchy()
         if root is None:
             raise BoxError(
@@ -231,6 +234,42 @@ class Cgroup:
         for place in self.places:
             for folder, _, _ in os.walk(place, topdown=False):
                 os.rmdir(folder)
+
+
+@dataclass(frozen=True)
+class Ungrouped(Cgroup):
+    """A box without control groups: every process of its namespace belongs to it."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything to end."""
+        return bool(self.pids())
+
+    def make(self) -> None:
+        """There is nothing to make."""
+
+    def limit(self, role: str, limits: Limits) -> None:
+        """CPUs are kept to by `taskset`; that no memory is limited was refused before."""
+
+    def within(self, words: Sequence[str], role: str = OWN) -> list[str]:
+        """The command as it is."""
+        return list(words)
+
+    def pids(self) -> list[int]:
+        """All but the keeper, and who came in from outside as this process did."""
+        everyone = (int(at.name) for at in self.path.glob("[0-9]*"))
+        return [pid for pid in everyone if pid not in (1, os.getpid()) and _born_here(pid)]
+
+    def remove(self) -> None:
+        """There is nothing to remove."""
+
+
+# Who entered has no parent in there; who has ended may still be listed.
+def _born_here(pid: int) -> bool:
+    with suppress(OSError):
+        state, parent = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
+        return state != "Z" and int(parent) not in (0, os.getpid())
+    return False
 
 
 # The files of the other version are not there.

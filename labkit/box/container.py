@@ -10,6 +10,7 @@ import re
 import shutil
 from dataclasses import dataclass
 
+from labkit.box.inside import inside
 from labkit.box.needs import SEARCHED
 from labkit.errors import BadInput, BoxError, Unknown
 
@@ -18,6 +19,7 @@ NETWORKS = ("bridge", "host")
 DOCKER = ("docker", "dockerd", "containerd", "iptables")
 ENGINES = ("any", "docker", "crun", "runc")
 PACKAGES = {"docker": "docker.io", "crun": "crun", "runc": "runc"}
+NO_GROUPS = "they need control groups, which only root has here"
 LEAST_MEMORY = 16
 """MiB; what sshd and a session need."""
 
@@ -53,16 +55,21 @@ class ContainerPlan:
 
 def choice(asked: str) -> str:
     """The engine for a container that asked for one; empty where any would do and none is here."""
-    found = [name for name in ENGINES[1:] if not _absent(name)]
+    found = [] if inside() else [name for name in ENGINES[1:] if not _absent(name)]
     if asked == "any":
         return found[0] if found else ""
     if asked not in found:
         raise BoxError(
             f"containers cannot be run by {asked} here",
-            said=f"no {', '.join(_absent(asked))}",
-            hint=f"install Debian's package {PACKAGES[asked]}",
+            said=NO_GROUPS if inside() else f"no {', '.join(_absent(asked))}",
+            hint="use sudo" if inside() else f"install Debian's package {PACKAGES[asked]}",
         )
     return asked
+
+
+def lacking() -> str:
+    """Why there are no containers, where no engine was found for them."""
+    return NO_GROUPS if inside() else "neither docker.io nor crun is installed"
 
 
 def _absent(name: str) -> list[str]:

@@ -3,6 +3,12 @@
 place=${0%/*}
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
+# In a box without root the machine's files are another user's here, whom a setuid program becomes.
+if [ "$(stat -c %u /bin/sh)" != 0 ] && [ -z "$again" ]; then
+    exec env again=yes setpriv --no-new-privs "$0"
+fi
+unset again
+
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t tmpfs -o mode=0755 tmpfs /tmp

@@ -33,7 +33,8 @@ tar -x -f - -C /run
 ip -batch /run/labkit/links
 mkdir /run/sshd
 hostname=$(cat /run/labkit/etc/hostname)
-echo "$hostname" > /proc/sys/kernel/hostname
+# In a user namespace the file may be the machine's root's only.
+hostname "$hostname" 2> /dev/null || echo "$hostname" > /proc/sys/kernel/hostname
 for file in /run/labkit/etc/*; do
     target=/etc/${file##*/}
     [ ! -e "$target" ] || mount --bind "$file" "$target"
@@ -44,7 +45,7 @@ if [ -d /run/labkit/guests ] && [ ! -w /dev/net/tun ]; then
     echo "no /dev/net/tun" >&2
     exit 1
 fi
-if [ -d /run/labkit/guests ] && mknod -m 666 /run/labkit/tun c 10 200; then
+if [ -d /run/labkit/guests ] && mknod -m 666 /run/labkit/tun c 10 200 2> /dev/null; then
     mount --bind /run/labkit/tun /dev/net/tun
 fi
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.box.inside import inside
 from labkit.errors import BoxError
 
 FETCHED = Path("/var/cache/labkit/kernel")
@@ -50,7 +51,7 @@ HINT = "`make system` fetches a kernel that has"
 
 def cache() -> Path:
     """Where what was made once is kept: for the whole machine, or for a plain user."""
-    if os.geteuid() == 0:
+    if os.geteuid() == 0 and not inside():
         return Path("/var/cache/labkit")
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "labkit"
 

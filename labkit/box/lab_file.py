@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from labkit.box.inside import inside, tier
 from labkit.box.layout import Layout
 
-TIER = "root"
+SSH_CONFIG = "ssh_config"
+"""Beside the file, where only a command leads to the hosts."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class LinkStatus:
 def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
     """The box as `Lab.read` reads it."""
     head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
-    made_of = f'\n[box]\ntier = "{TIER}"\naccelerator = "{layout.accelerators}"\n'
+    head += f'ssh_config = "{SSH_CONFIG}"\n' if inside() else ""
+    made_of = f'\n[box]\ntier = "{tier()}"\naccelerator = "{layout.accelerators}"\n'
     if layout.containers:
         made_of += f'containers = "{layout.engines}"\n'
     if layout.with_disks:

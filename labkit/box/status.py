@@ -12,14 +12,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from labkit.box import needs
+from labkit.box import needs, rootless
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
 from labkit.box.greeting import BANNER_SECONDS, greets
-from labkit.box.lab_file import TIER, LinkStatus
+from labkit.box.inside import inside, tier
+from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
 from labkit.box.plain import GUEST, HOSTS, TOPOLOGY, Plain, kept
 from labkit.box.plain import TIER as PLAIN
+from labkit.box.rootless import Rootless
 from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import opened
@@ -79,6 +81,8 @@ class BoxStatus:
 def status(name: str = "lab") -> BoxStatus:
     """What is there of box `name`, and whether its hosts answer."""
     check_name(name)
+    if not needs.is_root() and Rootless(name).exists:
+        return _rootless(Rootless(name))
     if not needs.is_root() and Plain(name).exists:
         return _plain(Plain(name))
     left = left_over(name)
@@ -98,9 +102,22 @@ def status(name: str = "lab") -> BoxStatus:
     containers = _inner(folder.lab, layout, "container", layout.containers)
     accelerator, lab = layout.accelerators, str(folder.lab)
     return BoxStatus(
-        name, "up", made_of, TIER, accelerator, lab, hosts, guests, tuple(in_force(folder)),
+        name, "up", made_of, tier(), accelerator, lab, hosts, guests, tuple(in_force(folder)),
         containers=containers, engine=layout.engines,
     )  # fmt: skip
+
+
+# Looked at from within; its files have other names out here.
+def _rootless(box: Rootless) -> BoxStatus:
+    if not box.alive:
+        return BoxStatus(box.name, "broken", tier=rootless.TIER, left=(f"folder {box.path}",))
+    told = box.verb("status")
+    told |= {"lab": rootless.outside(told["lab"])}
+    for key, kind in (("hosts", HostStatus), ("guests", GuestStatus), ("links", LinkStatus),
+                      ("containers", GuestStatus)):  # fmt: skip
+        told[key] = tuple(kind(**fields) for fields in told[key])
+    hosts = tuple(replace(host, cpus=tuple(host.cpus)) for host in told["hosts"])
+    return BoxStatus(**{**told, "hosts": hosts, "left": tuple(told["left"])})
 
 
 # A box of this user's own, who may have none of the machine's.
@@ -139,7 +156,7 @@ def left_over(name: str) -> tuple[str, ...]:
     """Everything on this machine that belongs to box `name`."""
     folder, link = Folder(name), link_name(name)
     found = [f"folder {folder.path}"] if folder.path.exists() else []
-    if hierarchy() and (group := Cgroup.of(name)).exists:
+    if (hierarchy() or inside()) and (group := Cgroup.of(name)).exists:
         pids = group.pids()
         found += [f"control group {group.path} with {len(pids)} processes"]
     if is_ours(link):

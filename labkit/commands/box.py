@@ -58,12 +58,14 @@ def _add_shape(inner: Any) -> None:
 
 def _box_shape(asked: argparse.Namespace) -> int:
     from labkit import box
-    from labkit.box import needs, sudo
+    from labkit.box import needs, rootless, sudo
 
     words = {key: getattr(asked, key) for key in SHAPES}
+    options = [f"--{key}={text}" for key, text in words.items() if text]
     if not needs.is_root() and sudo.possible():
-        options = [f"--{key}={text}" for key, text in words.items() if text]
         sudo.box("shape", asked.name, lambda _: None, asked.host, *options)
+    elif not needs.is_root() and rootless.Rootless(asked.name).alive:
+        rootless.Rootless(asked.name).verb("shape", asked.host, *options)
     else:
         box.reshape(asked.name, box.asked_of(asked.name, asked.host, **words))
     return _show_box(asked)
@@ -119,7 +121,8 @@ def _box_ssh(asked: argparse.Namespace) -> None:
     folder = Path(now.lab).parent
     options = [f"UserKnownHostsFile={folder / 'known_hosts'}", "StrictHostKeyChecking=yes",
                "IdentitiesOnly=yes", "LogLevel=ERROR"]  # fmt: skip
-    words = ["ssh", "-F", "none", "-i", str(folder / "key")]
+    own = folder / "ssh_config"
+    words = ["ssh", "-F", str(own) if own.is_file() else "none", "-i", str(folder / "key")]
     words += [word for option in options for word in ("-o", option)]
     host = there[asked.host]
     at = ["-p", str(host.port), f"{host.user}@{host.control}"]

@@ -43,10 +43,10 @@ def _demo(asked: argparse.Namespace) -> None:
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
 def _demo_box_up() -> Path | None:
     from labkit import box
-    from labkit.box import needs, sudo
+    from labkit.box import needs, rootless, sudo
     from labkit.terminal import progress_line
 
-    if not needs.is_root() and not sudo.possible():
+    if not needs.is_root() and not (sudo.possible() or rootless.possible()):
         print("without root, a box has no links to measure\n\nSo you see a recorded run;"
               " `labkit doctor` says more.\n")  # fmt: skip
         return None

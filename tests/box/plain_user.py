@@ -29,6 +29,8 @@ mkdir -p "$home/.etc"
 mount -t tmpfs tmpfs "$home/.etc"
 cp -a /etc/. "$home/.etc"
 cp "$home/passwd" "$home/.etc/passwd"
+[ ! -e "$home/subuid" ] || cp "$home/subuid" "$home/.etc/subuid"
+[ ! -e "$home/subuid" ] || cp "$home/subuid" "$home/.etc/subgid"
 mount --bind "$home/.etc" /etc
 cd "$home"
 exec setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all \\
@@ -39,13 +41,15 @@ exec setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all \\
 class PlainUser:
     """Runs commands with a home of its own."""
 
-    def __init__(self, home):
+    def __init__(self, home, *, numbers=""):
         self.home = home
         home.chmod(0o755)
         os.chown(home, UID, UID)
         (home / "passwd").write_text(
             f"{Path('/etc/passwd').read_text()}{NAME}:x:{UID}:{UID}::{home}:/bin/sh\n"
         )
+        if numbers:
+            (home / "subuid").write_text(f"{NAME}:{numbers}\n")
 
     def run(self, *words, **more):
         """Run to the end."""

@@ -1,0 +1,237 @@
+"""The lab in a box without root: all of it inside one outer user namespace, where it seems root.
+
+A keeper holds the outer namespaces. labkit enters them to make the box and to look at it; SSH from
+outside goes through `dial.py`. When the keeper is killed, everything in there ends with it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import getpass
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.box.folder import BOXES, Tell
+from labkit.box.inside import MARK, TIER
+from labkit.box.needs import SEARCHED, is_root
+from labkit.box.plain import kept
+from labkit.errors import BoxError
+
+__all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
+
+OUTER = ("unshare", "--user", "--map-root-user", "--map-auto", "--net", "--mount", "--pid",
+         "--fork", "--kill-child", "--mount-proc")  # fmt: skip
+TRIAL = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "true")
+"""Of the users that a box needs, the one with the largest number."""
+KEEPER = """\
+set -e
+mount --bind "$1" /mnt
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir /run/labkit
+mount --move /mnt /run/labkit
+mount -t sysfs sysfs /sys
+ip link set lo up
+echo ready
+exec > /dev/null 2>&1
+sleep infinity &
+while :; do wait; done"""
+KILL_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Rootless:
+    """The box of that name of this user."""
+
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Its folder, which is /run/labkit/NAME in there."""
+        return kept() / self.name
+
+    @property
+    def lab(self) -> Path:
+        """Its lab.toml."""
+        return self.path / "lab.toml"
+
+    @property
+    def keeper(self) -> Path:
+        """Says which process holds its namespaces."""
+        return self.path.with_name(f"{self.name}.keeper")
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything of it."""
+        return self.keeper.exists()
+
+    def processes(self) -> list[int]:
+        """The keeper, and what else carries the box's name: the rest ends with these."""
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if pid != os.getpid() and self._carries(pid)]  # fmt: skip
+
+    def _carries(self, pid: int) -> bool:
+        with suppress(OSError):
+            place = Path("/proc", str(pid))
+            marks = (place / "environ").read_bytes().split(b"\0")
+            return place.stat().st_uid == os.geteuid() and f"{MARK}={self.path}".encode() in marks
+        return False
+
+    @property
+    def alive(self) -> bool:
+        """Whether its keeper runs."""
+        with suppress(OSError, ValueError):
+            return self._carries(int(self.keeper.read_text()))
+        return False
+
+    def up(self, tell: Tell, made_of: str) -> Path:
+        """Make it, unless it is up."""
+        with self._locked():
+            began = not self.alive
+            if began:
+                self._remove()
+                tell(f"no root here: making box {self.name} in a user namespace")
+            try:
+                if began:
+                    self._keep()
+                self.verb("up", *([_whole(made_of)] if made_of else []))
+            except BaseException:
+                if began or not self.lab.exists():
+                    self._remove()
+                raise
+        return self.lab
+
+    def down(self) -> None:
+        """End its processes, and remove its files."""
+        with self._locked():
+            self._remove()
+
+    def verb(self, verb: str, *more: str) -> dict[str, Any]:
+        """Have `labkit box VERB` done in there; what it says of the box."""
+        pid = self.keeper.read_text().strip()
+        spaces = (("user", "user"), ("net", "net"), ("mount", "mnt"), ("pid", "pid_for_children"))
+        words = [f"--{option}=/proc/{pid}/ns/{file}" for option, file in spaces]
+        labkit = [sys.executable, "-m", "labkit.cli", "box", verb, *more]
+        done = subprocess.run(
+            ["nsenter", *words, *labkit, "--name", self.name, "--json"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment,
+        )  # fmt: skip
+        with suppress(ValueError):
+            told: dict[str, Any] = json.loads(done.stdout)
+            if verb == "status" or not done.returncode:
+                return told
+        raise BoxError(f"box {verb} did not work in its user namespace", said=done.stderr)
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, MARK: str(self.path), "PATH": f"{os.environ['PATH']}:{SEARCHED}"}
+
+    def _keep(self) -> None:
+        words = ["sh", "-c", KEEPER, "keeper", str(kept())]
+        numbered = 'echo $$ > "$1" && shift && exec "$@"'
+        begun = subprocess.Popen(
+            ["setsid", "--fork", "sh", "-c", numbered, "outer", str(self.keeper), *OUTER, *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self._environment, cwd="/",
+        )  # fmt: skip
+        assert begun.stdout and begun.stderr
+        with begun.stdout, begun.stderr:
+            if begun.stdout.readline() != b"ready\n":
+                said = begun.stderr.read().decode("utf-8", "replace")
+                raise BoxError("the namespaces of the box could not be made", said=said)
+        begun.wait()
+
+    # The first process of a namespace takes the others there along, and goes after them.
+    def _remove(self) -> None:
+        until = time.monotonic() + KILL_SECONDS
+        while left := self.processes():
+            for pid in left:
+                self._kill(pid)
+            if time.monotonic() > until:
+                raise BoxError(f"processes {left} of box {self.name} do not end")
+            time.sleep(0.005)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.path)
+        for file in (self.path.with_name(f"{self.name}.lock"), self.keeper):
+            file.unlink(missing_ok=True)
+
+    # The descriptor stands for one process for good; the number alone may be another's by now.
+    def _kill(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            process = os.pidfd_open(pid)
+            try:
+                if self._carries(pid):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+            finally:
+                os.close(process)
+
+    # Not that of all boxes, which is taken in there.
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        kept().mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(kept().parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def outside(place: str) -> str:
+    """A file of the box as it is called out here."""
+    return place.replace(str(BOXES), str(kept()), 1)
+
+
+def _whole(made_of: str) -> str:
+    return str(Path(made_of).resolve()) if Path(made_of).is_file() else made_of
+
+
+def possible() -> bool:
+    """Whether this user can have such a box."""
+    return not is_root() and not lacking()[0]
+
+
+@functools.cache
+def lacking() -> tuple[str, str]:
+    """Why this user cannot have such a box, and the one command that helps; only a try tells."""
+    if not shutil.which("newuidmap", path=SEARCHED):
+        return "no newuidmap (package uidmap)", "sudo apt-get install uidmap"
+    words = [*OUTER, *TRIAL]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=10, env={"PATH": SEARCHED, "LC_ALL": "C"}
+        )
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        return f"unshare: {failed}", "use Debian 12 or newer, or its like"
+    if not done.returncode:
+        return "", ""
+    said = (done.stderr.strip().splitlines() or ["unshare ended without a word"])[-1]
+    return said, _way_out()
+
+
+def _way_out() -> str:
+    who = getpass.getuser() if "USER" in os.environ else _name()
+    for knob, free in (("unprivileged_userns_clone", "1"),
+                       ("apparmor_restrict_unprivileged_userns", "0")):  # fmt: skip
+        file = Path("/proc/sys/kernel", knob)
+        if file.exists() and file.read_text().strip() != free:
+            return f"sudo sysctl kernel.{knob}={free}"
+    span = "100000-165535"
+    return f"sudo usermod --add-subuids {span} --add-subgids {span} {shlex.quote(who)}"
+
+
+def _name() -> str:
+    with suppress(KeyError, OSError):
+        return getpass.getuser()
+    return str(os.geteuid())
