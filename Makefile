@@ -70,6 +70,7 @@ system-test: system
 	.ci/system-packages 'for the tests in a browser' chromium
 	@packages=; for need in busybox:busybox-static strace:strace sudo:sudo dropbear:dropbear-bin \
 	    mkfs.btrfs:btrfs-progs corosync:corosync dockerd:docker.io virsh:libvirt-clients \
+	    newuidmap:uidmap \
 	    libvirtd:libvirt-daemon qemu-system-x86_64:qemu-system-x86 tuned:tuned irqbalance:irqbalance; do \
 	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \
 	[ -z "$$packages" ] || .ci/system-packages 'for the tests' $$packages

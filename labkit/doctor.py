@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from labkit.box import needs, plain, sudo
+from labkit.box import container, needs, plain, rootless, sudo
 from labkit.box.cgroup import hierarchy
 from labkit.results import HOME
 
@@ -23,9 +23,20 @@ KVM = Path("/dev/kvm")
 SET_UP = "make system"
 TIERS = {
     "root": "everything: the lab in a box runs here",
+    "rootless": "the lab in a box, all of it in a user namespace of yours",
     "user": "hosts on loopback by sshd of your own, and an emulated guest; no links to measure",
     "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
 }
+LACKS = {
+    "root": "",
+    "rootless": "beside root: containers, memory limits of hosts, a guest's CPU of its own"
+    " (real-time priority), settings of the machine itself",
+    "user": "beside rootless: hosts with addresses and links of their own, guests on those links,"
+    " other topologies",
+    "recorded": "beside user: any host on this machine",
+}
+"""What a tier lacks that the next better one has."""
+DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
 UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does not: use Debian"}
 
 
@@ -42,10 +53,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Report:
-    """`tier` is `root`, `user` or `recorded`; `next` is the one command to type now."""
+    """`tier` is one of `TIERS`, `lacks` is of `LACKS`; `next` is the one command to type now."""
 
     tier: str
     means: str
+    lacks: str
     next: str
     machine: Mapping[str, str | int]
     checks: tuple[Check, ...]
@@ -53,12 +65,19 @@ class Report:
 
 def examine() -> Report:
     """Look at this machine; nothing is changed, and nothing stays running."""
-    checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), *_kernel_checks())
-    lesser = {name for name, need in needs.NEEDS.items() if not need.required}
-    tier = "root" if all(check.ok or check.name in lesser for check in checks) else "recorded"
-    if tier == "recorded" and not needs.is_root() and not plain.impossible():
-        tier = plain.TIER
-    return Report(tier, TIERS[tier], _next(checks), _machine(), checks)
+    checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
+              *_kernel_checks(), _rootless_check())  # fmt: skip
+    tier = _tier(checks)
+    return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
+
+
+def _tier(checks: Iterable[Check]) -> str:
+    lesser = {name for name, need in needs.NEEDS.items() if not need.required} | {"docker"}
+    wrong = {check.name for check in checks if not check.ok} - lesser
+    for tier, other in (("root", rootless.TIER), (rootless.TIER, "root")):
+        if not wrong - {other}:
+            return tier
+    return plain.TIER if not needs.is_root() and not plain.impossible() else "recorded"
 
 
 def packages() -> list[str]:
@@ -78,7 +97,13 @@ def render(report: Report) -> str:
             checks.append(("", f"{'':<12}to get it: {check.fix}"))
     return "\n\n".join(
         [
-            _aligned([("tier", f"{report.tier}: {report.means}"), ("next", report.next)]),
+            _aligned(
+                [
+                    ("tier", f"{report.tier}: {report.means}"),
+                    ("next", report.next),
+                    *([("lacks", report.lacks)] if report.lacks else []),
+                ]
+            ),
             _aligned(
                 (name.replace("_mib", " (MiB)"), value) for name, value in report.machine.items()
             ),
@@ -92,8 +117,9 @@ def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
 
 
 # The first thing that is wrong decides: what comes after it may be right once it is.
-def _next(checks: Iterable[Check]) -> str:
-    wrong = [check for check in checks if not check.ok]
+def _next(checks: Iterable[Check], tier: str) -> str:
+    spare = {"docker", rootless.TIER, "root" if tier == rootless.TIER else ""}
+    wrong = [check for check in checks if not check.ok and check.name not in spare]
     if not wrong:
         return "make demo"
     return next((c.fix for c in wrong if c.name != "root"), wrong[0].fix)
@@ -128,6 +154,25 @@ def _program_check(item: tuple[str, needs.Need]) -> Check:
     if need.absent:
         return Check(name, False, f"missing {', '.join(need.absent)}", need.brings, _fix(need))
     return Check(name, True, ", ".join(need.programs), need.brings)
+
+
+def _docker_check() -> Check:
+    absent = container.absent("docker")
+    if not absent:
+        return Check("docker", True, ", ".join(container.DOCKER), DOCKER)
+    need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
+    how = f"sudo apt-get install {need.package}"
+    how = how if shutil.which("apt-get", path=needs.SEARCHED) else _fix(need)
+    return Check("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
+
+
+# Who has root needs no other way to a box.
+def _rootless_check() -> Check:
+    brings = "the lab in a box without root, in a user namespace"
+    if needs.is_root() or sudo.works():
+        return Check("rootless", True, "not needed where root is", brings)
+    why, how = rootless.lacking()
+    return Check("rootless", not why, why or "user namespaces with a range of users", brings, how)
 
 
 def _fix(need: needs.Need) -> str:

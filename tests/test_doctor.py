@@ -83,8 +83,18 @@ def test_elsewhere_it_names_the_programs(monkeypatch):
 def test_a_plain_user_has_recorded_runs_and_hosts_of_his_own(monkeypatch):
     monkeypatch.setattr(needs.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sudo, "works", lambda: False)
+    monkeypatch.setattr(doctor.rootless, "lacking", lambda: ("no range", "usermod"))
     monkeypatch.setattr(doctor.plain, "impossible", lambda: "")
-    assert doctor.examine().tier == "user"
+    report = doctor.examine()
+    assert (report.tier, report.lacks) == ("user", doctor.LACKS["user"])
+    assert (check(report, "rootless").found, check(report, "rootless").fix) == (
+        "no range", "usermod",
+    )  # fmt: skip
+    monkeypatch.setattr(doctor.rootless, "lacking", lambda: ("", ""))
+    better = doctor.examine()
+    assert (better.tier, better.next) == ("rootless", "make demo")
+    assert "lacks" in doctor.render(better)
+    monkeypatch.setattr(doctor.rootless, "lacking", lambda: ("no range", "usermod"))
     monkeypatch.setattr(doctor.plain, "impossible", lambda: "no sshd")
     report = doctor.examine()
     assert report.tier == "recorded"
@@ -101,6 +111,15 @@ def test_root_without_the_right_to_make_namespaces_is_told_so(monkeypatch):
     report = doctor.examine()
     assert report.tier == "recorded"
     assert "unshare" in check(report, "isolation").found
+
+
+def test_docker_is_one_of_two_engines_and_no_tier_hangs_on_it(monkeypatch):
+    tier = doctor.examine().tier
+    absent(monkeypatch, "dockerd")
+    report = doctor.examine()
+    assert (report.tier, report.next) == (tier, doctor.examine().next)
+    found = check(report, "docker")
+    assert (found.found, found.fix) == ("missing dockerd", "sudo apt-get install docker.io")
 
 
 def test_kvm_is_never_believed_by_its_file():

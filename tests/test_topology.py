@@ -51,6 +51,12 @@ def test_halves_share_what_there_is(cpus, first, second):
     assert HostPlan("a").among(cpus) == cpus
 
 
+def test_a_container_for_which_there_is_no_engine_is_left_out():
+    plan = topology.find("containers")
+    assert plan.containers and not plan.engined(lambda _: "").containers
+    assert {one.engine for one in plan.engined(lambda _: "crun").containers} == {"crun"}
+
+
 BAD = {
     "no hosts": {},
     "unknown table": {"hosts": {"a": {}}, "cables": {}},

@@ -55,13 +55,13 @@ class ContainerPlan:
 
 def choice(asked: str) -> str:
     """The engine for a container that asked for one; empty where any would do and none is here."""
-    found = [] if inside() else [name for name in ENGINES[1:] if not _absent(name)]
+    found = [] if inside() else [name for name in ENGINES[1:] if not absent(name)]
     if asked == "any":
         return found[0] if found else ""
     if asked not in found:
         raise BoxError(
             f"containers cannot be run by {asked} here",
-            said=NO_GROUPS if inside() else f"no {', '.join(_absent(asked))}",
+            said=NO_GROUPS if inside() else f"no {', '.join(absent(asked))}",
             hint="use sudo" if inside() else f"install Debian's package {PACKAGES[asked]}",
         )
     return asked
@@ -72,6 +72,7 @@ def lacking() -> str:
     return NO_GROUPS if inside() else "neither docker.io nor crun is installed"
 
 
-def _absent(name: str) -> list[str]:
+def absent(name: str) -> list[str]:
+    """The programs of an engine that the machine does not have."""
     programs = DOCKER if name == "docker" else (name,)
     return [word for word in programs if not shutil.which(word, path=SEARCHED)]

@@ -96,8 +96,12 @@ def opened(link: str) -> socket.socket:
     there.setsockopt(SOL_PACKET, PACKET_VNET_HDR, 1)
     there.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
     there.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    for size in (SO_RCVBUFFORCE, SO_SNDBUFFORCE):
-        there.setsockopt(socket.SOL_SOCKET, size, BUFFER)
+    sizes = ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF))
+    for size, allowed in sizes:
+        try:
+            there.setsockopt(socket.SOL_SOCKET, size, BUFFER)
+        except PermissionError:  # root of a user namespace has what the machine allows to all
+            there.setsockopt(socket.SOL_SOCKET, allowed, BUFFER)
     there.bind((link, EVERY_PROTOCOL))
     return there
 

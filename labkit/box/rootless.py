@@ -44,9 +44,8 @@ mount --move /mnt /run/labkit
 mount -t sysfs sysfs /sys
 ip link set lo up
 echo ready
-exec > /dev/null 2>&1
-sleep infinity &
-while :; do wait; done"""
+exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1"""
+"""It waits for nobody, so who ends in there is forgotten at once."""
 KILL_SECONDS = 15.0
 
 
@@ -105,7 +104,7 @@ class Rootless:
             try:
                 if began:
                     self._keep()
-                self.verb("up", *([_whole(made_of)] if made_of else []))
+                self.verb("up", *([_whole(made_of)] if made_of else []), tell=tell)
             except BaseException:
                 if began or not self.lab.exists():
                     self._remove()
@@ -117,7 +116,7 @@ class Rootless:
         with self._locked():
             self._remove()
 
-    def verb(self, verb: str, *more: str) -> dict[str, Any]:
+    def verb(self, verb: str, *more: str, tell: Tell = lambda _: None) -> dict[str, Any]:
         """Have `labkit box VERB` done in there; what it says of the box."""
         pid = self.keeper.read_text().strip()
         spaces = (("user", "user"), ("net", "net"), ("mount", "mnt"), ("pid", "pid_for_children"))
@@ -130,6 +129,8 @@ class Rootless:
         with suppress(ValueError):
             told: dict[str, Any] = json.loads(done.stdout)
             if verb == "status" or not done.returncode:
+                for line in done.stderr.splitlines():
+                    tell(line.strip())
                 return told
         raise BoxError(f"box {verb} did not work in its user namespace", said=done.stderr)
 

@@ -193,8 +193,9 @@ class Topology:
 
     def engined(self, choice: Callable[[str], str]) -> Topology:
         """The same with the engine that `choice` makes of each; none leaves the container out."""
-        chosen = [replace(one, engine=choice(one.engine)) for one in self.containers]
-        return replace(self, containers=tuple(one for one in chosen if one.engine))
+        chosen = [(one, choice(one.engine)) for one in self.containers]
+        able = tuple(replace(one, engine=engine) for one, engine in chosen if engine)
+        return replace(self, containers=able)
 
     def accelerated(self, choice: Callable[[str], str]) -> Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""

@@ -13,7 +13,8 @@ from labkit.settings._ways import ROOT, cpus_of, ranges, script
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 # What the host's first process may use is what the host has, however many the machine has.
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
-READS = f"GUEST placement && {CPUS}"
+NO_PRIORITY = "this host may give no process real-time priority (chrt)"
+READS = f"GUEST placement && {CPUS} && {{ chrt -f 1 true 2> /dev/null || echo '{NO_PRIORITY}'; }}"
 ON_LAST = f'cpus=$({CPUS}) && GUEST set "cpus=${{cpus##*[,-]}}" policy=fifo'
 ON_ALL = f'cpus=$({CPUS}) && GUEST set "cpus=$cpus" policy=other'
 
@@ -62,9 +63,14 @@ class ExclusiveCpu(OfGuest):
             return self._on_esxi(self.machine(host))
         only_with_guest(kind, host)
         return Way(
-            ("sh", "-c", self._told(READS)), self._writes, _value, _differing,
-            probe=("chrt", "-f", "1", "true"), legal="exclusive or not",
+            ("sh", "-c", self._told(READS)), self._writes, _value, self._refused,
+            legal="exclusive or not",
         )  # fmt: skip
+
+    def _refused(self, text: str) -> str:
+        if self.exclusive and NO_PRIORITY in text:
+            return NO_PRIORITY
+        return "the guest's threads differ in placement" if len(_lines(text)) != 2 else ""
 
     def _told(self, script: str) -> str:
         return script.replace("GUEST", self.shell)
@@ -121,13 +127,13 @@ def _pinned(text: str, nth: int, of: int) -> str:
 
 # One line for each placement that threads of the guest have, then the host's CPUs.
 def _value(text: str) -> str:
-    *placements, cpus = text.splitlines()
+    *placements, cpus = _lines(text)
     named = {f"{_last(cpus)} fifo": EXCLUSIVE, f"{cpus} other": SHARED}
     return "; ".join(named.get(placement, placement) for placement in placements)
 
 
-def _differing(text: str) -> str:
-    return "the guest's threads differ in placement" if len(text.splitlines()) != 2 else ""
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line != NO_PRIORITY]
 
 
 def _last(cpus: str) -> str:
