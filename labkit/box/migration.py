@@ -132,12 +132,13 @@ def migrate(
         now = Layout.from_json(folder.layout.read_text())
         then = _checked(folder, now, guest, to)
         move = _Move(folder, lab, now, then, guest)
+        _refuse_what_loses_writes(move)
         seen_by = seen_from or next(
             (role for role in now.hosts if role not in (to, now.on(guest))), ""
         )
         with _pinged(lab, seen_by, now.data(guest)) as answers:
             said = _moved(move, asked, patience)
-        _leave(move)
+            _leave(move)
         memory = said["ram"]
         return Migration(
             guest, now.on(guest), to, said["total-time"], said["downtime"],
@@ -178,6 +179,18 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
         )
     plans = tuple(replace(p, on=to) if p.role == guest else p for p in now.topology.guests)
     return replace(now, topology=replace(now.topology, guests=plans))
+
+
+# Emulated CPUs that run side by side write to pages that count as sent: of seven such migrations
+# with QEMU 7.2 two left a guest broken, and of eighteen with one CPU none.
+def _refuse_what_loses_writes(move: _Move) -> None:
+    vcpus = move.origin.check("guest", f"@{move.guest}", "get", "vcpus").strip()
+    if move.now.plan(move.guest).accelerator == "tcg" and vcpus != "1":
+        raise BadInput(
+            f"{move.guest} is emulated (tcg) with {vcpus} CPUs, and can lose writes as it moves",
+            hint=f"on {move.origin.name}: "
+            + "; ".join(f"guest @{move.guest} {word}" for word in ("stop", "set vcpus=1", "start")),
+        )
 
 
 def _moved(move: _Move, asked: dict[str, int], patience: float) -> Any:
@@ -300,7 +313,8 @@ def _pinged(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
         running = pool.submit(host.run, "sh", "-c", PING, "ping", address, seconds=PING_SECONDS)
         try:
             yield said
-            host.run("ping", "-n", "-c", "1", "-W", "1", "-w", "10", address)
+            if not host.run("ping", "-n", "-c", "1", "-W", "1", "-w", "10", address).ok:
+                raise BoxError(f"the guest has moved, and {address} does not answer {seen_by}")
         finally:
             host.run("sh", "-c", END_PING)
             said.append(running.result().stdout)

@@ -79,6 +79,15 @@ def test_a_guest_moves_while_it_runs_and_stays_where_it_was_when_it_cannot(lab_o
     assert (now.state, now.guests[0].on, now.guests[0].state) == ("up", "server2", "running")
     with pytest.raises(BadInput, match="is on server2 already"):
         box.migrate(OTHER, "guest", to="server2")
+    # It can be ended there, and is then started there.
+    server2 = lab_of_two.host("server2")
+    server2.check("guest", "stop")
+    server2.check("guest", "set", "vcpus=2")
+    box.up(OTHER)
+    guest.close()
+    assert guest.check("head", "-c", "4", "/dev/vda") == "kept"
+    with pytest.raises(BadInput, match="with 2 CPUs, and can lose writes"):
+        box.migrate(OTHER, "guest", to="server")
 
 
 def check_that_a_cut_link_leaves_it(lab):
