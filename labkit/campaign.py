@@ -17,7 +17,7 @@ import papermill
 from jupyter_client.manager import AsyncKernelManager
 from traitlets.config import Config
 
-from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.errors import LAST_WORDS, BadInput, LabkitError, Stopped, Unknown
 from labkit.progress import WATCHED, Progress
 from labkit.results import HOME
 
@@ -189,9 +189,13 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
     said = [line.strip() for line in rest]
     hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
+    words = [line for line in said if not line.startswith("hint: ")]
+    # More lines than a tool's last words belong to what happened: a line for each condition.
+    if len(words) > LAST_WORDS:
+        first, words = "\n  ".join([first, *words]), []
     kind = BadInput if name in ("BadInput", "Unknown") else LabkitError
     return kind(
         first if name else f"the notebook did not run to its end: {first}",
-        said="\n".join(line for line in said if not line.startswith("hint: ")),
+        said="\n".join(words),
         hint="; ".join([*hints, f"{target} shows how far it came"]),
     )

@@ -38,7 +38,10 @@ def readable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
-def last_words(text: str, lines: int = 3) -> str:
+LAST_WORDS = 3
+
+
+def last_words(text: str, lines: int = LAST_WORDS) -> str:
     """The last lines that a tool printed, safe to show."""
     kept = [line.rstrip() for line in readable(text).splitlines() if line.strip()]
     return "\n".join(kept[-lines:])

@@ -105,6 +105,17 @@ class Study:
         }
         return {name: why for name, why in whys.items() if why}
 
+    def able(self, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:
+        """The other conditions; where there are none, nothing is worth a start."""
+        able = [condition for condition in self.conditions if condition.name not in refused]
+        if not able:
+            whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
+            raise BadInput(
+                f"{lab.name} can do no condition of {self.name}{whys}",
+                hint="--where recorded shows a run of another lab",
+            )
+        return able
+
     def run(
         self,
         lab: Lab,
@@ -131,13 +142,7 @@ class Study:
             enough({}, 50, width, most)  # refuses a width that cannot be meant before anything runs
         with in_force(lab.hosts, self.name, period=reread_seconds) as changes:
             refused = self.refusals(lab, changes.learn(self.settings(lab)))
-            able = [condition for condition in self.conditions if condition.name not in refused]
-            if not able:
-                whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
-                raise BadInput(
-                    f"{lab.name} can do no condition of {self.name}{whys}",
-                    hint="--where recorded shows a run of another lab",
-                )
+            able = self.able(lab, refused)
             seed = int(results.asked["seed"])
             loop = _Loop(self, lab, results, tell, stop or threading.Event(), changes)
             blocks = repeats

@@ -73,12 +73,15 @@ def study_results(
     if not label.replace("-", "").replace("_", "").isalnum():
         raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
     path = out() / "results" / study.name / f"{label}-{digest}"
+    refused = study.refusals(lab)
+    if not (path / "study.json").exists():
+        study.able(lab, refused)
     here = {condition.name: condition.here for condition in study.conditions}
     whole = {
         **asked,
         "label": label,
         "lab": facts(lab),
-        "refused": study.refusals(lab),
+        "refused": refused,
         "here": here,
     }
     return replace(Results.begin(path, whole), facts=of_run(lab.hosts, lab.links_now()))

@@ -79,7 +79,12 @@ class Ping(Workload):
         words = ("ping", "-n", "-q", "-c", "1", "-i", str(self.interval), "-W", "1", "127.0.0.1")
         done = hosts["client"].run(*words)
         refused = not done.ok and ("interval" in done.stderr or "not permitted" in done.stderr)
-        return f"on {hosts['client'].name} {done.stderr.strip()}" if refused else ""
+        if not refused:
+            return ""
+        every = f"every {1000 * self.interval:g} ms"
+        return (
+            f"{hosts['client'].name} is not root, and may not ping {every} ({done.stderr.strip()})"
+        )
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

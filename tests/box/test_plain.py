@@ -94,6 +94,14 @@ def test_a_study_says_of_each_condition_why_it_cannot_be_tested_there(user, up):
     assert whys and all("guest" in why for why in whys.values()), whys
 
 
+def test_run_ends_with_a_line_for_each_condition(user, up):
+    done = user.labkit("run", "lat_ping", "--quick", "--where", up["lab"], timeout=200)
+    assert done.returncode == 2 and "can do no condition of lat_ping" in done.stderr
+    for name in ("Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV", "VM-Default [vms=4]"):
+        assert f"\n  {name}: " in done.stderr
+    assert "client is not root, and may not ping every 1 ms" in done.stderr
+
+
 def test_what_needs_root_is_refused(user):
     done = user.labkit("box", "up", "four-guests", "--name", NAME)
     assert done.returncode == 1 and "needs root" in done.stderr
