@@ -56,7 +56,8 @@ def _read(name: str, ask: Callable[[], str]) -> Reading:
     said = ask()
     taken = monotonic() - begun
     host, middle = seconds(name, said), at + taken / 2
-    resolution = 0.0 if "." in said else 1.0
+    # What is finer than its last digit cannot be told; few hosts tell nanoseconds.
+    resolution = 10.0 ** -len(said.strip().partition(".")[2])
     return Reading(name, utc(middle), utc(host), host - middle, taken, resolution)
 
 

@@ -63,7 +63,8 @@ class OfGuest(Setting):
         """The virtual machine that the guest is, as libvirt or ESXi on this host calls it."""
         if self.named not in host.guests:
             raise Impossible(
-                f"{host.name}: which of its virtual machines is the {self.named} is not said",
+                f"{host.name} has no guest of the box, and which of its virtual machines is the "
+                f"{self.named} is not said",
                 hint=f'add vm = "..." to [hosts.{self.named}] in lab.toml',
             )
         plainly_named("virtual machine", host.guests[self.named].vm)
@@ -81,6 +82,6 @@ def only_with_guest(kind: str, host: Host) -> None:
     if kind == "box":
         return
     raise Impossible(
-        f"{host.name} runs no guest: it has neither libvirt's virsh, nor ESXi's tools, nor the "
-        f"command of a box (it is of kind {kind})"
+        f"{host.name} has no guest of the box, and neither libvirt's virsh nor ESXi's tools (it is "
+        f"of kind {kind})"
     )

@@ -44,8 +44,8 @@ def test_make_demo_works_from_a_fresh_clone(tmp_path):
     assert "lat-ping-07" in page
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?https?:", page)
     runs = list((clone / "out" / "results").glob("lat_ping/*/runs/*/run.json"))
-    assert len(runs) == 20
-    assert {json.loads(run.read_text())["state"] for run in runs} == {"finished"}
+    states = [json.loads(run.read_text())["state"] for run in runs]
+    assert states.count("finished") == 20 and set(states) <= {"finished", "invalid"}
     assert snapshot() - before == set()
 
 
@@ -83,7 +83,7 @@ def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
     assert "put back" in demo.stderr.read()
     assert snapshot() - before == set()
     finished = [json.loads(f.read_text())["state"] for f in tmp_path.rglob("run.json")]
-    assert set(finished) <= {"finished"}
+    assert set(finished) <= {"finished", "invalid"}
 
 
 def wait_for(truth, seconds=20):

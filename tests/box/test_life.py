@@ -221,8 +221,10 @@ def test_a_name_that_cannot_be_a_link_is_refused(name):
 def test_without_root_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sudo, "possible", lambda: False)
-    with pytest.raises(BoxError, match="--where recorded"):
-        box.up(TWO)
+    monkeypatch.setattr(box, "_in_namespace", lambda name: False)
+    with pytest.raises(BoxError, match="four-guests needs root") as refused:
+        box.up(TWO, made_of="four-guests")
+    assert "use sudo, or leave the topology out" in refused.value.hint
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch):

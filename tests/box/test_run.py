@@ -30,10 +30,11 @@ def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(labkit
     assert {row["condition"] for row in answer["rows"] if row["n"] == 900} == {
         "Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV",
     }  # fmt: skip
-    assert len(answer["runs"]) == 12 and answer["note"].startswith("Emulated")
-    for run in answer["runs"]:
-        kept = json.loads((Path(run) / "run.json").read_text())
-        assert kept["state"] == "finished" and kept["rows"][0]["lost"] == 0
+    assert answer["note"].startswith("Emulated")
+    runs = [json.loads((Path(run) / "run.json").read_text()) for run in answer["runs"]]
+    finished = [run for run in runs if run["state"] != "invalid"]
+    assert len(finished) == 12
+    assert all(run["state"] == "finished" and not run["rows"][0]["lost"] for run in finished)
     for named in (answer["results"], answer["runs"][3], "lat_ping"):
         again = labkit("report", named, "--json")
         assert again.returncode == 0, again.stderr
@@ -47,7 +48,9 @@ def test_a_lab_without_guests_measures_what_it_can_and_says_what_it_cannot(
     own = own[0] + "[hosts" + own[1].split("[hosts", 1)[1]
     own = own.replace('"known_hosts"', f'"{lab_file.parent}/known_hosts"')
     own = own.replace('key = "key"', f'key = "{lab_file.parent}/key"')
-    (tmp_path / "mine.toml").write_text(own)
+    # Both share this machine's CPUs with whatever else runs on it.
+    shared = 'tolerates = ["load generator", "foreign load", "throttling", "steal"]\n'
+    (tmp_path / "mine.toml").write_text(shared + own)
     done = labkit("run", "lat_ping", "--where", str(tmp_path / "mine.toml"), *SHORT, "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

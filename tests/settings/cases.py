@@ -65,6 +65,7 @@ from labkit.settings.migration import (
     MigrationThrottle,
 )
 from labkit.settings.mtu import Mtu
+from labkit.settings.neighbour import Neighbour
 from labkit.settings.offloads import Offloads
 from labkit.settings.passthrough import Passthrough, Sriov
 from labkit.settings.power import HyperThreading, IdleStates, OnlineCpus, PowerPolicy, Turbo
@@ -161,6 +162,7 @@ NETWORK = [
     linux(CongestionControl("reno"), CongestionControl("cubic")),
     linux(WindowScaling(False), WindowScaling(True)),
     linux(Sysctl("net.core.somaxconn", "12345")),
+    linux(Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), Neighbour()),
     linux(Sriov(4), lacks=True, says="sriov_numvfs"),
 ]  # fmt: skip
 GROUPS = [
