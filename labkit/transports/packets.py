@@ -31,6 +31,8 @@ HASTY_PARTS = 32
 # OpenSSH's own packets have 256 KiB at most; a host could else have us hold 4 GiB.
 LARGEST = 1 << 20
 TAG_BYTES = 16
+RDHUP: int = getattr(select, "POLLRDHUP", 0)
+"""The other end has closed; Linux alone tells it apart."""
 
 Received = tuple[int, Any]
 
@@ -134,11 +136,13 @@ class Packets(Packetizer):
     @property
     def stirs(self) -> bool:
         """Whether something has come that nobody has read yet, such as the connection's end."""
-        if not self._shared or (self._turn.locked() and not self.closed):
+        if self.closed or not self._shared:
             return self.closed
+        # What comes while somebody reads may be anybody's; its end is everybody's.
+        events = RDHUP | (0 if self._turn.locked() else select.POLLIN)
         poll = select.poll()  # one object serves one thread
         with suppress(ValueError):
-            poll.register(self._socket, select.POLLIN)
+            poll.register(self._socket, events)
             return bool(poll.poll(0))
         return True
 
