@@ -39,7 +39,8 @@ tick() {
     fi
 }
 
-boot() { cat /proc/sys/kernel/random/boot_id 2>/dev/null || say unknown; }
+# Without a process of its own, which can be refused: a word less would make the record unreadable.
+boot() { if read -r id 2>/dev/null </proc/sys/kernel/random/boot_id; then say "$id"; else say unknown; fi; }
 
 # --- files that a full disk cannot lose: their blocks are there before the job begins --------
 

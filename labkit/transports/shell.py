@@ -11,6 +11,7 @@ import shlex
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -193,6 +194,13 @@ class Shell:
             raise Gone from broken
         if self.channel.ended and not any(parts):
             raise Gone
+
+    def hear_out(self) -> None:
+        """Read what it said before it ended, if it was not read yet."""
+        until = time.monotonic() + GRACE_SECONDS
+        with suppress(Late, Gone):
+            while True:
+                self.read(until)
 
     def _expect(self, out: Kept, err: Kept) -> Order:
         order = Order(self._count, (out, err))

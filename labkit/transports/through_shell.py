@@ -278,6 +278,8 @@ class Running:
     def _gone(self) -> HostError:
         name, gone = self._host.name, time.monotonic() - self._begun
         if not self._shell.channel.lost and not self._shell.up:
+            self._shell.hear_out()
+        if not self._shell.channel.lost and not self._shell.up:
             noise = b"\n".join(bytes(kept.content) for kept in self._shell.ready.streams)
             return NotRun(
                 f"{name}: no shell came up for `{self._shown}`, so it was not run",
