@@ -53,7 +53,12 @@ def kept_by_the_kernel():
 
 def snapshot(name=""):
     """What could be a box's, and all mounts; with a name only that box's, so others may be."""
-    mounts = {f"mount {line}" for line in Path("/proc/self/mounts").read_text().splitlines()}
+    # Tests that need no box run beside, and mount what they need in folders of their own.
+    mounts = {
+        f"mount {line}"
+        for line in Path("/proc/self/mounts").read_text().splitlines()
+        if "/pytest-of-" not in line
+    }
     groups = {
         f"group {path}" for root in (hierarchy(), *LIMITS) for path in root.glob(f"{PREFIX}*")
     }

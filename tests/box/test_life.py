@@ -221,7 +221,7 @@ def test_a_name_that_cannot_be_a_link_is_refused(name):
 def test_without_root_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sudo, "possible", lambda: False)
-    monkeypatch.setattr(box, "_in_namespace", lambda name: False)
+    monkeypatch.setattr("labkit.box.box._in_namespace", lambda name: False)
     with pytest.raises(BoxError, match="four-guests needs root") as refused:
         box.up(TWO, made_of="four-guests")
     assert "use sudo, or leave the topology out" in refused.value.hint

@@ -126,7 +126,7 @@ def test_a_killed_sshd_is_told_and_up_makes_it_anew(user, up):
 def test_down_leaves_nothing_also_of_a_box_whose_maker_was_killed(user, turn):
     user.labkit("box", "down", "--name", NAME)
     assert user.processes() == {}
-    (user.home / "words").write_text(f"{sys.executable} -m labkit.cli box up --name {NAME}\n")
+    (user.home / "words").write_text(f"exec {sys.executable} -m labkit.cli box up --name {NAME}\n")
     maker = subprocess.Popen(user.words(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
     while len(user.processes()) < 2 and time.monotonic() < until:
@@ -137,6 +137,9 @@ def test_down_leaves_nothing_also_of_a_box_whose_maker_was_killed(user, turn):
     maker.wait()
     done = user.labkit("box", "down", "--name", NAME)
     assert done.returncode == 0, done.stderr
+    until = time.monotonic() + 5
+    while user.processes() and time.monotonic() < until:
+        time.sleep(0.05)
     assert user.processes() == {}
     assert not list((user.home / ".local/state/labkit/boxes").iterdir())
     status = json.loads(user.labkit("box", "status", "--name", NAME, "--json").stdout)
