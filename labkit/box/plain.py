@@ -6,17 +6,15 @@ such as Binder allow. Every process of it carries the box's folder in its enviro
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import os
 import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +23,7 @@ from labkit.box.folder import Tell
 from labkit.box.greeting import greets
 from labkit.box.layout import Layout
 from labkit.box.needs import SEARCHED
+from labkit.box.of_user import OfUser, kept
 from labkit.box.sshd import HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BoxError
@@ -34,33 +33,16 @@ MARK = "LABKIT_PLAIN_BOX"
 HOSTS = {"client": "127.0.0.1", "server": "127.0.0.2"}
 GUEST, GUEST_ADDRESS, GATEWAY = "guest", "10.0.2.15", "10.0.2.2"
 """QEMU's user network, which is the same for every guest."""
-HOST_SECONDS, GUEST_SECONDS, KILL_SECONDS = 15.0, 90.0, 15.0
+HOST_SECONDS, GUEST_SECONDS = 15.0, 90.0
 MEMORY = "256M"
 TOPOLOGY = Topology(
     "loopback", tuple(map(HostPlan, HOSTS)), (GuestPlan(GUEST, "server", MEMORY, "tcg"),)
 )
 
 
-def kept() -> Path:
-    """Where this user's boxes are."""
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "labkit/boxes"
-
-
 @dataclass(frozen=True)
-class Plain:
-    """The box of that name of this user."""
-
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """Its folder."""
-        return kept() / self.name
-
-    @property
-    def lab(self) -> Path:
-        """Its lab.toml; written last."""
-        return self.path / "lab.toml"
+class Plain(OfUser):
+    """One that is made of processes of the user's own; its lab.toml is written last."""
 
     @property
     def exists(self) -> bool:
@@ -94,11 +76,6 @@ class Plain:
                     self._remove()
                     raise
         return self.lab
-
-    def down(self) -> None:
-        """End its processes, and remove its files."""
-        with self._locked():
-            self._remove()
 
     def ports(self) -> dict[str, int]:
         """Where the sshd of each of its machines listens, as they were chosen."""
@@ -206,36 +183,12 @@ class Plain:
             )
         return text
 
-    def _remove(self) -> None:
-        until = time.monotonic() + KILL_SECONDS
-        while left := self.processes():
-            for pid in left:
-                self._kill(pid)
-            if time.monotonic() > until:
-                raise BoxError(f"processes {left} of box {self.name} do not end")
-            time.sleep(0.005)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self.path)
+    def _still(self, pid: int) -> bool:
+        return pid in self.processes()
 
-    # The descriptor stands for one process for good; the number alone may be another's by now.
-    def _kill(self, pid: int) -> None:
-        with suppress(ProcessLookupError):
-            process = os.pidfd_open(pid)
-            try:
-                if pid in self.processes():
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            finally:
-                os.close(process)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        kept().mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(kept(), os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+    @property
+    def _gate(self) -> Path:
+        return kept()
 
 
 def impossible() -> str:

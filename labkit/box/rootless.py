@@ -6,19 +6,15 @@ outside goes through `dial.py`. When the keeper is killed, everything in there e
 
 from __future__ import annotations
 
-import fcntl
 import functools
 import getpass
 import json
 import os
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +22,7 @@ from typing import Any
 from labkit.box.folder import BOXES, Tell
 from labkit.box.inside import MARK, TIER
 from labkit.box.needs import SEARCHED, is_root
-from labkit.box.plain import kept
+from labkit.box.of_user import OfUser, kept
 from labkit.errors import BoxError
 
 __all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
@@ -46,24 +42,11 @@ ip link set lo up
 echo ready
 exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1"""
 """It waits for nobody, so who ends in there is forgotten at once."""
-KILL_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
-class Rootless:
-    """The box of that name of this user."""
-
-    name: str
-
-    @property
-    def path(self) -> Path:
-        """Its folder, which is /run/labkit/NAME in there."""
-        return kept() / self.name
-
-    @property
-    def lab(self) -> Path:
-        """Its lab.toml."""
-        return self.path / "lab.toml"
+class Rootless(OfUser):
+    """One inside namespaces that a keeper holds; its folder is /run/labkit/NAME in there."""
 
     @property
     def keeper(self) -> Path:
@@ -111,11 +94,6 @@ class Rootless:
                 raise
         return self.lab
 
-    def down(self) -> None:
-        """End its processes, and remove its files."""
-        with self._locked():
-            self._remove()
-
     def verb(self, verb: str, *more: str, tell: Tell = lambda _: None) -> dict[str, Any]:
         """Have `labkit box VERB` done in there; what it says of the box."""
         pid = self.keeper.read_text().strip()
@@ -154,39 +132,19 @@ class Rootless:
         begun.wait()
 
     # The first process of a namespace takes the others there along, and goes after them.
+    # The first process of a namespace takes the others there along, and goes after them.
     def _remove(self) -> None:
-        until = time.monotonic() + KILL_SECONDS
-        while left := self.processes():
-            for pid in left:
-                self._kill(pid)
-            if time.monotonic() > until:
-                raise BoxError(f"processes {left} of box {self.name} do not end")
-            time.sleep(0.005)
-        with suppress(FileNotFoundError):
-            shutil.rmtree(self.path)
+        super()._remove()
         for file in (self.path.with_name(f"{self.name}.lock"), self.keeper):
             file.unlink(missing_ok=True)
 
-    # The descriptor stands for one process for good; the number alone may be another's by now.
-    def _kill(self, pid: int) -> None:
-        with suppress(ProcessLookupError):
-            process = os.pidfd_open(pid)
-            try:
-                if self._carries(pid):
-                    signal.pidfd_send_signal(process, signal.SIGKILL)
-            finally:
-                os.close(process)
+    def _still(self, pid: int) -> bool:
+        return self._carries(pid)
 
     # Not that of all boxes, which is taken in there.
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        kept().mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(kept().parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+    @property
+    def _gate(self) -> Path:
+        return kept().parent
 
 
 def outside(place: str) -> str:

@@ -19,7 +19,8 @@ from labkit.box.greeting import BANNER_SECONDS, greets
 from labkit.box.inside import inside, tier
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
-from labkit.box.plain import GUEST, HOSTS, TOPOLOGY, Plain, kept
+from labkit.box.of_user import kept
+from labkit.box.plain import GUEST, HOSTS, TOPOLOGY, Plain
 from labkit.box.plain import TIER as PLAIN
 from labkit.box.rootless import Rootless
 from labkit.errors import LabkitError
