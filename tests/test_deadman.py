@@ -24,6 +24,7 @@ from labkit.setting import Setting, Way
 from labkit.transports.connection import Address
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
+from tests.box.machine import BESIDE
 
 # Each process that runs tests has a subnet of its own, far from those of boxes.
 NET = f"198.19.{os.getpid() % 256}"
@@ -77,7 +78,7 @@ def ip(*words):
 @contextmanager
 def behind_a_link(folder, number=0):
     """A host whose only way in is the link mgmt1, which it can cut."""
-    name, address = f"lk{random.randrange(10**9)}", f"{NET}.{4 * number + 2}"
+    name, address = f"{BESIDE}{random.randrange(10**8)}", f"{NET}.{4 * number + 2}"
     ip("netns", "add", name)
     try:
         ip("link", "add", name, "type", "veth", "peer", "mgmt1", "netns", name)

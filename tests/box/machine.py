@@ -7,6 +7,10 @@ from pathlib import Path
 from labkit.box.cgroup import LIMITS, PREFIX, hierarchy
 
 GONE = "(deleted)"
+# Tests that need no box run beside: their files lie in folders of their own, the networks that
+# they name bear this word, and whoever names the machine's first network mounts its folder.
+BESIDE = "beside"
+OF_TESTS_BESIDE = ("/pytest-of-", f"/run/netns/{BESIDE}", " /run/netns ")
 
 
 # A process that has left its group is no trace: it goes as soon as this machine's init asks for it.
@@ -25,16 +29,22 @@ def _processes():
 
 def _links():
     said = subprocess.run(["ip", "-j", "link"], capture_output=True, check=True).stdout
-    return {f"link {link['ifname']}" for link in json.loads(said)}
+    names = {link["ifname"] for link in json.loads(said)}
+    return {f"link {name}" for name in names if not name.startswith(BESIDE)}
 
 
 def _named_namespaces():
-    return {f"namespace {path}" for path in Path("/run/netns").glob("*")}
+    return {f"namespace {path}" for path in _apart(Path("/run/netns").glob("*"))}
 
 
 def _loops():
-    backed = Path("/sys/block").glob("loop*/loop/backing_file")
-    return {f"loop device on {file.read_text().strip()}" for file in backed}
+    said = subprocess.run(["losetup", "-nlO", "BACK-FILE"], capture_output=True, text=True).stdout
+    return {f"loop device on {name}" for name in _apart(said.splitlines())}
+
+
+def _apart(found):
+    """These, without what is of tests that run beside."""
+    return {what for what in map(str, found) if not any(word in what for word in OF_TESTS_BESIDE)}
 
 
 def kept_by_the_kernel():
@@ -53,12 +63,8 @@ def kept_by_the_kernel():
 
 def snapshot(name=""):
     """What could be a box's, and all mounts; with a name only that box's, so others may be."""
-    # Tests that need no box run beside, and mount what they need in folders of their own.
-    mounts = {
-        f"mount {line}"
-        for line in Path("/proc/self/mounts").read_text().splitlines()
-        if "/pytest-of-" not in line
-    }
+    lines = Path("/proc/self/mounts").read_text().splitlines()
+    mounts = {f"mount {line}" for line in _apart(lines)}
     groups = {
         f"group {path}" for root in (hierarchy(), *LIMITS) for path in root.glob(f"{PREFIX}*")
     }
