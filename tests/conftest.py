@@ -41,7 +41,15 @@ def pytest_collection_modifyitems(config, items):
         for marker, why in lacking.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
-    items.sort(key=lambda item: [bool(item.get_closest_marker(m)) for m in ("browser", "box")])
+    one_of_two = hasattr(config, "workerinput")
+    items.sort(
+        key=lambda item: (one_of_two and not item.nodeid.startswith(OF_THE_MACHINE), *late(item))
+    )
+
+
+def late(item):
+    """What takes long comes last, where nothing runs beside it."""
+    return [bool(item.get_closest_marker(marker)) for marker in ("browser", "box")]
 
 
 @pytest.fixture(autouse=True)
