@@ -143,7 +143,7 @@ class LadderPanel:
 
     def __init__(self, results: Results, study: Study) -> None:
         self.study, self.note = study, note(results)
-        self.measured = study.blocks(results)
+        self.measured, self.runs = study.blocks(results), results.by_block()
 
     def chart(
         self,
@@ -157,7 +157,7 @@ class LadderPanel:
             {name: self.measured[name] for name in self.measured if name in chosen},
             self.study.published(),
             percentiles=percentiles, scale=scale, metric=self.study.metric, unit=self.study.unit,
-            note=self.note, among=list(self.measured),
+            note=self.note, among=list(self.measured), runs=self.runs,
         )  # fmt: skip
 
     def _ipython_display_(self) -> None:

@@ -192,6 +192,10 @@ class Results:
         """The runs that can be judged."""
         return [run for run in self.runs() if run.state == "finished"]
 
+    def by_block(self) -> dict[tuple[str, int], str]:
+        """Condition and block -> the folder of the run that can be judged, as charts name it."""
+        return {(run.condition, run.block): run.path.name for run in self.finished()}
+
     def keep(self, run: Run, raw: Mapping[str, str]) -> Run:
         """Write one run for good: all of it, or nothing."""
         if large := [name for name, text in raw.items() if len(text) > MOST_TEXT]:

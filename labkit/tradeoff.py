@@ -8,7 +8,18 @@ from typing import Any
 
 import altair as alt
 
-from labkit.charts.look import colour, figure, inline, insist, rounded, shape, titled
+from labkit.charts.look import (
+    colour,
+    figure,
+    framed,
+    inline,
+    insist,
+    interval_tips,
+    rounded,
+    runs_of,
+    shape,
+    tip,
+)
 from labkit.errors import LabkitError, Unknown
 from labkit.quantity import Quantity
 from labkit.results import Results
@@ -46,7 +57,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
 
 def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:
     """The mean of every metric of Run 2 over that of Run 1, beside the document's two ratios."""
-    rows, theirs = [], []
+    rows, theirs, named = [], [], results.by_block()
     printed = {row["metric"]: {} for row in study.published()}  # type: ignore[var-annotated]
     for row in study.published():
         printed[row["metric"]][row["condition"].partition(":")[0]] = float(row["value"])
@@ -54,7 +65,8 @@ def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.Laye
         both = of_metric(study, results, metric)
         if {"Run 1", "Run 2"} <= set(both):
             name = metric.replace("_", " ")
-            rows.append({"metric": name, **_mean("'Run 2' / 'Run 1'", both)})
+            pair = "; over ".join(runs_of(named, side, both[side]) for side in ("Run 2", "Run 1"))
+            rows.append({"metric": name, **_mean("'Run 2' / 'Run 1'", both), "runs": pair})
             if {"Run 1", "Run 2"} <= set(printed.get(metric, {})):
                 ratio = printed[metric]["Run 2"] / printed[metric]["Run 1"]
                 theirs.append({"metric": name, "value": round(ratio, 3)})
@@ -67,11 +79,13 @@ def against_rate(
     """A figure of the packet rate study at each rate, with its 95 % interval."""
     names = [name for name in study.measured(results) if name.startswith(f"{metric}_at_")]
     rates = sorted({int(re.split(r"_at_|: ", name)[1]) for name in names})
+    named = results.by_block()
     rows = [
-        {"condition": condition, "rate": rate, **_mean(f"'{condition}'", {condition: blocks})}
+        {"condition": condition, "rate": rate, **_mean(f"'{condition}'", {condition: blocks}),
+         "runs": runs_of(named, condition, blocks)}
         for rate in rates
         for condition, blocks in of_metric(study, results, f"{metric}_at_{rate}").items()
-    ]
+    ]  # fmt: skip
     insist(study.blocks(results))
     order = [c.name for c in study.conditions]
     what = metric.replace("_", " ").replace("cpu", "CPU")
@@ -80,18 +94,15 @@ def against_rate(
     y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({unit})".replace("(us)", "(µs)"))
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(order))
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
-    tips = [alt.Tooltip("condition:N"), alt.Tooltip("rate:Q", format=",d"),
-            alt.Tooltip("value:Q", format=".4~f"), alt.Tooltip("low:Q", format=".4~f"),
-            alt.Tooltip("high:Q", format=".4~f")]  # fmt: skip
+    tips = [tip("condition"), tip("rate", ",d"), tip("value", ".4~f", what),
+            *interval_tips(".4~f"), tip("runs")]  # fmt: skip
     layers = [base.mark_line().encode(y=y), bars.transform_filter("isValid(datum.low)"),
               base.mark_point(filled=True, size=80, opacity=1)
               .encode(y=y, shape=shape(order), tooltip=tips)]  # fmt: skip
     said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
-    return alt.LayerChart(layer=layers).properties(
-        width=640, height=280,
-        title=titled(f"{what[:1].upper()}{what[1:]} by packet rate", "Bars: 95 % intervals.", note),
-        description=f"{what} by packet rate: {said}. {note}".strip(),
-    )  # fmt: skip
+    title, drawn = f"{what[:1].upper()}{what[1:]} by packet rate", alt.LayerChart(layer=layers)
+    said = f"{what} by packet rate: {said}"
+    return framed(drawn, 280, title, "Bars: 95 % intervals.", note, said)
 
 
 def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str) -> alt.LayerChart:
@@ -100,23 +111,21 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
     y = alt.Y("metric:N", sort=names, title=None)
     base = alt.Chart(inline(rows)).encode(y=y)
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4]).encode(x=x)
-    tips = [alt.Tooltip("metric:N"), alt.Tooltip("value:Q", format=".3~f"),
-            alt.Tooltip("low:Q", format=".3~f"), alt.Tooltip("high:Q", format=".3~f")]  # fmt: skip
+    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), *interval_tips(".3~f"),
+            tip("runs")]  # fmt: skip
     layers = [
         one,
         base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
         .transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, size=90, opacity=1).encode(x=x, tooltip=tips),
         alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color="grey")
-        .encode(x=x, y=y, tooltip=alt.Tooltip("value:Q", title="the document's")),
+        .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
     ]  # fmt: skip
     said = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
     legend = "Bars: 95 % intervals. Grey diamonds: the document's own."
-    return alt.LayerChart(layer=layers).properties(
-        width=640, height=44 * max(1, len(rows)),
-        title=titled("What owning CPUs changes", legend, note),
-        description=f"Run 2 over Run 1: {said}. {note}".strip(),
-    )  # fmt: skip
+    drawn, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
+    said = f"Run 2 over Run 1: {said}"
+    return framed(drawn, height, "What owning CPUs changes", legend, note, said)
 
 
 def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:

@@ -35,24 +35,29 @@ MOMENTS = np.linspace(0, 60, 1_000_000)
 DIP = np.where((MOMENTS > 30) & (MOMENTS < 30.001), 0.0, 1000.0)
 EVENTS = [charts.Event("migration", 10, 31), charts.Event("switch-over", 30)]
 PARTS = {"small": {"noticed": 30.0, "start": 380.0}, "large": {"noticed": 35.0, "start": 425.0}}
+RUNS = {(name, k): f"00{k}-{name}-b{k}" for name in (*MEASURED, *RATES, "8") for k in range(6)}
 PICTURES = {
-    "ladder": lambda: charts.ladder(MEASURED, PUBLISHED, note=NOTE),
+    "ladder": lambda: charts.ladder(MEASURED, PUBLISHED, runs=RUNS, note=NOTE),
     "ladder, linear": lambda: charts.ladder(MEASURED, scale="linear", note=NOTE),
     "ladder, one block": lambda: charts.ladder(synthetic.measured(1, 50), PUBLISHED, note=NOTE),
-    "spread": lambda: charts.spread(MEASURED, note=NOTE),
+    "spread": lambda: charts.spread(MEASURED, runs=RUNS, note=NOTE),
     "spread, linear": lambda: charts.spread(MEASURED, scale="linear", note=NOTE),
-    "round trips": lambda: charts.round_trips(MEASURED["Native"][1], note=NOTE),
-    "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, note=NOTE),
+    "round trips": lambda: charts.round_trips(
+        MEASURED["Native"][1], run="001-Native-b1", note=NOTE
+    ),
+    "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, runs=RUNS, note=NOTE),
     "ratios and noise": lambda: charts.ratios(RATES, "Native", noise=0.04, note=NOTE),
     "speed-up": lambda: charts.speed_up(
-        SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, note=NOTE
+        SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, runs=RUNS, note=NOTE
     ),
-    "downtime": lambda: charts.downtime(PARTS, {"small": 410, "gone": 1}, note=NOTE),
+    "downtime": lambda: charts.downtime(
+        PARTS, {"small": 410, "gone": 1}, runs={"small": "001-small-b1"}, note=NOTE
+    ),
     "over time": lambda: charts.over_time(
         {"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1", note=NOTE
     ),
     "shares": lambda: charts.shares(
-        {"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500, note=NOTE
+        {"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500, run="001-a-b1", note=NOTE
     ),
     "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),
 }
@@ -263,7 +268,7 @@ def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
     chart = charts.over_time({"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1")
     found = rows(chart, condition="orders")
     assert len(found) <= charts.POINTS
-    assert min(row["low"] for row in found) == 0 and found[0]["run"] == "001-VM-b1"
+    assert min(row["low"] for row in found) == 0
     assert np.average([row["value"] for row in found]) == pytest.approx(DIP.mean(), rel=1e-3)
     assert {row["event"] for row in rows(chart) if "event" in row} == {"migration", "switch-over"}
 
@@ -302,6 +307,48 @@ def test_each_run_is_a_tick_that_names_it():
         "block 2",
     }
     assert not [row for row in rows(charts.ladder(synthetic.measured(13, 50))) if "run" in row]
+
+
+# What Vega says of each mark to a screen reader, tooltip included.
+def said_of_marks(chart):
+    spec = json.dumps(shown(chart)[charts.V5]).replace('"aria": false', '"aria": true')
+    scene = json.dumps(vl_convert.vegalite_to_scenegraph(json.loads(spec), vl_version="5.8"))
+    return re.findall(r'"description": "((?:[^"\\]|\\.)*)"', scene)
+
+
+DRAWN_OF = {
+    "ladder": {"001-Native-b1", "002-VM-SRIOV-b2"},
+    "spread": {"001-Native-b1", "002-VM-SRIOV-b2"},
+    "round trips": {"001-Native-b1"},
+    "ratios": {"003-VM-b3", "004-Native-b4"},
+    "speed-up": {"001-8-b1"},
+    "downtime": {"001-small-b1"},
+    "over time": {"001-VM-b1"},
+    "shares": {"001-a-b1"},
+}
+
+
+@pytest.mark.parametrize("name", DRAWN_OF)
+def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
+    said = said_of_marks(PICTURES[name]())
+    told = [found for text in said for found in re.findall(r"(?:runs?|measured in): (.*)", text)]
+    assert all(any(run in text for text in told) for run in DRAWN_OF[name]), said[:3]
+
+
+def test_of_many_runs_a_mark_names_the_first_and_counts_the_rest():
+    chart = charts.ladder(synthetic.measured(13, 50))
+    row = rows(chart, condition="Native", percentile="median")[0]
+    assert row["runs"] == "block 1, block 2, block 3, block 4, block 5 and 8 more"
+
+
+def test_a_point_of_the_spread_names_the_very_run_that_its_value_is_of():
+    values = {"a": {1: np.array([1.0, 2.0, 9.0]), 2: np.array([3.0, 4.0])}}
+    spec = charts.spread(values).to_dict()
+    found = {row["value"]: row["of"] for row in rows(charts.spread(values), condition="a")}
+    assert found == {1: 0, 2: 0, 3: 1, 4: 1, 9: 0}
+    told = spec["transform"][0]["from"]["data"]
+    names = told.get("values") or spec["datasets"][told["name"]]
+    assert names == [{"of": 0, "run": "block 1"}, {"of": 1, "run": "block 2"}]
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", pytest.param("html", marks=pytest.mark.slow)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labkit.charts.compared import Fit, downtime, ratios, speed_up
 from labkit.charts.export import save
-from labkit.charts.latency import ladder, named, round_trips, spread, thinned
+from labkit.charts.latency import ladder, named, spread
 from labkit.charts.look import (
     COLOURS,
     PERCENTILES,
@@ -18,6 +18,7 @@ from labkit.charts.look import (
     enable,
     svg,
 )
+from labkit.charts.one_run import round_trips, thinned
 from labkit.charts.over_time import Event, over_time, shares
 
 __all__ = [

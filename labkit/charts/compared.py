@@ -13,14 +13,18 @@ from labkit.charts.look import (
     GREY,
     Blocks,
     Rows,
+    Runs,
     colour,
     figure,
+    framed,
     inline,
     insist,
+    interval_tips,
     rounded,
+    runs_of,
     shape,
     shown,
-    titled,
+    tip,
 )
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.quantity import Quantity, Statistic
@@ -44,18 +48,20 @@ def ratios(
     statistic: Statistic = "mean",
     metric: str = "throughput",
     noise: float | None = None,
+    runs: Runs | None = None,
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
     """Each condition over the `native` one, with its 95 % interval; the document's in grey.
 
-    `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`).
+    `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `runs`
+    (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
     insist(measured)
     if native not in measured:
         raise Unknown("condition", native, measured)
     names = [name for name in measured if name != native]
-    rows = [_ratio(name, native, measured, statistic) for name in names]
+    rows = [_ratio(name, native, measured, statistic, runs) for name in names]
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
@@ -73,11 +79,9 @@ def ratios(
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     legend = "Bars: 95 % intervals. " + ("Grey diamonds: the document's own. " if theirs else "")
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %." if noise else ""
-    return alt.LayerChart(layer=layers).properties(
-        width=640, height=max(60, 36 * len(names)),
-        title=titled(title or f"{metric.capitalize()}, relative to {native}", legend.strip(), note),
-        description=f"{metric} over {native}: {said}. {note}".strip(),
-    )  # fmt: skip
+    title = title or f"{metric.capitalize()}, relative to {native}"
+    drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
+    return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")
 
 
 def speed_up(
@@ -86,27 +90,31 @@ def speed_up(
     published: Mapping[float, float] | None = None,
     *,
     by: str = "workers",
+    runs: Runs | None = None,
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """How much more so many workers do than the fewest, beside the ideal and the laws fitted."""
+    """How much more so many workers do than the fewest, beside the ideal and the laws fitted.
+
+    `runs` names the run of a number of workers (`"8"`) and block.
+    """
     named = {f"{x:g}": blocks for x, blocks in sorted(measured.items())}
     insist(named)
     first = min(measured)
     rows = [
-        {**_ratio(f"{x:g}", f"{first:g}", named, "mean"), "x": x}
+        {**_ratio(f"{x:g}", f"{first:g}", named, "mean", runs), "x": x}
         for x in sorted(measured) if x != first
     ]  # fmt: skip
     if not rows:
         raise BadInput("a speed-up needs two points", hint="measure more workers than one")
-    rows.insert(0, {"x": first, "value": 1.0, "low": None, "high": None, "from": "the basis"})
+    basis = runs_of(runs, f"{first:g}", measured[first])
+    rows.insert(0, {"x": first, "value": 1.0, "low": None, "high": None, "from": "the basis",
+                    "runs": basis})  # fmt: skip
     lines = [{"law": "ideal", "x": x, "value": x / first} for x in sorted(measured)]
     lines += [{"law": f.name, "x": x, "value": y} for f in fits for x, y in f.points]
     x = alt.X("x:Q", title=by).axis(values=sorted(measured), format="~g")
     y = alt.Y("value:Q", title=f"times as much as {first:g}")
-    base = alt.Chart(inline(rows)).encode(
-        x=x, tooltip=[alt.Tooltip("x:Q", title=by), *_tips("")[1:]]
-    )
+    base = alt.Chart(inline(rows)).encode(x=x, tooltip=[tip("x", "~g", by), *_tips("")[1:]])
     laws = alt.Chart(inline(lines)).mark_line(strokeDash=[6, 4]).encode(
         x=x, y=y, color=alt.Color("law:N", title=None, sort=None).legend(orient="top")
     )  # fmt: skip
@@ -118,15 +126,13 @@ def speed_up(
         diamonds = alt.Chart(inline(theirs)).mark_point(
             shape="diamond", filled=True, opacity=1, size=90, color=GREY
         )
-        layers.append(diamonds.encode(x=x, y=y, tooltip=alt.Tooltip("value:Q", title="document's")))
+        layers.append(diamonds.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's")))
     said = "; ".join(f"{row['x']:g}: {figure(row['value'])}" for row in rows)
     legend = "Dots: measured. Bars: 95 % intervals. Dashed: laws." + (
         " Grey diamonds: the document's." * bool(published)
     )
-    return alt.LayerChart(layer=layers).properties(
-        width=640, height=340, title=titled(title or f"Speed-up by {by}", legend, note),
-        description=f"Speed-up by {by}: {said}. {note}".strip(),
-    )  # fmt: skip
+    whole, drawn = f"Speed-up by {by}", alt.LayerChart(layer=layers)
+    return framed(drawn, 340, title or whole, legend, note, f"{whole}: {said}")
 
 
 def downtime(
@@ -134,13 +140,17 @@ def downtime(
     published: Mapping[str, float] | None = None,
     *,
     unit: str = "s",
+    runs: Mapping[str, str] | None = None,
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """What a time without service consists of, one bar for each condition, part upon part."""
+    """What a time without service consists of, one bar for each condition, part upon part.
+
+    `runs` names the run of each condition.
+    """
     rows: Rows = [
         {"condition": name, "part": part, "value": rounded(value), "place": place,
-         "all": rounded(sum(told.values()))}
+         "all": rounded(sum(told.values())), "run": (runs or {}).get(name, "")}
         for name, told in parts.items() for place, (part, value) in enumerate(told.items())
     ]  # fmt: skip
     if not rows or any(row["value"] < 0 for row in rows):
@@ -150,9 +160,8 @@ def downtime(
     bars = alt.Chart(inline(rows)).mark_bar(stroke=GREY, strokeWidth=0.5).encode(
         x=x.stack("zero"), y=y.sort(list(parts)).title(None), order="place:O",
         color=colour(order, "part"),
-        tooltip=[alt.Tooltip("condition:N"), alt.Tooltip("part:N"),
-                 alt.Tooltip("value:Q", format=",~f", title=shown(unit)),
-                 alt.Tooltip("all:Q", format=",~f", title="in all")],
+        tooltip=[tip("condition"), tip("part"), tip("value", ",~f", shown(unit)),
+                 tip("all", ",~f", "in all"), *([tip("run")] if runs else [])],
     )  # fmt: skip
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in parts
@@ -160,14 +169,14 @@ def downtime(
     layers = [bars, *([_diamonds(theirs, x, list(parts))] if theirs else [])]
     said = "; ".join(f"{name} {figure(sum(told.values()))}" for name, told in parts.items())
     legend = "Grey diamonds: the document's." if theirs else ""
-    return alt.LayerChart(layer=layers).properties(
-        width=640, height=max(80, 40 * len(parts)),
-        title=titled(title or "Time without service", legend, note),
-        description=f"Time without service in {shown(unit)}: {said}. {note}".strip(),
-    )  # fmt: skip
+    whole, drawn = "Time without service", alt.LayerChart(layer=layers)
+    said = f"{whole} in {shown(unit)}: {said}"
+    return framed(drawn, max(80, 40 * len(parts)), title or whole, legend, note, said)
 
 
-def _ratio(name: str, under: str, measured: Mapping[str, Blocks], q: Statistic) -> dict[str, Any]:
+def _ratio(
+    name: str, under: str, measured: Mapping[str, Blocks], q: Statistic, named: Runs | None
+) -> dict[str, Any]:
     sides = {"a": measured[name], "b": measured[under]}
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
     about = f"{count:,} values of {runs} run{'s' * (runs != 1)}"
@@ -177,7 +186,9 @@ def _ratio(name: str, under: str, measured: Mapping[str, Blocks], q: Statistic) 
         raise BadInput(f"{name} cannot be compared with {under}", said=refused.what) from None
     i = e.interval()
     low, high = (rounded(i.low), rounded(i.high)) if e.blocks >= 3 else (None, None)
-    return {"condition": name, "value": rounded(i.value), "low": low, "high": high, "from": about}
+    both = "; over ".join(runs_of(named, side, measured[side]) for side in (name, under))
+    return {"condition": name, "value": rounded(i.value), "low": low, "high": high, "from": about,
+            "runs": both}  # fmt: skip
 
 
 def _shade(noise: float, x: alt.X) -> alt.Chart:
@@ -190,18 +201,13 @@ def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
     drawn: alt.Chart = alt.Chart(inline(rows)).mark_point(
         shape="diamond", size=90, fill=GREY, stroke="white", opacity=1
     )
-    tips = [alt.Tooltip("condition:N"), alt.Tooltip("value:Q", title="the document's")]
+    tips = [tip("condition"), tip("value", ",~f", "the document's")]
     return drawn.encode(x=x, y=alt.Y("condition:N", sort=list(names), title=None), tooltip=tips)
 
 
 def _tips(over: str) -> list[alt.Tooltip]:
-    return [
-        alt.Tooltip("condition:N"),
-        alt.Tooltip("value:Q", format=".4~f", title=over or "times"),
-        alt.Tooltip("low:Q", format=".4~f", title="95 % interval from"),
-        alt.Tooltip("high:Q", format=".4~f", title="to"),
-        alt.Tooltip("from:N", title="measured"),
-    ]
+    return [tip("condition"), tip("value", ".4~f", over or "times"), *interval_tips(".4~f"),
+            tip("from", title="measured"), tip("runs")]  # fmt: skip
 
 
 def _plain(names: Sequence[str]) -> alt.Color:

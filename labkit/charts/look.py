@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import altair as alt
 import numpy as np
@@ -15,6 +15,8 @@ from labkit.errors import BadInput, ResultsError, Unknown, readable
 Values = npt.NDArray[np.float64]
 Blocks = Mapping[int, Values]
 Rows = list[dict[str, Any]]
+Runs = Mapping[tuple[str, int], str]
+"""Condition and block -> the name of the run, for whoever hovers over a mark made of it."""
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
@@ -24,6 +26,7 @@ SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle
 GREY = "#999999"
 POINTS = 600
 SLOWEST = 100
+MOST_NAMED = 5
 """A picture over time draws at most POINTS evenly spaced values, and the SLOWEST besides."""
 
 V5 = "application/vnd.vegalite.v5+json"
@@ -124,6 +127,63 @@ def shape(names: Sequence[str]) -> alt.Shape:
 def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
     """A title with the lab's note below, so that no picture goes without it."""
     return alt.TitleParams(title, subtitle=[line for line in (note, subtitle) if line])
+
+
+Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
+
+
+def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, said: str) -> Drawn:
+    """The picture at its size and under its title, with a sentence for ears."""
+    whole: Drawn = drawn.properties(
+        width=640, height=height, title=titled(title, subtitle, note),
+        description=f"{said}. {note}".strip(),
+    )  # fmt: skip
+    return whole
+
+
+def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
+    """One line of what is said of a mark when it is hovered: a number if it has a form."""
+    if form:
+        return alt.Tooltip(f"{field}:Q", title=title or field, format=form)
+    return alt.Tooltip(f"{field}:N", title=title or field)
+
+
+def interval_tips(form: str) -> list[alt.Tooltip]:
+    """The two lines of a 95 % interval."""
+    return [tip("low", form, "95 % interval from"), tip("high", form, "to")]
+
+
+def fading() -> tuple[alt.Parameter, Any]:
+    """A choice by the legend, and the opacity that lets the conditions not chosen fade."""
+    chosen = alt.selection_point(fields=["condition"], bind="legend")
+    return chosen, alt.when(chosen).then(alt.value(1.0)).otherwise(alt.value(0.12))
+
+
+def run_of(runs: Runs | None, condition: str, block: int) -> str:
+    """The run that a condition has in a block; the block itself if nobody named it."""
+    return (runs or {}).get((condition, block), f"block {block}")
+
+
+def runs_of(runs: Runs | None, condition: str, blocks: Iterable[int]) -> str:
+    """The runs that a mark was made of; of many the first ones, and how many more."""
+    named = [run_of(runs, condition, block) for block in blocks]
+    rest = len(named) - MOST_NAMED
+    return ", ".join(named[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def with_runs(drawn: alt.Chart, names: Sequence[str]) -> alt.Chart:
+    """The picture whose rows say by their number `of` to which of these runs they belong."""
+    told = inline([{"of": n, "run": name} for n, name in enumerate(names)])
+    joined = alt.LookupData(data=told, key="of", fields=["run"])
+    whole: alt.Chart = drawn.transform_lookup(lookup="of", from_=joined)
+    return whole
+
+
+def of_run(drawn: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:
+    """The picture of one run, if it has a name, and the line that tells it."""
+    if not run:
+        return drawn, []
+    return with_runs(drawn.transform_calculate(of="0"), [run]), [tip("run")]
 
 
 def inline(rows: Rows) -> alt.InlineData:

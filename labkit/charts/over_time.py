@@ -21,10 +21,12 @@ from labkit.charts.look import (
     Values,
     colour,
     figure,
+    framed,
     inline,
+    of_run,
     rounded,
     shown,
-    titled,
+    tip,
 )
 from labkit.errors import BadInput
 
@@ -52,31 +54,24 @@ def over_time(
     note: str = "",
 ) -> alt.LayerChart:
     """Values by the second, with what happened marked; `run` says which run it was."""
-    rows = [row for name, (at, values) in series.items() for row in _binned(name, at, values, run)]
+    rows = [row for name, (at, values) in series.items() for row in _binned(name, at, values)]
     if not rows:
         raise BadInput("nothing to draw: there are no values", hint="run the study first")
     x = alt.X("at:Q", title="time (s)").scale(nice=False)
     y = alt.Y("value:Q", title=f"{metric} ({shown(unit)})")
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(list(series)))
-    tips = [
-        alt.Tooltip("condition:N"), alt.Tooltip("at:Q", format=",.2f", title="s"),
-        alt.Tooltip("value:Q", format=",~f", title=shown(unit)),
-        alt.Tooltip("low:Q", format=",~f", title="from"),
-        alt.Tooltip("high:Q", format=",~f", title="to"),
-        *([alt.Tooltip("run:N")] if run else []),
-    ]  # fmt: skip
     band = base.mark_area(opacity=0.25).encode(y="low:Q", y2="high:Q")
-    layers = [*_marked(list(events), x), band,
-              base.mark_line(strokeWidth=1.5).encode(y=y, tooltip=tips)]  # fmt: skip
+    line, of = of_run(base.mark_line(strokeWidth=1.5), run)
+    tips = [tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f", shown(unit)),
+            tip("low", ",~f", "from"), tip("high", ",~f", "to"), *of]  # fmt: skip
+    layers = [*_marked(list(events), x), band, line.encode(y=y, tooltip=tips)]
     said = "; ".join(
         f"{name} {figure(_mean(values))} on average" for name, (_, values) in series.items()
     )
     happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
-    return alt.LayerChart(layer=layers).properties(
-        width=640, height=280,
-        title=titled(title or f"{metric.capitalize()} over time", "Band: least to most", note),
-        description=f"{metric} over time in {shown(unit)}: {said}.{happened} {note}".strip(),
-    )  # fmt: skip
+    title, drawn = title or f"{metric.capitalize()} over time", alt.LayerChart(layer=layers)
+    said = f"{metric} over time in {shown(unit)}: {said}.{happened}".rstrip(".")
+    return framed(drawn, 280, title, "Band: least to most", note, said)
 
 
 def shares(
@@ -84,10 +79,14 @@ def shares(
     *,
     metric: str = "bandwidth",
     of: float | None = None,
+    run: str = "",
     title: str = "",
     note: str = "",
 ) -> alt.Chart:
-    """Who got which share of a line, over time: of `of`, or of what all of them got together."""
+    """Who got which share of a line, over time: of `of`, or of what all of them got together.
+
+    `run` says which run it was.
+    """
     if of is not None and of <= 0:
         raise BadInput(f"a line carries more than 0, not {of}")
     rows: Rows = [
@@ -99,22 +98,20 @@ def shares(
         raise BadInput("nothing to draw: shares are of values, and none is below 0")
     # A line that is not full must look so; more may be got than it was said to carry.
     whole = alt.Scale(domain=[0, max(1.0, _most(rows))]) if of else alt.Scale()
-    drawn: alt.Chart = alt.Chart(inline(rows)).mark_area().encode(
+    areas, told = of_run(alt.Chart(inline(rows)).mark_area(), run)
+    drawn: alt.Chart = areas.encode(
         x=alt.X("at:Q", title="time (s)").scale(nice=False),
         y=alt.Y("share:Q", title=f"share of the {metric}").axis(format="%").scale(whole)
         .stack("zero" if of else "normalize"),
         color=colour(list(series)),
-        tooltip=[alt.Tooltip("condition:N"), alt.Tooltip("at:Q", format=",.2f", title="s"),
-                 alt.Tooltip("value:Q", format=",~f", title=metric)],
+        tooltip=[tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f", metric), *told],
     )  # fmt: skip
     total = sum(_mean(values) for _, values in series.values())
     said = "; ".join(
         f"{name} {_mean(values) / (of or total or 1):.0%}" for name, (_, values) in series.items()
     )
-    return drawn.properties(
-        width=640, height=280, title=titled(title or f"Shares of the {metric}", "", note),
-        description=f"Shares of the {metric}: {said}. {note}".strip(),
-    )  # fmt: skip
+    named = f"Shares of the {metric}"
+    return framed(drawn, 280, title or named, "", note, f"{named}: {said}")
 
 
 def _most(rows: Rows) -> float:
@@ -124,7 +121,7 @@ def _most(rows: Rows) -> float:
     return max(sums.values())
 
 
-def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike, run: str) -> Rows:
+def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
     x, y = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
         raise BadInput(f"{name}: there must be a number for each moment, and nothing else")
@@ -141,14 +138,14 @@ def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike, run: str) -> Ro
     )  # fmt: skip
     return [
         {"condition": name, "at": rounded(t), "value": rounded(v), "low": rounded(lo),
-         "high": rounded(hi), **({"run": run} if run else {})}
+         "high": rounded(hi)}
         for t, v, lo, hi in zip(*parts, strict=True)
     ]  # fmt: skip
 
 
 # What is stacked has to be of the same moments.
 def _aligned(series: Series) -> dict[str, tuple[Values, Values]]:
-    each = {name: _binned(name, at, values, "") for name, (at, values) in series.items()}
+    each = {name: _binned(name, at, values) for name, (at, values) in series.items()}
     moments = np.unique([row["at"] for rows in each.values() for row in rows])
     grid = moments[:: max(1, math.ceil(moments.size / (POINTS // 2)))]
     return {
@@ -161,9 +158,7 @@ def _marked(events: Sequence[Event], x: alt.X) -> list[alt.Chart]:
     if not events:
         return []
     rows: Rows = [{"at": e.begin, "end": e.end or e.begin, "event": e.name} for e in events]
-    base = alt.Chart(inline(rows)).encode(
-        x=x, tooltip=[alt.Tooltip("event:N"), alt.Tooltip("at:Q")]
-    )
+    base = alt.Chart(inline(rows)).encode(x=x, tooltip=[tip("event"), tip("at", ",~f", "s")])
     return [
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),

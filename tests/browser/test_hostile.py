@@ -6,9 +6,8 @@ element may come of one.
 
 from __future__ import annotations
 
-import base64
-import html
 import json
+import secrets
 
 import nbformat.v4 as nbf
 import numpy as np
@@ -19,42 +18,11 @@ from nbconvert.filters import markdown2html
 from labkit import charts, report, studies, tables
 from labkit.claim import Verdict
 from labkit.scorecard import scorecard
+from tests.browser.conftest import READY
+from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-RUN = "window.taken=1"
-EVENTS = [
-    "onerror", "onload", "onclick", "onfocus", "onmouseover", "onanimationstart", "ontoggle",
-    "onbegin", "onpointerenter", "onbeforeinput", "onscroll", "onwheel", "onpageshow",
-]  # fmt: skip
-TAGS = ["img", "svg", "body", "video", "audio", "details", "iframe", "object", "embed", "marquee",
-        "input", "math", "style", "link"]  # fmt: skip
-SHELLS = [
-    "{}", '"{}', "'{}", "</td>{}", "</script>{}", "</style>{}", "</title>{}", "</textarea>{}",
-    "<!--{}", "]]>{}", "\\{}", "${{{}}}", "{{{{{}}}}}", "`{}`", "</svg>{}", "\u2028{}", "%3c{}",
-]  # fmt: skip
-WHOLE = [
-    f"javascript:{RUN}", f"[x](javascript:{RUN})", f"![x](x onerror={RUN})", f"<javascript:{RUN}>",
-    f"data:text/html,<script>{RUN}</script>", f"'+({RUN})+'", f'"+({RUN})+"',
-    f"\x1b]8;;javascript:{RUN}",
-    f"=HYPERLINK(\"javascript:{RUN}\")", f"datum['constructor'].constructor('{RUN}')()",
-    f"expr: {RUN}", "__proto__", "constructor", "toString", f"{{{{{RUN}}}}}", f"$${RUN}$$",
-    "\\href{javascript:" + RUN + "}{x}", f"<a href=javascript:{RUN}>x</a>", "a.b[0]", "'][0]['x",
-    f"<button data-commandlinker-command=console:create>{RUN}</button>", "\u202ereversed",
-    f"<base href=//evil.invalid><script src=x.js>{RUN}</script>",
-    "<meta http-equiv=refresh content=0>",
-    f"<form action=javascript:{RUN}><input type=submit autofocus>",
-    f"<svg><script>{RUN}</script></svg>",
-    base64.b64encode(f"<script>{RUN}</script>".encode()).decode(),
-]  # fmt: skip
-PAYLOADS = [
-    *(shell.format(f"<script>{RUN}</script>") for shell in SHELLS),
-    *(shell.format(f"<img src=x onerror={RUN}>") for shell in SHELLS),
-    *(f"<{tag} {event}={RUN} src=x autofocus>x" for tag in TAGS for event in EVENTS),
-    *WHOLE,
-    *(html.escape(payload) for payload in WHOLE),
-]
-assert len(PAYLOADS) >= 200
 # What the pages hold of their own accord; anything else came of a payload.
 FOUND = """() => {
 const LINKS = ['href', 'xlink:href', 'src', 'action', 'formaction', 'data'];
@@ -126,12 +94,18 @@ def hostile_charts():
         values = {p: {1: np.arange(1.0, 50)}, "Native": {1: np.arange(1.0, 60)}}
         words = {"title": p, "note": q, "metric": p}
         published = [{"condition": p, "statistic": "median", "value": "3", "source": q}]
-        yield charts.ladder(values, published, unit=q, runs={(p, 1): q}, **words)
+        named = {(p, 1): q, ("Native", 1): p}
+        yield charts.ladder(values, published, unit=q, runs=named, **words)
         yield charts.over_time(
             {p: ([1, 2], [1, 2])}, [charts.Event(q, 1, 2)], run=q, unit=p, **words
         )
-        yield charts.downtime({p: {q: 1.0, "b": 2.0}}, unit=q, title=p, note=q)
-        yield charts.ratios(values, "Native", {p: 1.0}, **words)
+        yield charts.downtime({p: {q: 1.0, "b": 2.0}}, unit=q, runs={p: q}, title=p, note=q)
+        yield charts.ratios(values, "Native", {p: 1.0}, runs=named, **words)
+        yield charts.spread(values, unit=q, runs=named, **words)
+        yield charts.round_trips(np.arange(1.0, 50), unit=p, run=q, **words)
+        yield charts.shares({p: ([1, 2], [1, 2]), q: ([1, 2], [2, 1])}, run=q, **words)
+        scaled = {1.0: values[p], 2.0: values["Native"]}
+        yield charts.speed_up(scaled, [charts.Fit(q, [(1, 1), (2, 2)])], by=q, title=p, note=q)
 
 
 def test_drawn_charts_show_every_payload_as_text(looked):
@@ -184,3 +158,59 @@ def test_the_scorecard_of_a_hostile_lab_runs_nothing(looked, tmp_path):
     card = scorecard(tmp_path)
     looked(bare(card.html()))
     looked(bare(markdown2html(card.markdown())))
+
+
+def spoken(chart, page):
+    """What the tooltip says when each of some marks is hovered; the page shows the chart."""
+    told = []
+    for mark in page.locator("svg.marks g.mark-symbol path, svg.marks g.mark-rect path").all()[:6]:
+        mark.hover(force=True)
+        page.wait_for_selector("#vg-tooltip-element.visible")
+        told.append(page.inner_text("#vg-tooltip-element"))
+        found = page.evaluate(FOUND)
+        assert found["taken"] is None and found["bad"] == [], found
+    return told
+
+
+@pytest.mark.parametrize("which", ["ladder", "downtime", "ratios"])
+def test_a_tooltip_shows_every_payload_as_text(looked, page, tmp_path, which):
+    place = {"ladder": 0, "downtime": 2, "ratios": 3}[which]
+    charts_of = list(hostile_charts())
+    chart = charts_of[len(charts_of) // 8 * 4 + place]
+    whole = charts.save(chart, tmp_path / "chart.html").read_text()
+    looked(whole, "!!document.querySelector('svg.marks')")
+    told = spoken(chart, page)
+    assert told and any("condition" in text or "percentile" in text for text in told)
+
+
+PANELS = """\
+import sys
+sys.path[:0] = [{home!r}, {home!r} + "/tests"]
+from tests.browser.hostile_panels import show
+from tests.browser.payloads import PAYLOADS, WHOLE
+
+show([*PAYLOADS[:4], *PAYLOADS[17:20], *WHOLE[:3], {formula!r}])"""
+FORMULA = "$$\\href{javascript:window.taken=1}{x}$$"
+# JupyterLab has elements of its own, so only those count that carry what a payload does.
+CARRIES = """() => ({ taken: window.taken, bad: [...document.querySelectorAll('*')].filter(e =>
+  [...e.attributes].some(a => (/^on/i.test(a.name) && a.value.includes('taken'))
+    || (/href|src|action/i.test(a.name) && /^\\s*javascript:.*taken/i.test(a.value)))
+  || (e.tagName === 'SCRIPT' && e.textContent === 'window.taken=1'))
+  .map(e => e.outerHTML.slice(0, 200)) })"""
+
+
+def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, page, checkout):
+    said = []
+    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    cell = nbf.new_code_cell(PANELS.format(home=str(checkout), formula=FORMULA))
+    whole = nbf.new_notebook(cells=[cell], metadata=kernel)
+    (lab_notebook.server.folder / "panels.ipynb").write_text(json.dumps(whole), "utf-8")
+    page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/panels.ipynb"))
+    page.wait_for_function(READY, timeout=60_000)
+    lab_notebook.run_all()
+    page.wait_for_selector(".vega-embed canvas, .vega-embed svg.marks")
+    page.wait_for_selector("text=/11 of 22 runs/")
+    found = page.evaluate(CARRIES)
+    assert found == {"taken": None, "bad": []}
+    assert said == [] and page.strayed == []

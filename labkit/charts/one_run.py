@@ -1,0 +1,97 @@
+"""The picture of one run by itself, request by request."""
+
+from __future__ import annotations
+
+import math
+
+import altair as alt
+import numpy as np
+import numpy.typing as npt
+
+from labkit import stats
+from labkit.charts.look import (
+    COLOURS,
+    GREY,
+    POINTS,
+    SCALES,
+    SLOWEST,
+    Values,
+    figure,
+    framed,
+    inline,
+    of_run,
+    rounded,
+    shown,
+    time_axis,
+    tip,
+)
+from labkit.errors import BadInput, Unknown
+from labkit.steady import WORTH_TELLING, steady
+
+
+def round_trips(
+    values: Values,
+    *,
+    scale: str = "log",
+    metric: str = "round trip",
+    unit: str = "us",
+    run: str = "",
+    title: str = "",
+    note: str = "",
+) -> alt.LayerChart:
+    """One run from its first value to its last; of many, some are drawn, the slowest always.
+
+    Where a warm-up ends is marked; nothing is cut. `run` says which run it was.
+    """
+    if len(values) == 0:
+        raise BadInput("nothing to draw: the run has no values")
+    if scale not in SCALES:
+        raise Unknown("scale", scale, SCALES)
+    kept = thinned(values)
+    typical, worst = stats.percentile(values, 50), float(values.max())
+    rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in kept]
+    base, of = of_run(alt.Chart(inline(rows)), run)
+    dots = (
+        base
+        .mark_point(size=14, filled=True, opacity=0.7, color=COLOURS[0], aria=False)
+        .encode(
+            x=alt.X("n:Q", title="request, in the order sent").scale(nice=False),
+            y=alt.Y("value:Q", **time_axis(metric, unit, scale, rows)),
+            tooltip=[
+                tip("n", ",", "request"), tip("value", ",.1f", f"{metric} ({shown(unit)})"),
+                *of,
+            ],
+        )
+    )  # fmt: skip
+    line = alt.Chart(inline([{"value": rounded(typical)}])).mark_rule(
+        color=COLOURS[1], strokeDash=[6, 4], strokeWidth=2
+    )
+    warm = steady(values)
+    cut = warm.cut if warm.share_cut >= WORTH_TELLING else 0
+    said = (
+        f"{len(values):,} values of one run; median {figure(typical)} {shown(unit)} "
+        f"(dashed), slowest {figure(worst)} {shown(unit)}"
+    )
+    layers = [dots, line.encode(y="value:Q")]
+    if cut:
+        said += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
+        layers.append(_end_of_warm_up(cut))
+    title = title or "One run, request by request"
+    drawn = alt.LayerChart(layer=layers)
+    return framed(drawn, 260, title, said, note, f"{metric} over time: {said}")
+
+
+def _end_of_warm_up(cut: int) -> alt.Chart:
+    drawn: alt.Chart = alt.Chart(inline([{"n": cut}])).mark_rule(
+        color=GREY, strokeDash=[2, 3], strokeWidth=2
+    )
+    return drawn.encode(x="n:Q")
+
+
+def thinned(values: Values, points: int = POINTS) -> npt.NDArray[np.intp]:
+    """Which values to draw: every so many, so that the picture is fair, and all of the slowest."""
+    every = max(1, math.ceil(len(values) / points))
+    if every == 1:
+        return np.arange(len(values))
+    slowest = np.argsort(values)[-SLOWEST:]
+    return np.unique(np.concatenate([np.arange(0, len(values), every), slowest]))
