@@ -163,7 +163,8 @@ def test_the_scorecard_of_a_hostile_lab_runs_nothing(looked, tmp_path):
 def spoken(chart, page):
     """What the tooltip says when each of some marks is hovered; the page shows the chart."""
     told = []
-    for mark in page.locator("svg.marks g.mark-symbol path, svg.marks g.mark-rect path").all()[:6]:
+    marks = "svg.marks g.mark-symbol.role-mark path, svg.marks g.mark-rect.role-mark path"
+    for mark in page.locator(marks).all()[:6]:
         mark.hover(force=True)
         page.wait_for_selector("#vg-tooltip-element.visible")
         told.append(page.inner_text("#vg-tooltip-element"))
