@@ -64,6 +64,7 @@ class Condition:
         named = {role: lab.hosts[role] for role in reversed(hosts.values())}
         makes = self._players("client") if len(named) > 1 else ()
         ours = [name for load in loads for name in load.ours]
+        ours += [name for setting in self.asked(lab) for name in setting.ours]
         limit = gated.LATE * sum(load.seconds for load in loads) + gated.LATE_SECONDS
         return gated.Watch(named, needed, makes, ours, limit)
 

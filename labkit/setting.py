@@ -73,6 +73,11 @@ class Setting(ABC):
     role: ClassVar[str]
 
     @property
+    def ours(self) -> tuple[str, ...]:
+        """Names of processes that it keeps busy while it is in force: no foreign load."""
+        return ()
+
+    @property
     def thing(self) -> str:
         """What is changed; two settings of one thing replace each other."""
         return f"{type(self).__name__} of {self.role}"

@@ -11,6 +11,7 @@ from labkit.settings._ways import OnHost, cpus_of, one_of, ranges, script
 KINDS = ("none", "busy", "memory")
 PLACES = ("all CPUs", "all CPUs but the last")
 NONE = "none"
+NAME = "labkit-neighb"
 # What the host's first process may use is what the host has, however many the machine has.
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 # No command that looks for them, or starts them, has their name on its own command line.
@@ -23,7 +24,8 @@ for pid in $({FIND}); do
     [ -z "$kind" ] || echo "$kind $cpus"
 done 2>/dev/null | sort
 {CPUS}"""
-# `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds.
+# `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds. A shell
+# that computes says its name itself, so that whoever looks for foreign load knows it.
 START = f"""\
 for pid in $({FIND}); do kill -s KILL -- "-$pid"; done 2>/dev/null
 [ "$1" != none ] || exit 0
@@ -33,7 +35,7 @@ case $2 in
     rest) cpus=$(echo "$cpus" | sed '$d') ;;
     *) cpus=$2 ;;
 esac
-mark=labkit-neighb mark=${{mark}}our work='while :; do :; done'
+mark=labkit-neighb mark=${{mark}}our work='printf {NAME} > /proc/self/comm; while :; do :; done'
 [ "$1" != memory ] || work='dd if=/dev/zero of=/dev/null bs=64M; :'
 for cpu in $cpus; do
     setsid -f taskset -c "$cpu" sh -c "$work" "$mark-$1" </dev/null >/dev/null 2>&1
@@ -54,6 +56,11 @@ class Neighbour(OnHost):
     def __post_init__(self) -> None:
         one_of("kind of neighbour", self.kind, KINDS)
         one_of("place of a neighbour", self.place, PLACES)
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """The loops, and what goes through memory."""
+        return (NAME, "dd")
 
     @property
     def wanted(self) -> str:

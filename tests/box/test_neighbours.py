@@ -1,11 +1,13 @@
 """Settings and loads that need several guests on one host: real neighbours, really put back."""
 
 import threading
+import time
 
 import pytest
 
 from labkit import box
 from labkit.change import applied
+from labkit.condition import Condition
 from labkit.dial_panel import BEFORE, NOW, Dialling, settings_for
 from labkit.lab import opened
 from labkit.plan import plan
@@ -49,6 +51,22 @@ def test_a_setting_takes_and_goes_back_after_an_exception(lab, setting):
         assert current(setting, lab) == setting.wanted
         1 / 0  # noqa: B018
     assert current(setting, lab) == before and neighbours(lab) == []
+
+
+@pytest.mark.parametrize("kind", ["busy", "memory"])
+def test_what_a_setting_keeps_busy_is_no_foreign_load(lab, kind):
+    asked, load = Neighbour(kind), Ping(count=100)
+    with applied([asked], lab.hosts):
+        beside = Condition("beside it", "-", "-", (asked,)).watch(lab, [load])
+        nobody = Condition("without it", "-", "-", (OtherCpus("guest2"),)).watch(lab, [load])
+        for watch in (beside, nobody):
+            watch.begin()
+        load.run(lab.hosts)
+        time.sleep(1)
+        for watch in (beside, nobody):
+            watch.end()
+    assert "foreign load" not in beside.tripped().get("server", {})
+    assert "of a CPU" in nobody.tripped()["server"]["foreign load"]
 
 
 def test_a_guest_beside_busy_loops_stands_in_line_for_a_cpu(lab):
