@@ -3,9 +3,10 @@
 .DEFAULT_GOAL := help
 .PHONY: help demo test check lab bench torture lock clean python system system-test
 
-# So that a plain user finds sshd and ip, and no target meets settings of another environment.
+# So that a plain user finds sshd and ip, and no target meets settings of another environment. One
+# that keeps no bytecode makes each of the many processes compile all that it imports: seconds.
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
