@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -29,15 +29,21 @@ PERIOD_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Drift:
-    """A setting that somebody else changed: between `after` and `seen` it became `now`."""
+    """A setting that somebody else changed: between `after` and `seen` it became `now`.
+
+    One that `waits` is as it was made, but `now` runs until the host's next start.
+    """
 
     host: str
     thing: str
     now: str
     after: str
     seen: str
+    waits: bool = False
 
     def __str__(self) -> str:
+        if self.waits:
+            return f"{self.host}: {self.thing} waits for the next start; until then {self.now!r}"
         return f"{self.host}: {self.thing} became {self.now!r} between {self.after} and {self.seen}"
 
 
@@ -115,9 +121,14 @@ class InForce:
     def check(self, settings: Sequence[Setting]) -> None:
         """Refuse to go on when a setting is no longer what it was made to be."""
         if drifts := self.drifted(settings):
-            raise SettingRefused(
-                str(drifts[0]), hint="is something else on that host managing the same setting?"
-            )
+            raise _refused(drifts[0])
+
+    def waiting(self) -> list[Setting]:
+        """Those that only a host's next start will bring; refuses as `check` does for the rest."""
+        drifts = self.drifted(self.changed.values())
+        if others := [one for one in drifts if not one.waits]:
+            raise _refused(others[0])
+        return [self.changed[one.thing] for one in drifts]
 
     def drifted(self, settings: Iterable[Setting]) -> list[Drift]:
         """Read the settings again; those that are not as they were made."""
@@ -127,7 +138,11 @@ class InForce:
                 roles[setting.role].append(setting)
             found = _on_all({role: partial(self._drifted, role, s) for role, s in roles.items()})
             after, self._good = self._good, _now()
-        return [Drift(*one, after, self._good) for some in found.values() for one in some]
+        return [
+            Drift(host, thing, now, after, self._good, waits)
+            for some in found.values()
+            for host, thing, now, waits in some
+        ]
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
@@ -238,7 +253,7 @@ class InForce:
         if not went_back(answer):
             raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
 
-    def _drifted(self, role: str, settings: Sequence[Setting]) -> list[tuple[str, str, str]]:
+    def _drifted(self, role: str, settings: Sequence[Setting]) -> list[tuple[str, str, str, bool]]:
         ways = {one: way for one in settings if (way := self.steps[one].way)}
         looks = [Look(one.thing, way.reads, live=way.live) for one, way in ways.items()]
         if not looks:
@@ -251,10 +266,11 @@ class InForce:
         for setting, way in ways.items():
             one = seen[setting.thing]
             now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
-            if now == setting.wanted and way.live and (lags := way.value(one.live)) != now:
-                now = f"{lags} until the next start"
+            runs = way.value(one.live) if way.live else now
             if now != setting.wanted:
-                found.append((self.hosts[role].name, setting.thing, now))
+                found.append((self.hosts[role].name, setting.thing, now, False))
+            elif runs != now:
+                found.append((self.hosts[role].name, setting.thing, runs, True))
         return found
 
     def keep_watch(self, stop: threading.Event) -> None:
@@ -332,7 +348,7 @@ def _put_back_after(first: BaseException, changes: InForce) -> None:
 def _with_original(step: Step, first: Step) -> Step:
     if step is first or step.why or first.why:
         return step
-    return Step(step.setting, step.host, step.kind, step.way, first.text, first.undo)
+    return replace(step, text=first.text, undo=first.undo)
 
 
 # All are waited for, then the first failure is raised.
@@ -342,6 +358,12 @@ def _on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = {role: pool.submit(one) for role, one in work.items()}
     return {role: one.result() for role, one in begun.items()}
+
+
+def _refused(drift: Drift) -> SettingRefused:
+    waits = "start the host with it first; labkit starts no host anew"
+    fought = "is something else on that host managing the same setting?"
+    return SettingRefused(str(drift), hint=waits if drift.waits else fought)
 
 
 def _now() -> str:

@@ -81,7 +81,11 @@ class Greeting:
         """Why nothing can be changed on this host now; empty when it can."""
         if self.lease and self.lives == "alive" and not self.lease.ended:
             return f"{name} is held by {self.lease}"
-        return f"{name}: unfinished {self.open[0]}: labkit restore {name}" if self.open else ""
+        if not self.open:
+            return ""
+        since = self.open[0].lease.host_boot not in (self.boot, "?")
+        anew = " (the host has started anew since)" if since else ""
+        return f"{name}: unfinished {self.open[0]}{anew}: labkit restore {name}"
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,12 @@ from typing import Any
 from labkit.errors import Impossible, LabkitError, SettingRefused, Unknown
 from labkit.host import Host
 from labkit.journal import Greeting, Look, Seen, command, hello, show
-from labkit.setting import Setting, Way, way_among
+from labkit.setting import Setting, Way, held, way_among
 
 AT_ONCE = 16
 """Hosts that are asked at the same time."""
+WAITS = "waits for a reboot"
+"""The state of what is configured, and counts from the host's next start on."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,7 @@ class Step:
     """One setting on one host: what is there, and what would become of it.
 
     `text` is what the host showed; `undo` the commands that bring that back. A step with a `why` is
-    impossible, and has neither.
+    impossible, and has neither. `live` is what really runs, where that can be something else.
     """
 
     setting: Setting
@@ -32,6 +34,7 @@ class Step:
     text: str = ""
     undo: str = ""
     why: str = ""
+    live: str = ""
 
     @property
     def thing(self) -> str:
@@ -49,6 +52,12 @@ class Step:
         return not self.why and self.current != self.setting.wanted
 
     @property
+    def waits(self) -> bool:
+        """Whether what is configured is what is wanted, and only the next start will bring it."""
+        live = self.way.live if self.way and not self.why and not self.changes else ()
+        return bool(live and self.way and self.way.value(self.live) != self.setting.wanted)
+
+    @property
     def barrier(self) -> bool:
         """Whether other hosts wait until this is done, as it may take a guest away from them."""
         return bool(self.way and (self.way.needs - {"root"} or self.way.cuts_management))
@@ -56,10 +65,11 @@ class Step:
     def told(self) -> dict[str, Any]:
         """The step in plain words, for JSON and tables."""
         way = self.way or Way((), lambda _: ())
-        possible = "impossible" if self.why else "in force" if not self.changes else "possible"
+        state = "possible" if self.changes else WAITS if self.waits else "in force"
         return {
             "host": self.host, "role": self.setting.role, "thing": self.thing, "kind": self.kind,
-            "current": self.current, "wanted": self.setting.wanted, "state": possible,
+            "current": self.current, "wanted": self.setting.wanted,
+            "state": "impossible" if self.why else state,
             "why": self.why, "stands_for": way.stands_for, "needs": sorted(way.needs),
             "cuts_management": way.cuts_management, "persists": way.persists, "legal": way.legal,
             "seconds": way.seconds + way.settle_seconds if self.changes else 0.0, "text": self.text,
@@ -170,15 +180,15 @@ def _seen(step: Step, seen: Seen, host: Host) -> Step:
         return _impossible(step, f"{host.name}: {seen.why.strip()}")
     if "\ufffd" in seen.text:
         return _impossible(step, f"{host.name}: what it shows of {step.thing} is not text")
+    way, text = held(step.way, seen.text)
     try:
-        if why := step.way.refuses(seen.text):
+        if why := way.refuses(text):
             return _impossible(step, why)
-        undo = command(step.way.writes(step.way.value(seen.text)))
+        undo = command(way.writes(way.value(text)))
     except (ValueError, LookupError, LabkitError) as odd:
-        return _impossible(
-            step, f"{host.name}: {seen.text.strip()!r} could not be put back ({odd})"
-        )
-    return Step(step.setting, step.host, step.kind, step.way, seen.text, undo or "true")
+        return _impossible(step, f"{host.name}: {text.strip()!r} could not be put back ({odd})")
+    undo = undo or "true"
+    return Step(step.setting, step.host, step.kind, way, text, undo, live=seen.live)
 
 
 def _impossible(step: Step, why: str) -> Step:

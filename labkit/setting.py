@@ -62,6 +62,9 @@ class Way:
     after: tuple[str, ...] = ()
     """What is made before this one on the same host: classes of settings, their things, or
     settings in full, as `str` has them."""
+    held: Callable[[str], tuple[Way, str]] | None = None
+    """For a device that can get another name, or be replaced by one of its name: from what `reads`
+    printed, the way to that very device, and what the `reads` of that way prints."""
     legal: str = ""
     """The values that can be asked for, in words."""
 
@@ -97,6 +100,11 @@ class Setting(ABC):
 
     def __str__(self) -> str:
         return f"{type(self).__name__} = {self.wanted}"
+
+
+def held(way: Way, text: str) -> tuple[Way, str]:
+    """The way to the very device that has been looked at, and what it showed."""
+    return way.held(text) if way.held else (way, text)
 
 
 def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, Way]:

@@ -122,8 +122,9 @@ def test_what_only_the_next_start_will_bring_is_not_in_force_yet(hosts, tmp_path
     waiting = Knob(str(tmp_path / "a"), "new", (("live", ("echo", "first")),))
     with in_force(hosts) as changes:
         changes.move_to([waiting])
-        with pytest.raises(SettingRefused, match="became 'first until the next start'"):
+        with pytest.raises(SettingRefused, match="waits for the next start; until then 'first'"):
             changes.check([waiting])
+        assert changes.waiting() == [waiting]
 
 
 def test_settings_are_made_after_those_that_they_depend_on_and_go_back_before_them(hosts, tmp_path):

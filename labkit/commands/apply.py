@@ -11,6 +11,7 @@ from labkit import studies
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import json_flag, print_json, verb
 from labkit.errors import BadInput
+from labkit.plan import WAITS
 
 
 def add(verbs: Any) -> None:
@@ -41,8 +42,11 @@ def _apply(asked: argparse.Namespace) -> None:
         )
     try:
         changes.move_to([one for one in condition.asked(lab) if _required(changes, condition, one)])
-        changes.check(list(changes.changed.values()))
-        made = [(one.role, thing, one.wanted) for thing, one in changes.changed.items()]
+        waiting = changes.waiting()
+        made = [
+            (one.role, thing, one.wanted, WAITS if one in waiting else "in force")
+            for thing, one in changes.changed.items()
+        ]
         before = changes.before
         changes.leave()
     except BaseException:
@@ -57,19 +61,19 @@ def _required(changes: Any, condition: Any, setting: Any) -> bool:
 
 
 def _tell(
-    asked: argparse.Namespace, made: list[tuple[str, str, str]], before: dict[str, str]
+    asked: argparse.Namespace, made: list[tuple[str, str, str, str]], before: dict[str, str]
 ) -> None:
     if asked.json:
         print_json(
             [
-                {"host": host, "thing": thing, "before": before[thing], "now": now}
-                for host, thing, now in made
+                {"host": host, "thing": thing, "before": before[thing], "now": now, "state": state}
+                for host, thing, now, state in made
             ]
         )
         return
-    for host, thing, now in made:
-        print(f"{host}: {thing}: {before[thing]} -> {now}")
-    hosts = dict.fromkeys(host for host, _, _ in made)
+    for host, thing, now, state in made:
+        print(f"{host}: {thing}: {before[thing]} -> {now}{f' ({state})' * (state == WAITS)}")
+    hosts = dict.fromkeys(host for host, *_ in made)
     print(f"It stays so until: labkit restore {' '.join(hosts)}")
 
 

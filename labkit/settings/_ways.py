@@ -122,17 +122,6 @@ def ranges(numbers: tuple[int, ...]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
-def nic(host: Host, pattern: str = r"[A-Za-z][A-Za-z0-9_.-]{0,14}", like: str = "eth1") -> str:
-    """The interface of the host that carries test traffic."""
-    if not host.interface:
-        raise BadInput(
-            f"{host.name}: which interface carries test traffic is not known",
-            hint='add interface = "..." to its table in lab.toml',
-        )
-    matching(f"interface of {host.name}", host.interface, pattern, like)
-    return host.interface
-
-
 # --- ways that many settings go ---------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -11,7 +12,8 @@ from typing import Any, ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way, Words
-from labkit.settings._ways import ROOT, OnHost, nic, number, script, whole
+from labkit.settings._nic import NIC, nic, of_nic
+from labkit.settings._ways import ROOT, OnHost, number, script, whole
 
 HANDLE = "1ab:"
 DEFAULT = "the kernel's default"
@@ -25,9 +27,11 @@ MADE = """\
 dev=$1; shift
 case $(tc qdisc show dev "$dev") in *' 1ab: root '*) tc qdisc del dev "$dev" root || exit ;; esac
 for words; do tc ${words%% *} add dev "$dev" ${words#* } || exit; done"""
+TRIED = """\
+! unshare -n true 2>/dev/null || unshare -n tc qdisc add dev lo root "$@\""""
 
 
-class OnEgress(OnHost):
+class OnEgress(OnHost, ABC):
     """A setting of the root queue of the test interface, which there is only one of."""
 
     elsewhere: ClassVar = {
@@ -41,15 +45,20 @@ class OnEgress(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """Queues of ours have the handle 1ab:; those of anybody else are left alone."""
-        dev = nic(host)
-        return Way(
-            script(SHOWN, dev), lambda value: (script(MADE, dev, *_tree(value)),), _value,
-            lambda text: f"{dev} of {host.name} has queues already" if _foreign(text) else "",
+        taken = f"{nic(host)} of {host.name} has queues already"
+        return of_nic(host, Way(
+            script(SHOWN, NIC), lambda value: (script(MADE, NIC, *_tree(value)),), _value,
+            lambda text: taken if _foreign(text) else "",
             self._probe(), needs=ROOT, cuts_management=True,
-        )  # fmt: skip
+        ))  # fmt: skip
 
+    # Only trying tells what kinds of queue the kernel has; what is tried ends with its namespace.
     def _probe(self) -> Words:
-        return ()
+        return script(TRIED, *self._tried)
+
+    @property
+    @abstractmethod
+    def _tried(self) -> Words: ...
 
 
 @dataclass(frozen=True)
@@ -75,11 +84,11 @@ class Link(OnEgress):
         delay = f"{self.delay_ms:g} ms" if self.delay_ms else ""
         return ", ".join(filter(None, (rate, delay)))
 
-    # Only trying tells whether the kernel has netem; what is tried ends with its namespace.
-    def _probe(self) -> Words:
-        if not self.delay_ms:
-            return ()
-        return ("unshare", "-n", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
+    @property
+    def _tried(self) -> Words:
+        if self.delay_ms:
+            return ("netem", "delay", "1ms")
+        return ("tbf", "rate", "1mbit", "burst", "32kb", "latency", "50ms")
 
 
 @dataclass(frozen=True)
@@ -127,6 +136,10 @@ class NetIoControl(OnEgress):
             for one in sorted(self.traffic, key=lambda one: one.port)
         ]
         return "; ".join([f"link {self.link_mbit} Mbit/s", *kinds])
+
+    @property
+    def _tried(self) -> Words:
+        return ("htb",)
 
 
 # --- between tc's words and ours --------------------------------------------------------------

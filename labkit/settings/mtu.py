@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._ways import ROOT, OnHost, nic, script, whole
+from labkit.settings._nic import NIC, nic, of_nic
+from labkit.settings._ways import ROOT, OnHost, script, whole
+
+SIZE = 'cat "/sys/class/net/$1/mtu"'
 
 # One line: interface, its MTU, the virtual switch below it, and the switch's MTU.
 SIZES = """\
@@ -49,12 +52,11 @@ class Mtu(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`ip link`; a bridge takes the smallest size of its ports."""
-        dev = nic(host)
-        return Way(
-            ("cat", f"/sys/class/net/{dev}/mtu"),
-            lambda value: (("ip", "link", "set", "dev", dev, "mtu", value),),
+        return of_nic(host, Way(
+            script(SIZE, NIC),
+            lambda value: (("ip", "link", "set", "dev", NIC, "mtu", value),),
             needs=ROOT, cuts_management=True, legal="68 to 65535 bytes, as the driver allows",
-        )  # fmt: skip
+        ))  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
         """Interface and switch, the switch first when both grow."""

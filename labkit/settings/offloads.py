@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from labkit.errors import BadInput, Impossible
 from labkit.host import Host
 from labkit.setting import Setting, Way
+from labkit.settings._nic import NIC, nic, of_nic
+from labkit.settings._ways import ROOT, picked
 
 FEATURES = {
     "gro": "generic-receive-offload",
@@ -15,9 +17,6 @@ FEATURES = {
     "lro": "large-receive-offload",
     "sg": "scatter-gather",
 }
-
-# `sed` would end with 0 although ethtool did not.
-READS = 'features=$(ethtool -k "$1") && printf "%s\\n" "$features" | sed -n "$2"'
 
 
 @dataclass(frozen=True)
@@ -49,28 +48,19 @@ class Offloads(Setting):
         """Some drivers fix an offload; then it can only stay as it is."""
         if kind not in ("box", "linux"):
             raise Impossible(f"offloads are changed with ethtool, which {kind} hosts have not")
-        asked, interface = self._asked(), _interface(host)
+        asked, driver = self._asked(), f"{host.name}: the driver of {nic(host)}"
         shown = ";".join(f"s/^{FEATURES[short]}: /{short}=/p" for short in asked)
-        return Way(
-            ("sh", "-c", READS, "sh", interface, shown),
-            lambda value: (("ethtool", "-K", interface, *value.replace("=", " ").split()),),
+        return of_nic(host, Way(
+            picked(shown, "ethtool", "-k", NIC),
+            lambda value: (("ethtool", "-K", NIC, *value.replace("=", " ").split()),),
             lambda text: _value({short: _states(text).get(short, "") for short in asked}),
-            lambda text: _fixed(asked, text, f"{host.name}: the driver of {interface}"),
-            needs=frozenset({"root"}), legal=f"{', '.join(FEATURES)}: on or off",
-        )  # fmt: skip
+            lambda text: _fixed(asked, text, driver),
+            needs=ROOT, legal=f"{', '.join(FEATURES)}: on or off",
+        ))  # fmt: skip
 
     def _asked(self) -> dict[str, bool]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {short: values[short] for short in FEATURES if values[short] is not None}
-
-
-def _interface(host: Host) -> str:
-    if not host.interface:
-        raise BadInput(
-            f"{host.name}: which interface carries test traffic is not known",
-            hint='add interface = "..." to its table in lab.toml',
-        )
-    return host.interface
 
 
 # What `reads` printed by short name: on, off, or one of these and [fixed].

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.setting import Way
+from labkit.settings._nic import NIC, of_nic
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
     OnHost,
     matching,
-    nic,
     on_or_off,
     picked,
     script,
@@ -30,6 +30,7 @@ cd "/sys/bus/pci/devices/$1" || exit
 put() { printf '%s\\n' "$1" | tee "$2" >/dev/null; }
 put "$2" driver_override && { [ ! -e driver ] || put "$1" driver/unbind; } &&
 put "$1" /sys/bus/pci/drivers_probe"""
+FUNCTIONS = 'cat "/sys/class/net/$1/device/sriov_numvfs"'
 # The kernel changes the number only by way of 0.
 SPLIT = """\
 cd "/sys/class/net/$1/device" || exit
@@ -110,9 +111,8 @@ class Sriov(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`sriov_numvfs`."""
-        dev = nic(host)
-        way = Way(("cat", f"/sys/class/net/{dev}/device/sriov_numvfs"),
-                  lambda value: (script(SPLIT, dev, value),))  # fmt: skip
-        return replace(
-            way, needs=ROOT, cuts_management=True, seconds=5, legal="up to the NIC's sriov_totalvfs"
-        )
+        return of_nic(host, Way(
+            script(FUNCTIONS, NIC), lambda value: (script(SPLIT, NIC, value),),
+            needs=ROOT, cuts_management=True, seconds=5,
+            legal="up to the NIC's sriov_totalvfs",
+        ))  # fmt: skip

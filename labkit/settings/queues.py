@@ -9,7 +9,8 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._ways import ROOT, OnHost, nic, on_or_off, picked, script, whole
+from labkit.settings._nic import NIC, nic, of_nic
+from labkit.settings._ways import ROOT, OnHost, on_or_off, picked, script, whole
 
 VMNIC = (r"vmnic\d+", "vmnic1")
 COLUMNS = """\
@@ -46,7 +47,7 @@ class NicQueues(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -L`, which may take the link down for a moment."""
-        return _ethtool(nic(host), "l", self._asked())
+        return _ethtool(host, "l", self._asked())
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class NicRing(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -G`, which may take the link down for a moment."""
-        return replace(_ethtool(nic(host), "g", self._asked()), probe=script(RINGS))
+        return replace(_ethtool(host, "g", self._asked()), probe=script(RINGS))
 
     def on_esxi(self, host: Host) -> Way:
         """`esxcli network nic ring`; what the NIC allows is its preset."""
@@ -110,7 +111,7 @@ class Coalescing(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -C`; many virtual NICs have nothing of the sort."""
-        return _ethtool(nic(host), "c", self._asked())
+        return _ethtool(host, "c", self._asked())
 
     def on_esxi(self, host: Host) -> Way:
         """`esxcli network nic coalesce`, of a physical NIC."""
@@ -163,17 +164,17 @@ def _options(value: str, words: dict[str, str]) -> tuple[str, ...]:
 
 
 # `ethtool -g` shows what `ethtool -G` sets, the values in force below the possible ones.
-def _ethtool(dev: str, letter: str, asked: Asked) -> Way:
+def _ethtool(host: Host, letter: str, asked: Asked) -> Way:
     names = _named(asked)
     lines = [r"s/^Adaptive RX: \([a-z/]*\).*/adaptive-rx=\1/p" if name == "adaptive-rx" else
              rf"s/^{name}:[[:space:]]*/{name}=/Ip" for name in names]  # fmt: skip
     shown = ";".join(lines)
     program = shown if letter == "c" else f"/^Current/,${{{shown}}}"
-    return Way(
-        picked(program, "ethtool", f"-{letter}", dev),
-        lambda value: (("ethtool", f"-{letter.upper()}", dev, *value.replace("=", " ").split()),),
+    return of_nic(host, Way(
+        picked(program, "ethtool", f"-{letter}", NIC),
+        lambda value: (("ethtool", f"-{letter.upper()}", NIC, *value.replace("=", " ").split()),),
         lambda text: " ".join(sorted(text.split())),
         lambda text: "" if "n/a" not in text and len(text.split()) == len(names)
-        else f"{dev} has no choice of {', '.join(names)}",
+        else f"{nic(host)} has no choice of {', '.join(names)}",
         needs=ROOT, cuts_management=letter != "c", legal="as the driver allows",
-    )  # fmt: skip
+    ))  # fmt: skip

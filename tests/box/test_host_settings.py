@@ -1,10 +1,13 @@
 """Settings on the hosts of a box, which are one machine, and on its guest, which is another."""
 
+from dataclasses import replace
+
 import pytest
 
 from labkit.change import applied
-from labkit.errors import Impossible
+from labkit.errors import Impossible, SettingRefused
 from labkit.plan import plan
+from labkit.putting_back import restore
 from labkit.settings.boot import BootOptions
 from labkit.settings.cgroup import (
     GroupCpuLimit,
@@ -40,6 +43,7 @@ MACHINES = [
 ]
 
 
+RATE = ("rate", "1mbit", "burst", "32kb", "latency", "50ms")
 GROUPED = """\
 mount -t cgroup2 cgroup2 /sys/fs/cgroup && cd /sys/fs/cgroup &&
 echo '+cpu +memory' > cgroup.subtree_control && mkdir labkit"""
@@ -91,6 +95,47 @@ def test_the_guest_has_a_kernel_of_its_own_with_control_groups_of_version_2(lab,
         now = {step.thing: step.current for step in plan(asked, lab.hosts).steps}
         assert now == {one.thing: one.wanted for one in asked}
     assert texts(lab, asked) == before
+
+
+def test_a_kernel_without_a_kind_of_queue_says_so_in_the_plan(lab):
+    if lab.host("guest").run("tc", "qdisc", "add", "dev", "lo", "root", "tbf", *RATE).ok:
+        lab.host("guest").check("tc", "qdisc", "delete", "dev", "lo", "root")
+        pytest.skip("the guest's kernel has that queue")
+    (step,) = plan([Link(50, role="guest")], lab.hosts).steps
+    assert "qdisc kind is unknown" in step.why
+
+
+def rename(host, old, new):
+    for words in ((old, "down"), (old, "name", new), (new, "up")):
+        host.check("ip", "link", "set", *words)
+
+
+def test_a_card_that_gets_another_name_is_found_again_and_put_back(lab):
+    guest = lab.host("guest")
+    settings = [Mtu(1400, role="guest")]
+    before = texts(lab, settings)
+    with applied(settings, lab.hosts):
+        rename(guest, "vec1", "spare0")
+    assert guest.check("cat", "/sys/class/net/spare0/mtu") == "1500\n"
+    rename(guest, "spare0", "vec1")
+    assert texts(lab, settings) == before
+
+
+def test_an_interface_of_software_is_its_name_and_gone_with_it(lab):
+    client = replace(lab.host("client"), interface="spare0")
+    client.check("ip", "link", "add", "spare0", "type", "veth", "peer", "name", "spare1")
+    try:
+        gone = r"(?s)'1500' is not put back: .*spare0"
+        with (
+            pytest.raises(SettingRefused, match=gone),
+            applied([Mtu(1400, role="client")], {"client": client}),
+        ):
+            rename(client, "spare0", "spare2")
+        rename(client, "spare2", "spare0")
+        assert restore(client).ok
+        assert client.check("cat", "/sys/class/net/spare0/mtu") == "1500\n"
+    finally:
+        client.check("ip", "link", "delete", "spare1")
 
 
 def test_a_slower_link_is_slower(lab):

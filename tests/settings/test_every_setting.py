@@ -16,7 +16,7 @@ from labkit.change import applied
 from labkit.errors import CommandFailed, Impossible
 from labkit.host import Guest
 from labkit.plan import plan
-from labkit.setting import KINDS, Setting, way_among
+from labkit.setting import KINDS, Setting, held, way_among
 
 # Some are of the whole machine, as boxes are, so one process has them all.
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machine")]
@@ -87,7 +87,8 @@ def refused(host, setting, kind):
         _, way = way_among(setting, [kind], host)
         if way.probe:
             host.check(*way.probe)
-        return way.refuses(host.check(*way.reads))
+        way, text = held(way, host.check(*way.reads))
+        return way.refuses(text)
     except (Impossible, CommandFailed) as why:
         return str(why)
 
@@ -95,7 +96,7 @@ def refused(host, setting, kind):
 def not_yet(host, case):
     for setting in case.settings:
         _, way = way_among(setting, [case.kind], host)
-        before = host.check(*way.reads)
+        way, before = held(way, host.check(*way.reads))
         if case.lone or way.value(before) != setting.wanted:
             return setting, way, before
     pytest.fail(f"{case.name}: all values that could be tried are in force already")

@@ -1,0 +1,165 @@
+"""A machine of QEMU that can really be started anew: a disk, SSH, cards that can be pulled out.
+
+Only its boot loader is a stand-in: what `update-grub` writes to the disk is given to QEMU here.
+"""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from sshd import reached
+
+from labkit.box import accelerator, image, kernel
+from labkit.box.cpio import Archive
+from labkit.box.greeting import greets
+from labkit.box.sshd import KeyPair, sshd_config
+from labkit.errors import HostError
+from labkit.transports.connection import Address
+
+LACKING = bool(accelerator.lacking()) or not all(map(shutil.which, ("mkfs.ext4", "debugfs")))
+INIT = """\
+#!/bin/sh
+export PATH=/bin
+mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev
+mkdir -p /dev/pts; mount -t devpts devpts /dev/pts
+while read -r module; do
+    insmod "/lib/modules/$module" 2> /dev/null || busybox insmod "/lib/modules/$module"
+done < /lib/modules/order
+mkdir -p /disk /etc/default && mount -t ext4 /dev/vda /disk && mkdir -p /disk/default /disk/lib
+mount --bind /disk/default /etc/default; mount --bind /disk/lib /var/lib
+ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0
+/bin/sshd -D -e -f /run/labkit/sshd_config
+"""
+UPDATE_GRUB = """\
+#!/bin/sh
+GRUB_CMDLINE_LINUX=
+for file in /etc/default/grub.d/*.cfg; do [ ! -e "$file" ] || . "$file"; done
+echo "$GRUB_CMDLINE_LINUX" > /disk/options
+sync
+"""
+PASSWD = "root:x:0:0:root:/root:/bin/sh\nsshd:x:64002:65534::/run/sshd:/bin/false\n"
+SHADOW = "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n"
+CARD = "virtio-net-pci,netdev={0},id={0},mac=52:54:00:00:00:{1:02x},addr={2:#x},romfile="
+
+
+@dataclass
+class Machine:
+    """It runs from `on` to `off`; its disk and its keys are the same each time."""
+
+    folder: Path
+    port: int
+    key: KeyPair = field(default_factory=KeyPair.new)
+    user: KeyPair = field(default_factory=KeyPair.new)
+    process: subprocess.Popen | None = None
+
+    def make(self):
+        found = kernel.find()
+        own = Archive()
+        own.files({"/init": INIT.encode(), "/bin/update-grub": UPDATE_GRUB.encode()})
+        own.files({
+            "/run/labkit/sshd_config": sshd_config("0.0.0.0").encode(),
+            "/run/labkit/host_key": self.key.private, "/etc/passwd": PASSWD.encode(),
+            "/run/labkit/authorized_keys": self.user.public.encode(),
+            "/etc/shadow": SHADOW.encode(),
+        }, 0o600)  # fmt: skip
+        whole = image.path(found, lambda _: None).read_bytes() + own.whole()
+        (self.folder / "first").write_bytes(whole)
+        subprocess.run(["mkfs.ext4", "-q", self.folder / "disk", "16M"], check=True)
+        (self.folder / "user").write_bytes(self.user.private)
+        (self.folder / "user").chmod(0o600)
+        known = f"[127.0.0.1]:{self.port} {self.key.public}\n"
+        (self.folder / "known_hosts").write_text(known)
+        self.kernel = found.image
+        return self
+
+    def options(self):
+        """What the boot loader would tell the kernel."""
+        words = ["debugfs", "-R", "cat /options", self.folder / "disk"]
+        return subprocess.run(words, capture_output=True, text=True).stdout.strip()
+
+    def on(self):
+        forward = f"user,id=control,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22"
+        told = f"console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on {self.options()}"
+        how = "kvm" if accelerator.kvm_works(lambda _: None) else "tcg"
+        words = [
+            "qemu-system-x86_64", "-accel", how, "-machine", "pc", "-cpu", "max", "-m", "256",
+            "-nodefaults", "-no-user-config", "-display", "none", "-serial", "stdio", "-no-reboot",
+            "-kernel", self.kernel, "-initrd", self.folder / "first", "-append", told,
+            "-drive", f"file={self.folder}/disk,format=raw,if=virtio", "-netdev", forward,
+            "-netdev", "hubport,id=data,hubid=1", "-netdev", "hubport,id=other,hubid=2",
+            "-device", CARD.format("control", 1, 4), "-device", CARD.format("data", 2, 5),
+            "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off",
+        ]  # fmt: skip
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        end = time.monotonic() + 120
+        while not greets("127.0.0.1", port=self.port):
+            assert self.process.poll() is None and time.monotonic() < end, self.log()
+            time.sleep(0.1)
+
+    def log(self):
+        return (self.folder / "log").read_text("utf-8", "replace")[-2000:]
+
+    def off(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+
+    def anew(self, host):
+        """It restarts itself, as `reboot` does; QEMU ends with it, and its boot loader follows."""
+        with suppress(HostError):
+            host.run("sh", "-c", "sync; for key in u b; do echo $key > /proc/sysrq-trigger; done")
+        host.close()
+        self.process.wait(60)
+        self.on()
+
+    def told(self, command, **given):
+        """What its monitor answers."""
+        with socket.socket(socket.AF_UNIX) as monitor:
+            monitor.settimeout(20)
+            monitor.connect(f"{self.folder}/qmp")
+            lines = monitor.makefile()
+            lines.readline()
+            for asked in ({"execute": "qmp_capabilities"},
+                          {"execute": command, "arguments": given}):  # fmt: skip
+                monitor.sendall(json.dumps(asked).encode())
+                said = {}
+                while "return" not in said and "error" not in said:
+                    said = json.loads(lines.readline())
+        assert "return" in said, said
+        return said["return"]
+
+    def pull_out(self, card):
+        """Takes a card out of its slot; the machine is asked to let go of it first."""
+        self.told("device_del", id=card)
+        end = time.monotonic() + 60
+        while f"'{card}'" in str(self.told("query-pci")):
+            assert time.monotonic() < end, f"{card} stays"
+            time.sleep(0.1)
+
+    @contextmanager
+    def host(self, interface="eth1"):
+        at = Address(
+            "box1", "127.0.0.1", self.port, "root", str(self.folder / "user"),
+            (str(self.folder / "known_hosts"),),
+        )  # fmt: skip
+        with reached(at) as host:
+            yield replace(host, interface=interface)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    made = Machine(tmp_path_factory.mktemp("reborn"), port).make()
+    try:
+        made.on()
+        yield made
+    finally:
+        made.off()

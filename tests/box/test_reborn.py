@@ -1,0 +1,86 @@
+"""What only a machine of its own shows: a real reboot, and cards that are pulled out."""
+
+import time
+
+import pytest
+
+from labkit.change import InForce
+from labkit.journal import hello
+from labkit.lease import Owner
+from labkit.plan import plan
+from labkit.putting_back import restore
+from labkit.settings.boot import BootOptions
+from labkit.settings.mtu import Mtu
+from tests.box.reborn import LACKING, machine  # noqa: F401
+
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.skipif(LACKING, reason="no QEMU, no kernel for its guests, or no mkfs.ext4"),
+]
+BOOT = BootOptions(("nohz=off", "hugepages=3"))
+
+
+@pytest.fixture
+def host(machine):  # noqa: F811
+    with machine.host() as there:
+        yield there
+
+
+def state(host):
+    found = plan([BOOT], {"server": host})
+    (step,) = found.told()["steps"]
+    pages = host.check("sed", "-n", "s/^HugePages_Total: *//p", "/proc/meminfo").strip()
+    return (step["state"], step["current"], pages), found.hosts["server"]
+
+
+def left_in_force(host, setting):
+    """A setting as a process leaves it that has ended; those that wait for the next start."""
+    changes = InForce({"server": host}, Owner.me("lat_feature boot"))
+    changes.move_to([setting])
+    waiting = changes.waiting()
+    changes.leave()
+    return waiting, changes.before[setting.thing]
+
+
+def test_a_boot_option_is_configured_runs_after_a_real_reboot_and_goes_back(machine, host):  # noqa: F811
+    assert left_in_force(host, BOOT) == ([BOOT], "none of ours")
+    assert machine.options() == BOOT.wanted
+    found, before = state(host)
+    assert found == ("waits for a reboot", BOOT.wanted, "0")
+    assert "unfinished" in before.trouble("server") and "anew" not in before.trouble("server")
+    machine.anew(host)
+    found, after = state(host)
+    assert found == ("in force", BOOT.wanted, "3")
+    assert after.boot != before.boot and after.lives == "free"
+    assert "the host has started anew since" in after.trouble("server")
+    assert restore(host).ok and machine.options() == ""
+    machine.anew(host)
+    found, last = state(host)
+    assert found == ("possible", "none of ours", "0") and not last.open
+
+
+def until(host, test):
+    end = time.monotonic() + 60
+    while not host.run("sh", "-c", test).ok:
+        assert time.monotonic() < end, (test, host.check("ip", "link"))
+        time.sleep(0.1)
+
+
+def test_a_card_that_was_pulled_out_is_said_and_one_in_its_place_is_left_alone(machine, host):  # noqa: F811
+    there = "[ -e /sys/class/net/eth1 ]"
+    card = {"driver": "virtio-net-pci", "addr": "0x5", "romfile": ""}
+    left_in_force(host, Mtu(1400))
+    machine.pull_out("data")
+    # In its slot, by its name, with the very value that we had made: only not the same.
+    machine.told("device_add", id="third", netdev="other", mac="52:54:00:00:00:09", **card)
+    until(host, there)
+    host.check("ip", "link", "set", "eth1", "mtu", "1400")
+    (line,) = restore(host).lines
+    assert "cannot be read any more, so '1500' is not put back" in line
+    assert "eth1 (0000:00:05.0 52:54:00:00:00:02) is gone" in line
+    assert host.check("cat", "/sys/class/net/eth1/mtu") == "1400\n" and hello(host).open
+    machine.pull_out("third")
+    machine.told("device_add", id="data", netdev="data", mac="52:54:00:00:00:02", **card)
+    until(host, there)
+    assert restore(host).ok and not hello(host).open
