@@ -7,10 +7,11 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ from labkit.stats import enough, percentile
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
 
+S = TypeVar("S")
+T = TypeVar("T")
 TRIES = 2
 """How often a run is made when somebody else changes its settings meanwhile."""
 GATE_TRIES = 3
@@ -305,12 +308,14 @@ class _Loop:
         try:
             self._say("setting up", step, of, remark)
             changes.move_to(settings)
-            changes.check(settings)
             changing = time.monotonic() - begun
+            _both(watch.begin, lambda: changes.check(settings))
             self._say("measuring", step, of)
             seen = len(changes.drifts)
-            measured = self._measure(step.condition, watch, raw)
-            drifts = [*changes.drifted(settings), *changes.drifts[seen:]]
+            measured = self._measure(step.condition, raw)
+            _, drifted = _both(watch.end, lambda: changes.drifted(settings))
+            drifts = [*drifted, *changes.drifts[seen:]]
+            raw.update(watch.raw())
             rows = tuple(
                 row(sample)
                 for load in self.study.loads
@@ -337,16 +342,12 @@ class _Loop:
         return self.results.keep(whole, raw), bool(drifts)
 
     # What was said before a failure is kept with it.
-    def _measure(self, condition: Condition, watch: gated.Watch, raw: dict[str, str]) -> float:
-        watch.begin()
+    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
         begun = time.monotonic()
         for load in self.study.loads:
             together = condition.pairs(self.lab, load)
             raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
-        took = time.monotonic() - begun
-        watch.end()
-        raw.update(watch.raw())
-        return took
+        return time.monotonic() - begun
 
     def _say(self, step: str, at: _Step, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.study.loads)
@@ -355,6 +356,14 @@ class _Loop:
         progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
         to_file(progress, self.results)
         self.tell(progress)
+
+
+# Hosts are asked for two things at once, as each of them takes its time to answer.
+def _both(one: Callable[[], S], two: Callable[[], T]) -> tuple[S, T]:
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(one)
+        second = two()
+    return first.result(), second
 
 
 def row(sample: Sample) -> dict[str, Any]:

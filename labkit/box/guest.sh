@@ -4,17 +4,19 @@
 #   guest [@NAME] VERB...    one of several; without a name, the first by name
 #   guest list               their names
 #   guest get [KEY...]       values in force: the running guest's, else those for the next start
-#   guest set KEY=VALUE...   cpus and policy take effect at once, the others at the next start
-#   guest start              returns when one can log in
+#   guest set KEY=VALUE...   cpus, policy and the NIC's keys take effect at once, others at the next start
+#   guest start              returns when one can log in; one that is paused goes on
+#   guest pause              none of its processes runs until it is started, and its memory stays
 #   guest stop
 #   guest receive ADDRESS:PORT    a guest of QEMU waits there to be migrated to
-#   guest state              running or stopped
+#   guest state              running, paused or stopped
 #   guest pids               its processes on this host
 #   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
 #   guest disks              device, format and file of each, as this host sees the file
 #   guest placement          CPUs and policy that its threads really have, else those for the next start
 guests=/run/labkit/guests
 seconds=60
+cr=$(printf '\r')
 
 fail() {
     echo "guest: $*" >&2
@@ -23,26 +25,42 @@ fail() {
 
 pids() { find /proc -maxdepth 1 -user "$user" -name '[0-9]*' -printf '%f\n' 2> /dev/null; }
 
+# T: stopped by a signal; t: by its tracer, as a guest's kernel has its processes.
 state() {
-    if [ -n "$(pids)" ]; then echo running; else echo stopped; fi
+    found=stopped
+    for pid in $(pids); do
+        { read -r _ _ how _ < "/proc/$pid/stat"; } 2> /dev/null || continue
+        case $how in
+            T) [ $found = running ] || found=paused ;;
+            t) [ $found != stopped ] || found=traced ;;
+            *) found=running ;;
+        esac
+    done
+    [ $found != traced ] || found=running
+    echo $found
 }
 
 in_force() {
-    if [ -e "$home/running" ] && [ "$(state)" = running ]; then
+    if [ -e "$home/running" ] && [ "$(state)" != stopped ]; then
         echo "$home/running"
     else
         echo "$home/description"
     fi
 }
 
-value_of() { sed -n "s/^$2=//p" "$1"; }
+# Read by the shell itself, as are others below: to start programs is most of what a look costs.
+value_of() {
+    while IFS='=' read -r name value; do
+        [ "$name" != "$2" ] || { printf '%s\n' "$value" && return; }
+    done < "$1"
+    return 1
+}
 
 get() {
     file=$(in_force)
     [ $# -gt 0 ] || exec cat "$file"
     for key in "$@"; do
-        grep -q "^$key=" "$file" || fail "no such key: $key; known: $(known)"
-        value_of "$file" "$key"
+        value_of "$file" "$key" || fail "no such key: $key; known: $(known)"
     done
 }
 
@@ -74,9 +92,41 @@ set_values() {
     done
     for pair in "$@"; do
         change "$home/description" "$pair"
-        case $pair in cpus=* | policy=*) [ ! -e "$home/running" ] || change "$home/running" "$pair" ;; esac
     done
-    case " $*" in *" cpus="* | *" policy="*) [ "$(state)" = stopped ] || place ;; esac
+    now=$(state)
+    [ "$now" != stopped ] && [ -e "$home/running" ] || return 0
+    if [ "$(nic_in "$home/description")" != "$(nic_in "$home/running")" ]; then
+        case $now in
+            paused) : > "$home/unplugged" ;;
+            *) plug ;;
+        esac
+    fi
+    for pair in "$@"; do
+        case $pair in memory=* | vcpus=*) ;; *) change "$home/running" "$pair" ;; esac
+    done
+    case " $*" in *" cpus="* | *" policy="*) place ;; esac
+}
+
+nic_in() { sed -n '/^nic=/p;/^batch=/p;/^lro=/p' "$1"; }
+
+# A NIC stays what it is, so another one is plugged in. The guest puts it in the place of the one that
+# it has (guest_hotplug.sh) and says so; then that one is pulled out.
+plug() {
+    had=$(cat "$home/slot")
+    new=$((had + 1))
+    exec 3<> "$home/ready"
+    said=$(mconsole "config $(data_nic "$home/description" "$new")" 2>&1) &&
+        said=$(timeout "$seconds" sed -n "/^nic $new /{p;q;};/^gone/{p;q;}" <&3 9>&-) &&
+        [ "${said%"$cr"}" = "nic $new up" ] && said=$(mconsole "remove vec$had" 2>&1) ||
+        { keep_nic "$new" && fail "its NIC did not change: ${said:-nothing heard for $seconds s}"; }
+    echo "$new" > "$home/slot"
+}
+
+keep_nic() {
+    mconsole "remove vec$1" > /dev/null 2>&1
+    for pair in $(nic_in "$home/running"); do
+        change "$home/description" "$pair"
+    done
 }
 
 change() {
@@ -111,20 +161,28 @@ placement() {
         return
     fi
     for pid in $(pids); do
-        for thread in "/proc/$pid/task/"*; do
-            cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$thread/status" 2> /dev/null)
-            policy=$(chrt -p "${thread##*/}" 2> /dev/null | sed -n 's/.*policy: SCHED_//p')
-            [ -z "$cpus" ] || [ -z "$policy" ] || echo "$cpus $policy"
-        done
-    done | tr '[:upper:]' '[:lower:]' | sort -u
+        for thread in "/proc/$pid/task/"*; do placed "$thread" 2> /dev/null; done
+    done | sort -u
 }
 
+# The policy is field 41 of proc(5). A thread that has just ended has neither.
+placed() {
+    read -r line < "$1/stat" && while read -r name cpus; do
+        [ "$name" != Cpus_allowed_list: ] || break
+    done < "$1/status" || return 0
+    # shellcheck disable=SC2086
+    set -- ${line##*) }
+    shift 38
+    case $1 in 0) echo "$cpus other" ;; 1) echo "$cpus fifo" ;; 2) echo "$cpus rr" ;; *) echo "$cpus policy-$1" ;; esac
+}
+
+# data_nic FILE SLOT: as the values in the file describe it
 data_nic() {
-    options="depth=$(value_of "$home/running" batch),mac=$(wire mac1)"
-    [ "$(value_of "$home/running" lro)" = off ] || options="$options,gro=1"
-    case $(value_of "$home/running" nic) in
-        direct) echo "vec1:transport=raw,ifname=$(wire direct),$options" ;;
-        *) echo "vec1:transport=tap,ifname=$(wire tap),$options" ;;
+    options="depth=$(value_of "$1" batch),mac=$(wire mac1)"
+    [ "$(value_of "$1" lro)" = off ] || options="$options,gro=1"
+    case $(value_of "$1" nic) in
+        direct) echo "vec$2:transport=raw,ifname=$(wire direct),$options" ;;
+        *) echo "vec$2:transport=tap,ifname=$(wire tap),$options" ;;
     esac
 }
 
@@ -169,8 +227,9 @@ boot_uml() {
         --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
         linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
         init="$home/init" con=null con0=null,fd:1 ssl=null quiet $(disks_uml) \
+        "uml_dir=$home/run/" umid=monitor \
         "vec0:transport=raw,ifname=$(wire control),depth=128,gro=1,mac=$(wire mac0)" \
-        "$(data_nic)"
+        "$(data_nic "$home/running" 1)"
 }
 
 nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }
@@ -203,10 +262,14 @@ watch() {
 }
 
 start() {
-    [ "$(state)" = stopped ] || return 0
+    case $(state) in
+        running) return 0 ;;
+        paused) go_on && return 0 ;;
+    esac
     cp "$home/description" "$home/running"
+    echo 1 > "$home/slot"
     : > "$home/console"
-    rm -f "$home/ready"
+    rm -rf "$home/ready" "$home/unplugged" "$home/run/monitor"
     mkfifo "$home/ready"
     # Opened for both, so that opening waits for nobody.
     exec 3<> "$home/ready"
@@ -217,6 +280,32 @@ start() {
     stop
     tail -n 5 "$home/console" >&2
     fail "did not start: ${verdict:-nothing heard for $seconds s}"
+}
+
+# Those that a guest's kernel traces stop with it; a signal to them would reach the guest.
+tell() {
+    for pid in $(pids); do
+        ! grep -q '^TracerPid:[[:space:]]*0$' "/proc/$pid/status" 2> /dev/null || kill "-$1" "$pid"
+    done
+}
+
+# Should one of them be at work just now, it goes on until it comes back to the kernel.
+pause() {
+    [ "$(state)" != stopped ] || start
+    tries=0
+    until [ "$(state)" = paused ]; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 200 ] || { tell CONT && fail "it is too busy to be paused"; }
+        tell CONT
+        tell STOP
+    done
+}
+
+go_on() {
+    tell CONT
+    [ -e "$home/unplugged" ] || return 0
+    (plug) || { pause && exit 1; }
+    rm -f "$home/unplugged"
 }
 
 # It answers by its monitor as soon as it waits; until its memory has come it has nothing to say.
@@ -248,8 +337,29 @@ stop() {
         [ -z "$left" ] || kill -KILL $left 2> /dev/null
         sleep 0.005
     done
-    rm -f "$home/running"
+    rm -rf "$home/running" "$home/unplugged" "$home/run/monitor"
 }
+
+# A datagram each way: a head of three numbers, and text (arch/um/drivers/mconsole.h).
+MCONSOLE='
+import socket, struct, sys
+place, words = sys.argv[1:]
+head = struct.Struct("=III")
+with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as monitor:
+    monitor.settimeout(20)
+    monitor.bind("")
+    monitor.sendto(head.pack(0xCAFEBABE, 2, len(words)) + words.encode() + bytes(1), place)
+    more, said = 1, ""
+    while more:
+        answer = monitor.recv(4096)
+        wrong, more, length = head.unpack_from(answer)
+        said += answer[head.size:head.size + length].decode().rstrip(chr(0))
+if wrong:
+    sys.exit(said or "the monitor of the guest refuses " + words)
+print(said)
+'
+
+mconsole() { python3 -IS -c "$MCONSOLE" "$home/run/monitor/mconsole" "$1"; }
 
 QMP='
 import json, socket, sys
@@ -272,7 +382,7 @@ print(json.dumps(said["return"]))
 
 qmp() {
     [ "$(wire accelerator)" != uml ] || fail "a guest of User-Mode Linux has no QMP"
-    [ "$(state)" = running ] || fail "it is stopped, and so is its QMP"
+    [ "$(state)" = running ] || fail "it is $(state), and so is its QMP"
     [ $# -gt 0 ] || fail "which command? guest qmp query-commands lists them"
     python3 -c "$QMP" "$home/run/qmp" "$@"
 }
@@ -298,7 +408,7 @@ case $verb in
     list) ls "$guests" ;;
     get) get "$@" ;;
     set) alone set_values "$@" ;;
-    start | stop) alone "$verb" ;;
+    start | pause | stop) alone "$verb" ;;
     state | pids | placement) "$verb" ;;
     qmp) qmp "$@" ;;
     disks) show_disks ;;

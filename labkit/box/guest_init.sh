@@ -42,5 +42,6 @@ known() { ping -n -q -c 1 -i 0.02 -w 5 "$1" > /dev/null || echo "labkit: $1 does
 known root-control &
 known "$(cat /run/labkit/peer)"
 wait
+[ ! -e /sys/kernel/uevent_helper ] || echo /run/labkit/hotplug > /sys/kernel/uevent_helper
 
 exec "$(command -v sshd)" -D -e -f /run/labkit/sshd_config

@@ -11,9 +11,10 @@ from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._guest import FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import RESTART, script
 
-VERBS = {"on": "start", "off": "stop"}
+VERBS = {"on": "start", "off": "stop", "paused": "pause"}
 # As libvirt says it, and as ESXi does.
 STATES = {"running": "on", "shut off": "off", "Powered on": "on", "Powered off": "off"}
+IN_THE_BOX = {"running": "on", "paused": "paused", "stopped": "off"}
 OFF = """\
 n=0; until [ "$(state)" = "$off" ]; do
     n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
@@ -36,7 +37,10 @@ esac"""
 
 @dataclass(frozen=True)
 class GuestPower(OfGuest):
-    """`off` leaves the host to itself, as for a native run."""
+    """`off` leaves the host to itself, as for a native run; `paused` too, but for its memory.
+
+    A guest that is paused goes on within milliseconds. Hypervisors shut it down in place of that.
+    """
 
     power: str = "off"
     guest: str = FIRST
@@ -59,8 +63,8 @@ class GuestPower(OfGuest):
         return Way(
             (*self.command, "state"),
             lambda value: ((*self.command, VERBS[value]),),
-            lambda text: "on" if text.strip() == "running" else "off",
-            needs=frozenset({"guest restart"}),
+            lambda text: IN_THE_BOX[text.strip()],
+            needs=frozenset({"guest restart"} if self.power != "paused" else ()),
             seconds=3,
             legal=" or ".join(VERBS),
         )
@@ -75,9 +79,13 @@ class GuestPower(OfGuest):
         def writes(value: str) -> tuple[Words, ...]:
             return (script(told, vm, value), self.answers(host, kind))
 
+        def value(text: str) -> str:
+            now = STATES.get(text.strip(), text.strip())
+            return self.power if now == "off" and self.power != "on" else now
+
         return Way(
-            reads, writes, lambda text: STATES.get(text.strip(), text.strip()), _odd,
-            needs=RESTART, seconds=60, legal=" or ".join(VERBS),
+            reads, writes, value, _odd, needs=RESTART, seconds=60, legal=" or ".join(VERBS),
+            stands_for="shut down" if self.power == "paused" else "",
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ SETTINGS = [
     GuestNic("direct", 1, False),
     GuestNic("bridge", 1, True),
     GuestPower("off"),
+    GuestPower("paused"),
     ExclusiveCpu(),
     Offloads(gro=False),
     Offloads(gro=False, tso=False, role="server"),
@@ -55,6 +56,62 @@ def test_what_an_exclusive_guest_starts_is_exclusive_too(lab):
     with applied([ExclusiveCpu()], lab.hosts):
         lab.host("guest").check("sh", "-c", "true; true | true")
         assert lab.host("server").check("guest", "placement").count("\n") == 1
+
+
+def born(lab):
+    """When the oldest process of the guest began: another number after each start of it."""
+    pids = lab.host("server").check("guest", "pids").split()
+    stats = lab.host("server").check("cat", *(f"/proc/{pid}/stat" for pid in pids))
+    return min(int(line.split()[21]) for line in stats.splitlines())
+
+
+def test_another_nic_is_plugged_into_a_guest_that_runs_on(lab):
+    guest, before = lab.host("guest"), born(lab)
+    guest.check("sh", "-c", "echo here > /tmp/mark")
+    for nic in (GuestNic("direct", 1, False), GuestNic("direct"), GuestNic("bridge", 7)):
+        with applied([nic], lab.hosts):
+            assert [line.split()[1] for line in guest.check("ip", "-o", "link").splitlines()] == [
+                "lo:",
+                "vec0:",
+                "vec1:",
+            ]
+            assert lab.host("client").run("ping", "-c", "1", "-W", "5", guest.address).ok
+    assert born(lab) == before and guest.check("cat", "/tmp/mark") == "here\n"
+
+
+def test_a_nic_that_cannot_be_had_leaves_the_guest_with_the_one_it_has(lab):
+    server, before = lab.host("server"), lab.host("server").check("guest", "get")
+    server.check("ip", "link", "set", "direct0", "down", "name", "away0")
+    try:
+        done = server.run("guest", "set", "nic=direct")
+    finally:
+        server.check("ip", "link", "set", "away0", "down", "name", "direct0", "up")
+    assert not done.ok and "its NIC did not change" in done.stderr
+    assert server.check("guest", "get") == before
+    assert lab.host("client").run("ping", "-c", "1", "-W", "5", lab.host("guest").address).ok
+    with applied([GuestNic("direct")], lab.hosts):
+        assert lab.host("client").run("ping", "-c", "1", "-W", "5", lab.host("guest").address).ok
+
+
+def test_a_paused_guest_does_nothing_and_goes_on_where_it_was_with_the_right_time(lab):
+    client, server, guest = (lab.host(role) for role in ("client", "server", "guest"))
+    before, spent = born(lab), "for p in $(guest pids); do cut -d' ' -f14,15 /proc/$p/stat; done"
+    once = ("ping", "-c", "1", "-W", "1", guest.address)
+    with applied([GuestPower("paused")], lab.hosts):
+        assert server.check("guest", "state") == "paused\n"
+        ticks = server.check("sh", "-c", spent)
+        assert not client.run(*once).ok
+        # Told while it is paused, it is so as soon as it goes on.
+        with applied([GuestNic("direct", 1, False), GuestPower("on")], lab.hosts):
+            moved = counters(server, "direct0", "tap0")
+            assert client.run("ping", "-c", "20", "-i", "0.01", guest.address).ok
+            grown = {link: n - moved[link] for link, n in counters(server, *moved).items()}
+            assert grown["direct0"] >= 20 > grown["tap0"]
+            assert server.check("guest", "state") == "running\n"
+        assert server.check("guest", "state") == "paused\n" and ticks
+    assert born(lab) == before and client.run(*once).ok
+    skew = float(guest.check("date", "+%s.%N")) - float(server.check("date", "+%s.%N"))
+    assert abs(skew) < 2
 
 
 def counters(server, *links):
