@@ -72,6 +72,23 @@ class Condition:
         """The settings that concern this lab, in order."""
         return [*(one for one in self.optional if one.role in lab.hosts), *self.settings]
 
+    def shown(self, lab: Lab, plan: Plan) -> str:
+        """What stands for it on this lab: `here` in a box; on hosts of one's own, their settings.
+
+        What a kind of host does in place of a setting is told beside it.
+        """
+        if lab.emulated:
+            return self.here
+        found = {step.setting: step for step in plan.steps}
+        steps = [found[setting] for setting in self.asked(lab) if setting in found]
+        made = [
+            f"{step.setting} ({step.way.stands_for})" if step.way.stands_for else str(step.setting)
+            for step in steps
+            if step.way and not step.why
+        ]
+        knobs = [f"{name}: {value}" for name, value in self.knobs.items()]
+        return "; ".join([*dict.fromkeys(made), *knobs]) or "these hosts as they are"
+
     def refusal(self, lab: Lab, workload: Workload, plan: Plan) -> str:
         """Why this lab cannot do this condition; empty when it can."""
         try:

@@ -64,7 +64,8 @@ def parse(workload: Workload, text: str) -> list[Sample]:
 
 def missing_tool(workload: Workload, pairs: Mapping[str, Pair]) -> str:
     """A program that the workload needs and one of the hosts lacks, and how to get it; or ""."""
-    hosts = {host.name: host for pair in pairs.values() for host in pair.values()}
+    needed = [role for role in workload.roles if role not in workload.beside]
+    hosts = {host.name: host for pair in pairs.values() for host in map(pair.__getitem__, needed)}
     for host in hosts.values() if workload.tools else ():
         with suppress(HostError):  # one that is off now says so when it is needed
             said = host.check("sh", "-c", FIND, "sh", *workload.tools)

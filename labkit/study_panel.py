@@ -54,7 +54,9 @@ def standing(study: Study, results: Results, repeats: int, words: str, state: st
     runs = [run for run in results.finished() if run.block <= repeats]
     kept = {(run.condition, run.block) for run in runs}
     refused = results.asked.get("refused", {})
-    names = [c.name for c in study.conditions if c.name not in refused]
+    # A condition may be younger than results that are shown.
+    asked = results.asked.get("conditions") or [c.name for c in study.conditions]
+    names = [c.name for c in study.conditions if c.name in asked and c.name not in refused]
     lanes = {name: sum(1 for condition, _ in kept if condition == name) for name in names}
     medians: dict[str, dict[int, float]] = {name: {} for name in names}
     for run in runs:

@@ -10,6 +10,8 @@ from typing import Any
 from labkit import terminal
 from labkit.errors import readable
 from labkit.plan import Plan
+from labkit.results import Results
+from labkit.study import Study
 from labkit.verdict import Verdict, one_risk
 
 MIME = "application/vnd.labkit.table+json"
@@ -50,6 +52,15 @@ class Table:
         rows = [list(row) for row in self.rows]
         plain = {"head": list(self.head), "rows": rows, "caption": self.caption}
         return {"text/html": self.html(), "text/plain": self.text(), MIME: plain}
+
+
+def conditions(study: Study, results: Results) -> list[dict[str, str]]:
+    """Of each condition what the document means by it, and what stands for it in these results."""
+    here = results.asked.get("here", {})
+    return [
+        {"condition": c.name, "in the document": c.means, "here": here.get(c.name, c.here)}
+        for c in study.conditions
+    ]
 
 
 def plan_table(plan: Plan) -> Table:

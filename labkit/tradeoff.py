@@ -44,9 +44,17 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
 
 
 def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, object]]:
-    """A row for each metric and condition: its mean over all blocks, with its 95 % interval."""
+    """A row for each metric and condition: its mean over all blocks, with its 95 % interval.
+
+    A metric that no host of the lab could tell has one row that says so.
+    """
     rows: list[dict[str, object]] = []
+    told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}
+    told.add(study.metric.replace(" ", "_"))
     for metric in metrics:
+        if metric not in told:
+            rows.append({"metric": metric.replace("_", " "), "condition": "not told by this lab"})
+            continue
         for name, blocks in of_metric(study, results, metric).items():
             mean = _mean(f"'{name}'", {name: blocks})
             rows.append({"metric": metric.replace("_", " "), "condition": name,

@@ -73,10 +73,11 @@ def study_results(
     if not label.replace("-", "").replace("_", "").isalnum():
         raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
     path = out() / "results" / study.name / f"{label}-{digest}"
-    refused = study.refusals(lab)
+    plan = study.plan(lab)
+    refused = study.refusals(lab, plan)
     if not (path / "study.json").exists():
         study.able(lab, refused)
-    here = {condition.name: condition.here for condition in study.conditions}
+    here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
     whole = {
         **asked,
         "label": label,

@@ -34,6 +34,8 @@ class Workload(ABC):
     """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls)."""
     ours: ClassVar[tuple[str, ...]] = ()
     """Processes of it that run before it begins, such as a server: no foreign load."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """Roles of hosts that it only looks at, and that need none of its tools."""
 
     @property
     def tools(self) -> Mapping[str, str]:

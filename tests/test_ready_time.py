@@ -1,6 +1,7 @@
 """Ready time: what the kernel counts for real processes, and how its text is read."""
 
 import os
+import re
 import subprocess
 import time
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.probes.ready_time import Between, ReadyTime, of_esxtop
+from labkit.probes.esxtop import Esxtop
+from labkit.probes.ready_time import Between, ReadyTime, between
 
 LOOK = """cpus 0-1
 at 100.5
@@ -62,20 +64,43 @@ def test_a_name_that_a_shell_would_read_is_refused():
 
 # The form of `esxtop -b`; the names and figures are made up, as no ESXi was at hand.
 ESXTOP = """\
-"(PDH-CSV 4.0) (UTC)(0)","\\\\h\\Group Cpu(7:lab)\\% Ready","\\\\h\\Group Cpu(8:lab2)\\% Ready"
-"11/21/2026 12:00:00","0.50","150.00"
-"11/21/2026 12:00:05","0.25","200.00"
+esxtop guest lab
+esxtop guest2 shop (old)
+"(PDH-CSV 4.0) (UTC)(0)","\\\\h\\Physical Cpu(0)\\% Util Time",\
+"\\\\h\\Physical Cpu(1)\\% Util Time",\
+"\\\\h\\Group Cpu(7:lab)\\% Used","\\\\h\\Group Cpu(7:lab)\\% Ready",\
+"\\\\h\\Group Cpu(8:shop (old))\\% Used","\\\\h\\Group Cpu(8:shop (old))\\% Ready"
+"11/21/2026 12:00:00","9","9","99.00","99.00","99.00","99.00"
+"11/21/2026 12:00:02","50","10","10.00","0.50","80.00","150.00"
+"11/21/2026 12:00:04","50","10","30.00","0.25","80.00","200.00"
 """
 
 
-def test_the_ready_time_of_a_machine_of_esxi_is_its_group_s_in_the_same_unit():
-    assert list(of_esxtop(ESXTOP, "lab").values) == [5.0, 2.5]
-    assert list(of_esxtop(ESXTOP, "lab2").values) == [1500, 2000]
-    with pytest.raises(Unknown, match="known: lab, lab2"):
-        of_esxtop(ESXTOP, "other")
-    for cut in (ESXTOP.splitlines()[0], ESXTOP[:-12]):
-        with pytest.raises(ResultsError, match="esxtop"):
-            of_esxtop(cut, "lab2")
+def test_the_ready_time_of_machines_of_esxi_is_their_groups_without_the_first_moment():
+    found = between("esxtop guest lab\nesxtop guest2 shop (old)\n", ESXTOP)
+    assert isinstance(found, Esxtop) and found.seconds == 4.0 and found.cpus == (0, 1)
+    assert found.guests == ["guest", "guest2"] and found.turns() is None
+    assert found.ran("guest") == pytest.approx(0.8) and found.ran() == pytest.approx(4.0)
+    assert found.waited("guest") == pytest.approx(0.015)
+    rates = {s.metric: s.values[0] for s in ReadyTime.parse("", ESXTOP)}
+    assert rates["ready time of guest2"] == pytest.approx(1750), "two CPUs may wait at once"
+    assert rates["CPU time of guest"] == pytest.approx(200)
+
+
+def test_a_last_line_that_was_cut_off_is_left_out_and_too_few_are_refused():
+    cut = ESXTOP + '"11/21/2026 12:00:06","50","10'
+    assert Esxtop.of(cut).seconds == 4.0
+    with pytest.raises(ResultsError, match="too few"):
+        Esxtop.of("\n".join(ESXTOP.splitlines()[:4]))
+
+
+@pytest.mark.parametrize("old, new, wrong", [
+    ("guest lab", "guest nobody", "known: lab, shop"), ("% Used", "% Run", "says no % Used of lab"),
+    ("(PDH", "(CSV", "not what `esxtop -b` prints"), ("0.50", "x", "cannot be read"),
+])  # fmt: skip
+def test_what_esxtop_does_not_say_is_refused_by_name(old, new, wrong):
+    with pytest.raises((ResultsError, Unknown), match=re.escape(wrong)):
+        Esxtop.of(ESXTOP.replace(old, new))
 
 
 def test_two_that_want_one_cpu_stand_in_line_half_of_the_time():

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.host import Host
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Guest, Host
 from labkit.probe import Probe
+from labkit.probes import esxtop
+from labkit.probes.esxtop import Esxtop, Watched
 from labkit.workload import Sample
 
 # All that takes long comes first, so that the counters are read at one moment. The counters of a
 # thread are in Documentation/scheduler/sched-stats.rst: ns on a CPU, ns waiting for one, turns.
+# Each word is a guest and the machine that it is. Before Linux 6.4 the thread that carries a
+# guest's packets is the kernel's own, and named after the process that it works for.
 LOOK = r"""
+if command -v esxtop >/dev/null; then
+    for one; do echo "esxtop ${one%%=*} ${one#*=}"; done
+    exit
+fi
 pids_of() {
     if command -v guest >/dev/null; then guest "@$1" pids
     elif [ -r "/run/libvirt/qemu/$1.pid" ]; then cat "/run/libvirt/qemu/$1.pid"
     else pgrep -f -- "-name (guest=)?$1[, ]"; fi
 }
 all=
-for guest; do
-    pids=$(pids_of "$guest")
+for one; do
+    guest=${one%%=*} pids=$(pids_of "${one#*=}")
     [ -n "$pids" ] || { echo "$guest: no process of it is here" >&2; exit 1; }
-    for pid in $pids; do all="$all $guest:$pid"; done
+    for pid in $pids; do
+        for each in "$pid" $(command -v pgrep >/dev/null && pgrep "^vhost-$pid\$"); do
+            all="$all $guest:$each"; done; done
 done
 sed -n 's/^Cpus_allowed_list:[[:space:]]*/cpus /p' /proc/1/status
 date '+at %s.%N'
@@ -101,6 +110,11 @@ class Between:
         """From one look to the other."""
         return self.last.at - self.first.at
 
+    @property
+    def cpus(self) -> tuple[int, ...]:
+        """Those that the host may use."""
+        return self.last.cpus
+
     @cached_property
     def guests(self) -> list[str]:
         """The guests that were there at the end."""
@@ -141,8 +155,9 @@ class Between:
 class ReadyTime(Probe):
     """The run-queue delay of all threads of these guests, on the host that runs them.
 
-    A guest is named as the box, libvirt or QEMU's `-name` calls it. Each sample is one figure, in
-    milliseconds for each second: a guest of two CPUs that waits all the time has 2000.
+    A guest is named by its role, and looked for as the lab's `vm =` says, or by that name: as the
+    box, libvirt, QEMU's `-name` or ESXi calls it. Each sample is one figure, in milliseconds for
+    each second: a guest of two CPUs that waits all the time has 2000.
     """
 
     guests: tuple[str, ...] = ("guest",)
@@ -153,42 +168,41 @@ class ReadyTime(Probe):
                 raise BadInput(f"{guest!r} cannot be the name of a guest")
 
     def look(self, host: Host) -> str:
-        """The counters of Linux; needs no root where the guests are one's own."""
-        return host.check("sh", "-c", LOOK, "look", *self.guests)
+        """The counters of Linux; needs no root where the guests are one's own.
+
+        ESXi keeps no such counters: there it is the machines' names, for `watching`.
+        """
+        machines = (host.guests.get(name, Guest(name, "")).vm for name in self.guests)
+        words = (f"{name}={vm}" for name, vm in zip(self.guests, machines, strict=True))
+        return host.check("sh", "-c", LOOK, "look", *words)
+
+    @contextmanager
+    def watching(self, host: Host, seconds: float) -> Iterator[Watched]:
+        """What the host says before and after the block, which takes about so many seconds."""
+        before = self.look(host)
+        if before.startswith(esxtop.WORD):
+            with esxtop.watching(host, before, seconds) as watched:
+                yield watched
+            return
+        watched = Watched(before)
+        yield watched
+        watched.after = self.look(host)
 
     @staticmethod
     def parse(before: str, after: str) -> list[Sample]:
         """Per guest: `ready time of NAME`, and `CPU time of NAME`."""
-        between = Between.of(before, after)
+        found = between(before, after)
         return [
-            Sample(f"{what} of {guest}", "ms/s", np.array([1000 * spent / between.seconds]))
-            for guest in between.guests
-            for what, spent in (("ready time", between.waited(guest)),
-                                ("CPU time", between.ran(guest)))
+            Sample(f"{what} of {guest}", "ms/s", np.array([1000 * spent / found.seconds]))
+            for guest in found.guests
+            for what, spent in (("ready time", found.waited(guest)),
+                                ("CPU time", found.ran(guest)))
         ]  # fmt: skip
 
 
-def of_esxtop(text: str, machine: str) -> Sample:
-    """The same of a virtual machine of ESXi, from what `esxtop -b` printed: one value a moment.
-
-    The counter is that of the machine's whole group, `%RDY` on the screen: all of its worlds added
-    up, so that a machine of two CPUs that waits all the time has 2000 here as well.
-    """
-    head, *rows = csv.reader(io.StringIO(text))
-    counter = re.compile(rf"\\\\[^\\]+\\Group Cpu\(\d+:{re.escape(machine)}\)\\% Ready")
-    found = [n for n, name in enumerate(head) if counter.fullmatch(name)]
-    if not found:
-        known = sorted(
-            {m[1] for m in map(re.compile(r".*Group Cpu\(\d+:(.+)\).*").match, head) if m}
-        )
-        raise Unknown("machine in what esxtop printed", machine, known)
-    try:
-        values = [10 * float(row[found[0]]) for row in rows if len(row) > 1]
-    except (ValueError, IndexError) as odd:
-        raise ResultsError("esxtop: a line is not whole", said=str(odd)) from None
-    if not values:
-        raise ResultsError("esxtop: it printed no moment")
-    return Sample(f"ready time of {machine}", "ms/s", np.array(values))
+def between(before: str, after: str) -> Between | Esxtop:
+    """What happened between two texts of a host, whatever its kind."""
+    return Esxtop.of(after) if after.startswith(esxtop.WORD) else Between.of(before, after)
 
 
 def _listed(text: str) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from labkit.host import Host
 from labkit.setting import Way, Words
@@ -49,6 +49,8 @@ class ExclusiveCpu(OfGuest):
 
     exclusive: bool = True
     guest: str = FIRST
+    alone: bool = field(default=False, kw_only=True)
+    """Whether no other guest of the lab owns CPUs; else each has others of them, on KVM."""
 
     @property
     def wanted(self) -> str:
@@ -85,8 +87,8 @@ class ExclusiveCpu(OfGuest):
     # and all that emulates their devices on the others. Nobody else is kept from those CPUs: that
     # takes isolcpus, or a cpuset.
     def _on_kvm(self, host: Host) -> Way:
-        vm, of = self.machine(host), len(host.guests)
-        nth = sorted(host.guests).index(self.named)
+        vm, of = self.machine(host), 1 if self.alone else len(host.guests)
+        nth = 0 if self.alone else sorted(host.guests).index(self.named)
 
         def refused(text: str) -> str:
             guest, _, cpus = text.strip("\n").split("\n")

@@ -15,7 +15,10 @@ from labkit.settings.guest_nic import GuestNic
 
 KEYS = ("sched.mem.min", "sched.mem.minSize", "sched.mem.pin", "sched.cpu.min", "sched.cpu.units")
 SIZES = ("memSize", "numvcpus")
-ELSEWHERE = {"kvm": ": <memoryBacking><locked/> in the machine's definition does, by hand"}
+ELSEWHERE = {
+    "box": ": nothing in a box admits guests by what is reserved for them",
+    "kvm": ": <memoryBacking><locked/> in the machine's definition does, by hand",
+}
 FREE = "nothing"
 # How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
 ALL = f"""\

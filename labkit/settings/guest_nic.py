@@ -10,20 +10,52 @@ from labkit.setting import Way, Words
 from labkit.settings._esxi import EDITED, SHOWN, quoted
 from labkit.settings._guest import FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._libvirt import DEFINED, RESTARTED
-from labkit.settings._ways import RESTART, script
+from labkit.settings._ways import RESTART, on_or_off, script
 
 PATHS = ("bridge", "direct")
 KEYS = ("nic", "batch", "lro")
 
-# Two networks of libvirt, made once by hand: which of them the NIC is on is its path.
-NETWORK = "s/.*<source network='labkit-\\([a-z]*\\)'.*/\\1/p"
+# Two networks of libvirt, made once by hand: which of them the NIC is on is its path. What the
+# virtual device may hand over merged is what the line of its driver about the guest says.
+NETWORK = (
+    "/<source network='labkit-/{s/.*labkit-\\([a-z]*\\)'.*/\\1/p;:a;n;/<\\/interface>/b;"
+    "s/^ *<guest \\(.*\\)\\/>/\\1/p;ba}"
+)
 MOVED = f"""\
-xml=$(mktemp) || exit
-virsh -q dumpxml "$1" --inactive --security-info |
-    sed "s/<source network='labkit-[a-z]*'/<source network='labkit-$2'/" > "$xml"
-( set -- "$1" "define $xml"
+vm=$1; shift; xml=$(mktemp) || exit
+virsh -q dumpxml "$vm" --inactive --security-info | python3 -c "$@" > "$xml" || {{
+    rm -f "$xml"; exit 1; }}
+( set -- "$vm" "define $xml"
 {RESTARTED} )
 code=$?; rm -f "$xml"; exit "$code\""""
+MERGES = ("tso4", "tso6", "ecn", "ufo")
+EDIT = f"""\
+import sys, xml.etree.ElementTree as tree
+_, path, merging, *exact = sys.argv
+whole = tree.parse(sys.stdin)
+for nic in whole.getroot().iter('interface'):
+    source = nic.find('source')
+    if source is None or not source.get('network', '').startswith('labkit-'):
+        continue
+    source.set('network', 'labkit-' + path)
+    driver = nic.find('driver')
+    driver = tree.SubElement(nic, 'driver') if driver is None else driver
+    guest = driver.find('guest')
+    guest = tree.SubElement(driver, 'guest') if guest is None else guest
+    if merging == 'exact':
+        guest.attrib.clear()
+        guest.attrib.update(word.replace("'", '').split('=') for word in exact)
+    elif path == 'bridge':
+        for name in {MERGES!r}:
+            guest.attrib.pop(name, None)
+            if merging == 'off':
+                guest.set(name, 'off')
+    if not guest.attrib:
+        driver.remove(guest)
+    if not driver.attrib and not len(driver):
+        nic.remove(driver)
+whole.write(sys.stdout.buffer)
+"""
 # The NICs of the machine for test traffic, both put there once by hand: one of them is present.
 VNIC, FUNCTION, SCHEME = "ethernet1.present", "pciPassthru0.present", "ethernet1.coalescingScheme"
 
@@ -66,24 +98,37 @@ class GuestNic(OfGuest):
             legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
         )  # fmt: skip
 
-    # Batching and merging are the driver's in the guest there: Coalescing and Offloads of it.
+    # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.
     def _on_kvm(self, host: Host) -> Way:
-        vm = self.machine(host)
+        vm, merging = self.machine(host), on_or_off(self.lro)
         shown = script(f"vm=$1; shift; {DEFINED}", vm, NETWORK, "virsh", "-q", "dumpxml", vm,
                        "--inactive")  # fmt: skip
 
         def writes(value: str) -> tuple[Words, ...]:
-            path = value.split()[0].removeprefix("nic=")
-            return (script(MOVED, vm, path), self.answers(host, "kvm"))
+            path, *guest = value.removeprefix("nic=").split()
+            exact = (word for word in guest if "=" in word)
+            told = (self.path, merging) if value == self.wanted else (path, "exact", *exact)
+            return (script(MOVED, vm, EDIT, *told), self.answers(host, "kvm"))
 
         return Way(
-            shown, writes, lambda text: self._placed(text.strip()), _no_network,
-            needs=RESTART, persists=True, seconds=60, legal=f"path {' or '.join(PATHS)}",
-            stands_for="the path alone" if (self.batch, self.lro) != (128, True) else "",
+            shown, writes, self._placed, _no_network,
+            probe=("virsh", "-q", "net-info", f"labkit-{self.path}"),
+            needs=RESTART, persists=True, seconds=60,
+            legal=f"path {' or '.join(PATHS)}, lro on or off on the first", stands_for=self._less(),
         )  # fmt: skip
 
-    def _placed(self, path: str) -> str:
-        return self.wanted if path == self.path else f"nic={path}"
+    def _less(self) -> str:
+        if self.path == "direct":
+            return "" if self.batch == 128 and self.lro else "the path alone"
+        return "" if self.batch == 128 else "merging alone: virtio gathers no packets by time"
+
+    def _placed(self, text: str) -> str:
+        path, *guest = text.split() or [""]
+        off = {word.partition("=")[0] for word in guest if word.endswith("='off'")}
+        found = set(MERGES) & off
+        there = found == (set() if self.lro else set(MERGES)) or path == "direct"
+        there = there and path == self.path and "stopped" not in guest
+        return self.wanted if there else f"nic={' '.join(text.split())}"
 
     # Merging is the whole host's there: VnicMerging.
     def _on_esxi(self, host: Host) -> Way:
@@ -118,11 +163,12 @@ def _value(text: str) -> str:
 
 
 def _no_network(text: str) -> str:
-    if text.split()[:1] in [[path] for path in PATHS] and len(text.split()) < 3:
+    paths = [word for word in text.split() if "=" not in word and word != "stopped"]
+    if paths in [[path] for path in PATHS]:
         return ""
     return (
         f"the guest has no NIC on one of the networks labkit-bridge and labkit-direct, or several "
-        f"({' '.join(text.split()) or 'none'})"
+        f"({' '.join(paths) or 'none'})"
     )
 
 

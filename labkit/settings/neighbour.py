@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from labkit.host import Host
 from labkit.setting import Way, Words
-from labkit.settings._ways import OnHost, cpus_of, one_of, ranges, script
+from labkit.settings._guest import FIRST
+from labkit.settings._ways import OnHost, cpus_of, named, one_of, ranges, script
 
 KINDS = ("none", "busy", "memory")
 PLACES = ("all CPUs", "all CPUs but the last")
@@ -23,7 +25,11 @@ for pid in $({FIND}); do
     cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$pid/status")
     [ -z "$kind" ] || echo "$kind $cpus"
 done 2>/dev/null | sort
+echo "owned $owned"
 {CPUS}"""
+OWNED = "owned=1"
+# On KVM, ExclusiveCpu gives a guest as many of the last CPUs as it has itself.
+OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -l); shift'
 # `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds. A shell
 # that computes says its name itself, so that whoever looks for foreign load knows it.
 START = f"""\
@@ -32,7 +38,7 @@ for pid in $({FIND}); do kill -s KILL -- "-$pid"; done 2>/dev/null
 cpus=$({CPUS} | tr , '\\n' | while IFS=- read -r a b; do seq "$a" "${{b:-$a}}"; done)
 case $2 in
     all) ;;
-    rest) cpus=$(echo "$cpus" | sed '$d') ;;
+    rest) cpus=$(echo "$cpus" | head -n "-$owned") ;;
     *) cpus=$2 ;;
 esac
 mark=labkit-neighb mark=${{mark}}our work='printf {NAME} > /proc/self/comm; while :; do :; done'
@@ -49,6 +55,8 @@ class Neighbour(OnHost):
     `busy` computes in registers, `memory` fills 64 MiB again and again and so empties the cache
     that CPUs share. A host of one CPU has no "all but the last".
     """
+
+    elsewhere: ClassVar = {"esxi": "a neighbour there would be a guest, and labkit makes none"}
 
     kind: str = NONE
     place: str = PLACES[0]
@@ -69,32 +77,53 @@ class Neighbour(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """Processes in sessions of their own, found again by their name."""
+        return self._way(OWNED)
+
+    def on_kvm(self, host: Host) -> Way:
+        """The same; "the last" are as many CPUs as the guest of the lab has, where it has one."""
+        guest = host.guests.get(FIRST)
+        if guest is None:
+            return self._way(OWNED)
+        named("virtual machine", guest.vm)
+        return self._way(OWNED_BY, guest.vm)
+
+    def _way(self, owned: str, *words: str) -> Way:
+        def writes(value: str) -> tuple[Words, ...]:
+            return (script(f"{owned}\n{START}", *words, *_told(value)),)
+
         return Way(
-            script(READS), _writes, _value, self._refused, settle_seconds=2, seconds=0.3,
+            script(f"{owned}\n{READS}", *words), writes, _value, self._refused,
+            settle_seconds=2, seconds=0.3,
             probe=("sh", "-c", "for p in setsid taskset pgrep dd; do command -v $p || exit; done"),
             legal="none, or busy or memory on all CPUs or all but the last",
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:
-        alone = len(cpus_of(text.splitlines()[-1])) == 1
-        return "this host has one CPU only" if alone and self.wanted.endswith("last") else ""
+        owned, every = _host(text)
+        if len(every) > owned or not self.wanted.endswith("last"):
+            return ""
+        return "this host has one CPU only" if owned == 1 else "its guest has as many CPUs as it"
 
 
-def _writes(value: str) -> tuple[Words, ...]:
+def _told(value: str) -> tuple[str, str]:
     kind, _, place = value.partition(" on ")
     known = {PLACES[0]: "all", PLACES[1]: "rest"}
-    where = known.get(place) or " ".join(map(str, cpus_of(place) if place else ()))
-    return (script(START, kind, where),)
+    return kind, known.get(place) or " ".join(map(str, cpus_of(place) if place else ()))
+
+
+# How many of its CPUs a guest may own, and all of them.
+def _host(text: str) -> tuple[int, tuple[int, ...]]:
+    *_, owned, allowed = text.splitlines()
+    return int(owned.removeprefix("owned ")), cpus_of(allowed)
 
 
 # One line for each of them, then the host's CPUs.
 def _value(text: str) -> str:
-    *found, allowed = text.splitlines()
+    found, (owned, every) = text.splitlines()[:-2], _host(text)
     if not found:
         return NONE
     pairs = [line.split() for line in found]
     kinds = " and ".join(sorted({kind for kind, _ in pairs}))
     on = tuple(sorted(n for _, cpus in pairs for n in cpus_of(cpus)))
-    every = cpus_of(allowed)
-    places = {every[:-1]: PLACES[1], every: PLACES[0]}
+    places = {every[:-owned]: PLACES[1], every: PLACES[0]}
     return f"{kinds} on {places.get(on) or ranges(on)}"

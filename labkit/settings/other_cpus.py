@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.setting import Way, Words
-from labkit.settings._ways import OnHost, cpus_of, named, ranges, script
+from labkit.settings._guest import FIRST
+from labkit.settings._ways import ROOT, OnHost, cpus_of, named, ranges, script
 
 APART, SHARED = "all CPUs but the last", "all CPUs"
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
@@ -17,6 +19,27 @@ cpus=$({CPUS} | tr , '\\n' | while IFS=- read -r a b; do seq "$a" "${{b:-$a}}"; 
 [ "$2" = all ] || cpus=$(echo "$cpus" | sed '$d')
 set -- "$1" "$(echo "$cpus" | paste -s -d , -)"
 {WRITE}"""
+
+# libvirt: the CPUs of the machine, its emulator's, how many the owner has, and the host's.
+PINS = f"""\
+shown=$(virsh -q vcpupin "$1") && emulator=$(virsh -q emulatorpin "$1") || exit
+printf '%s\\n' "$shown" | awk '{{ printf "%s%s", (NR > 1 ? " " : ""), $2 }} END {{ print "" }}'
+printf '%s\\n' "$emulator" | awk '{{ print $NF }}'
+virsh -q vcpupin "$2" | wc -l
+{CPUS}"""
+PIN = f"""\
+vm=$1 owner=$2; shift 2
+flags=--config; [ "$(virsh -q domstate "$vm")" = running ] && flags='--config --live'
+guest=$(virsh -q vcpupin "$vm" | wc -l) && owned=$(virsh -q vcpupin "$owner" | wc -l) || exit
+[ "$1" = shared ] && owned=0
+case $1 in shared | apart)
+    rest=$({CPUS} | tr , '\\n' | awk -F- '{{ for (i = $1; i <= $NF; i++) print i }}' |
+        head -n "-$owned" | paste -s -d , -)
+    set --; n=0; while [ "$n" -le "$guest" ]; do set -- "$@" "$rest"; n=$((n + 1)); done ;;
+esac
+n=0; while [ "$n" -lt "$guest" ]; do
+    virsh -q vcpupin "$vm" "$n" "$1" $flags || exit; shift; n=$((n + 1)); done
+virsh -q emulatorpin "$vm" "$1" $flags"""
 
 
 @dataclass(frozen=True)
@@ -49,6 +72,38 @@ class OtherCpus(OnHost):
             legal="apart or not",
         )  # fmt: skip
 
+    def on_kvm(self, host: Host) -> Way:
+        """`vcpupin` and `emulatorpin`; as many of the last CPUs as the first guest has are its."""
+        if missing := [name for name in (self.guest, FIRST) if name not in host.guests]:
+            raise Impossible(
+                f"{host.name}: which of its virtual machines is the {missing[0]} is not said",
+                hint=f'add vm = "..." to [hosts.{missing[0]}] in lab.toml',
+            )
+        vm, owner = (host.guests[name].vm for name in (self.guest, FIRST))
+        for machine in (vm, owner):
+            named("virtual machine", machine)
+
+        def writes(value: str) -> tuple[Words, ...]:
+            told = {APART: ["apart"], SHARED: ["shared"]}.get(value) or value.split()
+            return (script(PIN, vm, owner, *told),)
+
+        return Way(
+            script(PINS, vm, owner), writes, _pinned, self._no_rest, needs=ROOT, seconds=1,
+            persists=True, legal="apart or not",
+        )  # fmt: skip
+
+    def on_esxi(self, host: Host) -> Way:
+        """Nothing to do: ESXi itself keeps everybody off CPUs that a guest owns, and only then."""
+        return Way(
+            ("echo", "by VMkernel"), lambda _: (), lambda _: self.wanted,
+            stands_for="what VMkernel does by itself" if self.apart else "", legal="apart or not",
+        )  # fmt: skip
+
+    def _no_rest(self, text: str) -> str:
+        *_, owned, allowed = text.splitlines()
+        few = self.apart and int(owned) >= len(cpus_of(allowed))
+        return "the guest that owns CPUs has as many as this host" if few else ""
+
     # What its ends mean is asked of the host: the numbers of its CPUs are its own.
     def _writes(self, value: str) -> tuple[Words, ...]:
         if value in (APART, SHARED):
@@ -74,3 +129,11 @@ def _value(text: str) -> str:
         words = known.get(on) or ranges(on)
         said.append(words if policy == "other" else f"{words}, {policy}")
     return "; ".join(said)
+
+
+def _pinned(text: str) -> str:
+    guest, emulator, owned, allowed = text.splitlines()
+    every = cpus_of(allowed)
+    known = {every[: len(every) - int(owned)]: APART, every: SHARED}
+    placed = {cpus_of(one) for one in (*guest.split(), emulator)}
+    return known.get(min(placed), "") * (len(placed) == 1) or f"{guest} {emulator}"

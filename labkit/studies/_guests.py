@@ -79,7 +79,15 @@ def _four(name: str) -> Condition:
     )
 
 
-# On ESXi: what the paper reserves (p. 9), and merging, which is an option of the whole host.
 def _kept(name: str, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
-    reserved = tuple(FullReservation(name != "VM-Default", guest) for guest in guests)
-    return (*reserved, VnicMerging(name != "VM-Latency-SRIOV"))
+    return on_esxi(name != "VM-Default", name != "VM-Latency-SRIOV", guests)
+
+
+def on_esxi(
+    reserved: bool, merging: bool, guests: tuple[str, ...] = GUESTS[:1]
+) -> tuple[Setting, ...]:
+    """What the paper reserves (p. 9), which CPUs and devices of one's own need, and merging.
+
+    Only ESXi has them, and the latter is an option of the whole host: to be asked for as optional.
+    """
+    return (*(FullReservation(reserved, guest) for guest in guests), VnicMerging(merging))

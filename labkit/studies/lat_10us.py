@@ -7,11 +7,15 @@ from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.studies._guests import on_esxi
 from labkit.study import Study
 from labkit.workloads.sockperf import Sockperf
 
 # The NIC is that of the guest's own runs, so that it is changed only once.
 OFF = (GuestPower("paused"), GuestNic("direct", batch=1, lro=False))
+OWNED = ExclusiveCpu(alone=True)
+# A program that asks again and again keeps its CPU busy all the time: that is the idea.
+SPINNING = ("load generator",)
 PAST = "the adapter's own network stack in the program (Solarflare SFC9020, OpenOnload)"
 
 study = Study(
@@ -39,6 +43,7 @@ study = Study(
             "but packets still go through the kernel (a named substitute: no adapter here has a "
             "stack of its own)",
             optional=OFF,
+            expects=SPINNING,
             knobs={"spin": "both"},
         ),
         Condition(
@@ -47,8 +52,10 @@ study = Study(
             here="a guest with a veth of its own, not batched, on a CPU with real-time priority; "
             "the client spins, but the guest's program sleeps, for spinning it would starve the "
             "threads that bring its packets (a named substitute)",
-            settings=(GuestNic("direct", batch=1, lro=False), GuestPower("on"), ExclusiveCpu()),
+            settings=(GuestNic("direct", batch=1, lro=False), GuestPower("on"), OWNED),
+            optional=on_esxi(reserved=True, merging=False),
             roles={"server": "guest"},
+            expects=SPINNING,
             knobs={"spin": "client"},
         ),
         Condition(
@@ -56,6 +63,18 @@ study = Study(
             means="as Native-SFC, on hosts of one's own that have OpenOnload",
             here="both programs through OpenOnload, where both hosts have it",
             optional=OFF,
+            expects=SPINNING,
+            knobs={"onload": True, "spin": "both"},
+        ),
+        Condition(
+            "VM-Latency-Onload",
+            means="as VM-Latency-SFC, on hosts of one's own that have OpenOnload",
+            here="both programs through OpenOnload, where the client and the guest have it, and "
+            "the guest owns the adapter",
+            settings=(GuestNic("direct", batch=1, lro=False), GuestPower("on"), OWNED),
+            optional=on_esxi(reserved=True, merging=False),
+            roles={"server": "guest"},
+            expects=SPINNING,
             knobs={"onload": True, "spin": "both"},
         ),
     ),

@@ -7,13 +7,15 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.other_cpus import OtherCpus
+from labkit.studies._guests import on_esxi
 from labkit.study import Condition, Study
 from labkit.workloads.shared_host import SharedHost
 
 ROLES = {"server": "guest", "host": "server", "neighbour": "guest2", "neighbour2": "guest3"}
 THERE = tuple(GuestPower("on", guest=name) for name in ("guest", "guest2", "guest3"))
-# The clock of a guest that is kept waiting for a CPU, which is what this is about, runs unevenly.
-STARVED = ("clock step", "paused")
+# A guest that is kept waiting for a CPU, which is what this is about, finds its time stolen, and
+# its clock runs unevenly.
+STARVED = ("clock step", "paused", "steal")
 SCALED = "scaled to the box: one guest answers and two compute, in place of two and four"
 
 study = Study(
@@ -36,10 +38,11 @@ study = Study(
             settings=(
                 *THERE,
                 GuestNic("bridge"),
-                ExclusiveCpu(False),
+                ExclusiveCpu(False, alone=True),
                 OtherCpus("guest2", False),
                 OtherCpus("guest3", False),
             ),
+            optional=on_esxi(reserved=False, merging=True),
             roles=ROLES,
             expects=STARVED,
         ),
@@ -51,10 +54,11 @@ study = Study(
             settings=(
                 *THERE,
                 GuestNic("bridge", batch=1, lro=False),
-                ExclusiveCpu(),
+                ExclusiveCpu(alone=True),
                 OtherCpus("guest2"),
                 OtherCpus("guest3"),
             ),
+            optional=on_esxi(reserved=True, merging=False),
             roles=ROLES,
             expects=STARVED,
         ),

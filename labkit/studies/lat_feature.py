@@ -5,24 +5,31 @@ from __future__ import annotations
 from labkit import claims
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.guest_cpu import GuestCpuReservation
+from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.settings.latency_sensitivity import LatencySensitivity
 from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.studies._guests import on_esxi
 from labkit.study import Condition, Study
 from labkit.workloads.wake_up import WakeUp
 
 ALL, REST = PLACES
-# The clock of a guest that is kept waiting for a CPU, which is what this is about, runs unevenly.
-STARVED = ("clock step", "paused")
+# A guest that is kept waiting for a CPU, which is what this is about, finds its time stolen, and
+# its clock runs unevenly.
+STARVED = ("clock step", "paused", "steal")
+OWNED, SHARED = ExclusiveCpu(alone=True), ExclusiveCpu(False, alone=True)
 BATCHED, PROMPT = GuestNic("bridge"), GuestNic("bridge", batch=1, lro=False)
 
 
+# On ESXi: only CPUs that are shared can do without a reservation, and merging goes with batching.
 def _condition(name: str, means: str, here: str, *settings: Setting) -> Condition:
     there = (GuestPower("on"), *settings)
+    kept = on_esxi(reserved=OWNED in settings, merging=BATCHED in settings)
+    # Nobody beside it is what a host has that cannot have a neighbour.
+    optional = (*kept, *(one for one in there if one == Neighbour()))
+    required = tuple(one for one in there if one not in optional)
     roles = {"server": "guest", "host": "server"}
-    return Condition(name, means, here, there, roles=roles, expects=STARVED)
+    return Condition(name, means, here, required, optional, roles, STARVED)
 
 
 study = Study(
@@ -41,38 +48,38 @@ study = Study(
         _condition(
             "Default", "a guest as it comes, on a host that others use",
             "a guest that batches packets and shares its CPUs with a busy loop on each",
-            BATCHED, ExclusiveCpu(False), Neighbour("busy", ALL),
+            BATCHED, SHARED, Neighbour("busy", ALL),
         ),
         _condition(
             "Idle host", "the same, with nobody beside it",
             "the same without the busy loops",
-            BATCHED, ExclusiveCpu(False), Neighbour(),
+            BATCHED, SHARED, Neighbour(),
         ),
         _condition(
             "No batching", "only the tuning of the virtual NIC",
             "as Default, with one packet a batch and no merging",
-            PROMPT, ExclusiveCpu(False), Neighbour("busy", ALL),
+            PROMPT, SHARED, Neighbour("busy", ALL),
         ),
         _condition(
             "CPU owned", "only the exclusive access to CPUs",
             "as Default, with the last CPU for the guest, and the busy loops on the others",
-            BATCHED, ExclusiveCpu(), Neighbour("busy", REST),
+            BATCHED, OWNED, Neighbour("busy", REST),
         ),
         _condition(
             "Latency-High", "the whole feature",
             "both: the last CPU for the guest, one packet a batch, no merging",
-            PROMPT, ExclusiveCpu(), Neighbour("busy", REST),
+            PROMPT, OWNED, Neighbour("busy", REST),
         ),
         _condition(
             "Latency-High, memory-hungry neighbour",
             "the whole feature, and a guest that fills the last-level cache on the same socket",
             "as Latency-High, and in place of the busy loops one that goes through 64 MiB",
-            PROMPT, ExclusiveCpu(), Neighbour("memory", REST),
+            PROMPT, OWNED, Neighbour("memory", REST),
         ),
         _condition(
             "Latency-High, CPU reserved", "the whole feature, and all CPU time reserved",
             "not in the box: it has no admission control that a reservation could ask",
-            LatencySensitivity("guest"), GuestCpuReservation("guest", 2000),
+            PROMPT, OWNED, FullReservation(),
         ),
     ),
     claims=claims.of("lat_feature"),

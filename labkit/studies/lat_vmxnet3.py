@@ -6,10 +6,12 @@ from labkit import claims
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.studies._guests import on_esxi
 from labkit.study import Condition, Study
 from labkit.workloads.packet_rate import PacketRate
 
 ROLES = {"server": "guest", "host": "server"}
+SHARED = ExclusiveCpu(False, alone=True)
 
 study = Study(
     name="lat_vmxnet3",
@@ -28,7 +30,8 @@ study = Study(
             "VMXNET3",
             means="a paravirtual NIC as it comes: interrupts coalesced, segments merged (LRO)",
             here="a guest behind bridge and tap, 128 packets a batch, merging",
-            settings=(GuestNic("bridge"), GuestPower("on"), ExclusiveCpu(False)),
+            settings=(GuestNic("bridge"), GuestPower("on"), SHARED),
+            optional=on_esxi(reserved=False, merging=True),
             roles=ROLES,
         ),
         Condition(
@@ -36,10 +39,10 @@ study = Study(
             means="the same with Latency Sensitivity set to High, which switches both off",
             here="the same guest, one packet a batch, no merging; its CPU is shared as before, so "
             "that nothing else differs",
-            settings=(GuestNic("bridge", batch=1, lro=False), GuestPower("on"),
-                      ExclusiveCpu(False)),
+            settings=(GuestNic("bridge", batch=1, lro=False), GuestPower("on"), SHARED),
+            optional=on_esxi(reserved=False, merging=False),
             roles=ROLES,
         ),
     ),
     claims=claims.of("lat_vmxnet3"),
-)  # fmt: skip
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,7 +13,8 @@ import numpy as np
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
-from labkit.probes.ready_time import Between, ReadyTime
+from labkit.probes.esxtop import Esxtop
+from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
@@ -34,6 +36,7 @@ class PacketRate(Workload):
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
+    beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
     tools: ClassVar[Mapping[str, str]] = {"sockperf": "apt-get install sockperf"}
 
@@ -67,21 +70,28 @@ class PacketRate(Workload):
         with serving(
             hosts["server"], lambda port: ("sockperf", "server", "-i", at, "-p", str(port)), "udp"
         ) as port:
-            parts = self._look(hosts, "start")
+            parts = {"guest start": self._received(hosts)}
             for rate in self.rates:
                 words = self._client(at, port, rate)
-                parts[f"sent {rate}"] = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
-                parts |= self._look(hosts, str(rate))
-            time.sleep(self.duration)
-            parts |= self._look(hosts, IDLE)
+                with self._watched(hosts, str(rate), parts):
+                    sent = hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+                    parts[f"sent {rate}"] = sent
+            with self._watched(hosts, IDLE, parts):
+                time.sleep(self.duration)
         return joined(parts)
 
-    def _look(self, hosts: Mapping[str, Host], when: str) -> dict[str, str]:
-        guest = hosts["server"].check("sh", "-c", RECEIVED)
-        return {
-            f"guest {when}": guest,
-            f"host {when}": ReadyTime((self.guest,)).look(hosts["host"]),
-        }
+    # The first look at the host is where the first stretch begins, each other one where it ends.
+    @contextmanager
+    def _watched(
+        self, hosts: Mapping[str, Host], when: str, parts: dict[str, str]
+    ) -> Iterator[None]:
+        with ReadyTime((self.guest,)).watching(hosts["host"], self.duration + 1) as watched:
+            parts.setdefault("host start", watched.before)
+            yield
+        parts |= {f"guest {when}": self._received(hosts), f"host {when}": watched.after}
+
+    def _received(self, hosts: Mapping[str, Host]) -> str:
+        return hosts["server"].check("sh", "-c", RECEIVED)
 
     def _client(self, address: str, port: int, rate: int) -> tuple[str, ...]:
         return ("sockperf", "throughput", "-i", address, "-p", str(port), "-m", str(self.size),
@@ -94,10 +104,10 @@ class PacketRate(Workload):
         rates = sorted(int(name[5:]) for name in parts if name.startswith("sent "))
         if not rates:
             raise ResultsError("packet rate: the run did not come to its end")
-        idle = _Stretch.of(parts, str(rates[-1]), IDLE, 0.0)
+        idle = _Stretch.of(parts, str(rates[-1]), IDLE, None).between
         samples, before = [], "start"
         for rate in rates:
-            at = _Stretch.of(parts, before, str(rate), idle.between.ran())
+            at = _Stretch.of(parts, before, str(rate), idle)
             samples += at.samples(f" at {rate}")
             before = str(rate)
         return [*samples, *at.samples("")]
@@ -107,7 +117,7 @@ class PacketRate(Workload):
 class _Stretch:
     """What guest and host counted while one rate was sent."""
 
-    between: Between
+    between: Between | Esxtop
     sent: int
     seconds: float
     """For how long it was sent."""
@@ -115,11 +125,13 @@ class _Stretch:
     """Datagrams that a program of the guest got."""
     lost: int
     """Datagrams that reached the guest's kernel, where no program came for them in time."""
-    idle: float
-    """Seconds of CPU that the guest costs in such a stretch without any of it."""
+    idle: Between | Esxtop | None
+    """Such a stretch without any of it."""
 
     @classmethod
-    def of(cls, parts: Mapping[str, str], before: str, name: str, idle: float) -> _Stretch:
+    def of(
+        cls, parts: Mapping[str, str], before: str, name: str, idle: Between | Esxtop | None
+    ) -> _Stretch:
         """From the looks before and after it."""
         said = SENT.search(parts.get(f"sent {name}", ""))
         if not said and name != IDLE:
@@ -130,22 +142,29 @@ class _Stretch:
         taken, lost = (b - a for a, b in zip(first, last, strict=True))
         if taken < 0 or lost < 0:
             raise ResultsError(f"packet rate: a counter of the guest went back at {name}")
-        between = Between.of(parts[f"host {before}"], parts[f"host {name}"])
-        sent, seconds = (int(said[1]), float(said[2])) if said else (0, between.seconds)
-        return cls(between, sent, seconds, taken, lost, idle)
+        host = between(parts[f"host {before}"], parts[f"host {name}"])
+        sent, seconds = (int(said[1]), float(said[2])) if said else (0, host.seconds)
+        return cls(host, sent, seconds, taken, lost, idle)
 
     def samples(self, at: str) -> list[Sample]:
         """Throughput, what did not arrive, and CPU time and turns for each packet that did."""
         arrived = self.taken + self.lost
         if not arrived or not self.seconds:
             raise ResultsError(f"packet rate: nothing arrived{at}")
-        spent = max(0.0, self.between.ran() - self.idle)
+        turns = self.between.turns()
         return [
             one(f"throughput{at}", "1/s", self.taken / self.seconds),
-            one(f"cpu per packet{at}", "us", US * spent / arrived),
-            one(f"wake ups per packet{at}", "1", self.between.turns() / arrived),
+            one(f"cpu per packet{at}", "us", US * self._spent() / arrived),
+            *([one(f"wake ups per packet{at}", "1", turns / arrived)] if turns is not None else []),
             one(f"lost{at}", "share", max(0.0, 1 - self.taken / self.sent)),
         ]
+
+    # Seconds of CPU beyond those of an idle guest. What esxtop sampled is of no fixed length.
+    def _spent(self) -> float:
+        idle = self.idle.ran() if self.idle else 0.0
+        if isinstance(self.idle, Esxtop):
+            idle *= self.between.seconds / self.idle.seconds
+        return max(0.0, self.between.ran() - idle)
 
 
 def one(metric: str, unit: str, value: float) -> Sample:

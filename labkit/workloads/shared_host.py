@@ -14,7 +14,7 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
-from labkit.probes.ready_time import Between, ReadyTime
+from labkit.probes.ready_time import ReadyTime, between
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.sockperf import Sockperf
@@ -49,6 +49,7 @@ class SharedHost(Workload):
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host", *NEIGHBOURS)
+    beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
 
     tools: ClassVar[Mapping[str, str]] = {"awk": "apt-get install mawk"}
@@ -85,9 +86,10 @@ class SharedHost(Workload):
             for host in neighbours.values():
                 going.enter_context(computing(host, limit))
             parts = {f"{role} before": counted(host) for role, host in neighbours.items()}
-            parts["host before"] = probe.look(hosts["host"])
-            parts["sockperf"] = self._asking.run(hosts)
-            parts["host after"] = probe.look(hosts["host"])
+            with probe.watching(hosts["host"], limit) as watched:
+                parts["host before"] = watched.before
+                parts["sockperf"] = self._asking.run(hosts)
+            parts["host after"] = watched.after
             parts |= {f"{role} after": counted(host) for role, host in neighbours.items()}
         return joined(parts)
 
@@ -98,11 +100,11 @@ class SharedHost(Workload):
         parts = parted(text, "sockperf", "host before", "host after", *places)
         done = sum(_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in NEIGHBOURS)
         (trips,) = Sockperf.parse(parts["sockperf"] + "\n")
-        between = Between.of(parts["host before"], parts["host after"])
+        host = between(parts["host before"], parts["host after"])
         asked, *others = _in_order(parts["host before"])
-        ready = 1000 * between.waited(*others) / between.seconds / len(others)
-        own = 1000 * between.waited(asked) / between.seconds
-        used = between.ran() / between.seconds / len(between.last.cpus)
+        ready = 1000 * host.waited(*others) / host.seconds / len(others)
+        own = 1000 * host.waited(asked) / host.seconds
+        used = host.ran() / host.seconds / len(host.cpus)
         return [
             replace(trips, metric="response time"),
             Sample("throughput", "trans/s", np.array([done])),
@@ -145,7 +147,7 @@ def _rate(before: str, after: str) -> float:
 
 # In the order in which they were asked for: the guest that answers is the first.
 def _in_order(look: str) -> list[str]:
-    names = [line.split()[1] for line in look.splitlines() if line.startswith("task ")]
+    names = [line.split()[1] for line in look.splitlines() if line.startswith(("task ", "esxtop "))]
     return list(dict.fromkeys(names))
 
 

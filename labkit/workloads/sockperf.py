@@ -32,8 +32,9 @@ TRIP = re.compile(r"\d{1,9}\.\d{3}", re.ASCII)
 HEAD = "rtt(usec)"
 RUN = re.compile(r"sockperf: \[Valid Duration\] RunTime=\S+ sec; SentMessages=(\d{1,12});"
                  r" ReceivedMessages=(\d{1,12})", re.ASCII)  # fmt: skip
+# `oo:` begins what OpenOnload says of itself: which release of it the program runs through.
 KEPT = re.compile(
-    r"|-+|sockperf: .*|test was performed using the following parameters: .*", re.ASCII
+    r"|-+|sockperf: .*|oo:.*|test was performed using the following parameters: .*", re.ASCII
 )
 
 

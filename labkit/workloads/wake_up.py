@@ -10,7 +10,7 @@ import numpy as np
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.probes.ready_time import Between, ReadyTime
+from labkit.probes.ready_time import ReadyTime, between
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.ping import Ping
@@ -25,6 +25,7 @@ class WakeUp(Workload):
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
+    beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
 
     size: int = 256
@@ -55,26 +56,28 @@ class WakeUp(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Both pings; the host is looked at around the first one."""
         probe = ReadyTime((self.guest,))
-        before = probe.look(hosts["host"])
-        paced = self._ping.run(hosts)
-        after = probe.look(hosts["host"])
+        with probe.watching(hosts["host"], self._ping.seconds) as watched:
+            paced = self._ping.run(hosts)
         again = hosts["client"].check(
             "ping", "-n", "-D", "-A", "-i", "0", "-s", str(self.size), "-c", str(self.count),
             hosts["server"].address, seconds=30 + 3 * self.seconds,
         )  # fmt: skip
-        return joined({"host before": before, "ping": paced, "host after": after, "again": again})
+        return joined({
+            "host before": watched.before, "ping": paced, "host after": watched.after,
+            "again": again,
+        })  # fmt: skip
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Response times, those without a pause, and one figure each of the run."""
         parts = parted(text, "host before", "ping", "host after", "again")
         (paced,), (again,) = (Ping.parse(parts[name] + "\n") for name in ("ping", "again"))
-        between = Between.of(parts["host before"], parts["host after"])
+        host = between(parts["host before"], parts["host after"])
         woken = float(np.median(paced.values) - np.median(again.values))
         return [
             replace(paced, metric="response time"),
             replace(again, metric="response time without a pause"),
             Sample("wake up time", "us", np.array([woken])),
-            Sample("ready share", "share", np.array([between.waited() / between.seconds])),
-            Sample("cpu share", "share", np.array([between.ran() / between.seconds])),
+            Sample("ready share", "share", np.array([host.waited() / host.seconds])),
+            Sample("cpu share", "share", np.array([host.ran() / host.seconds])),
         ]

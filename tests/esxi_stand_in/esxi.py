@@ -1,4 +1,4 @@
-"""What stands behind the stand-in's `esxcli`, `vim-cmd` and `vsish`."""
+"""What stands behind the stand-in's `esxcli`, `vim-cmd`, `vsish` and `esxtop`."""
 
 import fcntl
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import esxcli
+import esxtop
 import machines
 import start
 from refusing import Refused
@@ -42,6 +43,8 @@ def main(name, *words):
         root = Path(words[0])
         (root / STATE.relative_to("/")).write_text(json.dumps(start.state(), indent=1))
         return machines.write_all(root)
+    if name == "esxtop":
+        return esxtop.run(json.loads(STATE.read_text()), list(words))
     with STATE.open("r+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         state = json.load(file)

@@ -67,6 +67,7 @@ from labkit.settings.migration import (
 from labkit.settings.mtu import Mtu
 from labkit.settings.neighbour import Neighbour
 from labkit.settings.offloads import Offloads
+from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.passthrough import Passthrough, Sriov
 from labkit.settings.power import HyperThreading, IdleStates, OnlineCpus, PowerPolicy, Turbo
 from labkit.settings.processes import InterruptCpus, ProcessCpus, ServiceRunning
@@ -260,7 +261,10 @@ KVM += [
     for settings in [
         (GuestNic("direct"), GuestNic("bridge")),
         (GuestNic("direct", 1, False), GuestNic("bridge")),
-        (ExclusiveCpu(), ExclusiveCpu(False)),
+        (GuestNic("bridge", 128, False),),
+        (ExclusiveCpu(alone=True), ExclusiveCpu(False)),
+        (OtherCpus("guest2"), OtherCpus("guest2", False)),
+        (Neighbour("busy", "all CPUs but the last"), Neighbour()),
     ]
 ]
 KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]
@@ -317,3 +321,4 @@ ESXI = [
         (GuestNic("bridge", 1, False), GuestNic("direct")),
     ]
 ]
+ESXI += [Case("esxi", (OtherCpus("shop"),), lone=True)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from esxi_stand_in import stand_in
 from settings import worlds
-from sshd import SSHD
+from sshd import SSHD, serving
 
 from labkit import studies
 from labkit.change import in_force
@@ -21,6 +21,7 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.workloads.wake_up import WakeUp
 
 HOME = Path(__file__).parents[2]
 pytestmark = [
@@ -121,6 +122,60 @@ def test_esxi_is_no_bare_linux_so_native_is_not_measured_there(esxi, tmp_path):
     assert {name for name in refused if "[vms=4]" not in name} == {"Native"}
     assert all("no host for it" in why for name, why in refused.items() if "[vms=4]" in name)
     lab.close()
+
+
+@pytest.fixture
+def whole(esxi, tmp_path):
+    """The stand-in as the server; the client and the guests are this machine, by a plain sshd."""
+    folder = tmp_path / "linux"
+    folder.mkdir()
+    with serving(folder) as server:
+        lines = "".join((place / "known_hosts").read_text() for place in (tmp_path, folder))
+        (tmp_path / "known_hosts").write_text(lines)
+        at = {"server": (esxi.host.transport.at, 'interface = "vmnic1"')}
+        vms = {"guest": "lab", "guest2": "shop", "guest3": "shop"}
+        for role in ("client", *vms):
+            more = f'vm = "{vms[role]}"' if role in vms else ""
+            at[role] = (replace(server.address(), name=role), f'interface = "lo"\n{more}')
+        text = "".join(
+            ROLE.format(role=role, at=one, more=more).replace('"user"', f'"{one.key}"')
+            for role, (one, more) in at.items()
+        )
+        (tmp_path / "whole.toml").write_text(f'known_hosts = "known_hosts"\n{text}')
+        lab = Lab.read(tmp_path / "whole.toml")
+        yield lab
+        lab.close()
+
+
+def test_all_latency_studies_run_on_esxi_but_for_what_it_has_not(whole):
+    why = {name: studies.find(name).refusals(whole) for name in (
+        "lat_10us", "lat_cpu_exclusive", "lat_vmxnet3", "lat_feature")}  # fmt: skip
+    assert why["lat_cpu_exclusive"] == why["lat_vmxnet3"] == {}
+    assert set(why["lat_10us"]) == {
+        "Native-Intel", "Native-SFC", "Native-Onload", "VM-Latency-Onload"
+    }  # fmt: skip
+    assert "onload is missing" in why["lat_10us"]["VM-Latency-Onload"]
+    assert {"Idle host", "Latency-High, CPU reserved"}.isdisjoint(why["lat_feature"])
+    assert "Default" in why["lat_feature"], "labkit makes no neighbours there"
+
+
+def test_a_condition_says_what_stands_for_it_on_esxi(whole):
+    study = studies.find("lat_cpu_exclusive")
+    run_2 = study.condition("Run 2").shown(whole, study.plan(whole))
+    assert "ExclusiveCpu = last CPU, fifo (CPUs that ESXi chooses)" in run_2
+    assert "OtherCpus = all CPUs but the last (what VMkernel does by itself)" in run_2
+
+
+def test_on_esxi_a_load_is_watched_by_esxtop_while_it_runs(whole):
+    load = WakeUp(count=20)
+    hosts = {"client": whole.hosts["client"], "server": whole.hosts["guest"],
+             "host": whole.hosts["server"]}  # fmt: skip
+    text = load.run(hosts)
+    found = {sample.metric: sample.values for sample in load.parse(text)}
+    assert found["ready share"] == pytest.approx([0.005]), "of lab, and without the first moment"
+    assert found["cpu share"] == pytest.approx([0.4])
+    assert "shop" not in text, "of thousands of columns, those of the guest are kept"
+    assert whole.hosts["server"].check("sh", "-c", "ls /tmp") == ""
 
 
 def test_a_lab_that_does_not_say_which_machine_is_the_guest_is_told_how(esxi, tmp_path):

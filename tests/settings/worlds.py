@@ -52,6 +52,11 @@ sed "s/>lab</>guest</; s/52:54:00:00:00:01/52:54:00:00:00:03/; s/ current='1'>2<
     s/interface type='ethernet'/interface type='network'/; s/<disk.*//; s/<source file.*//
     s/<model type=.virtio/<source network='labkit-bridge'\\/>&/" "$1/lab.xml" > "$1/guest.xml"
 virsh -q define "$1/guest.xml" >/dev/null
+for path in bridge direct; do
+    echo "<network><name>labkit-$path</name><forward mode='bridge'/>" \\
+        "<bridge name='br-$path'/></network>"
+done | while read -r network; do
+    echo "$network" > "$1/network.xml"; virsh -q net-define "$1/network.xml" >/dev/null; done
 qemu-system-x86_64 -accel tcg -m 16 -nodefaults -display none -S \\
     -qmp unix:/run/plain.sock,server=on,wait=off >>"$1/log" 2>&1 &
 n=0; until [ -S /run/plain.sock ]; do n=$((n + 1)); [ "$n" -lt 100 ] || exit 1; sleep 0.1; done
@@ -213,7 +218,8 @@ def kvm(folder):
     try:
         with namespaces(LIBVIRT, folder, net=False) as pid:
             extra = ("LIBVIRT_DEFAULT_URI=qemu:///system",)
-            guests = {"guest": Guest("guest", "127.0.0.1")}
+            at = "127.0.0.1"
+            guests = {"guest": Guest("guest", at), "guest2": Guest("idle", at)}
             yield Host("kvm", "127.0.0.1", Inside(pid, extra), guests=guests)
     finally:
         remove_groups(set(left_by_libvirt()) - before)

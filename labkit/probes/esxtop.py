@@ -1,0 +1,171 @@
+"""What ESXi itself says of virtual machines and processors: `esxtop -b`, from begin to end."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import HostError, ResultsError, Unknown
+from labkit.host import Host
+
+INTERVAL = 2
+"""Seconds between two moments: esxtop has no shorter one."""
+ROWS = 3
+"""Moments that are waited for. The first is left out: its rates are of a time nobody chose."""
+WORD = "esxtop"
+# In the background, and bounded, as nobody may come to end it; `timeout` differs among BusyBoxes.
+# The folder is the run's own, so that two runs on one host do not meet.
+BEGIN = """\
+folder=$(mktemp -d /tmp/labkit-esxtop-XXXXXX) || exit
+esxtop -b -d "$1" -n "$2" > "$folder/csv" 2> "$folder/err" </dev/null &
+echo "$! $folder" """
+# Its last line may be half of one while it runs.
+ENOUGH = """\
+n=0; while [ "$(wc -l < "$2/csv")" -le "$3" ]; do
+    kill -0 "$1" 2>/dev/null || { cat "$2/err" >&2; echo 'esxtop has ended' >&2; exit 1; }
+    n=$((n + 1)); [ "$n" -lt 60 ] || { echo 'esxtop prints nothing' >&2; exit 1; }
+    sleep 1; done"""
+END = 'kill "$1" 2>/dev/null; cat "$2/csv"; rm -rf "$2"'
+COUNTER = re.compile(r"\\\\[^\\]*\\(.+)\\([^\\]+)")
+GROUP = re.compile(r"Group Cpu\(\d+:(.+)\)")
+CPU = re.compile(r"Physical Cpu\((\d+)\)")
+WANTED = ("% Ready", "% Used")
+
+
+@dataclass
+class Watched:
+    """`before` is what was printed when the work began, `after` what once it has ended."""
+
+    before: str
+    after: str = ""
+
+
+@contextmanager
+def watching(host: Host, machines: str, seconds: float) -> Iterator[Watched]:
+    """esxtop runs while the block does, or longer, until it has said enough."""
+    watched = Watched(machines)
+    rows = math.ceil(seconds / INTERVAL) + 10 * ROWS
+    begin = ("sh", "-c", BEGIN, "begin", str(INTERVAL), str(rows))
+    pid, folder = host.check(*begin).split()
+    try:
+        yield watched
+        host.check("sh", "-c", ENOUGH, "enough", pid, folder, str(ROWS), seconds=90)
+    finally:
+        said = host.run("sh", "-c", END, "end", pid, folder, cap=2**28, seconds=120)
+    if said.stdout_size > len(said.stdout_bytes):
+        raise HostError(f"{host.name}: esxtop printed {said.stdout_size} bytes, too many to keep")
+    watched.after = machines + _chosen(said.stdout, list(_named(machines).values()))
+
+
+@dataclass(frozen=True)
+class Esxtop:
+    """Between two moments of an ESXi host; its counters are shares of a processor's time.
+
+    CPU time is `% Used`: what the machine's worlds ran, and what VMkernel did for them, at the
+    processor's nominal clock. Ready time is `% Ready` (%RDY on the screen). A group's figure is
+    that of all of its worlds added up.
+    """
+
+    seconds: float
+    cpus: tuple[int, ...]
+    shares: Mapping[str, Mapping[str, float]] = field(repr=False)
+
+    @classmethod
+    def of(cls, text: str) -> Esxtop:
+        """From what `watching` printed: names of guests, then CSV; the first moment is left out."""
+        lines = text.splitlines(keepends=True)
+        head = "".join(line for line in lines if line.startswith(f"{WORD} "))
+        names, moments, values = read("".join(line for line in lines if not line.startswith(WORD)))
+        columns = {name: n for n, name in enumerate(names)}
+        machines = _named(head)
+        shares = {
+            guest: {what: float(values[1:, n].mean()) / 100 for what, n in found.items()}
+            for guest, found in ((g, _columns_of(vm, columns)) for g, vm in machines.items())
+        }
+        cpus = sorted({int(m[1]) for name in names if (m := CPU.fullmatch(_parts(name)[0]))})
+        return cls((moments[-1] - moments[0]).total_seconds(), tuple(cpus), shares)
+
+    @property
+    def guests(self) -> list[str]:
+        """In the order in which they were asked for."""
+        return list(self.shares)
+
+    def ran(self, *guests: str) -> float:
+        """Seconds of CPU that these guests used."""
+        return self._sum("% Used", guests)
+
+    def waited(self, *guests: str) -> float:
+        """Seconds that they stood in line for a CPU, ready to run."""
+        return self._sum("% Ready", guests)
+
+    def turns(self, *guests: str) -> None:
+        """How often they were put on a CPU is not told of a whole machine."""
+
+    def _sum(self, what: str, guests: tuple[str, ...]) -> float:
+        return self.seconds * sum(self.shares[guest][what] for guest in guests or self.shares)
+
+
+def read(text: str) -> tuple[list[str], list[datetime], npt.NDArray[np.float64]]:
+    """The counters' names, the moments, and a row of values for each; a cut last line is none."""
+    head, *rows = csv.reader(io.StringIO(text)) if text.strip() else [[]]
+    whole = [row for row in rows if len(row) == len(head)]
+    if not head or not head[0].startswith("(PDH-CSV"):
+        raise ResultsError("this is not what `esxtop -b` prints", said=text[:200] or "nothing")
+    if len(whole) < 2:
+        raise ResultsError(f"esxtop: {len(whole)} moments are too few")
+    try:
+        moments = [datetime.strptime(row[0], "%m/%d/%Y %H:%M:%S") for row in whole]
+        values = np.array([[float(one or "nan") for one in row[1:]] for row in whole])
+    except ValueError as odd:
+        raise ResultsError("esxtop: a line cannot be read", said=str(odd)) from None
+    return head[1:], moments, values
+
+
+# Thousands of columns are printed; of some a run has use.
+def _chosen(text: str, machines: list[str]) -> str:
+    rows = list(csv.reader(io.StringIO(text)))
+    if not rows or not rows[0]:
+        raise ResultsError("esxtop printed nothing")
+    head = rows[0]
+    kept = [n for n, name in enumerate(head) if n == 0 or _wanted(*_parts(name), machines)]
+    out = io.StringIO()
+    writer = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerows([row[n] for n in kept] for row in rows if len(row) == len(head))
+    return out.getvalue()
+
+
+def _wanted(thing: str, counter: str, machines: list[str]) -> bool:
+    if found := GROUP.fullmatch(thing):
+        return found[1] in machines and counter in WANTED
+    return bool(CPU.fullmatch(thing)) and counter == "% Util Time"
+
+
+def _columns_of(machine: str, columns: Mapping[str, int]) -> dict[str, int]:
+    groups = {name: GROUP.fullmatch(_parts(name)[0]) for name in columns}
+    found = {_parts(name)[1]: columns[name] for name, m in groups.items() if m and m[1] == machine}
+    if missing := [what for what in WANTED if what not in found]:
+        known = sorted({m[1] for m in groups.values() if m})
+        if machine in known:
+            raise ResultsError(f"esxtop: it says no {missing[0]} of {machine}")
+        raise Unknown("machine in what esxtop printed", machine, known)
+    return {what: found[what] for what in WANTED}
+
+
+def _parts(name: str) -> tuple[str, str]:
+    found = COUNTER.fullmatch(name)
+    return (found[1], found[2]) if found else ("", "")
+
+
+# "esxtop guest lab": which machine plays which guest.
+def _named(head: str) -> dict[str, str]:
+    words = (line.split(" ", 2) for line in head.splitlines())
+    return {guest: machine for _, guest, machine in words}
