@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,8 @@ from labkit import campaign
 from labkit.distribution import tail_note
 from labkit.errors import readable
 from labkit.overhead import overhead
-from labkit.report import write as write_report
 from labkit.results import Results, out
-from labkit.stats import interval
+from labkit.stats import intervals
 from labkit.study import PERCENTILES, Study
 from labkit.terminal import Line, table
 from labkit.verdict import one_risk
@@ -50,12 +50,23 @@ def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
     target = out() / "reports" / f"{stem}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
     rerun = campaign.Rerun(source, target, values)
-    rerun.execute(line.tell)
+    with ThreadPoolExecutor(1) as beside:
+        write_report = beside.submit(_report_writer)
+        rerun.execute(line.tell)
     line.say("writing the report")
-    write_report(target, target.with_suffix(".html"))
+    write_report.result()(target, target.with_suffix(".html"))
     where = str(values["where"])
     stored = rerun.results and Results.open(rerun.results)
     return _read(study, stored or stored_results(study.name, where), target, where)
+
+
+# What reports need takes two seconds to load, so it is loaded while the notebook runs.
+def _report_writer() -> Callable[[Path, Path], None]:
+    from labkit.charts.export import vega
+    from labkit.report import write
+
+    vega()
+    return write
 
 
 def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
@@ -77,8 +88,7 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
     rows, lost = [], _lost(results)
     for condition, blocks in study.blocks(results).items():
-        for q in PERCENTILES:
-            found = interval(blocks, q)
+        for q, found in zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True):
             rows.append(
                 {"condition": condition, "metric": study.metric, "unit": study.unit,
                  "percentile": q, "blocks": len(blocks),

@@ -91,6 +91,12 @@ def interval(blocks: Blocks, q: float) -> Interval:
     return estimate(Pooled.of(blocks), q).interval()
 
 
+def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
+    """As `interval`, for several percentiles of the same samples, which are pooled once."""
+    pooled = Pooled.of(blocks)
+    return [estimate(pooled, q).interval() for q in percentiles]
+
+
 def estimate(pooled: Pooled, q: float) -> Estimate:
     """The percentile of the pooled samples, and how far it may be off."""
     s = _Seen.of(pooled, q, logarithmic=pooled.levels[0] > 0, unseen=True)

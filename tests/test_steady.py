@@ -7,7 +7,16 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
-from labkit.steady import BATCH, autocorrelation, drift, effective_size, steady, told, warm_up
+from labkit.steady import (
+    BATCH,
+    _ranked,
+    autocorrelation,
+    drift,
+    effective_size,
+    steady,
+    told,
+    warm_up,
+)
 
 
 def related(rng, size, phi):
@@ -74,10 +83,29 @@ def test_the_autocorrelation_is_the_plain_sum():
 def test_drift_is_kendalls_tau():
     rising = [10.0, 11, 12, 11.5, 13, 14, 15, 16]
     found, reference = drift(rising), scipy.stats.kendalltau(range(8), rising)
-    assert (found.tau, found.p) == (reference.statistic, reference.pvalue)
+    assert (found.tau, found.p) == pytest.approx((reference.statistic, reference.pvalue))
     assert found.found and found.tau > 0.8
     assert not drift([1.0, 2, 3]).found, "three blocks rise by chance in one of three studies"
     assert drift([5.0, 5, 5, 5]) == drift([5, 5, 5, 5]) and not drift([5.0, 5, 5]).found
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5, 8, 33, 34, 60])
+@pytest.mark.parametrize("step", [0, 1, 0.25])
+def test_drift_is_kendalls_tau_also_with_ties_and_many_blocks(blocks, step):
+    rng = np.random.default_rng(9)
+    for slope in (0, 0.05, -0.5):
+        figures = rng.standard_normal(blocks) + slope * np.arange(blocks)
+        figures = np.round(figures / step) * step if step else figures
+        found, reference = drift(figures), scipy.stats.kendalltau(range(blocks), figures)
+        if np.ptp(figures):
+            assert found.tau == pytest.approx(reference.statistic)
+            # Of few blocks with ties scipy knows no exact p value either.
+            assert found.p == pytest.approx(reference.pvalue, abs=1e-9)
+
+
+def test_ranks_are_scipys():
+    for values in ([3.0, 1, 3, 2, 3], np.ones(60), np.random.default_rng(3).integers(0, 9, 500)):
+        assert (_ranked(np.asarray(values, float)) == scipy.stats.rankdata(values)).all()
 
 
 def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():

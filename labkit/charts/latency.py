@@ -134,8 +134,7 @@ def _rungs(measured: Mapping[str, Blocks], percentiles: Sequence[float], runs: R
     rows: Rows = []
     for name, blocks in measured.items():
         count = sum(len(values) for values in blocks.values())
-        for q in percentiles:
-            at = stats.interval(blocks, q)
+        for q, at in zip(percentiles, stats.intervals(blocks, percentiles), strict=True):
             # Few values give a bar so long that it would hide all the others.
             bar = at.enough and math.isfinite(at.low + at.high) and at.low > 0
             rows.append({
