@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
-import signal
+import errno
+import io
+import os
 import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
 
 from labkit import __version__, commands
-from labkit.errors import LabkitError
+from labkit.commands._verb import Help, Parser
+from labkit.errors import LabkitError, Stopped, readable
+from labkit.interrupt import stop_politely
 
 TOP = """\
 A performance lab for virtualization: run documented studies on real hosts, or on a lab in a
@@ -20,10 +26,12 @@ box on this machine, and have the documents' claims judged on what you measured.
   labkit run lat_ping --quick  run a study there; table, notebook and report at the end
   labkit box down              take the box down; nothing is left behind
 
-  labkit doctor --lab lab.toml    your own hosts: what is right, and what mends the rest
-  labkit plan lat_ping --lab lab.toml    what a study would change there
+  labkit doctor --lab lab.toml         your own hosts: what is right, and what mends the rest
+  labkit plan lat_ping --lab lab.toml  what a study would change there
 """
 EXITS = """\
+`labkit COMMAND --help` says what a command takes, with examples.
+
 exit codes: 0 it ran to its end; 1 it did not, and the message says why; 2 the command line
 cannot be meant; 130 stopped by you, everything put back.
 """
@@ -31,36 +39,109 @@ cannot be meant; 130 stopped by you, everything put back.
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run the command line; returns its exit code."""
-    # A polite kill is a stop like Ctrl-C: settings go back first.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    asked = _parser().parse_args(words)
+    with _heard_or_not():
+        try:
+            stop_politely()
+            try:
+                return _call(_asked(words))
+            finally:
+                sys.stdout.flush()
+        except LabkitError as failed:
+            print(f"labkit: {failed}", file=sys.stderr)
+            return failed.exit_code
+        except KeyboardInterrupt:
+            print("labkit: stopped", file=sys.stderr)
+            return 130
+        except OSError as refused:
+            print(f"labkit: {_said(refused)}", file=sys.stderr)
+            return 1
+
+
+def _asked(words: Sequence[str] | None) -> Namespace:
+    asked, unknown = _parser().parse_known_args(words)
+    if unknown:
+        asked.parser.refuse(unknown)
+    return asked
+
+
+def _call(asked: Namespace) -> int:
     if not hasattr(asked, "call"):
-        _parser().print_help()
+        asked.parser.print_help()
         return 2
-    try:
-        return int(asked.call(asked) or 0)
-    except LabkitError as failed:
-        print(f"labkit: {failed}", file=sys.stderr)
-        return failed.exit_code
-    except KeyboardInterrupt:
-        print("labkit: stopped", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
+    return int(asked.call(asked) or 0)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        "labkit",
-        description=TOP,
-        epilog=EXITS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> ArgumentParser:
+    parser = Parser("labkit", description=TOP, epilog=EXITS, formatter_class=Help)
+    parser.set_defaults(parser=parser)
     parser.add_argument("--version", action="version", version=f"labkit {__version__}")
-    commands.add_all(parser.add_subparsers(metavar="COMMAND"))
+    commands.add_all(parser.add_subparsers(title="commands", metavar="COMMAND"))
     return parser
 
 
+# What no part of labkit has said in words of its own.
+def _said(refused: OSError) -> str:
+    what = readable(f"{refused.filename}: " if refused.filename else "")
+    return f"{what}{refused.strerror or refused}{_hint(refused)}"
+
+
+def _hint(refused: OSError) -> str:
+    from labkit.results import out
+
+    if str(refused.filename).startswith(str(out())):
+        return "\n  hint: LABKIT_OUT names another folder"
+    return "\n  hint: is the disk full? df says" if refused.errno == errno.ENOSPC else ""
+
+
+class _Outlet(io.FileIO):
+    """Where a reader has gone away (`| head -1`, a closed terminal), the rest is for nobody."""
+
+    def write(self, what: Any) -> int:
+        """As FileIO has it, but never a reason to break off what is being done to hosts."""
+        try:
+            return super().write(what)
+        except OSError as refused:
+            if self.fileno() == 1 and refused.errno not in (errno.EPIPE, errno.EIO):
+                raise OSError(refused.errno, refused.strerror, "the standard output") from None
+            return len(what)
+
+
+# A study goes on, and ends with its true exit code, also where nobody reads what it says; and
+# where it speaks in an old encoding (LANG), what that cannot write is written as an escape.
+@contextmanager
+def _heard_or_not() -> Iterator[None]:
+    before = sys.stdout, sys.stderr
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream is None or stream is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _outlet(number, stream))
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):
+                stream.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _outlet(number: int, stream: Any) -> io.TextIOWrapper:
+    if stream is None:  # it was closed before we began
+        return open(os.devnull, "w")
+    stream.flush()
+    raw = _Outlet(number, "w", closefd=False)
+    lines = raw.isatty() or number == 2
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw), stream.encoding, "backslashreplace", line_buffering=lines
+    )
+
+
+def command() -> NoReturn:
+    """What a shell starts; after a stop nobody waits for threads that still ask a silent host."""
+    code = main()
+    if code == Stopped.exit_code:
+        os._exit(code)
+    sys.exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    command()

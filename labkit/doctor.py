@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,9 @@ from labkit.results import HOME
 
 TUN = Path("/dev/net/tun")
 KVM = Path("/dev/kvm")
+CHECKOUT = (HOME / "Makefile").is_file()
 SET_UP = "make system"
+DEMO = "make demo" if CHECKOUT else "labkit demo"
 TIERS = {
     "root": "everything: the lab in a box runs here",
     "rootless": "the lab in a box, all of it in a user namespace of yours",
@@ -121,7 +124,7 @@ def _next(checks: Iterable[Check], tier: str) -> str:
     spare = {"docker", rootless.TIER, "root" if tier == rootless.TIER else ""}
     wrong = [check for check in checks if not check.ok and check.name not in spare]
     if not wrong:
-        return "make demo"
+        return DEMO
     return next((c.fix for c in wrong if c.name != "root"), wrong[0].fix)
 
 
@@ -131,7 +134,8 @@ def _next(checks: Iterable[Check], tier: str) -> str:
 def _python_checks() -> list[Check]:
     absent = [name for name in _dependencies() if not _installed(name)]
     found = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
-    fix = f"{sys.executable} -m pip install -e {HOME}"
+    lacking = ["-e", str(HOME)] if CHECKOUT else absent
+    fix = shlex.join([sys.executable, "-m", "pip", "install", *lacking])
     return [Check("python", not absent, found, "all that labkit imports", fix if absent else "")]
 
 
@@ -182,7 +186,7 @@ def _fix(need: needs.Need) -> str:
     if not shutil.which("apt-get", path=needs.SEARCHED):
         return f"install {' '.join(need.absent)} (Debian's package {need.package})"
     # Unlike apt-get by itself, it starts no SSH server for all the world.
-    return SET_UP if (HOME / "Makefile").exists() else f"sudo apt-get install {need.package}"
+    return SET_UP if CHECKOUT else f"sudo apt-get install {need.package}"
 
 
 def _kernel_checks() -> list[Check]:
@@ -190,7 +194,7 @@ def _kernel_checks() -> list[Check]:
     if sudo.works():
         return [Check("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
     if not needs.is_root():
-        how = "sudo -v && make demo" if shutil.which("sudo") else "as root: make demo"
+        how = f"sudo -v && {DEMO}" if shutil.which("sudo") else f"as root: {DEMO}"
         return [Check("root", False, f"user {os.geteuid()}, not root", privilege, how)]
     refused, groups = _namespaces_refused(), hierarchy()
     writable = groups is not None and os.access(groups, os.W_OK)

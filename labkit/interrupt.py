@@ -1,20 +1,54 @@
-"""Ctrl-C and SIGTERM at a moment when stopping at once would leave something half done."""
+"""Ctrl-C and its like: a stop comes at once, but where that would leave something half done."""
 
 from __future__ import annotations
 
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+TURN_SECONDS = 0.2
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def stop_politely() -> None:
+    """Have a polite kill, and a terminal that is closed, be a stop like Ctrl-C from now on.
+
+    What somebody has us ignore (nohup) stays ignored.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _hung_up)
+
+
+# The kernel and the shell both say so, the second while we are putting things back already.
+def _hung_up(number: int, _: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def together(look: Callable[[A], B], those: Collection[A], at_once: int) -> list[B]:
+    """What `look` finds for each, side by side; a stop does not wait for a host that is silent."""
+    pool = ThreadPoolExecutor(max(1, at_once))
+    try:
+        asked = [pool.submit(look, one) for one in those]
+        # A signal that comes just before Python waits is seen only when it waits no longer.
+        while wait(asked, TURN_SECONDS).not_done:
+            pass
+        return [one.result() for one in asked]
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 @contextmanager
 def undisturbed(what: str) -> Iterator[None]:
-    """Put a first Ctrl-C or SIGTERM off until the end of the block; a second one ends it at once.
+    """Put a first Ctrl-C or its like off until the end of the block; a second one ends it at once.
 
     Signals reach the main thread alone, so that in any other there is nothing to put off.
     """
@@ -24,17 +58,21 @@ def undisturbed(what: str) -> Iterator[None]:
     asked: list[int] = []
 
     def put_off(number: int, _: FrameType | None) -> None:
+        if asked and number == signal.SIGHUP:
+            return
         if asked:
             print(f"stopped during {what}; see `labkit restore --all`", file=sys.stderr)
             raise KeyboardInterrupt
         asked.append(number)
         print(f"stopping after {what}; once more to stop at once", file=sys.stderr)
 
-    before = {number: signal.signal(number, put_off) for number in SIGNALS}
+    heard = [one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, put_off) for number in heard}
     try:
         yield
     finally:
         for number, handler in before.items():
-            signal.signal(number, handler or signal.SIG_DFL)
+            gone = number == signal.SIGHUP and number in asked
+            signal.signal(number, signal.SIG_IGN if gone else handler or signal.SIG_DFL)
     if asked:
         raise KeyboardInterrupt

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +19,7 @@ from labkit import charts
 from labkit.errors import LabkitError
 from labkit.files import Moved, Tell
 from labkit.host import Host
+from labkit.interrupt import together
 from labkit.lab import Lab
 from labkit.results import Results
 from labkit.study import Study
@@ -82,8 +82,7 @@ def look(host: Host, role: str) -> dict[str, str]:
 
 def lab_rows(lab: Lab) -> list[dict[str, str]]:
     """All hosts of a lab, asked at the same time."""
-    with ThreadPoolExecutor(max_workers=max(1, len(lab.hosts))) as pool:
-        return list(pool.map(look, lab.hosts.values(), lab.hosts))
+    return together(lambda role: look(lab.host(role), role), lab.hosts, len(lab.hosts))
 
 
 def recorded_rows(facts: Mapping[str, Any]) -> list[dict[str, str]]:

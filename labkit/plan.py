@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from labkit.errors import Impossible, LabkitError, SettingRefused, Unknown
 from labkit.host import Host
+from labkit.interrupt import together
 from labkit.journal import Greeting, Look, Seen, command, hello, show
 from labkit.setting import Setting, Way, held, way_among
 
@@ -137,12 +137,11 @@ def plan(
         if setting.role not in hosts:
             raise Unknown("role", setting.role, hosts)
         wanted.setdefault(setting.role, []).append(setting)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        asked = {
-            role: pool.submit(_planned, hosts[role], some, (known or {}).get(role))
-            for role, some in wanted.items()
-        }
-        found = {role: one.result() for role, one in asked.items()}
+
+    def asked(role: str) -> tuple[Greeting, list[Step]]:
+        return _planned(hosts[role], wanted[role], (known or {}).get(role))
+
+    found = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
     steps = {step.setting: step for _, some in found.values() for step in some}
     greetings = {role: greeting for role, (greeting, _) in found.items()}
     return Plan(tuple(in_order([steps[setting] for setting in order])), greetings)

@@ -27,17 +27,21 @@ from labkit.errors import BadInput, ResultsError
 FORMAT = 1
 MOST_TEXT = 256 << 20
 """So many bytes of raw text are read at most from one file."""
-HOME = Path(__file__).resolve().parent.parent
-"""The checkout: notebooks and data lie here."""
+PACKAGE = Path(__file__).resolve().parent
+HOME = PACKAGE if (PACKAGE / "notebooks").is_dir() else PACKAGE.parent
+"""Notebooks and data lie here: in the checkout, or in the package where that was installed."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 Rows = tuple[Mapping[str, Any], ...]
 
 
 def out() -> Path:
-    """The folder that everything measured goes to: $LABKIT_OUT, or `out` in the checkout."""
-    named = os.environ.get("LABKIT_OUT")
-    return Path(named).expanduser().resolve() if named else HOME / "out"
+    """The folder that everything measured goes to: $LABKIT_OUT, or `out` in the checkout.
+
+    An installed package has no checkout; then it is `labkit-out` in the user's home.
+    """
+    usual = HOME / "out" if HOME != PACKAGE else "~/labkit-out"
+    return Path(os.path.expanduser(os.environ.get("LABKIT_OUT") or usual)).resolve()
 
 
 @dataclass(frozen=True)

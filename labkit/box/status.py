@@ -7,7 +7,6 @@ import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from labkit.box.plain import TIER as PLAIN
 from labkit.box.rootless import Rootless
 from labkit.errors import LabkitError
 from labkit.host import Host
+from labkit.interrupt import together
 from labkit.lab import opened
 
 # An emulated guest is in no hurry.
@@ -184,9 +184,11 @@ def _greeting(layout: Layout) -> set[str]:
     def patience(role: str) -> float:
         return GUEST_BANNER_SECONDS if role in layout.guests else BANNER_SECONDS
 
-    with ThreadPoolExecutor(len(layout.roles)) as pool:
-        answers = pool.map(lambda role: greets(layout.control(role), patience(role)), layout.roles)
-        return {role for role, there in zip(layout.roles, answers, strict=True) if there}
+    def answers(role: str) -> bool:
+        return greets(layout.control(role), patience(role))
+
+    found = together(answers, layout.roles, len(layout.roles))
+    return {role for role, there in zip(layout.roles, found, strict=True) if there}
 
 
 def _host(layout: Layout, role: str, alive: bool) -> HostStatus:

@@ -6,12 +6,14 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from labkit import box
-from labkit.box import BoxStatus
 from labkit.errors import BadInput, LabkitError, Unknown
-from labkit.host import Host
-from labkit.lab import Lab
+
+if TYPE_CHECKING:
+    from labkit.box import BoxStatus
+    from labkit.host import Host
+    from labkit.lab import Lab
 
 
 def lab_flag(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +38,8 @@ def hosts_there(asked: argparse.Namespace) -> dict[str, Host]:
 
     Where several boxes are up, a host is called BOX/HOST, but those of the box `lab` by their name.
     """
+    from labkit import box
+
     if asked.lab != "box":
         return dict(open_lab(asked).hosts)
     found = [(name, box.status(name)) for name in box.names()]
@@ -50,6 +54,8 @@ def hosts_there(asked: argparse.Namespace) -> dict[str, Host]:
 
 # One box that cannot be looked at keeps nobody from the others.
 def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
+    from labkit.lab import Lab
+
     if not status.lab:
         print(f"box {status.name} is {status.state}, and not looked at", file=sys.stderr)
         return {}

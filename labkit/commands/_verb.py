@@ -3,20 +3,69 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
-from collections.abc import Mapping
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from labkit.study import Study
+if TYPE_CHECKING:
+    from labkit.study import Study
 
 
-def verb(verbs: Any, name: str, call: Any, text: str) -> argparse.ArgumentParser:
-    """One verb, which `call` carries out; the caller adds its arguments."""
-    parser: argparse.ArgumentParser = verbs.add_parser(name, help=text, description=text)
-    parser.set_defaults(call=call)
+class Help(argparse.HelpFormatter):
+    """Paragraphs are filled, and lines that are set in (examples) stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = text.strip().split("\n\n")
+        shown = [part if "\n  " in f"\n{part}" else textwrap.fill(part, width) for part in parts]
+        return textwrap.indent("\n\n".join(shown), indent)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that answers a word it does not know with the nearest one that it does."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and end with exit code 2."""
+        found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+        if found:
+            message += _nearest(found[1], re.findall(r"[\w-]+", found[2]))
+        super().error(message)
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """Refuse words that nothing asks for."""
+        flags = [flag for action in self._actions for flag in action.option_strings]
+        near = "".join(_nearest(word.split("=")[0], flags) for word in unknown[:1])
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+
+
+def _nearest(word: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def verb(verbs: Any, name: str, call: Any, text: str, *examples: str) -> Parser:
+    """One verb, which `call` carries out; the caller adds its arguments.
+
+    An example is what stands behind `labkit NAME`, a bar, and what it does.
+    """
+    parser: Parser = verbs.add_parser(
+        name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help
+    )
+    if examples:
+        parser.epilog = _shown(parser.prog, examples)
+    parser.set_defaults(call=call, parser=parser)
     return parser
+
+
+def _shown(prog: str, examples: Sequence[str]) -> str:
+    parts = [example.partition(" | ")[::2] for example in examples]
+    lines = [(f"{prog} {words}".rstrip(), said) for words, said in parts]
+    width = max(len(line) for line, _ in lines)
+    return "\n".join(["examples:", *(f"  {line:<{width}}  {said}" for line, said in lines)])
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -29,12 +78,26 @@ def print_json(whole: object) -> None:
     print(json.dumps(whole, indent=1, default=str, allow_nan=False))
 
 
+def label_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag of every verb that makes results."""
+    said = "names the results; the time of day if absent"
+    parser.add_argument("--label", default="", metavar="NAME", help=said)
+
+
+def at_least_one(word: str) -> int:
+    """A count that an option takes."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 1 on, not {word!r}")
+    return int(word)
+
+
 def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespace) -> None:
     """Run a study, or read its results, and say what came out."""
     from labkit.answer import answer, rendered
     from labkit.terminal import progress_line
 
     with progress_line() as line:
+        line.say("getting ready")
         found = answer(study, given, line)
     if asked.json:
         print_json(asdict(found))

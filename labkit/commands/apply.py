@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
-from labkit import studies
+from labkit import record
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import json_flag, print_json, verb
-from labkit.errors import BadInput
+from labkit.errors import BadInput, ResultsError
 from labkit.plan import WAITS
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     text = "bring a condition's settings into force and leave them so; `labkit restore` puts back"
-    parser = verb(verbs, "apply", _apply, text)
+    parser = verb(
+        verbs, "apply", _apply, text,
+        "lat_ping --condition VM-SRIOV --lab lab.toml | make it so, until `labkit restore`",
+        "plan.json | just what `labkit plan --json` said, if it is still true",
+    )  # fmt: skip
     parser.add_argument("plan", metavar="PLAN|STUDY", help="a study, or what plan --json printed")
     parser.add_argument("--condition", metavar="NAME", help="whose settings; a plan may name it")
     lab_flag(parser)
@@ -25,6 +28,7 @@ def add(verbs: Any) -> None:
 
 
 def _apply(asked: argparse.Namespace) -> None:
+    from labkit import studies
     from labkit.change import InForce
     from labkit.lease import Owner
 
@@ -82,9 +86,26 @@ def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        plan = json.loads(path.read_text("utf-8"))
-        if {"study", "digest", "steps", "lab"} <= plan.keys():
-            return dict(plan)
-    except (ValueError, AttributeError):
-        pass
-    raise BadInput(f"{path} is no plan", hint="labkit plan STUDY --json > plan.json writes one")
+        plan = record.read_json(path)
+        if _is_plan(plan):
+            return plan
+    except ResultsError as odd:
+        said = odd.said
+    else:
+        said = ""
+    hint = "labkit plan STUDY --json > plan.json writes one"
+    raise BadInput(f"{path} is no plan", said=said, hint=hint)
+
+
+def _is_plan(plan: dict[str, Any]) -> bool:
+    steps = plan.get("steps")
+    return (
+        all(isinstance(plan.get(key), str) for key in ("study", "digest", "lab"))
+        and isinstance(plan.get("condition", ""), str | None)
+        and isinstance(steps, list)
+        and all(
+            isinstance(step, dict)
+            and all(isinstance(step.get(key), str) for key in ("host", "thing", "text"))
+            for step in steps
+        )
+    )

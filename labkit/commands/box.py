@@ -27,28 +27,44 @@ SHAPES = {
 def add(verbs: Any) -> None:
     """Add the verb."""
     text = "the lab in a box: real hosts on this machine"
-    parser = verb(verbs, "box", _box_down, text)
-    inner = parser.add_subparsers(metavar="VERB", required=True)
-    for name, call, said in (
-        ("up", _box_up, "bring the box up; quick when it is up already"),
-        ("status", _box_status, "say which hosts the box has and whether they live"),
-        ("down", _box_down, "end the box: processes, namespaces, links, files, all of it"),
-    ):
-        one = verb(inner, name, call, said)
+    parser = verb(
+        verbs, "box", _box_down, text,
+        "up | two hosts and a guest", "up four-guests --name mine | another make, beside it",
+        "status | is it up?", "ssh client uname -r | a command on one of its hosts",
+        "down | nothing is left",
+    )  # fmt: skip
+    inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for name, call, said, *examples in (
+        ("up", _box_up, "bring the box up; quick when it is up already",
+         " | two hosts and a guest", "four-guests --name mine | another make, beside the first"),
+        ("status", _box_status, "say which hosts the box has and whether they live",
+         " | exit code 0 only when it is up"),
+        ("down", _box_down, "end the box: processes, namespaces, links, files, all of it",
+         " | nothing is left behind", "--name mine | the one of this name"),
+    ):  # fmt: skip
+        one = verb(inner, name, call, said, *examples)
         if name == "up":
             one.add_argument("topology", nargs="?", default="", metavar="TOPOLOGY", help=MADE_OF)
-        one.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+        _name_flag(one)
         json_flag(one)
     _add_shape(inner)
     _add_migrate(inner)
     _add_ssh(inner)
-    json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of"))
+    json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of", ""))
+
+
+def _name_flag(parser: argparse.ArgumentParser) -> None:
+    said = "which box, where there are several (lab)"
+    parser.add_argument("--name", default="lab", metavar="NAME", help=said)
 
 
 def _add_shape(inner: Any) -> None:
     said = "change a link of the box, measure it, and say both; without options, as it was made"
-    shape = verb(inner, "shape", _box_shape, said)
-    shape.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+    shape = verb(
+        inner, "shape", _box_shape, said,
+        'client --rate "100 Mbit/s" --delay "2 ms" | slow it down', "client | as it was made",
+    )  # fmt: skip
+    _name_flag(shape)
     shape.add_argument("host", metavar="HOST", help="whose link to the data network, by its role")
     for key, example in SHAPES.items():
         said = f'such as "{example}"'.replace("%", "%%")
@@ -75,8 +91,8 @@ def _add_migrate(inner: Any) -> None:
     said = (
         "move a guest of QEMU to another host of the box while it runs; where that fails, it stays"
     )
-    move = verb(inner, "migrate", _box_migrate, said)
-    move.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+    move = verb(inner, "migrate", _box_migrate, said, "guest --to server2 --downtime 300ms")
+    _name_flag(move)
     move.add_argument("guest", metavar="GUEST", help="its role")
     move.add_argument("--to", required=True, metavar="HOST", help="the host that is to run it")
     said = 'the most that it may send, such as "100M": bits a second'
@@ -103,8 +119,11 @@ def _box_migrate(asked: argparse.Namespace) -> None:
 
 
 def _add_ssh(inner: Any) -> None:
-    ssh = verb(inner, "ssh", _box_ssh, "log in to a host of the box, or run a command there")
-    ssh.add_argument("--name", default="lab", help="which box, where there are several (lab)")
+    ssh = verb(
+        inner, "ssh", _box_ssh, "log in to a host of the box, or run a command there",
+        "client | a shell", "client ip -br address | a command; ends with its code",
+    )  # fmt: skip
+    _name_flag(ssh)
     ssh.add_argument("host", metavar="HOST", help="its role, such as client or guest")
     ssh.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="words, kept apart")
 

@@ -6,24 +6,26 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from labkit import studies
 from labkit.commands._verb import now, show_answer, verb
 from labkit.errors import BoxError
 
 NEXT = """\
 Three things to try next:
-  make lab                                      JupyterLab, open at notebooks/00-start-here.ipynb
-  .venv/bin/labkit run lat_ping -p repeats=10   more blocks: the undecided claims get clearer
-  .venv/bin/labkit doctor                       what this machine can do, and what it lacks"""
+  {lab}
+      JupyterLab, open at notebooks/00-start-here.ipynb
+  {labkit} run lat_ping -p repeats=10
+      more blocks: the undecided claims get clearer
+  {labkit} doctor
+      what this machine can do, and what it lacks"""
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    verb(verbs, "demo", _demo, "see it all once: box up, a study, its report, box down")
+    verb(verbs, "demo", _demo, "see it all once: box up, a study, its report, box down", "")
 
 
 def _demo(asked: argparse.Namespace) -> None:
-    from labkit import box
+    from labkit import box, studies
 
     was_up = box.status("lab").state == "up"
     # The pair is up soon; the box that the study would make for itself has four guests.
@@ -37,7 +39,17 @@ def _demo(asked: argparse.Namespace) -> None:
             box.down("lab")
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    print(f"\n{NEXT}")
+    print(f"\n{_next()}")
+
+
+# An installed labkit is on the PATH, and its notebooks are not for writing.
+def _next() -> str:
+    from labkit.doctor import CHECKOUT
+    from labkit.results import HOME
+
+    copied = f"cp -r {HOME}/notebooks . && jupyter lab notebooks/00-start-here.ipynb"
+    lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else (copied, "labkit")
+    return NEXT.format(lab=lab, labkit=labkit)
 
 
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.

@@ -23,7 +23,11 @@ SIGNS = {"ok": "ok", "warning": "!!", "failed": "XX", "not looked at": "--"}
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "doctor", _doctor, "say what this machine, or a lab, can do")
+    parser = verb(
+        verbs, "doctor", _doctor, "say what this machine, or a lab, can do",
+        " | this machine: its tier, and the one command that brings more",
+        "--lab lab.toml | your own hosts, and what mends what is wrong",
+    )  # fmt: skip
     parser.description = TEXT
     either = parser.add_mutually_exclusive_group()
     either.add_argument(

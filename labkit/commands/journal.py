@@ -6,15 +6,20 @@ import argparse
 from typing import Any
 
 from labkit.commands._lab import lab_flag, one_there
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import at_least_one, json_flag, print_json, verb
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     text = "show what was changed on a host, by whom, and whether it is put back"
-    parser = verb(verbs, "journal", _journal, text)
+    parser = verb(
+        verbs, "journal", _journal, text,
+        "server --lab lab.toml | the last five change sets of the host that is [hosts.server]",
+    )  # fmt: skip
     parser.add_argument("host", metavar="HOST", help="a role of the lab: [hosts.ROLE]")
-    parser.add_argument("--sets", type=int, default=5, help="the last so many change sets")
+    parser.add_argument(
+        "--sets", type=at_least_one, default=5, metavar="N", help="the last so many change sets (5)"
+    )
     lab_flag(parser)
     json_flag(parser)
 

@@ -6,28 +6,35 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from labkit import studies
-from labkit.commands._verb import json_flag, now, print_json, verb
+from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
 from labkit.errors import BadInput
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     text = "measure a study against itself: the differences that are this lab's own"
-    parser = verb(verbs, "noise", _noise, text)
+    parser = verb(
+        verbs, "noise", _noise, text,
+        "--quick | the lab in a box, a rough answer soon",
+        "lat_netperf --where lab.toml | your own hosts, as lat_netperf will use them",
+    )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", nargs="?", default="lat_ping",
                         help="whose workload and metric (lat_ping)")  # fmt: skip
     parser.add_argument("--where", "--lab", default="box", metavar="PLACE",
                         help="box (default), or the lab.toml of your own hosts")  # fmt: skip
-    parser.add_argument("--condition", default="", help="one of the study's; its first if absent")
-    parser.add_argument("--repeats", type=int, default=6, help="blocks of two runs each (6)")
+    parser.add_argument(
+        "--condition", default="", metavar="NAME", help="one of the study's; its first if absent"
+    )
+    parser.add_argument(
+        "--repeats", type=at_least_one, default=6, metavar="N", help="blocks of two runs each (6)"
+    )
     parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
-    parser.add_argument("--label", default="", help="names the results; the time of day if absent")
+    label_flag(parser)
     json_flag(parser)
 
 
 def _noise(asked: argparse.Namespace) -> None:
-    from labkit import noise
+    from labkit import noise, studies
     from labkit.terminal import progress_line, table
     from labkit.where import check_place, is_stored, open_lab, with_load
 

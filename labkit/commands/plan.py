@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from labkit import studies
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import json_flag, print_json, verb
-from labkit.plan import Plan
-from labkit.study import Study
+
+if TYPE_CHECKING:
+    from labkit.plan import Plan
+    from labkit.study import Study
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "plan", _plan, "show what a study would change on hosts; touch nothing")
+    parser = verb(
+        verbs, "plan", _plan, "show what a study would change on hosts; touch nothing",
+        "lat_ping --lab lab.toml | all that lat_ping would change on your hosts",
+        "lat_ping --condition VM-SRIOV --json | for `labkit apply`, that takes no other state",
+    )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--condition", metavar="NAME", help="only what this condition changes")
     lab_flag(parser)
@@ -22,6 +27,8 @@ def add(verbs: Any) -> None:
 
 
 def _plan(asked: argparse.Namespace) -> None:
+    from labkit import studies
+
     study, lab = studies.find(asked.study), open_lab(asked)
     found = study.plan(lab, asked.condition)
     if asked.json:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit import studies
 from labkit.commands._verb import json_flag, show_answer, verb
-from labkit.where import named_results
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "report", _report, "write the report of results that exist")
+    parser = verb(
+        verbs, "report", _report, "write the report of results that exist",
+        "lat_ping | of the newest results of this study",
+        "out/results/lat_ping/monday-1a2b3c4d | of these",
+    )  # fmt: skip
     parser.add_argument(
         "run", metavar="RUN", help="a folder of results, one of its runs, or a study: its newest"
     )
@@ -20,6 +22,9 @@ def add(verbs: Any) -> None:
 
 
 def _report(asked: argparse.Namespace) -> None:
+    from labkit import studies
+    from labkit.where import named_results
+
     results = named_results(asked.run)
     given = {"where": str(results.path), "label": str(results.asked["label"])}
     show_answer(studies.find(results.study), given, asked)

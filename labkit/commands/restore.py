@@ -5,18 +5,24 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import chosen, lab_flag, looked_at
 from labkit.commands._verb import json_flag, print_json, verb
 from labkit.errors import LabkitError, Unreachable
-from labkit.host import Host
+
+if TYPE_CHECKING:
+    from labkit.host import Host
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     text = "put back what was changed on hosts, also after a crash; what others changed is left"
-    parser = verb(verbs, "restore", _restore, text)
+    parser = verb(
+        verbs, "restore", _restore, text,
+        "--all | every host of the boxes that are up",
+        "server --lab lab.toml | one host of your own",
+    )  # fmt: skip
     parser.add_argument("hosts", metavar="HOST", nargs="*", help="roles of the lab: [hosts.ROLE]")
     parser.add_argument(
         "--all",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from labkit import tables
-from labkit.commands._verb import json_flag, now, print_json, verb
+from labkit.commands._verb import json_flag, label_flag, now, print_json, verb
 from labkit.errors import BadInput
-from labkit.results import Results, Run
+
+if TYPE_CHECKING:
+    from labkit.results import Results, Run
 
 LISTED = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
@@ -29,8 +31,12 @@ OTHERS = "where to look, instead of the results of this machine"
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "results", _list, "what was measured: list, show, verify, diff, move")
-    inner = parser.add_subparsers(metavar="VERB", required=True)
+    parser = verb(
+        verbs, "results", _list, "list, show, verify, compare and move what was measured",
+        "list | all of it, one line each", "show lat_ping | what its newest run asked and found",
+        "verify | every file against its checksum", "export lat_ping -o mine.labkit",
+    )  # fmt: skip
+    inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_looking(inner)
     _add_moving(inner)
     for one in inner.choices.values():
@@ -38,34 +44,64 @@ def add(verbs: Any) -> None:
 
 
 def _add_looking(inner: Any) -> None:
-    one = verb(inner, "list", _list, "list all results, one line each")
+    one = verb(
+        inner, "list", _list, "list all results, one line each",
+        "--study lat_ping | those of one study", "/mnt/shared | those below this folder",
+    )  # fmt: skip
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
-    one.add_argument("--study", default="", help="only those of this study")
-    one = verb(inner, "show", _show, "say what one run or one execution of a study asked and found")
+    one.add_argument("--study", default="", metavar="STUDY", help="only those of this study")
+    one = verb(
+        inner, "show", _show, "say what one run or one execution of a study asked and found",
+        "lat_ping | the newest of this study", "data/recorded/lat_ping | what comes with labkit",
+    )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     text = "check every file against its checksum; exit code 1 if one differs"
-    one = verb(inner, "verify", _verify, text)
+    one = verb(
+        inner, "verify", _verify, text,
+        " | all that is here", "lat_ping | the newest of this study",
+    )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; all if absent")
-    one = verb(inner, "diff", _diff, "say what was different, beside how the results differ")
+    one = verb(
+        inner, "diff", _diff, "say what was different, beside how the results differ",
+        "lat_ping data/recorded/lat_ping | the newest beside the recorded",
+    )  # fmt: skip
     one.add_argument("a", metavar="A", help=RESULTS)
-    one.add_argument("b", metavar="B")
-    one = verb(inner, "query", _query, "ask all runs with SQL: tables results, runs, rows")
-    one.add_argument("sql", metavar="SELECT")
+    one.add_argument("b", metavar="B", help="what to hold against it: named as A is")
+    one = verb(
+        inner, "query", _query, "ask all runs with SQL: tables results, runs, rows",
+        "'select condition, metric, p99 from rows join runs on runs.id = run'",
+    )  # fmt: skip
+    one.add_argument("sql", metavar="SELECT", help="one SELECT of SQLite; nothing is changed")
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
 
 
 def _add_moving(inner: Any) -> None:
-    one = verb(inner, "export", _export, "write results as one file, that opens anywhere")
+    one = verb(
+        inner, "export", _export, "write results as one file, that opens anywhere",
+        "lat_ping -o mine.labkit | the newest of this study",
+    )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
-    one.add_argument("-o", "--output", type=Path, help="the file; named by the results if not")
+    one.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="the file; named by the results if not"
+    )
     text = "take in a bundle, or what another tool wrote; nothing is run"
-    one = verb(inner, "import", _import, text)
+    one = verb(
+        inner, "import", _import, text,
+        "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | what fio printed",
+    )  # fmt: skip
     one.add_argument("files", nargs="+", metavar="[CONDITION=]FILE", help="bundles, or output")
-    one.add_argument("--from", dest="format", default="labkit", help="the tool that wrote it")
-    one.add_argument("--label", default="", help="names the results; the time of day if absent")
+    one.add_argument(
+        "--from",
+        dest="format",
+        default="labkit",
+        metavar="TOOL",
+        help="the tool that wrote it, such as fio or iperf3 (labkit)",
+    )
+    label_flag(one)
 
 
 def _list(asked: argparse.Namespace) -> None:
+    from labkit import tables
     from labkit.store import open_store
 
     found = open_store(*asked.folders).query(LISTED, [asked.study.replace("-", "_")])
@@ -90,6 +126,8 @@ def _rest(row: dict[str, Any]) -> str:
 
 
 def _show(asked: argparse.Namespace) -> None:
+    from labkit import tables
+
     results, run = _named(asked.what)
     if asked.json:
         print_json(_told(run) if run else _whole(results))
@@ -149,6 +187,7 @@ def _verify(asked: argparse.Namespace) -> int:
 def _wrong(path: Path) -> list[str]:
     from labkit import bundle
     from labkit.errors import LabkitError
+    from labkit.results import Results
 
     try:
         results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
@@ -164,7 +203,7 @@ def _wrong(path: Path) -> list[str]:
 
 
 def _diff(asked: argparse.Namespace) -> None:
-    from labkit import apart
+    from labkit import apart, tables
 
     (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
     if (run_a is None) != (run_b is None):
@@ -225,6 +264,7 @@ def _label(label: str) -> str:
 
 
 def _query(asked: argparse.Namespace) -> None:
+    from labkit import tables
     from labkit.store import open_store
 
     rows = open_store(*asked.folders).query(asked.sql)
@@ -235,8 +275,9 @@ def _query(asked: argparse.Namespace) -> None:
 
 
 def _named(named: str) -> tuple[Results, Run | None]:
+    from labkit.results import Run
     from labkit.where import named_results
 
-    results, path = named_results(named), Path(named).expanduser().resolve()
+    results, path = named_results(named), Path(os.path.expanduser(named)).resolve()
     is_run = path.parent.name == "runs" and (path / "run.json").is_file()
     return results, Run.read(path) if is_run else None

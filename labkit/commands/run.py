@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit import studies
-from labkit.commands._verb import json_flag, now, show_answer, verb
+from labkit.commands._verb import json_flag, label_flag, now, show_answer, verb
 from labkit.errors import BadInput
-from labkit.where import LONGEST_NAME
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "run", _run, "run a study: verdicts, notebook, report")
+    parser = verb(
+        verbs, "run", _run, "run a study: verdicts, notebook, report",
+        "lat_ping --quick | in the lab in a box, few short runs",
+        "lat_ping --where recorded | a run that comes with labkit, judged anew",
+        "lat_ping --where lab.toml -p repeats=10 | on your own hosts, ten blocks",
+    )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
     parser.add_argument(
@@ -24,11 +27,14 @@ def add(verbs: Any) -> None:
         "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
         help="a parameter of the study's notebook, as often as needed",
     )  # fmt: skip
-    parser.add_argument("--label", default="", help="names the results; the time of day if absent")
+    label_flag(parser)
     json_flag(parser)
 
 
 def _run(asked: argparse.Namespace) -> None:
+    from labkit import studies
+    from labkit.where import LONGEST_NAME
+
     study = studies.find(asked.study)
     given = dict(_pair(word) for word in asked.parameter)
     for name, value in {"where": asked.where, "label": asked.label or now()}.items():

@@ -11,7 +11,11 @@ from labkit.commands._verb import json_flag, print_json, verb
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "scorecard", _scorecard, "documents, claims and labs in one table")
+    parser = verb(
+        verbs, "scorecard", _scorecard, "show documents, claims and labs in one table",
+        " | what this machine has measured, and what comes recorded",
+        "out/results --html | of one folder, as a page",
+    )  # fmt: skip
     parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
         help="results or bundles; those of this machine and the recorded ones if absent",

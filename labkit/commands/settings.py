@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import json_flag, print_json, verb
-from labkit.host import Host
-from labkit.setting import Setting
-from labkit.settings import kinds_of_setting, needs_words
+
+if TYPE_CHECKING:
+    from labkit.host import Host
+    from labkit.setting import Setting
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "settings", _settings, "list settings; with a host, what it supports")
+    parser = verb(
+        verbs, "settings", _settings, "list settings; with a host, what it supports",
+        " | all that labkit can change",
+        "server --lab lab.toml | what of it this host supports, and its values now",
+    )  # fmt: skip
     parser.add_argument("host", metavar="HOST", nargs="?", help="a role of the lab: [hosts.ROLE]")
     lab_flag(parser)
     json_flag(parser)
 
 
 def _settings(asked: argparse.Namespace) -> None:
+    from labkit.settings import kinds_of_setting
     from labkit.terminal import table
 
     if not asked.host:
@@ -39,6 +45,7 @@ def _settings(asked: argparse.Namespace) -> None:
 
 def _on(host: Host) -> list[dict[str, Any]]:
     from labkit.plan import plan
+    from labkit.settings import kinds_of_setting, needs_words
 
     rows: list[dict[str, Any]] = []
     for kind in kinds_of_setting():

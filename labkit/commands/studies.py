@@ -5,19 +5,22 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit import studies
 from labkit.commands._verb import json_flag, print_json, verb
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "studies", _studies, "list what can be asked")
+    parser = verb(
+        verbs, "studies", _studies, "list what can be asked",
+        " | each study, and how many conditions and claims it has",
+        "--json | with the parameters that `labkit run -p` takes",
+    )  # fmt: skip
     parser.add_argument("--markdown", action="store_true", help="the table of the README")
     json_flag(parser)
 
 
 def _studies(asked: argparse.Namespace) -> None:
-    from labkit import campaign
+    from labkit import campaign, studies
     from labkit.terminal import table
 
     found = [studies.find(name) for name in studies.names()]

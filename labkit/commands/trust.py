@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import json_flag, print_json, verb
 from labkit.errors import BadInput, HostError, HostKeyRefused
-from labkit.host import Host
 
 if TYPE_CHECKING:
     from labkit.lab import Lab
@@ -48,7 +48,11 @@ class Trusted:
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "trust", _trust, "make the key of a host known, by its fingerprint")
+    parser = verb(
+        verbs, "trust", _trust, "make the key of a host known, by its fingerprint",
+        "client | look at it, compare, say yes",
+        "client --lab lab.toml --yes SHA256:... | for scripts, that know it from elsewhere",
+    )  # fmt: skip
     parser.description = TEXT
     parser.add_argument("host", metavar="HOST", help="a role of the lab, or any address on its way")
     parser.add_argument(
@@ -67,7 +71,7 @@ def _trust(asked: argparse.Namespace) -> None:
 
     lab = Lab.read(asked.lab)
     at = _address(lab, asked.host)
-    target, file = resolved(at), Path(at.known_hosts[0]).expanduser()
+    target, file = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
     keys = trust.shown(target)
     known = trust.is_known(target, keys)
     kept = () if known else _agreed(asked, target, keys)
@@ -140,6 +144,7 @@ def _chosen(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, 
 
 # The machine can be noted once we may log in; until then the key alone is known.
 def _machine(at: Address, target: Target) -> str:
+    from labkit.host import Host
     from labkit.transports import pins
     from labkit.transports.ssh import Ssh
 
