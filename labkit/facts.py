@@ -78,6 +78,9 @@ def versions() -> Mapping[str, str]:
 
 
 def _commit() -> str:
+    # An installed package may lie in a checkout of something else.
+    if not (HOME / ".git").exists():
+        return ""
     asked = ("git", "-C", str(HOME), "describe", "--always", "--dirty", "--exclude", "*")
     try:
         said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)
