@@ -7,7 +7,6 @@ outside goes through `dial.py`. When the keeper is killed, everything in there e
 from __future__ import annotations
 
 import functools
-import getpass
 import json
 import os
 import shlex
@@ -24,6 +23,7 @@ from labkit.box.inside import MARK, TIER
 from labkit.box.needs import SEARCHED, is_root
 from labkit.box.of_user import OfUser, kept
 from labkit.errors import BoxError
+from labkit.lease import user_name
 
 __all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
 
@@ -114,7 +114,11 @@ class Rootless(OfUser):
 
     @property
     def _environment(self) -> dict[str, str]:
-        return {**os.environ, MARK: str(self.path), "PATH": f"{os.environ['PATH']}:{SEARCHED}"}
+        return {
+            **os.environ,
+            MARK: str(self.path),
+            "PATH": f"{os.environ.get('PATH', '')}:{SEARCHED}",
+        }
 
     def _keep(self) -> None:
         words = ["sh", "-c", KEEPER, "keeper", str(kept())]
@@ -180,7 +184,7 @@ def lacking() -> tuple[str, str]:
 
 
 def _way_out() -> str:
-    who = getpass.getuser() if "USER" in os.environ else _name()
+    who = user_name()
     for knob, free in (("unprivileged_userns_clone", "1"),
                        ("apparmor_restrict_unprivileged_userns", "0")):  # fmt: skip
         file = Path("/proc/sys/kernel", knob)
@@ -188,9 +192,3 @@ def _way_out() -> str:
             return f"sudo sysctl kernel.{knob}={free}"
     span = "100000-165535"
     return f"sudo usermod --add-subuids {span} --add-subgids {span} {shlex.quote(who)}"
-
-
-def _name() -> str:
-    with suppress(KeyError, OSError):
-        return getpass.getuser()
-    return str(os.geteuid())

@@ -32,7 +32,9 @@ def possible() -> bool:
 def box(verb: str, name: str, tell: Tell, *more: str) -> None:
     """Have `labkit box VERB` done as root; the files of the box become this user's."""
     tell(f"box {verb} needs root: using sudo")
-    words = ["sudo", *([] if sys.stdin.isatty() else ["-n"]), sys.executable, "-m", "labkit.cli"]
+    # As root nothing is imported from the folder in which somebody happens to be (-P).
+    words = ["sudo", *([] if sys.stdin.isatty() else ["-n"])]
+    words += [sys.executable, "-P", "-m", "labkit.cli"]
     # sudo asks on the terminal itself, so nothing of its question is lost here.
     done = subprocess.run(
         [*words, "box", verb, *more, "--name", name, "--json"],

@@ -22,7 +22,11 @@ from labkit.workloads.sockperf import Sockperf
 NEIGHBOURS = ("neighbour", "neighbour2")
 # A transaction: 100 steps of the generator of Lewis, Goodman and Miller (1969), which fit into a
 # double without rounding. Each line says how many have been done.
+# Everybody may write to /tmp, so that a file or a link of this name may be there already: it goes,
+# and nothing that comes meanwhile is written through (-C).
 COMPUTE = """\
+rm -f "$1"
+set -C
 exec awk 'BEGIN {
     x = 1
     for (;;) {
