@@ -8,13 +8,15 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import papermill
 from jupyter_client.manager import AsyncKernelManager
+from nbformat.validator import ValidationError
 from traitlets.config import Config
 
 from labkit.errors import LAST_WORDS, BadInput, LabkitError, Stopped, Unknown
@@ -23,6 +25,9 @@ from labkit.results import HOME
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
+NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
+               ValidationError)  # fmt: skip
+"""What nbformat raises about a file that is no notebook."""
 SECRET = ("password", "passwd", "secret", "token")
 
 
@@ -37,7 +42,12 @@ def notebook(study: str) -> Path:
 
 def parameters(source: Path) -> dict[str, dict[str, Any]]:
     """The parameters of a notebook by name: type, default, what it is for."""
-    found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
+    try:
+        nbformat.validate(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
+        found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
+    except NO_NOTEBOOK as odd:
+        hint = "`git diff` shows what has changed of it"
+        raise BadInput(f"{source}: is no notebook", said=str(odd), hint=hint) from None
     return found
 
 
@@ -141,8 +151,7 @@ class Rerun:
         except BaseException as failed:
             self.failure = failed
         finally:
-            if half.exists():
-                half.replace(self.target)
+            _keep_whole(half, self.target)
             self.ended.set()
 
 
@@ -171,6 +180,14 @@ def _watched() -> Iterator[Path]:
                 os.environ.update({name: value} if value is not None else {})
 
 
+# What a full disk cut off shows nothing to anybody.
+def _keep_whole(half: Path, target: Path) -> None:
+    with suppress(OSError, ValueError):
+        json.loads(half.read_bytes())
+        half.replace(target)
+    half.unlink(missing_ok=True)
+
+
 # papermill calls a cell "completed" also when its kernel died before it ran.
 def _insist_complete(executed: Path) -> None:
     cells = json.loads(executed.read_text("utf-8"))["cells"]
@@ -189,6 +206,8 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
     said = [line.strip() for line in rest]
     hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
+    if target.exists():
+        hints.append(f"{target} shows how far it came")
     words = [line for line in said if not line.startswith("hint: ")]
     # More lines than a tool's last words belong to what happened: a line for each condition.
     if len(words) > LAST_WORDS:
@@ -197,5 +216,5 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     return kind(
         first if name else f"the notebook did not run to its end: {first}",
         said="\n".join(words),
-        hint="; ".join([*hints, f"{target} shows how far it came"]),
+        hint="; ".join(hints),
     )

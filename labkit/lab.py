@@ -23,6 +23,7 @@ and [links.client] for a link that it shapes.
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -34,12 +35,14 @@ from labkit import gate
 from labkit.errors import BadInput, Unknown
 from labkit.fleet import Fleet
 from labkit.host import Guest, Host
+from labkit.results import HOME
 from labkit.transports.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
 BOX_KEYS = {"tier", "accelerator", "containers", "disks"}
+EXAMPLE = HOME / "data/labs/example.toml"
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
@@ -124,10 +127,8 @@ def _toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise BadInput(
-            f"no lab file {path}", hint="data/labs/example.toml shows what one looks like"
-        ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as unreadable:
+        raise BadInput(f"no lab file {path}", hint=f"{EXAMPLE} shows what one looks like") from None
+    except (OSError, ValueError, RecursionError) as unreadable:
         raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
 
 
@@ -142,7 +143,7 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
             raise BadInput(f"{path}: [hosts.{role}] {key} must be text, not {value!r}")
     if type(port) is not int or not 0 < port < 65536:
         raise BadInput(f"{path}: [hosts.{role}] port must be 1 to 65535, not {port!r}")
-    key = str(path.parent / Path(text["key"]).expanduser()) if text["key"] else ""
+    key = str(path.parent / Path(os.path.expanduser(text["key"]))) if text["key"] else ""
     control = _bare(path, role, text["control"])
     at = replace(
         defaults, name=role, control=control, port=table.get("port", 0), user=text["user"],
@@ -185,11 +186,11 @@ def _for_all(path: Path, asked: Mapping[str, Any]) -> Address:
             raise BadInput(f"{path}: {key} must be the name of a file, not {value!r}")
     file = named["ssh_config"] or (NOT_READ if "box" in asked else "")
     if file not in ("", NOT_READ):
-        file = str(path.parent / Path(file).expanduser())
+        file = str(path.parent / Path(os.path.expanduser(file)))
         if not Path(file).is_file():
             raise BadInput(f"{path}: no file {file}, which ssh_config = names")
     if named["known_hosts"]:
-        own = path.parent / Path(named["known_hosts"]).expanduser()
+        own = path.parent / Path(os.path.expanduser(named["known_hosts"]))
         return Address("", "", known_hosts=(str(own),), ssh_config=file, lab=str(path))
     known = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
     shared = file != NOT_READ

@@ -11,7 +11,7 @@ from labkit import bundle, claims, studies
 from labkit.claim import Claim
 from labkit.errors import LabkitError, readable
 from labkit.results import Results
-from labkit.store import found, places
+from labkit.store import chosen, found
 from labkit.tables import Table
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict, figure
 
@@ -109,7 +109,7 @@ def scorecard(*folders: Path) -> Scorecard:
     """Judge all claims on all results below these folders, on those of this machine if none."""
     lines: dict[str, list[Line]] = {study: [] for study in claims.names()}
     unread: list[str] = []
-    for path in found(folders or places()):
+    for path in found(chosen(folders)):
         try:
             results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
             if results.study in lines and results.study in studies.names():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -58,26 +59,41 @@ class Store:
                 raise BadInput("the query is refused", said=str(refused), hint=hint) from None
 
 
+def _made_anew(file: Path, folders: Sequence[Path]) -> None:
+    try:
+        _refresh(file, folders)
+    except sqlite3.DatabaseError as refused:
+        file.unlink(missing_ok=True)
+        hint = "is the disk full? LABKIT_OUT names another folder"
+        raise ResultsError(f"cannot keep {file}", said=str(refused), hint=hint) from None
+
+
 def places() -> tuple[Path, ...]:
     """Where results lie that nobody names: those of this machine, and those that labkit carries."""
     return out() / "results", HOME / "data" / "recorded"
 
 
+def chosen(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders that somebody named, which must be there; where results usually lie if none."""
+    named = tuple(Path(os.path.expanduser(folder)).resolve() for folder in folders)
+    if lacking := [folder for folder in named if not folder.exists()]:
+        raise ResultsError(f"no folder {lacking[0]}")
+    return named or places()
+
+
 def open_store(*folders: Path) -> Store:
     """The store of everything below these folders, brought up to date."""
-    chosen = tuple(folder.expanduser().resolve() for folder in folders or places())
-    if lacking := [folder for folder in folders if not folder.exists()]:
-        raise ResultsError(f"no folder {lacking[0]}")
-    key = hashlib.sha256("\n".join(map(str, chosen)).encode()).hexdigest()[:16]
+    places = chosen(folders)
+    key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
     file = out() / "index" / f"{key}.sqlite"
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _refresh(file, chosen)
+        _refresh(file, places)
     except sqlite3.DatabaseError:
         # It holds nothing that the folders do not: whatever broke it, it is made again.
         file.unlink(missing_ok=True)
-        _refresh(file, chosen)
-    return Store(file, chosen)
+        _made_anew(file, places)
+    return Store(file, places)
 
 
 def found(folders: Iterable[Path]) -> Iterator[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -36,13 +37,13 @@ def open_lab(where: str, topology: str = "") -> Lab | None:
         return None
     if where == "box":
         return Lab.read(box.up(topology[:LONGEST_NAME], made_of=topology) if topology else box.up())
-    return Lab.read(Path(where).expanduser())
+    return Lab.read(Path(os.path.expanduser(where)))
 
 
 def check_place(where: str) -> None:
     """Refuse a place that cannot be meant, before anything is started."""
     if not is_stored(where) and where != "box":
-        Lab.read(Path(where).expanduser())
+        Lab.read(Path(os.path.expanduser(where)))
 
 
 def is_stored(where: str) -> bool:
@@ -58,8 +59,8 @@ def stored_results(study: str, where: str) -> Results:
     if where == "recorded":
         return Results.open(recorded(study))
     if where.endswith(bundle.SUFFIX):
-        return Results.open(bundle.open_bundle(Path(where).expanduser()))
-    return Results.open(Path(where).expanduser())
+        return Results.open(bundle.open_bundle(Path(os.path.expanduser(where))))
+    return Results.open(Path(os.path.expanduser(where)))
 
 
 def study_results(
@@ -90,7 +91,7 @@ def study_results(
 
 def named_results(named: str) -> Results:
     """The results that a command names: a folder, one of its runs, a bundle, or a study: newest."""
-    path = Path(named).expanduser().resolve()
+    path = Path(os.path.expanduser(named)).resolve()
     if path.suffix == bundle.SUFFIX:
         return Results.open(bundle.open_bundle(path))
     for folder in (path, *path.parents[:2]):
@@ -150,6 +151,6 @@ def _host_facts(host: Host) -> dict[str, str]:
 
 
 def _results(where: str) -> bool:
-    path = Path(where).expanduser()
+    path = Path(os.path.expanduser(where))
     is_bundle = where.endswith(bundle.SUFFIX) and path.is_file()
     return where == "recorded" or is_bundle or (path / "study.json").is_file()

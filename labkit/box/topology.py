@@ -241,7 +241,7 @@ def names() -> list[str]:
 def find(named: str) -> Topology:
     """A built-in topology, or the one that a file describes."""
     if named.endswith(".toml"):
-        return _read(Path(named).expanduser())
+        return _read(Path(os.path.expanduser(named)))
     if named not in names():
         raise Unknown("topology", named, [*names(), "FILE.toml"])
     return _read(BUILT_IN / f"{named}.toml")
@@ -252,7 +252,7 @@ def _read(path: Path) -> Topology:
         asked = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         raise BadInput(f"no topology {path}", hint=f"built in: {', '.join(names())}") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as unreadable:
+    except (OSError, ValueError, RecursionError) as unreadable:
         raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
     return from_tables(path.stem, asked)
 
