@@ -19,7 +19,7 @@ from jupyter_client.manager import AsyncKernelManager
 from nbformat.validator import ValidationError
 from traitlets.config import Config
 
-from labkit.errors import LAST_WORDS, BadInput, LabkitError, Stopped, Unknown
+from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
 from labkit.progress import WATCHED, Progress
 from labkit.results import HOME
 
@@ -200,6 +200,9 @@ def _insist_complete(executed: Path) -> None:
 def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitError:
     if isinstance(failure, LabkitError):
         return failure
+    if isinstance(failure, OSError):
+        hint = "is the disk full, or not yours? LABKIT_OUT names another folder"
+        return ResultsError(f"cannot keep {target}", said=str(failure), hint=hint)
     name, value = getattr(failure, "ename", ""), getattr(failure, "evalue", "")
     if interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
         return Stopped("stopped; all settings are put back, and finished runs are kept")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from labkit import user
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -31,7 +31,7 @@ class Owner:
         """This process, at work on `study`."""
         boot = BOOT.read_text().strip() if BOOT.exists() else "0"
         pid = str(os.getpid())
-        return cls(user_name(), platform.node(), pid, _started(pid), boot, study)
+        return cls(user.name(), platform.node(), pid, _started(pid), boot, study)
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,6 @@ class Lease:
     def __str__(self) -> str:
         where = f"{self.name} on {self.controller} (process {self.pid})"
         return f"{where} since {self.since}, for {self.study}"
-
-
-def user_name() -> str:
-    """Who runs this process: the login name, or the number of a user who has no account here."""
-    with suppress(KeyError, OSError):
-        return getpass.getuser()
-    return str(os.geteuid())
 
 
 # In ticks since the machine's start, so that a new process of the same number is told apart.

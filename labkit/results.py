@@ -21,7 +21,7 @@ from gzip import compress
 from pathlib import Path
 from typing import Any
 
-from labkit import record
+from labkit import record, user
 from labkit.errors import BadInput, ResultsError
 
 FORMAT = 1
@@ -40,7 +40,7 @@ def out() -> Path:
 
     An installed package has no checkout; then it is `labkit-out` in the user's home.
     """
-    usual = HOME / "out" if HOME != PACKAGE else "~/labkit-out"
+    usual = HOME / "out" if HOME != PACKAGE else user.home() / "labkit-out"
     return Path(os.path.expanduser(os.environ.get("LABKIT_OUT") or usual)).resolve()
 
 

@@ -236,3 +236,24 @@ def test_a_notebook_that_a_full_disk_cut_off_is_not_kept_as_one(tmp_path, text, 
     half.write_text(text)
     campaign._keep_whole(half, whole)
     assert (whole.exists(), half.exists()) == (kept, False)
+
+
+HOMELESS = """
+import os, sys
+from labkit import box, lease, results, terminal
+from labkit.cli import main
+from labkit.transports.refusals import Refusals
+os.environ = {"PATH": "/usr/bin:/bin"}
+os.setuid(54321)
+print(lease.Owner.me("x").name, Refusals.of_user().folder)
+sys.exit(main(["box", "status"]))
+"""
+
+
+@pytest.mark.skipif(bool(os.geteuid()), reason="needs root, to become somebody without an account")
+def test_a_user_without_account_and_home_is_served_too():
+    done = subprocess.run([sys.executable, "-c", HOMELESS], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    first, second = done.stdout.splitlines()
+    assert first == "54321 /nonexistent/.local/state/labkit/refused-logins"
+    assert second.startswith("box lab is")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit import user
 from labkit.box.inside import inside
 from labkit.errors import BoxError
 
@@ -53,7 +54,7 @@ def cache() -> Path:
     """Where what was made once is kept: for the whole machine, or for a plain user."""
     if os.geteuid() == 0 and not inside():
         return Path("/var/cache/labkit")
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "labkit"
+    return Path(os.environ.get("XDG_CACHE_HOME") or user.home() / ".cache") / "labkit"
 
 
 def find() -> Kernel | None:

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit import user
 from labkit.errors import BoxError
 
 KILL_SECONDS = 15.0
@@ -20,7 +21,7 @@ KILL_SECONDS = 15.0
 
 def kept() -> Path:
     """Where this user's boxes are."""
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "labkit/boxes"
+    return Path(os.environ.get("XDG_STATE_HOME") or user.home() / ".local/state") / "labkit/boxes"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,11 @@ class OfUser(ABC):
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        kept().mkdir(parents=True, exist_ok=True)
+        try:
+            kept().mkdir(parents=True, exist_ok=True)
+        except OSError as refused:
+            hint = "set XDG_STATE_HOME to a folder that you may write to"
+            raise BoxError(f"no place for boxes: {kept()}", said=str(refused), hint=hint) from None
         descriptor = os.open(self._gate, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

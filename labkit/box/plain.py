@@ -27,6 +27,7 @@ from labkit.box.of_user import OfUser, kept
 from labkit.box.sshd import HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BoxError
+from labkit.user import home
 
 TIER = "user"
 MARK = "LABKIT_PLAIN_BOX"
@@ -152,7 +153,7 @@ class Plain(OfUser):
         root.unlink()
 
     def _begin(self, words: Sequence[str], role: str) -> None:
-        environment = {"PATH": SEARCHED, "LC_ALL": "C", "HOME": str(Path.home()),
+        environment = {"PATH": SEARCHED, "LC_ALL": "C", "HOME": str(home()),
                        MARK: str(self.path)}  # fmt: skip
         with (self.path / f"{role}.log").open("ab") as log:
             subprocess.run(

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from labkit import user
 from labkit.box.folder import BOXES, Tell
 from labkit.box.inside import MARK, TIER
 from labkit.box.needs import SEARCHED, is_root
 from labkit.box.of_user import OfUser, kept
 from labkit.errors import BoxError
-from labkit.lease import user_name
 
 __all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
 
@@ -184,7 +184,7 @@ def lacking() -> tuple[str, str]:
 
 
 def _way_out() -> str:
-    who = user_name()
+    who = user.name()
     for knob, free in (("unprivileged_userns_clone", "1"),
                        ("apparmor_restrict_unprivileged_userns", "0")):  # fmt: skip
         file = Path("/proc/sys/kernel", knob)

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit import user
 from labkit.errors import BadInput
-from labkit.lease import user_name
 from labkit.transports.address import NOT_READ, Address, Target
 from labkit.transports.known_hosts import Name
 
@@ -67,7 +67,7 @@ class Said:
             "%": "%", "d": home, "h": self.one("hostname"), "i": str(os.getuid()),
             "j": self.one("proxyjump"), "k": self.one("hostkeyalias") or self.one("host"),
             "L": machine.partition(".")[0], "l": machine, "n": self.one("host"),
-            "p": self.one("port"), "r": self.one("user"), "u": user_name(),
+            "p": self.one("port"), "r": self.one("user"), "u": user.name(),
         }  # fmt: skip
         text = re.sub(r"\$\{(\w+)\}", lambda found: os.environ.get(found[1], ""), text)
         return re.sub(r"%(.)", lambda found: tokens.get(found[1], found[0]), text)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit import user
 from labkit.errors import LoginRefused
 from labkit.transports.address import Target
 
@@ -28,8 +29,8 @@ class Refusals:
     @classmethod
     def of_user(cls) -> Refusals:
         """Those of whoever runs labkit (XDG base directories)."""
-        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        return cls(Path(state).expanduser() / "labkit/refused-logins")
+        state = os.environ.get("XDG_STATE_HOME") or user.home() / ".local/state"
+        return cls(Path(state) / "labkit/refused-logins")
 
     def check(self, target: Target) -> None:
         """Raise while the pause after a refused login lasts."""

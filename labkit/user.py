@@ -1,0 +1,21 @@
+"""Who runs labkit; a container may run it as a number that no account has."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+def name() -> str:
+    """The login name, or the number of a user who has no account here."""
+    with suppress(KeyError, OSError):
+        return getpass.getuser()
+    return str(os.geteuid())
+
+
+def home() -> Path:
+    """The home folder; where there is none, what Debian gives to such users: it never exists."""
+    found = os.path.expanduser("~")
+    return Path(found if found != "~" else "/nonexistent")
