@@ -9,6 +9,8 @@ from hypothesis import settings
 from sshd import SSHD, reached, serving
 
 from labkit import doctor
+from labkit.host import Host
+from labkit.transports.local import Local
 
 # The same cases each time, so that a change fails for what it changed; `make torture` draws others.
 settings.register_profile("same", derandomize=True, database=None)
@@ -71,4 +73,14 @@ def server(tmp_path_factory):
 def ssh(server):
     """A host that is reached through it."""
     with reached(server.address()) as found:
+        yield found
+
+
+@pytest.fixture(params=["ssh", "local"], scope="module")
+def host(request):
+    """A host through that sshd, and this machine itself: they answer alike."""
+    if request.param == "local":
+        yield Host("here", "127.0.0.1", Local())
+        return
+    with reached(request.getfixturevalue("server").address()) as found:
         yield found

@@ -2,6 +2,8 @@
 
 import getpass
 import os
+import re
+import signal
 import socket
 import subprocess
 import time
@@ -10,8 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from sshd import SSHD, keygen
+from sshd import SSHD, keygen, reached
 
+from labkit.errors import Unreachable
+from labkit.transports import connection
 from labkit.transports.address import Target
 from labkit.transports.known_hosts import Name
 
@@ -132,3 +136,32 @@ def ssh_accepts(server, known, *options):
     )
     assert any(word in said for word in refused), said
     return False
+
+
+@contextmanager
+def agent(*keys):
+    """A real ssh-agent that holds some keys."""
+    said = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+    path, pid = re.findall(r"SSH_A\w+=([^;]+);", said)
+    try:
+        for one in keys:
+            subprocess.run(
+                ["ssh-add", "-q", one], env={**os.environ, "SSH_AUTH_SOCK": path}, check=True
+            )
+        yield path
+    finally:
+        os.kill(int(pid), signal.SIGTERM)
+
+
+def unreachable(at, error=Unreachable):
+    """What is said when a command cannot be run there."""
+    with reached(at) as host, pytest.raises(error) as why:
+        host.run("true")
+    return str(why.value)
+
+
+def refused(target, error=Unreachable):
+    """What is said when it cannot be connected to."""
+    with pytest.raises(error) as why:
+        connection.reached(target).close()
+    return str(why.value)

@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,23 +13,12 @@ from sshd import known, reached
 from wire import Cut
 
 from labkit import panels
-from labkit.errors import BadInput, CopyFailed, Unreachable
+from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
 from labkit.files.blocks import Blocks, Cksum
-from labkit.host import Host
 from labkit.terminal import Line
-from labkit.transports.local import Local
 
 MIB = 1 << 20
 NAMES = ["plain", "two words", "new\nline", "-dash", "é漢", "'q\"$`\\", "x" * 255, "\udcff\udc80"]
-
-
-@pytest.fixture(params=["ssh", "local"], scope="module")
-def host(request):
-    if request.param == "local":
-        yield Host("here", "127.0.0.1", Local())
-        return
-    with reached(request.getfixturevalue("server").address()) as found:
-        yield found
 
 
 def noise(size):
@@ -83,8 +73,27 @@ def test_a_file_of_the_kernel_is_read_although_it_has_no_size(host, tmp_path):
 def test_an_existing_file_is_replaced_whole(host, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old" * MIB)
-    host.put(b"new", str(path))
-    assert path.read_bytes() == b"new"
+    host.put(b"new", str(path), mode=0o640)
+    assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(host, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"a" * MIB)
+    seen, done = set(), threading.Event()
+
+    def look():
+        while not done.is_set():
+            content = path.read_bytes()
+            seen.add((content[:1], len(content), content[-1:]))
+
+    looker = threading.Thread(target=look)
+    looker.start()
+    for letter in (b"b", b"c", b"d"):
+        host.put(letter * MIB, str(path))
+    done.set()
+    looker.join()
+    assert seen <= {(c, MIB, c) for c in (b"a", b"b", b"c", b"d")}
 
 
 def test_progress_is_told_and_ends_at_all_of_it(host, tmp_path):
@@ -211,6 +220,14 @@ def test_a_disk_that_fills_up_on_the_way_is_told_and_nothing_is_left(host, disk,
 def test_a_file_system_that_is_read_only_is_said_to_be(host, disk, big):
     subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
     assert "read-only" in refusals(host, disk / "file", big)
+
+
+def test_what_is_no_file_to_read_is_named(host, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "absent/file", tmp_path / "folder"):
+        with pytest.raises(HostError, match=f"cannot read {path}"):
+            host.get(str(path))
+    assert [entry.name for entry in tmp_path.rglob("*")] == ["folder"]
 
 
 def test_a_file_that_may_not_be_read_is_named(host, tmp_path):

@@ -40,7 +40,10 @@ PATIENCE_SECONDS = 600.0
 PAUSES = (0.05, 2.0)
 LONGEST_PAUSE = 10.0
 GRACE_SECONDS = 5
-TEXT = Path(__file__).with_name("runner.sh").read_text("utf-8").strip()
+PARTS = ("words", "slots", "processes", "start", "run", "keep", "look", "verbs")
+"""The files of labkit/job/runner that make the runner, in this order: the last one sets it going."""
+FOLDER = Path(__file__).with_name("runner")
+TEXT = "".join((FOLDER / f"{part}.sh").read_text("utf-8") for part in PARTS).strip()
 RUNNER = ("sh", "-c", 'eval "$1"', "runner", TEXT)
 LOOK = 'if [ -r "$1/runner" ]; then exec sh "$1/runner" "" look "$@"; fi\n'
 LOOK += 'echo "labkit-job $2 $1"; echo gone; echo'

@@ -1,0 +1,10 @@
+verb=$1
+shift
+case $verb in
+    start | list) "$verb" "$@" ;;
+    supervise | ended | become | look | cancel | forget)
+        job=$1
+        shift
+        "$verb" "$@"
+        ;;
+esac

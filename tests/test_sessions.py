@@ -1,0 +1,106 @@
+"""Many at once on one host, and connections that break: nothing is run twice, nothing hangs."""
+
+import signal
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+from sshd import gone_soon, reached, tell
+
+from labkit.errors import HostError, TimedOut, Unreachable
+
+MIB = 1 << 20
+
+
+def test_eight_threads_share_one_connection(ssh, server):
+    before = set(server.sessions())
+
+    def work(thread):
+        return [ssh.check("echo", f"{thread}-{turn}") for turn in range(50)]
+
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(work, range(8)))
+    assert said == [[f"{thread}-{turn}\n" for turn in range(50)] for thread in range(8)]
+    assert len(set(server.sessions()) - before) == 1
+
+
+def test_more_threads_than_sessions_wait_their_turn(ssh):
+    with ThreadPoolExecutor(24) as pool:
+        codes = list(
+            pool.map(lambda n: ssh.run("sh", "-c", f"sleep 0.1; exit {n}").code, range(24))
+        )
+    assert codes == list(range(24))
+
+
+def test_a_session_that_the_server_ended_is_opened_again(ssh, server):
+    assert ssh.check("echo", "one") == "one\n"
+    ended = server.processes()
+    end_sessions(server)
+    for pid in ended:
+        gone_soon(pid)
+    assert ssh.check("echo", "two") == "two\n"
+
+
+def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_path):
+    ssh.check("true")
+    killer = threading.Timer(0.5, end_sessions, [server])
+    killer.start()
+    with pytest.raises(Unreachable, match="connection was lost") as lost:
+        ssh.run("sh", "-c", f"echo ran >>{tmp_path}/log; sleep 5")
+    killer.join()
+    assert "unknown" in lost.value.hint
+    assert (tmp_path / "log").read_text() == "ran\n"
+    assert ssh.check("echo", "again") == "again\n"
+
+
+def test_half_a_file_is_never_put_in_place(ssh, server, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    ssh.check("true")
+    killer = threading.Timer(0.1, end_sessions, [server])
+    killer.start()
+    try:
+        ssh.put(bytes(200 * MIB), str(path))
+    except HostError:
+        assert path.read_bytes() == b"old"
+    killer.join()
+    assert path.stat().st_size in (3, 200 * MIB)
+
+
+@contextmanager
+def hung(pids):
+    tell(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        tell(pids, signal.SIGCONT)
+
+
+def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkeypatch):
+    monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
+    before = set(server.processes())
+    with reached(server.address()) as host:
+        host.check("true")
+        with hung(set(server.processes()) - before):
+            begun = time.monotonic()
+            assert host.check("echo", "new", seconds=1) == "new\n"
+            assert time.monotonic() - begun < 5
+
+
+def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):
+    before = set(server.processes())
+    with reached(server.address()) as host, ThreadPoolExecutor(1) as pool:
+        host.check("true")
+        mine = set(server.processes()) - before
+        begun = time.monotonic()
+        running = pool.submit(host.run, "sleep", "30", seconds=1)
+        time.sleep(0.3)
+        with hung(mine), pytest.raises(TimedOut):
+            running.result()
+        assert time.monotonic() - begun < 6
+
+
+def end_sessions(server):
+    tell(server.processes(), signal.SIGKILL)

@@ -1,0 +1,125 @@
+"""The way to a host: jump hosts, commands that lead there, and addresses of both kinds."""
+
+import signal
+import socket
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from sshd import tell
+from sshds import refused, sshd
+from stubs import answering, hurry, stub_target
+
+from labkit.errors import HostKeyRefused
+from labkit.transports import connection
+from labkit.transports.known_hosts import Name
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path, monkeypatch):
+    """Refused logins are remembered for a minute: in each test anew."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    with sshd(tmp_path_factory.mktemp("own")) as server:
+        yield server
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    hurry(monkeypatch)
+
+
+def through(server, **changed):
+    return server.target(name="box1: jump host gate", **changed)
+
+
+@pytest.fixture(scope="module")
+def inner(tmp_path_factory):
+    with sshd(tmp_path_factory.mktemp("inner")) as server:
+        yield server
+
+
+def test_a_host_is_reached_through_jump_hosts(own, inner):
+    first = through(own)
+    second = own.target(jump=first)
+    with closing(connection.reached(inner.target(jump=second))) as client:
+        channel = client.open_session(timeout=5)
+        channel.exec_command("echo $SSH_CONNECTION")
+        assert channel.makefile().read().split()[3] == str(inner.port).encode()
+
+
+def test_the_key_of_a_jump_host_is_verified_too_and_the_message_names_it(own, inner, tmp_path):
+    (tmp_path / "none").write_text("")
+    said = refused(inner.target(jump=through(own, known=tmp_path / "none")), HostKeyRefused)
+    assert said.startswith("box1: jump host gate: the key of") and "is not known" in said
+    said = refused(inner.target(tmp_path / "none", jump=through(own)), HostKeyRefused)
+    assert said.startswith("box1: the key of")
+
+
+def test_a_jump_host_that_cannot_reach_the_host_is_named(own, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    target = stub_target(own, tmp_path, port)
+    said = refused(replace(target, jump=through(own)))
+    assert f"jump host gate cannot reach 127.0.0.1 port {port}" in said
+
+
+@pytest.mark.slow
+def test_a_host_that_turns_us_away_behind_a_jump_host_is_not_taken_for_the_jump_host(own, hurried):
+    with answering(socket.socket.close) as (at, held):
+        said = refused(own.target(known_as=Name("127.0.0.1", at.port), jump=through(own)))
+    assert f"127.0.0.1 port {at.port} refuses new connections" in said and len(held) > 1
+
+
+@pytest.mark.slow
+def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path):
+    with sshd(tmp_path / "gate") as gate:
+        client = connection.reached(inner.target(jump=through(gate)))
+        tell(gate.sessions(), signal.SIGKILL)
+        client.join(10)
+        assert not client.is_active()
+        assert client.lost_on_the_way == "box1: jump host gate ended the connection"
+
+
+def test_closing_a_connection_closes_what_it_went_through(own, inner):
+    client = connection.reached(inner.target(jump=through(own)))
+    jump = client._way.jump
+    assert jump.is_active()
+    client.close()
+    assert not jump.is_active()
+
+
+@pytest.mark.slow
+def test_a_command_can_lead_to_the_host_and_ends_with_the_connection(own):
+    # ssh itself can be such a command.
+    user, known = own.folder / "user", own.folder / "known_hosts"
+    relay = f"ssh -F none -i {user} -o UserKnownHostsFile={known} -p %p -W 127.0.0.1:{own.port} %h"
+    relay = relay.replace("%p", str(own.port)).replace("%h", "127.0.0.1")
+    with closing(connection.reached(own.target(proxy=relay))) as client:
+        command = client._way.command
+        assert client.is_authenticated() and command.poll() is None
+    command.wait(5)
+
+
+@pytest.mark.slow
+def test_a_command_that_leads_nowhere_is_a_typed_error(own, hurried):
+    said = refused(own.target(proxy="sh -c 'echo no way >&2; exit 3'"))
+    assert "no way" in said and "ProxyCommand ended with code 3" in said
+
+
+@pytest.mark.parametrize("address", ["::1"])
+@pytest.mark.slow
+def test_a_host_may_have_an_address_of_ipv6(tmp_path, address):
+    try:
+        server = sshd(tmp_path / "sshd", address=address)
+        with server as six:
+            with closing(connection.reached(six.target())) as client:
+                assert client.is_authenticated()
+            with closing(connection.reached(six.target(family="inet6"))) as client:
+                assert client.is_authenticated()
+            assert "cannot reach ::1" in refused(six.target(family="inet"))
+    except OSError as absent:
+        pytest.skip(f"no IPv6 here: {absent}")
