@@ -2,17 +2,21 @@
 
 import signal
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 
 import pytest
-from sshd import tell
-from sshds import refused, sshd
+from sshd import reached, tell, written
+from sshds import key, refused, sshd
 from stubs import answering, hurry, stub_target
 
-from labkit.errors import HostKeyRefused
+from labkit.errors import HostKeyRefused, OutcomeUnknown
 from labkit.transports import connection
+from labkit.transports.address import Address
 from labkit.transports.known_hosts import Name
+
+COUNTING = ("sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done")
 
 
 @pytest.fixture(autouse=True)
@@ -82,6 +86,33 @@ def test_a_jump_host_that_dies_ends_the_connection_and_is_named(inner, tmp_path)
         client.join(10)
         assert not client.is_active()
         assert client.lost_on_the_way == "box1: jump host gate ended the connection"
+
+
+@pytest.mark.slow
+def test_what_ran_behind_a_jump_host_that_dies_is_unknown_and_the_jump_host_is_named(
+    inner, tmp_path
+):
+    with sshd(tmp_path / "gate") as gate:
+        user = inner.target().user
+        (inner.folder / "known_both").write_text(
+            "".join((one.folder / "known_hosts").read_text() for one in (gate, inner))
+        )
+        (gate.folder / "authorized").open("a").write(key(inner.folder, "user") + "\n")
+        at = Address(
+            "box1", "127.0.0.1", inner.port, user, str(inner.folder / "user"),
+            (str(inner.folder / "known_both"),), jump=f"{user}@127.0.0.1:{gate.port}",
+        )  # fmt: skip
+        with reached(at) as host, ThreadPoolExecutor(1) as pool:
+            job = host.start(*COUNTING, key="behind", seconds=60, spool=str(tmp_path / "spool"))
+            running = pool.submit(host.run, "sh", "-c", f"echo ran >>{tmp_path}/log; sleep 60")
+            written(tmp_path / "log")
+            tell(gate.sessions(), signal.SIGKILL)
+            with pytest.raises(OutcomeUnknown) as unknown:
+                running.result()
+            assert f"127.0.0.1:{gate.port} ended the connection" in str(unknown.value)
+            told = []
+            assert b"".join(job.follow(tell=told.append)).split() == [b"%d" % n for n in range(20)]
+    assert (tmp_path / "log").read_text() == "ran\n"
 
 
 def test_closing_a_connection_closes_what_it_went_through(own, inner):

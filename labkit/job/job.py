@@ -41,7 +41,7 @@ PAUSES = (0.05, 2.0)
 LONGEST_PAUSE = 10.0
 GRACE_SECONDS = 5
 PARTS = ("words", "slots", "processes", "start", "run", "keep", "look", "verbs")
-"""The files of labkit/job/runner that make the runner, in this order: the last one sets it going."""
+"""The files of labkit/job/runner, in this order: the last one sets the runner going."""
 FOLDER = Path(__file__).with_name("runner")
 TEXT = "".join((FOLDER / f"{part}.sh").read_text("utf-8") for part in PARTS).strip()
 RUNNER = ("sh", "-c", 'eval "$1"', "runner", TEXT)

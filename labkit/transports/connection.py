@@ -104,6 +104,12 @@ class Client(paramiko.Transport):
                 self.lost_on_the_way = self._way.broken()
             self._way.close()
 
+    def ended_by(self) -> str:
+        """Who ended it, in words for people; empty when nobody knows."""
+        # Its channels end a moment before it knows what went with it.
+        self.join(2 * MOMENT_SECONDS)
+        return self.lost_on_the_way or self.farewell
+
     def close(self) -> None:
         """End the connection, and what it runs over."""
         self._closing = True

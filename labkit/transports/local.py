@@ -51,7 +51,7 @@ class Local(ThroughShell):
 class Process:
     """A shell script as a child process, in a session of its own."""
 
-    lost = False
+    lost, ended_by = False, ""
 
     def __init__(self, script: str, name: str) -> None:
         pipe = subprocess.PIPE

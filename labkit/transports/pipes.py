@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from labkit.errors import OutcomeUnknown, TimedOut
 from labkit.files import CHUNK, STALL_SECONDS
-from labkit.transports.shell import Channel, Gone
+from labkit.transports.shell import Channel, Gone, cut
 
 COMPLAINT = 1 << 16
 """So much of the error stream is kept, its end; the rest is read and dropped."""
@@ -76,8 +76,7 @@ class Pipe:
             pass
         found = re.search(rf"{self.mark} (\d+)\n$".encode(), self._errors)
         if not found:
-            what = "the connection was lost" if self.channel.lost else "its shell was ended"
-            raise OutcomeUnknown(f"{self.name}: {what} while copying")
+            raise OutcomeUnknown(f"{self.name}: {cut(self.channel)} while copying")
         return int(found[1]), self._errors[: found.start()].decode("utf-8", "replace")
 
     def abort(self) -> None:

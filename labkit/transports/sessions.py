@@ -252,6 +252,11 @@ class Session:
         cut = self.channel.closed and not self.channel.eof_received
         return bool(cut or not self.connection.client.is_active())
 
+    @property
+    def ended_by(self) -> str:
+        """Who ended the connection: a jump host on the way, or sshd, if it said why."""
+        return self.connection.client.ended_by()
+
     def start(self, script: str) -> None:
         """Run a script, without waiting for an answer: its first output is one."""
         request = paramiko.Message()

@@ -23,6 +23,8 @@ NOISE = 1 << 16
 GRACE_SECONDS = 0.5
 # More would meet a limit of the kernel, or of a server with a small window, while nobody reads.
 LONGEST_LINE = 16_000
+# A host may say anything for a farewell.
+LONGEST_REASON = 200
 
 # Orphans of a command, even those in a session of their own, become children of a shell that is
 # their subreaper (PR_SET_CHILD_SUBREAPER is 36 in prctl(2), and survives exec); so the shell sees
@@ -81,6 +83,10 @@ class Channel(Protocol):
     def lost(self) -> bool:
         """Whether they ended because the connection did."""
 
+    @property
+    def ended_by(self) -> str:
+        """Who ended the connection, should it be known: a jump host, or sshd with its reason."""
+
     def send(self, part: bytes | memoryview) -> None:
         """Give it input; raises Gone when it reads no more."""
 
@@ -92,6 +98,14 @@ class Channel(Protocol):
 
     def close(self) -> None:
         """Let go of it."""
+
+
+def cut(channel: Channel) -> str:
+    """That the streams ended before their time, and why."""
+    if not channel.lost:
+        return "its shell was ended"
+    who = " ".join(channel.ended_by.split())[:LONGEST_REASON]
+    return f"the connection was lost ({who})" if who else "the connection was lost"
 
 
 @dataclass

@@ -27,6 +27,7 @@ from labkit.transports.shell import (
     Order,
     Shell,
     checked,
+    cut,
     line,
 )
 
@@ -286,7 +287,7 @@ class Running:
                 said=noise.decode("utf-8", "replace"),
                 hint="does this account get a shell? try `ssh HOST sh -c true`",
             )
-        what = "the connection was lost" if self._shell.channel.lost else "its shell was ended"
+        what = cut(self._shell.channel)
         return OutcomeUnknown(
             f"{name}: {what} during `{self._shown}`, {gone:.1f} s after it was sent",
             said=self._last_words,
