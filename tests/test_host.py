@@ -4,6 +4,7 @@ import hashlib
 import os
 import signal
 import time
+from random import Random
 
 import pytest
 from sshd import gone_soon
@@ -79,6 +80,30 @@ def test_a_command_that_reads_none_of_its_input_is_no_failure(host):
 def test_every_word_arrives_byte_for_byte(host, word):
     done = host.check("sh", "-c", 'printf "%s" "$1" | od -An -v -tx1', "sh", word)
     assert bytes.fromhex(done) == os.fsencode(word)
+
+
+PARTS = [*HOSTILE, *"azAZ09é漢 \t\n\r'\"\\$`|&;<>(){}[]*?!#~=%-", "\x1b]0;x\a", "labkit", "eval "]
+
+
+def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(host):
+    """F77: as words, as a batch, in the environment and beside standard input."""
+    pick = Random(77)
+    for _ in range(10):
+        words = ["".join(pick.choices(PARTS, k=pick.randrange(9))) for _ in range(1000)]
+        told = b"".join(os.fsencode(word) + b"\0" for word in words)
+        show = ("sh", "-c", 'printf "%s\\0" "$@"', "sh")
+        assert (
+            host.run(*show, *words[:400]).stdout_bytes
+            + host.run(*show, *words[400:800], stdin=b"x").stdout_bytes
+            + b"".join(
+                done.stdout_bytes for done in host.batch([(*show, word) for word in words[800:990]])
+            )
+            + b"".join(
+                host.run("sh", "-c", 'printf "%s\\0" "$X"', env={"X": word}).stdout_bytes
+                for word in words[990:]
+            )
+            == told
+        )
 
 
 @pytest.mark.parametrize("words", [("until",), ("A=b", "true"), ("if",), ("exit 5",)])

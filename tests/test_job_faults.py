@@ -254,7 +254,7 @@ def test_a_job_that_the_kernel_ended_for_want_of_memory_says_so(here, spool):
     assert "for want of memory" in status.why
 
 
-# --- systemd: stand-ins, for it is not the first process here -------------------------------
+# --- systemd: stand-ins, so that each answer of its can be had (test_systemd.py has a real one) --
 
 RUN = """#!/bin/sh
 printf '%s\\n' "$@" >"{folder}/words"
@@ -296,8 +296,9 @@ def test_where_systemd_is_a_job_is_a_unit_of_its_own(shared):
     assert job.wait(20).code == 7
     assert (shared / "words").read_text().splitlines() == [
         "--system", "--quiet", "--collect", "--unit=labkit-job-unit",
-        "--description=labkit job unit", "-p", "Type=exec", "-p", "KillMode=control-group",
-        "-p", "RuntimeMaxSec=95", "-p", "TimeoutStopSec=6", f"--setenv=PATH={shared}/bin",
+        "--description=labkit job unit", "-p", "Type=exec", "-p", "ExitType=cgroup",
+        "-p", "KillMode=control-group", "-p", "RuntimeMaxSec=95", "-p", "TimeoutStopSec=6",
+        f"--setenv=PATH={shared}/bin",
         f"--setenv=HOME={shared}/home", "--setenv=LC_ALL=C", "sh", f"{spool}/unit/runner", "",
         "supervise", f"{spool}/unit",
     ]  # fmt: skip

@@ -11,7 +11,7 @@ from sshd import keygen, reached
 from sshds import agent, certify, key, refused, sshd, unreachable
 from stubs import Stub, stub, stub_target
 
-from labkit.errors import LoginRefused
+from labkit.errors import LoginRefused, Unreachable
 from labkit.transports import connection
 from labkit.transports.address import Address
 from labkit.transports.refusals import Refusals
@@ -165,6 +165,32 @@ def test_a_key_that_is_removed_while_we_work_ends_nothing_that_runs(tmp_path):
             host.close()
             with pytest.raises(LoginRefused):
                 host.run("true")
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_locked_while_we_work_ends_nothing_that_runs(own, tmp_path):
+    (tmp_path / "ask").write_text("#!/bin/sh\necho secret\n")
+    (tmp_path / "ask").chmod(0o755)
+    with agent(own.folder / "user") as path:
+        (tmp_path / "config").write_text(f"IdentityAgent {path}\n")
+        target = own.target()
+        at = Address(
+            "box1", "127.0.0.1", own.port, target.user, known_hosts=(str(target.known_hosts[0]),),
+            ssh_config=str(tmp_path / "config"),
+        )  # fmt: skip
+        with reached(at) as host:
+            host.check("true")
+            subprocess.run(
+                ["ssh-add", "-q", "-x"], check=True, start_new_session=True,
+                env={**os.environ, "SSH_AUTH_SOCK": path, "SSH_ASKPASS": str(tmp_path / "ask"),
+                     "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"},
+            )  # fmt: skip
+            assert host.check("echo", "still") == "still\n"
+            host.close()
+            begun = own.log().count("Connection from")
+            with pytest.raises(Unreachable, match=r"no key to log in with(.|\n)*ssh-add"):
+                host.run("true")
+            assert own.log().count("Connection from") == begun + 1
 
 
 @pytest.mark.slow

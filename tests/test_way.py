@@ -1,10 +1,15 @@
 """The way to a host: jump hosts, commands that lead there, and addresses of both kinds."""
 
+import json
+import os
 import signal
 import socket
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 
 import pytest
 from sshd import reached, tell, written
@@ -16,6 +21,7 @@ from labkit.transports import connection
 from labkit.transports.address import Address
 from labkit.transports.known_hosts import Name
 
+RENAMED = Path(__file__).with_name("renamed.py")
 COUNTING = ("sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done")
 
 
@@ -109,7 +115,7 @@ def test_what_ran_behind_a_jump_host_that_dies_is_unknown_and_the_jump_host_is_n
             tell(gate.sessions(), signal.SIGKILL)
             with pytest.raises(OutcomeUnknown) as unknown:
                 running.result()
-            assert f"127.0.0.1:{gate.port} ended the connection" in str(unknown.value)
+            assert "jump host 127.0.0.1 ended the connection" in str(unknown.value)
             told = []
             assert b"".join(job.follow(tell=told.append)).split() == [b"%d" % n for n in range(20)]
     assert (tmp_path / "log").read_text() == "ran\n"
@@ -154,3 +160,26 @@ def test_a_host_may_have_an_address_of_ipv6(tmp_path, address):
             assert "cannot reach ::1" in refused(six.target(family="inet"))
     except OSError as absent:
         pytest.skip(f"no IPv6 here: {absent}")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a name table of its own")
+def test_a_name_that_leads_elsewhere_is_refused_and_one_with_a_dead_address_too_is_reached(
+    own, tmp_path
+):
+    """F13: what the name means changes between two connections; the pinned key decides."""
+    user, name = own.target().user, f"[labhost]:{own.port} "
+    (tmp_path / "known").write_text(name + own.public() + "\n")
+    at = Address(
+        "box1", "labhost", own.port, user, str(own.folder / "user"), (str(tmp_path / "known"),)
+    )
+    (tmp_path / "address.json").write_text(json.dumps(asdict(at)))
+    here, other = "127.0.0.1 labhost\n", "127.0.0.2 labhost\n"
+    with sshd(tmp_path / "other", f"ListenAddress 127.0.0.2:{own.port}"):
+        words = ["unshare", "--mount", sys.executable, RENAMED, tmp_path]
+        told = subprocess.run(
+            [*words, here, other, "::1 labhost\n" + here, here], capture_output=True, text=True
+        )
+    found = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [said for said, _ in found] == ["here", "HostKeyRefused", "here", "here"], told.stderr
+    assert "CHANGED" in found[1][1] and "labhost" in found[1][1]

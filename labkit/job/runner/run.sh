@@ -18,7 +18,8 @@ supervise() {
     } 6>&1 | (exec >/dev/null && keep out)
 }
 
-# A shell cannot tell the end by signal 9 from the code 137; perl can.
+# A shell cannot tell the end by signal 9 from the code 137; perl can. When systemd stops a unit all
+# of it is asked to end, and the one who waits for the end has to see it.
 REAP='use strict; use POSIX ();
 my ($job) = @ARGV;
 my $pid = fork;
@@ -31,6 +32,7 @@ if (!$pid) {
     POSIX::_exit(126);
 }
 POSIX::close(9);
+$SIG{TERM} = "IGNORE";
 open STDOUT, ">>", "$job/log";
 open STDERR, ">&STDOUT";
 waitpid $pid, 0;

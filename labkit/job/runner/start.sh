@@ -96,7 +96,8 @@ launch() {
 }
 
 # systemd.service(5): a unit has a control group of its own, and logind does not know it. Without
-# lingering a user's units end when the user logs out.
+# lingering a user's units end when the user logs out. What its command leaves behind belongs to the
+# job, and would be ended with the main process of the unit; older ones know no other way.
 as_unit() {
     whose=--system
     if [ "$(id -u)" != 0 ]; then
@@ -105,8 +106,12 @@ as_unit() {
         : "${XDG_RUNTIME_DIR:=/run/user/$(id -u)}"
         export XDG_RUNTIME_DIR
     fi
+    unit -p ExitType=cgroup || unit
+}
+
+unit() {
     systemd-run "$whose" --quiet --collect --unit="labkit-job-$key" \
-        --description="labkit job $key" -p Type=exec -p KillMode=control-group \
+        --description="labkit job $key" -p Type=exec "$@" -p KillMode=control-group \
         -p RuntimeMaxSec=$((seconds + grace + 60)) -p TimeoutStopSec=$((grace + 1)) \
         --setenv=PATH="$PATH" --setenv=HOME="${HOME:-/}" --setenv=LC_ALL=C \
         sh "$job/runner" '' supervise "$job" </dev/null >/dev/null

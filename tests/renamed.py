@@ -1,0 +1,34 @@
+"""A machine whose names mean something else now and then; prints what a host said meanwhile.
+
+unshare --mount python renamed.py FOLDER        FOLDER/address.json is where labhost is known
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from labkit.errors import LabkitError
+from labkit.transports.address import Address
+from tests.sshd import reached
+
+
+def main():
+    folder = Path(sys.argv[1])
+    at = Address(**json.loads((folder / "address.json").read_text()))
+    hosts = folder / "hosts"
+    hosts.touch()
+    subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
+    with reached(at) as host:
+        for line in sys.argv[2:]:
+            hosts.write_text(line)
+            host.close()
+            try:
+                print(json.dumps([host.check("echo", "here").strip(), ""]))
+            except LabkitError as failed:
+                print(json.dumps([type(failed).__name__, str(failed)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Jobs where systemd is the first process, and logind ends what a login leaves behind."""
+
+import time
+
+import pytest
+from systemd_machine import machine
+
+from labkit.errors import HostError
+from labkit.job import State
+
+pytestmark = pytest.mark.slow
+LOGIND = "/etc/systemd/logind.conf"
+ASKED = (
+    "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1",
+    "org.freedesktop.login1.Manager", "KillUserProcesses",
+)  # fmt: skip
+LEAVE = "nohup setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo $!"
+
+
+@pytest.fixture(scope="module")
+def booted(tmp_path_factory):
+    with machine(tmp_path_factory.mktemp("systemd")) as one:
+        yield one
+
+
+def until(what, why):
+    end = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < end, why
+        time.sleep(0.05)
+
+
+def logged_out(booted, host):
+    """Leave; what the login has left behind is ended by logind, or the test would show nothing."""
+    left = host.check("sh", "-c", LEAVE).strip()
+    with booted.as_user("root") as root:
+        assert root.run("kill", "-0", left).ok
+        host.close()
+        until(lambda: not root.run("kill", "-0", left).ok, "logind ended nothing")
+
+
+def unit_of(booted, job):
+    """The control group of what a job runs."""
+    with booted.as_user("root") as root:
+        pid = root.check("cat", f"{job.folder}/work.pid").split()[0]
+        return root.check("cat", f"/proc/{pid}/cgroup")
+
+
+def at_logout(booted, kills, lingers):
+    """Whether logind ends what the user leaves behind, and whether the user lingers."""
+    how = "enable" if lingers else "disable"
+    with booted.as_user("root") as root:
+        root.check("sed", "-i", f"s/^KillUserP.*/KillUserProcesses={kills}/", LOGIND)
+        root.check("systemctl", "kill", "--signal=HUP", "systemd-logind")
+        until(lambda: f"b {kills}" in root.check(*ASKED), "logind has not read it")
+        root.check("loginctl", f"{how}-linger", booted.user)
+
+
+def ended(job):
+    status = job.wait(30)
+    return status.state, status.code, status.signal
+
+
+# --- it outlives the login --------------------------------------------------------------------
+
+
+def test_a_job_of_root_is_a_unit_that_outlives_the_login(booted):
+    with booted.as_user("root") as root:
+        assert root.check("cat", "/proc/1/comm") == "systemd\n"
+        job = root.start("sh", "-c", "sleep 1.5; exit 7", key="of-root", seconds=60)
+        assert "/system.slice/labkit-job-of-root.service" in unit_of(booted, job)
+        logged_out(booted, root)
+        assert ended(job) == (State.FINISHED, 7, "")
+
+
+def test_a_users_job_is_refused_where_logout_would_end_it(booted):
+    at_logout(booted, kills="true", lingers=False)
+    with booted.as_user(booted.user) as user:
+        with pytest.raises(HostError, match=r"KillUserProcesses=yes.*enable-linger"):
+            user.start("sleep", "1000", key="refused", seconds=60)
+        assert user.jobs() == {}
+
+
+def test_a_job_of_a_user_who_lingers_is_a_unit_that_outlives_the_login(booted):
+    at_logout(booted, kills="true", lingers=True)
+    with booted.as_user(booted.user) as user:
+        job = user.start("sh", "-c", "sleep 1.5; exit 5", key="lingers", seconds=60)
+        assert "labkit-job-lingers.service" in unit_of(booted, job)
+        logged_out(booted, user)
+        assert ended(job) == (State.FINISHED, 5, "")
+
+
+def test_where_logout_ends_nothing_a_users_job_needs_no_unit(booted):
+    at_logout(booted, kills="false", lingers=False)
+    with booted.as_user(booted.user) as user:
+        job = user.start("sh", "-c", "sleep 1; exit 4", key="stays", seconds=60)
+        assert "labkit-job" not in unit_of(booted, job)
+        user.close()
+        assert ended(job) == (State.FINISHED, 4, "")
+
+
+# --- it ends as it would without systemd --------------------------------------------------------
+
+
+def test_what_a_command_leaves_behind_lives_until_the_deadline_and_no_longer(booted):
+    with booted.as_user("root") as root:
+        script = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & exit 3"
+        job = root.start("sh", "-c", script, key="leaves", seconds=2)
+        until(lambda: job.status().code == 3, "the command has not ended")
+        status = job.status()
+        assert status.state is State.RUNNING and "what it left behind" in status.why
+        assert ended(job) == (State.TIMED_OUT, 3, "")
+        assert not root.run("pgrep", "-f", "sleep 1234").ok
+
+
+def test_a_unit_that_an_operator_stops_was_killed_and_a_cancelled_one_cancelled(booted):
+    with booted.as_user("root") as root:
+        stopped = root.start("sleep", "1000", key="stopped", seconds=60)
+        root.check("systemctl", "stop", "labkit-job-stopped")
+        assert ended(stopped) == (State.KILLED, None, "TERM")
+        tree = "sleep 2345 & setsid sleep 2345 & sleep 2345"
+        cancelled = root.start("sh", "-c", tree, key="cancelled", seconds=60)
+        assert cancelled.cancel(1).why == "it was cancelled"
+        assert not root.run("pgrep", "-f", "sleep 2345").ok
+        listed = ("systemctl", "list-units", "--all", "--no-legend", "labkit-job-*")
+        until(lambda: root.check(*listed) == "", "a unit is left")
