@@ -151,6 +151,28 @@ def test_a_disk_that_fills_up_costs_output_and_never_the_code(here, tmp_path, op
     assert len(printed) - 65536 <= status.out.size <= len(printed)
 
 
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace; to get it: make test")
+@pytest.mark.parametrize("file", ["runner", "limits", "sup.new", "main.new", "words.new", "log"])
+def test_a_disk_that_refuses_any_file_of_a_job_leaves_it_unbegun_or_its_end_true(
+    tmp_path, spool, file
+):
+    """F17 (I-ERR): every write to one of its files ends with ENOSPC, from the first one on."""
+    log, refuse = tmp_path / "ran", "inject=write:error=ENOSPC"
+    only = ("-e", "trace=write", "-e", refuse, "-P", f"{spool}/full/{file}")
+    host = Host("full", "127.0.0.1", Within(("strace", "-D", "-f", "-o", "/dev/null", *only)))
+    whole = Host("here", "127.0.0.1", Local())
+    try:
+        host.start("sh", "-c", 'echo ran >>"$0"; exit 5', str(log), key="full", seconds=60,
+                   spool=spool)  # fmt: skip
+    except HostError as refused:
+        assert "nothing was started" in str(refused)
+        assert not log.exists() and whole.jobs(spool) == {}
+        return
+    status = whole.job("full", spool).wait(30)
+    assert (status.state, status.code) == (State.FINISHED, 5)
+    assert log.read_text() == "ran\n"
+
+
 # --- huge and odd output --------------------------------------------------------------------
 
 

@@ -28,7 +28,7 @@ class Pipe:
     """Where nothing moves for so many seconds, it is given up."""
 
     def __post_init__(self) -> None:
-        self._errors, self._rest = bytearray(), b""
+        self._errors, self._rest = bytearray(), memoryview(b"")
         self._moved, self._sending, self._stalled = time.monotonic(), False, False
         self._left = threading.Event()
 
@@ -60,15 +60,16 @@ class Pipe:
         """Some bytes of its output, none when that has ended."""
         self._moved = time.monotonic()
         while not self._rest and not self.channel.ended:
-            self._rest, said = self.channel.recv(TURN_SECONDS)
+            part, said = self.channel.recv(TURN_SECONDS)
+            self._rest = memoryview(part)
             self._errors += said
             del self._errors[:-COMPLAINT]
             if self._rest or said:
                 self._moved = time.monotonic()
             self._stalled = self._moved + self.patience < time.monotonic()
             self._patiently()
-        part, self._rest = self._rest[:most], self._rest[most:]
-        return part
+        found, self._rest = bytes(self._rest[:most]), self._rest[most:]
+        return found
 
     def ended(self) -> tuple[int, str]:
         """Its code and what it complained of; drops what there still is of its output."""

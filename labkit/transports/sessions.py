@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter, deque
@@ -20,7 +21,13 @@ from labkit.transports.shell import Gone, Shell
 RETRY_SECONDS = 0.02
 # sshd counts a session that we closed until it looks round.
 SETTLE_SECONDS = 0.5
-MANY = 1 << 22
+# All that has come: what is left in paramiko's buffer is moved each time.
+MANY = 1 << 30
+# For streams that are wide, and so meant for files: less to do for each byte. sshd sends no more
+# than 256 KiB in a packet.
+WIDE_PACKET = 1 << 17
+# A way as long as this is known from the sessions that were opened; a shorter one is asked about.
+LONG_SECONDS = 0.05
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
 # for telling a command to end.
 SESSIONS = 8
@@ -34,7 +41,8 @@ class Connection:
     held: int = 0
     asked: int = 0
     closed: deque[float] = field(default_factory=lambda: deque(maxlen=SESSIONS))
-    round_trip: float | None = None
+    round_trip: float = math.inf
+    asked_about: bool = False
     refused: Counter[object] = field(default_factory=Counter)
     """In how many ways no shell came up there that could run many commands, and for whom."""
 
@@ -71,8 +79,7 @@ class Sessions:
             connection = self._picked(self._roomy)
             asked = time.monotonic()
             try:
-                with connection.client.listening():
-                    channel = connection.client.open_session(window_size=window, timeout=seconds)
+                channel = self._opened(connection, window, seconds)
                 self._count(connection, held=1)
                 return Session(self, connection, channel)
             except LOST as refused:
@@ -88,6 +95,15 @@ class Sessions:
                 time.sleep(RETRY_SECONDS)
             finally:
                 self._count(connection, asked=-1)
+
+    def _opened(
+        self, connection: Connection, window: int | None, seconds: float
+    ) -> paramiko.Channel:
+        begun, packet = time.monotonic(), WIDE_PACKET if window else None
+        with connection.client.listening():
+            channel = connection.client.open_session(window, packet, seconds)
+        connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
+        return channel
 
     def take(self, key: object) -> tuple[Shell, Session] | None:
         """The idle shell that was used last."""
@@ -115,11 +131,13 @@ class Sessions:
         """Seconds to sshd and back, by a request that every server has to answer."""
         with self._lock:
             connection = self.usable()
-            if connection.round_trip is None:
+            known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
+            if not known:
                 begun = time.monotonic()
                 with connection.client.listening():
                     connection.client.global_request("keepalive@openssh.com", wait=True)
                 connection.round_trip = time.monotonic() - begun
+                connection.asked_about = True
             return connection.round_trip
 
     def closed(self, connection: Connection) -> None:
