@@ -93,10 +93,10 @@ def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(ho
         told = b"".join(os.fsencode(word) + b"\0" for word in words)
         show = ("sh", "-c", 'printf "%s\\0" "$@"', "sh")
         assert (
-            host.run(*show, *words[:400]).stdout_bytes
-            + host.run(*show, *words[400:800], stdin=b"x").stdout_bytes
+            host.run(*show, *words[:470]).stdout_bytes
+            + host.run(*show, *words[470:940], stdin=b"x").stdout_bytes
             + b"".join(
-                done.stdout_bytes for done in host.batch([(*show, word) for word in words[800:990]])
+                done.stdout_bytes for done in host.batch([(*show, word) for word in words[940:990]])
             )
             + b"".join(
                 host.run("sh", "-c", 'printf "%s\\0" "$X"', env={"X": word}).stdout_bytes

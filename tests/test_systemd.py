@@ -67,7 +67,7 @@ def ended(job):
 def test_a_job_of_root_is_a_unit_that_outlives_the_login(booted):
     with booted.as_user("root") as root:
         assert root.check("cat", "/proc/1/comm") == "systemd\n"
-        job = root.start("sh", "-c", "sleep 1.5; exit 7", key="of-root", seconds=60)
+        job = root.start("sh", "-c", "sleep 1; exit 7", key="of-root", seconds=60)
         assert "/system.slice/labkit-job-of-root.service" in unit_of(booted, job)
         logged_out(booted, root)
         assert ended(job) == (State.FINISHED, 7, "")
@@ -84,7 +84,7 @@ def test_a_users_job_is_refused_where_logout_would_end_it(booted):
 def test_a_job_of_a_user_who_lingers_is_a_unit_that_outlives_the_login(booted):
     at_logout(booted, kills="true", lingers=True)
     with booted.as_user(booted.user) as user:
-        job = user.start("sh", "-c", "sleep 1.5; exit 5", key="lingers", seconds=60)
+        job = user.start("sh", "-c", "sleep 1; exit 5", key="lingers", seconds=60)
         assert "labkit-job-lingers.service" in unit_of(booted, job)
         logged_out(booted, user)
         assert ended(job) == (State.FINISHED, 5, "")
@@ -105,7 +105,7 @@ def test_where_logout_ends_nothing_a_users_job_needs_no_unit(booted):
 def test_what_a_command_leaves_behind_lives_until_the_deadline_and_no_longer(booted):
     with booted.as_user("root") as root:
         script = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & exit 3"
-        job = root.start("sh", "-c", script, key="leaves", seconds=2)
+        job = root.start("sh", "-c", script, key="leaves", seconds=1)
         until(lambda: job.status().code == 3, "the command has not ended")
         status = job.status()
         assert status.state is State.RUNNING and "what it left behind" in status.why

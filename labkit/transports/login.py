@@ -210,7 +210,7 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
         )
     return Unreachable(
         f"{target.name}: no key to log in with",
-        hint="name one with key = in the lab file, or start an ssh-agent and add one",
+        hint="name one with key = in the lab file, or add one to an ssh-agent that is not locked",
     )
 
 
