@@ -145,7 +145,7 @@ def test_each_phase_has_its_time_and_its_name(hurried, capfd, answer, phase):
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 def test_silence_is_given_up_after_fifteen_seconds():
     with answering(lambda client: None) as (at, _):
         begun = time.monotonic()
