@@ -11,7 +11,7 @@ import paramiko
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from labkit.transports import connection, packets
+from labkit.transports import connection, packets, sealed
 from tests.sshd import reached, serving, tell
 
 
@@ -102,7 +102,7 @@ def test_ctrl_c_in_the_middle_of_a_packet_costs_the_connection_and_nothing_else(
 
 def test_packets_are_opened_as_they_were_sealed_and_a_changed_one_is_refused():
     key, iv = AESGCM(os.urandom(16)), os.urandom(4) + b"\xff" * 8
-    opener, counter, read = packets._Sealed(key, iv), (1 << 64) - 1, bytearray()
+    opener, counter, read = sealed.Sealed(key, iv), (1 << 64) - 1, bytearray()
     contents = [bytes([94]) + os.urandom(size) for size in (1, 100, 32_000)]
     for content in contents:
         plain = bytes([7]) + content + bytes(7)

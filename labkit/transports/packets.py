@@ -18,6 +18,8 @@ from typing import Any, Protocol
 import paramiko
 from paramiko.packet import NeedRekeyException, Packetizer
 
+from labkit.transports.sealed import Received, Sealed
+
 # So long after an answer the socket is left to whoever asks next.
 ASIDE_SECONDS = 0.05
 # So often who reads looks round, for a keepalive may be due; closing wakes it. paramiko does ten
@@ -30,11 +32,8 @@ MANY = 1 << 18
 HASTY_PARTS = 32
 # OpenSSH's own packets have 256 KiB at most; a host could else have us hold 4 GiB.
 LARGEST = 1 << 20
-TAG_BYTES = 16
 RDHUP: int = getattr(select, "POLLRDHUP", 0)
 """The other end has closed; Linux alone tells it apart."""
-
-Received = tuple[int, Any]
 
 
 class Bell(Protocol):
@@ -61,7 +60,7 @@ class Packets(Packetizer):
         """What came before the keys were exchanged: it says what answers, if not sshd."""
         self._deadline = float("inf")
         self._shared, self._hasty = False, HASTY_PARTS if _is_tcp(end) else 0
-        self._sealed: _Sealed | None = None
+        self._sealed: Sealed | None = None
         self._quiet = isinstance(end, socket.socket)
         if self._quiet:
             end.settimeout(QUIET_SECONDS)
@@ -212,7 +211,7 @@ class Packets(Packetizer):
         if self._shared:
             self._poll.register(self._socket, select.POLLIN)
         aead = named.get("aead")
-        self._sealed = _Sealed(named["block_engine"], named["iv_in"]) if aead else None
+        self._sealed = Sealed(named["block_engine"], named["iv_in"]) if aead else None
 
     # paramiko copies each packet five times.
     def _next(self) -> Received:
@@ -304,34 +303,6 @@ class Packets(Packetizer):
     def complete_handshake(self) -> None:
         """They are exchanged."""
         self._deadline = float("inf")
-
-
-class _Sealed:
-    """Opens packets of AES-GCM (RFC 5647): their length is plain, their counter goes up by one."""
-
-    def __init__(self, engine: Any, iv: bytes) -> None:
-        self._engine, self._fixed, self._counter = engine, iv[:4], int.from_bytes(iv[4:], "big")
-        self._number = self._bytes = 0
-
-    @property
-    def worn(self) -> bool:
-        """Whether it is time for new keys."""
-        return self._bytes >= Packetizer.REKEY_BYTES or self._number >= Packetizer.REKEY_PACKETS
-
-    def opened(self, read: bytearray) -> Received:
-        """The first packet of what was read, which has it whole; takes it out."""
-        length = bytes(read[:4])
-        size = int.from_bytes(length, "big")
-        end = 4 + size + TAG_BYTES
-        iv = self._fixed + self._counter.to_bytes(8, "big")
-        plain = self._engine.decrypt(iv, bytes(memoryview(read)[4:end]), length)
-        del read[:end]
-        self._counter = (self._counter + 1) % (1 << 64)
-        self._number, self._bytes = self._number + 1, self._bytes + end
-        # How much padding, the kind of message, its content, the padding.
-        message = paramiko.Message(plain[2 : size - plain[0]])
-        message.seqno = self._number
-        return plain[1], message
 
 
 def _is_tcp(end: Any) -> bool:
