@@ -55,31 +55,21 @@ def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest):
 
 
 @pytest.mark.slow
-def test_a_job_keeps_its_time_and_its_deadline_while_the_clock_of_its_host_jumps(lab, guest):
-    brief = guest.start("sh", "-c", "sleep 2; exit 6", key="brief", seconds=60, spool=SPOOL)
-    late = guest.start("sleep", "1000", key="late", seconds=3, spool=SPOOL)
-    for days in (3, -3):
-        with Faults(NAME).skew("guest", days * 86400):
-            assert 0.1 <= guest.run("sleep", "0.2").host_seconds < 30
-            reading = lab.fleet.clocks().check()["guest"]
-            assert abs(reading.offset - days * 86400) < 60
-    status = brief.wait(60)
-    assert status.code == 6 and 1.9 <= status.seconds < 60
-    status = late.wait(60)
-    assert status.state is State.TIMED_OUT and 2.9 <= status.seconds < 60
-    brief.forget()
-    late.forget()
-
-
-@pytest.mark.slow
-def test_a_job_on_a_host_that_stands_still_is_unknown_and_then_goes_on(lab, guest, monkeypatch):
+def test_a_job_meets_its_deadline_though_its_host_stood_still_and_its_clock_jumped(
+    lab, guest, monkeypatch
+):
+    job = guest.start("sleep", "1000", key="late", seconds=4, spool=SPOOL)
+    with Faults(NAME).skew("guest", 3 * 86400):
+        reading = lab.fleet.clocks().check()["guest"]
+        assert abs(reading.offset - 3 * 86400) < 60
+        assert job.status().seconds < 60
     monkeypatch.setattr("labkit.job.job.ANSWER_SECONDS", 0.5)
-    job = guest.start("sh", "-c", "sleep 1; exit 6", key="still", seconds=600, spool=SPOOL)
     with Faults(NAME).freeze("guest"):
         status = job.status()
         assert status.state is State.UNKNOWN and "guest" in status.why
     monkeypatch.undo()
-    assert job.wait(60).code == 6
+    status = job.wait(60)
+    assert status.state is State.TIMED_OUT and 3.9 <= status.seconds < 60
     job.forget()
 
 
