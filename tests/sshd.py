@@ -122,7 +122,7 @@ def tell(pids, number):
 
 def gone_soon(pid):
     """Wait until a process is no more."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while Path(f"/proc/{pid}").exists():
         assert time.monotonic() < end, f"process {pid} is still there"
         time.sleep(0.02)
@@ -130,7 +130,7 @@ def gone_soon(pid):
 
 def written(path):
     """Wait until a file is there and holds something."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while not path.exists() or not path.read_text():
         assert time.monotonic() < end, f"{path} did not come"
         time.sleep(0.01)

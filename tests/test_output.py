@@ -1,8 +1,10 @@
 """What commands print, leave behind and do to their shell; batches, and lines as they come."""
 
+import _thread
 import re
 import secrets
 import signal
+import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -199,6 +201,18 @@ def test_a_stream_has_a_deadline_and_its_result_can_be_had_without_its_lines(hos
         list(running)
     with host.stream("sh", "-c", f"head -c {8 * MIB} /dev/zero; exit 2", cap=10) as running:
         assert (running.done.code, running.done.stdout_size) == (2, 8 * MIB)
+
+
+@pytest.mark.slow
+def test_ctrl_c_that_ends_no_wait_of_the_system_is_heard_all_the_same(host):
+    host.check("true")
+    # As a signal does that comes in the moment before a thread waits.
+    threading.Timer(0.3, _thread.interrupt_main).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        host.run("sleep", "60")
+    assert time.monotonic() - begun < 30
+    assert host.check("echo", "on") == "on\n"
 
 
 def test_a_line_without_end_comes_in_parts(host):

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from sshd import reached, serving
+from sshd import gone_soon, reached, serving, written
 from wire import DOWN, UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
@@ -270,17 +270,13 @@ def test_ctrl_c_ends_the_command_and_the_host_goes_on(ssh, tmp_path):
     pid = tmp_path / "pid"
 
     def interrupt():
-        while not pid.exists() or not pid.read_text():
-            time.sleep(0.01)
+        written(pid)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
     with pytest.raises(KeyboardInterrupt):
         ssh.run("sh", "-c", f"echo $$ >{pid}; exec sleep 60")
-    end = time.monotonic() + 5
-    while Path(f"/proc/{pid.read_text().strip()}").exists():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+    gone_soon(int(pid.read_text()))
     assert ssh.check("echo", "on") == "on\n"
 
 

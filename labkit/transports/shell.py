@@ -21,6 +21,8 @@ from labkit.transports.frames import BrokenStream, Mark, Marked
 NOISE = 1 << 16
 # What still holds the streams when a command has ended is given this long to let go of them.
 GRACE_SECONDS = 0.5
+# A signal that comes just as a wait begins, Ctrl-C too, is seen when it ends: so none is long.
+TURN_SECONDS = 1.0
 # More would meet a limit of the kernel, or of a server with a small window, while nobody reads.
 LONGEST_LINE = 16_000
 # A host may say anything for a farewell.
@@ -199,7 +201,7 @@ class Shell:
         left = deadline - time.monotonic()
         if left <= 0:
             raise Late
-        parts = self.channel.recv(left)
+        parts = self.channel.recv(min(left, TURN_SECONDS))
         try:
             for side, part in enumerate(parts):
                 if part:
