@@ -144,7 +144,10 @@ class StudyPanel:
         return " (recorded)" if self.lab is None else ""
 
     def _now(self, words: str, state: str) -> Standing:
-        now = standing(self.study, self.results, self.repeats, words, state)
+        repeats = self.repeats
+        if self.lab is None:  # nothing will be added to what is recorded
+            repeats = max((run.block for run in self.results.finished()), default=repeats)
+        now = standing(self.study, self.results, repeats, words, state)
         if state == "running" and now.done == now.of:
             return replace(now, words="putting settings back")
         return now
@@ -246,7 +249,8 @@ class _View:
         active = now.state in ("running", "stopping")
         self.start.disabled = active or whole
         self.stop.disabled = now.state != "running"
-        words = now.words or ("All runs are there." if whole else "Not all runs are there yet.")
+        lacking = "Not all runs are there yet." if self.live else "The others were not valid."
+        words = now.words or ("All runs are there." if whole else lacking)
         self.words.value = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
 
     def _make_lanes(self, now: Standing) -> None:
@@ -254,7 +258,7 @@ class _View:
             return
         self.lanes = {name: widgets.IntProgress(max=now.repeats) for name in now.lanes}
         self.figures = {name: widgets.Label() for name in now.lanes}
-        wide = widgets.Layout(width="200px")
+        wide = widgets.Layout(width=f"{max(map(len, now.lanes), default=0) + 2}ch")
         self.rows.children = [
             widgets.HBox([widgets.Label(name, layout=wide), lane, self.figures[name]])
             for name, lane in self.lanes.items()

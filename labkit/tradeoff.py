@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from labkit.charts.look import (
+    GREY,
     colour,
     figure,
     framed,
@@ -26,6 +27,7 @@ from labkit.results import Results
 from labkit.stats import Blocks
 from labkit.study import Study
 
+OURS = "#0072B2"
 FEWEST = 3
 """Blocks, before an interval is told."""
 
@@ -46,7 +48,8 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
 def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, object]]:
     """A row for each metric and condition: its mean over all blocks, with its 95 % interval.
 
-    A metric that no host of the lab could tell has one row that says so.
+    A metric that no host of the lab could tell has one row that says so. None of them can be less
+    than nothing, so no interval goes further down.
     """
     rows: list[dict[str, object]] = []
     told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}
@@ -118,15 +121,15 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
     x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
     y = alt.Y("metric:N", sort=names, title=None)
     base = alt.Chart(inline(rows)).encode(y=y)
-    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4]).encode(x=x)
+    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), *interval_tips(".3~f"),
             tip("runs")]  # fmt: skip
     layers = [
         one,
-        base.mark_rule(strokeWidth=2).encode(x="low:Q", x2="high:Q")
+        base.mark_rule(strokeWidth=2, color=OURS).encode(x="low:Q", x2="high:Q")
         .transform_filter("isValid(datum.low)"),
-        base.mark_point(filled=True, size=90, opacity=1).encode(x=x, tooltip=tips),
-        alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color="grey")
+        base.mark_point(filled=True, size=90, opacity=1, color=OURS).encode(x=x, tooltip=tips),
+        alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color=GREY)
         .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
     ]  # fmt: skip
     said = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
@@ -150,4 +153,4 @@ def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
 
 
 def _shown(limit: float | None) -> str:
-    return "" if limit is None else figure(limit)
+    return "" if limit is None else figure(max(0.0, limit))

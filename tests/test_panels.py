@@ -109,6 +109,13 @@ def test_without_a_lab_the_recorded_runs_are_returned_at_once(results, capsys):
     assert "(recorded)" in capsys.readouterr().out
 
 
+def test_recorded_runs_are_all_that_there_will_be_whatever_is_asked_for(lab, results, capsys):
+    asyncio.run(StudyPanel(Counting(), lab, results, repeats=2).run())
+    capsys.readouterr()
+    asyncio.run(StudyPanel(Counting(), None, results, repeats=5).run())
+    assert "4 of 4 runs are there (recorded)" in capsys.readouterr().out
+
+
 def test_watched_the_bars_fill_and_the_buttons_follow(lab, results, watched):
     panel = StudyPanel(Counting(), lab, results, repeats=2)
     asyncio.run(panel.run())

@@ -136,6 +136,14 @@ def test_what_any_tool_printed_is_read_or_refused_however_it_was_damaged(real, a
     assert found and all(np.isfinite(one.values).all() and len(one.values) for one in found)
 
 
+def test_what_openonload_says_of_itself_stays_beside_what_sockperf_says():
+    """In the form of its manual; none was at hand."""
+    text = real("Sockperf/tcp")
+    said = "oo:sockperf[42]: Using Onload 8.1.2 [3]\noo:sockperf[42]: Copyright 2019-2023 Xilinx\n"
+    (plain,), (beside,) = Sockperf.parse(text), Sockperf.parse(said + text)
+    assert list(beside.values) == list(plain.values)
+
+
 @pytest.mark.parametrize("workload", [Netperf, Sockperf])
 @pytest.mark.parametrize("knobs", [{"size": 0}, {"duration": 0}, {"duration": 1.5}])
 def test_knobs_that_a_tool_cannot_have_are_named(workload, knobs):

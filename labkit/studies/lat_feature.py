@@ -86,6 +86,8 @@ study = Study(
     untold={
         "foreign_share": "what else ran on a CPU is counted here by ticks of 10 ms, too coarse for "
         "a thousandth of the time",
+        "cpus_owned_share": "only ESXi gives CPUs to a guest because its time is reserved; in "
+        "a box a guest owns one because it is put there, whatever is reserved",
         "memory_reserved_share": "memory of a guest cannot be reserved here, and nothing could "
         "reclaim it, as there is no swap",
         "coalescing": "labkit itself switches it off in the box; whether the feature would do so "
