@@ -9,7 +9,8 @@
 #   container stop               what it wrote is gone
 #   container state              running or stopped
 #   container pid                its first process, as this host counts
-containers=/run/labkit/containers
+what=container
+places=/run/labkit/containers
 state=/run/labkit/engine
 bridge=docker0
 gateway=172.30.0.1
@@ -315,28 +316,13 @@ stop() {
     rm -f "$home/running"
 }
 
-alone() {
-    exec 9> "$home/lock"
-    flock 9
-    "$@"
-}
-
-case ${1:-} in
-    @*)
-        home=$containers/${1#@}
-        [ -e "$home/wires" ] || fail "no such container: ${1#@}; known: $(ls "$containers")"
-        shift
-        ;;
-    *) home=$containers/$(ls "$containers" | head -n 1) ;;
-esac
+# include one_of.sh
 name=${home##*/}
-verb=${1:-}
-[ $# -eq 0 ] || shift
 case $verb in
-    list) ls "$containers" ;;
+    list) ls "$places" ;;
     get) get "$@" ;;
     set) alone set_values "$@" ;;
     start | stop) alone "$verb" ;;
     state | pid) "$verb" ;;
-    *) sed -n '2,/^containers/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^what/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

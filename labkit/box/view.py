@@ -18,6 +18,7 @@ from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan
 
 SCRIPTS = Path(__file__).parent
+INCLUDE = re.compile(r"^# include (\S+)\n", re.MULTILINE)
 GUESTS, CONTAINERS = "labkit/guests", "labkit/containers"
 
 
@@ -36,8 +37,9 @@ class File:
 
 
 def script(name: str) -> str:
-    """The text of one of the shell scripts beside this module."""
-    return (SCRIPTS / name).read_text("utf-8")
+    """The text of one of the shell scripts beside this module, with those that it includes."""
+    text = (SCRIPTS / name).read_text("utf-8")
+    return INCLUDE.sub(lambda named: script(named[1]), text)
 
 
 def files(layout: Layout, role: str, own: KeyPair, user: KeyPair) -> dict[str, File]:
@@ -73,6 +75,7 @@ def guest_files(
         own["labkit/peer"] = File(layout.data(layout.hosts[0]))
         found |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
+            f"{place}/mounts": File(script("guest_mounts")),
             f"{place}/wires": File(_wires(layout, plan.role)),
             f"{place}/description": File(_description(layout, plan)),
             **{f"{place}/run/{path}": replace(file, owner=uid) for path, file in own.items()},
