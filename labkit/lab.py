@@ -23,6 +23,7 @@ and [links.client] for a link that it shapes.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -32,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit import gate
-from labkit.errors import BadInput, Unknown
+from labkit.errors import BadInput, BoxError, Unknown
 from labkit.fleet import Fleet
 from labkit.host import Guest, Host
 from labkit.results import HOME
@@ -43,6 +44,8 @@ HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
 BOX_KEYS = {"tier", "accelerator", "containers", "disks"}
 EXAMPLE = HOME / "data/labs/example.toml"
+RELAYS = "relays"
+"""Of a link of a box: what carries it, if that is a program; no fact of what the link does."""
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
 
 
@@ -90,6 +93,26 @@ class Lab:
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""
         return Lab.read(self.path).links if self.path.is_file() else self.links
+
+    @contextmanager
+    def links_alive(self) -> Iterator[None]:
+        """Raise when a link is dead before or after: whatever failed or not, that is why."""
+        self.check_links()
+        try:
+            yield
+        finally:
+            self.check_links()
+
+    def check_links(self) -> None:
+        """Raise when what carries a link of a box has ended: nothing passes there any more."""
+        boxed = self.emulated and self.path.is_file()
+        for role, link in (_toml(self.path).get("links", {}) if boxed else {}).items():
+            for stem in link.get(RELAYS, "").split():
+                if not held(self.path.with_name(held_by(stem))):
+                    raise BoxError(
+                        f"the link of {role} is dead: its relay {stem} has ended",
+                        hint=f"`labkit box shape {role} --name {self.name}` makes the link anew",
+                    )
 
     @property
     def emulated(self) -> bool:
@@ -209,8 +232,28 @@ def _links(path: Path, tables: Any, hosts: Mapping[str, Host]) -> dict[str, dict
     if not isinstance(tables, dict) or not all(isinstance(one, dict) for one in tables.values()):
         raise BadInput(f"{path}: links are tables: [links.client]")
     _refuse_unknown(path, "machine with a link", tables, set(hosts))
-    return {role: {str(key): str(text) for key, text in one.items()}
+    return {role: {str(key): str(text) for key, text in one.items() if key != RELAYS}
             for role, one in tables.items()}  # fmt: skip
+
+
+def held_by(stem: str) -> str:
+    """The name of the file, beside the lab.toml of a box, that a relay keeps locked."""
+    return f"relay-{stem}.json.held"
+
+
+def held(file: Path) -> bool:
+    """Whether somebody keeps a lock on a file; the kernel takes it from whoever ends."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def _refuse_unknown(path: Path, kind: str, table: Any, known: set[str]) -> None:

@@ -344,9 +344,10 @@ class _Loop:
     # What was said before a failure is kept with it.
     def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
         begun = time.monotonic()
-        for load in self.study.loads:
-            together = condition.pairs(self.lab, load)
-            raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
+        with self.lab.links_alive():
+            for load in self.study.loads:
+                together = condition.pairs(self.lab, load)
+                raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
         return time.monotonic() - begun
 
     def _say(self, step: str, at: _Step, of: int, remark: str = "") -> None:

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.lab import held_by
+
 BOXES = Path("/run/labkit")
 Tell = Callable[[str], None]
 
@@ -68,6 +70,10 @@ class Folder:
     def relay(self, stem: str) -> Path:
         """What a relay is asked for; its process stands beside it."""
         return self.path / f"relay-{stem}.json"
+
+    def held(self, stem: str) -> Path:
+        """What a relay keeps locked for as long as it runs."""
+        return self.path / held_by(stem)
 
     def log(self, role: str) -> Path:
         """What a host's first process and its sshd say."""

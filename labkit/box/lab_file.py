@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from labkit.box.inside import inside, tier
 from labkit.box.layout import Layout
+from labkit.box.splice import stems
+from labkit.lab import RELAYS
 
 SSH_CONFIG = "ssh_config"
 """Beside the file, where only a command leads to the hosts."""
@@ -23,6 +25,8 @@ class LinkStatus:
     by: str
     asked: Mapping[str, str]
     measured: Mapping[str, str] = field(default_factory=dict)
+    alive: bool = True
+    """Not so when its relay has ended: then nothing passes."""
 
 
 def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
@@ -39,7 +43,9 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
         f'interface = "{layout.interface(role)}"\nuser = "root"\nkey = "key"\n'
         for role in layout.roles
     ]
-    return head + made_of + "".join(tables) + "".join(map(_link_table, links))
+    relays = {one.role: " ".join(stems(layout, one.role)) for one in links if one.by == "relay"}
+    ends = "".join(_link_table(one, relays.get(one.role, "")) for one in links)
+    return head + made_of + "".join(tables) + ends
 
 
 def disks(layout: Layout) -> str:
@@ -50,8 +56,8 @@ def disks(layout: Layout) -> str:
     )
 
 
-def _link_table(link: LinkStatus) -> str:
-    said = {"by": link.by, **link.asked}
+def _link_table(link: LinkStatus, relays: str) -> str:
+    said = {"by": link.by, **({RELAYS: relays} if relays else {}), **link.asked}
     said |= {f"{key}_measured": text for key, text in link.measured.items()}
     lines = "".join(f'{key} = "{text}"\n' for key, text in said.items())
     return f"\n[links.{link.role}]\n{lines}"

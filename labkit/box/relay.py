@@ -1,7 +1,8 @@
 """Holds frames between two links of one namespace: delay, jitter, loss, and a rate if need be.
 
 Run as a program: `relay.py LINK LINK FILE`. FILE holds a JSON object with what is asked, in
-seconds, bits per second and parts of 1; a SIGHUP has it read again. Frames are handed on as they
+seconds, bits per second and parts of 1; a SIGHUP has it read again. A file beside it, FILE.held, is
+locked for as long as it runs, however it ends. Frames are handed on as they
 are, the large ones of segmentation offload whole, so that both ends see one network and one round
 trip. Each waits from the moment that the kernel got it. It runs as root, on the standard library.
 """
@@ -9,6 +10,7 @@ trip. Each waits from the moment that the kernel got it. It runs as root, on the
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import gc
 import json
 import os
@@ -127,6 +129,8 @@ def main(near: str, far: str, file: str) -> None:
         for way in ways:
             way.ask(asked)
 
+    held = os.open(f"{file}.held", os.O_RDWR | os.O_CREAT, 0o644)
+    fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     signal.signal(signal.SIGHUP, read)
     read()
     print("ready", flush=True)

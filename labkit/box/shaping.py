@@ -27,6 +27,7 @@ from labkit.box.link import USUAL_MTU, LinkPlan
 from labkit.box.splice import Splice, splices
 from labkit.box.status import in_force
 from labkit.errors import BadInput, BoxError, Unknown
+from labkit.lab import held
 
 HERE = Path(__file__).parent
 KINDS = {"tbf": "rate 1mbit burst 5000 limit 5000", "netem": "delay 1ms"}
@@ -61,7 +62,8 @@ class Shaping:
         """Have the link of one machine do what is asked, and nothing else."""
         kinds, before = kinds_known(), {one.role: one for one in self.links}
         old, how = before.get(link.role), splice.by(link, kinds)
-        if old and how and old.by == how and ("rate" in old.asked) == bool(link.bits):
+        same = old and how and old.by == how and ("rate" in old.asked) == bool(link.bits)
+        if same and self._carried(link.role, how):
             self._change(link, how, kinds)
         else:
             if old and old.by:
@@ -71,6 +73,10 @@ class Shaping:
         kept = [one for role, one in before.items() if role != link.role]
         now = [LinkStatus(link.role, how, link.asked)] if link.asked else []
         self.keep([*kept, *now])
+
+    def _carried(self, role: str, how: str) -> bool:
+        stems = splice.stems(self.layout, role) if how == "relay" else []
+        return all(held(self.folder.held(stem)) for stem in stems)
 
     # A role among them has devices of its own between its ends and the network.
     def _spliced(self, *more: str) -> set[str]:
@@ -143,8 +149,9 @@ class Shaping:
     def _undo(self, old: LinkStatus) -> None:
         for one in splices(self.layout, old.role, self._spliced()):
             if old.by == "relay":
-                with suppress(ProcessLookupError):
+                with suppress(ProcessLookupError, BoxError):
                     os.kill(self._relay_pid(one), signal.SIGTERM)
+                self.folder.held(one.stem).unlink(missing_ok=True)
             self._ip(one.at, one.unmade(old.by))
 
     def _relay(self, one: Splice, link: LinkPlan, kinds: Collection[str]) -> None:
@@ -165,7 +172,7 @@ class Shaping:
         pid = int(self.folder.relay(one.stem).with_suffix(".pid").read_text())
         if pid not in Cgroup.of(self.folder.name).pids():
             raise BoxError(f"the relay {one.stem} of box {self.folder.name} is gone",
-                           hint="labkit box down, and up again")  # fmt: skip
+                           hint="`labkit box shape` of its link makes another")  # fmt: skip
         return pid
 
     def _ip(self, at: str, lines: Iterable[str]) -> None:

@@ -91,6 +91,11 @@ def splices(layout: Layout, role: str, shaped: Collection[str]) -> Iterator[Spli
     yield Splice(stem(layout, role), SWITCH, (f"h{seat}-d", *switched, *directs), "data")
 
 
+def stems(layout: Layout, role: str) -> list[str]:
+    """What the devices of all its splices are called after."""
+    return [one.stem for one in splices(layout, role, ())]
+
+
 def stem(layout: Layout, host: str) -> str:
     """What the devices of a host's splice are called after."""
     return f"s{layout.seat(host)}"

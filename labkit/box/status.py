@@ -22,10 +22,11 @@ from labkit.box.of_user import kept
 from labkit.box.plain import GUEST, HOSTS, TOPOLOGY, Plain
 from labkit.box.plain import TIER as PLAIN
 from labkit.box.rootless import Rootless
+from labkit.box.splice import stems
 from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.interrupt import together
-from labkit.lab import opened
+from labkit.lab import held, opened
 
 # An emulated guest is in no hurry.
 GUEST_BANNER_SECONDS = 5.0
@@ -91,19 +92,23 @@ def status(name: str = "lab") -> BoxStatus:
         return BoxStatus(name, "down")
     folder = Folder(name)
     layout = _layout(folder)
-    dead = not is_ours(link_name(name)) or not Cgroup.of(name).pids()
-    if dead or layout is None or not folder.lab.exists():
+    gone = not is_ours(link_name(name)) or not Cgroup.of(name).pids()
+    if gone or layout is None or not folder.lab.exists():
         return BoxStatus(name, "broken", left=left)
-    alive = _greeting(layout)
-    hosts = tuple(_host(layout, role, role in alive) for role in layout.roles)
-    made_of = layout.topology.name
-    if not set(layout.hosts) <= alive:
-        return BoxStatus(name, "broken", made_of, hosts=hosts, left=left)
+    made_of, alive = layout.topology.name, _greeting(layout, layout.hosts)
+    links = tuple(_looked_at(folder, layout, link) for link in in_force(folder))
+    dead = [f"the link of {one.role}, whose relay has ended" for one in links if not one.alive]
+    if dead or not set(layout.hosts) <= alive:
+        hosts = _hosts(layout, alive | _greeting(layout, (*layout.guests, *layout.containers)))
+        left = (*left, *dead)
+        return BoxStatus(name, "broken", made_of, tier(), hosts=hosts, links=links, left=left)
     guests = _inner(folder.lab, layout, "guest", layout.guests)
     containers = _inner(folder.lab, layout, "container", layout.containers)
+    running = [one.name for one in (*guests, *containers) if one.state != "stopped"]
+    hosts = _hosts(layout, alive | _greeting(layout, running))
     accelerator, lab = layout.accelerators, str(folder.lab)
     return BoxStatus(
-        name, "up", made_of, tier(), accelerator, lab, hosts, guests, tuple(in_force(folder)),
+        name, "up", made_of, tier(), accelerator, lab, hosts, guests, links,
         containers=containers, engine=layout.engines,
     )  # fmt: skip
 
@@ -180,15 +185,19 @@ def _layout(folder: Folder) -> Layout | None:
 
 
 # All asked at once: those that are not there answer only by their silence.
-def _greeting(layout: Layout) -> set[str]:
+def _greeting(layout: Layout, roles: Sequence[str]) -> set[str]:
     def patience(role: str) -> float:
         return GUEST_BANNER_SECONDS if role in layout.guests else BANNER_SECONDS
 
     def answers(role: str) -> bool:
         return greets(layout.control(role), patience(role))
 
-    found = together(answers, layout.roles, len(layout.roles))
-    return {role for role, there in zip(layout.roles, found, strict=True) if there}
+    found = together(answers, roles, len(roles))
+    return {role for role, there in zip(roles, found, strict=True) if there}
+
+
+def _hosts(layout: Layout, alive: set[str]) -> tuple[HostStatus, ...]:
+    return tuple(_host(layout, role, role in alive) for role in layout.roles)
 
 
 def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
@@ -204,6 +213,11 @@ def in_force(folder: Folder) -> list[LinkStatus]:
         return [LinkStatus(**fields) for fields in json.loads(folder.links.read_text())]
     except FileNotFoundError:
         return []
+
+
+def _looked_at(folder: Folder, layout: Layout, link: LinkStatus) -> LinkStatus:
+    relays = stems(layout, link.role) if link.by == "relay" else []
+    return replace(link, alive=all(held(folder.held(stem)) for stem in relays))
 
 
 # Who may not read the key still sees the rest.

@@ -228,15 +228,21 @@ def _show_box(asked: argparse.Namespace) -> int:
         if disks:
             print()
             print(table(disks, ["guest", "disk", "size and format"]))
+        if status.state == "broken":
+            print("\nof it there is: " + "; ".join(status.left))
+            print(f"`labkit box up --name {status.name}` takes that down and makes it anew")
+        if dead := [link.role for link in status.links if not link.alive]:
+            print(f"`labkit box shape {dead[0]} --name {status.name}` makes only that link anew")
     return 0 if status.state == "up" else 1
 
 
 def _link_rows(links: Iterable[Any]) -> list[tuple[str, ...]]:
     return [
-        (one.role, one.by or "-", key, text, one.measured.get(key, "not measured"))
+        (one.role, one.by or "-", key, text,
+         one.measured.get(key, "not measured") if one.alive else "nothing passes: it has ended")
         for one in links
         for key, text in one.asked.items()
-    ]
+    ]  # fmt: skip
 
 
 def _cpus(cpus: Sequence[int]) -> str:

@@ -1,14 +1,27 @@
 """Faults on purpose: they do what they say, and are healed."""
 
+import os
+import signal
 import time
 
 import pytest
 
 from labkit.box import Faults, status
+from labkit.box.folder import Folder
+from labkit.box.shaping import Shaping, kinds_known
+from labkit.box.splice import stem
 from labkit.errors import BadInput, BoxError, CommandFailed, Unknown
+from labkit.results import Results
+from labkit.study import Condition, Study
+from labkit.workloads.ping import Ping
 from tests.box.conftest import NAME
+from tests.box.machine import awaited
 
 pytestmark = pytest.mark.box
+PINGS = Study(
+    name="lat_ping", title="t", question="q", source="s", metric="round trip", unit="us",
+    workload=Ping(count=20, interval=0.002), claims=(), conditions=(Condition("a", "a", "a"),),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -53,11 +66,15 @@ def test_a_lost_guest_is_gone_at_once_and_comes_back_with_up(lab, faults):
 
 
 def test_a_full_disk_takes_nothing_more_and_then_does_again(lab, faults):
-    client = lab.host("client")
-    with faults.fill("client"), pytest.raises(CommandFailed, match="No space left"):
-        client.check("fallocate", "-l", "1M", "/tmp/more")
-    client.check("fallocate", "-l", "1M", "/tmp/more")
-    client.check("rm", "-f", "/tmp/more")
+    client, more = lab.host("client"), ("fallocate", "-l", "1M", "/tmp/small/more")
+    client.check("sh", "-c", "mkdir /tmp/small && mount -t tmpfs -o size=8m tmpfs /tmp/small")
+    with (
+        faults.fill("client", "/tmp/small"),
+        pytest.raises(CommandFailed, match="No space left"),
+    ):
+        client.check(*more)
+    client.check(*more)
+    client.check("sh", "-c", "umount /tmp/small && rmdir /tmp/small")
 
 
 def test_the_clock_of_a_guest_is_skewed_and_set_right(lab, faults):
@@ -70,6 +87,26 @@ def test_the_clock_of_a_guest_is_skewed_and_set_right(lab, faults):
     assert abs(ahead()) < 5
     with pytest.raises(BadInput, match="shares the clock"), faults.skew("client", 1):
         pass
+
+
+def test_a_dead_relay_is_told_no_study_accepts_it_and_shaping_mends_it(lab, faults, tmp_path):
+    if "netem" in kinds_known():
+        pytest.skip("the kernel delays here, and no relay of ours")
+    with faults.shape("server", delay="1 ms") as link:
+        pid = Folder(NAME).relay(stem(Shaping.of(NAME).layout, "server")).with_suffix(".pid")
+        assert link.by == "relay" and status(NAME).state == "up"
+        lab.check_links()
+        os.kill(int(pid.read_text()), signal.SIGKILL)
+        awaited(lambda: status(NAME).state == "broken")
+        assert status(NAME).left[-1] == "the link of server, whose relay has ended"
+        results = Results.begin(tmp_path / "dead", {"study": "lat_ping", "seed": 1, "refused": {}})
+        with pytest.raises(BoxError, match="the link of server is dead"):
+            PINGS.run(lab, results, repeats=1)
+        assert [run.state for run in results.runs()] == ["failed"]
+        with faults.shape("server", delay="2 ms"):
+            assert status(NAME).state == "up" and answered(lab, "server")
+        lab.check_links()
+    assert status(NAME).state == "up" and answered(lab, "server")
 
 
 def test_what_is_not_there_cannot_fail(faults):
