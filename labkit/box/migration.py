@@ -168,7 +168,7 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
     if now.plan(guest).accelerator == "uml":
         raise BadInput(
             f"{guest} is a guest of User-Mode Linux, which cannot be migrated",
-            hint="labkit box up two-hypervisors: its guest is one of QEMU",
+            hint="labkit box up migration: its guest is one of QEMU",
         )
     if now.on(guest) == to:
         raise BadInput(f"{guest} is on {to} already")
