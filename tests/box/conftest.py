@@ -5,11 +5,13 @@ import os
 import pytest
 
 from labkit import box
+from labkit.box import accelerator
 from labkit.lab import opened
+from tests.box.machine import another
 
 # Two runs of the tests on one machine need different names.
 NAME = os.environ.get("LABKIT_TEST_BOX", "pytest")
-TWO, OTHER = f"{NAME}-2", f"{NAME}-3"
+TWO, OTHER, MOVING = f"{NAME}-2", f"{NAME}-3", f"{NAME}-4"
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +27,36 @@ def lab_file():
 def lab(lab_file):
     with opened(lab_file) as opened_lab:
         yield opened_lab
+
+
+@pytest.fixture(scope="session")
+def two_hypervisors():
+    if why := accelerator.lacking():
+        pytest.skip(f"no guests of QEMU: {why}")
+    with another(MOVING, "migration") as found:
+        yield found
+
+
+@pytest.fixture
+def hypervisors(two_hypervisors):
+    """A box with a guest of QEMU that runs on one of two hosts."""
+    box.up(MOVING)
+    two_hypervisors.host("guest").close()
+    return two_hypervisors
+
+
+def hypervisor(lab):
+    """The host that the guest is on."""
+    return lab.host(box.status(MOVING).guests[0].on)
+
+
+def with_cpus(lab, count):
+    """The guest with so many CPUs: one that has others is started anew."""
+    guest, at = lab.host("guest"), hypervisor(lab)
+    if guest.check("nproc").strip() != str(count):
+        at.check("guest", "stop")
+        at.check("guest", "set", f"vcpus={count}")
+        at.check("guest", "start", seconds=90)
+        guest.close()
+    assert guest.check("nproc").strip() == str(count)
+    return guest

@@ -1,10 +1,15 @@
-"""What a box could leave on this machine."""
+"""Boxes that come and go, and what they could leave on this machine."""
 
 import json
 import subprocess
+import tempfile
+import time
+from contextlib import contextmanager
 from pathlib import Path
 
+from labkit import box
 from labkit.box.cgroup import LIMITS, PREFIX, hierarchy
+from labkit.lab import opened
 
 GONE = "(deleted)"
 # Tests that need no box run beside: their files lie in folders of their own, the networks that
@@ -72,3 +77,39 @@ def snapshot(name=""):
     shared = {f"file {path}" for path in Path("/dev/shm").glob("*")}
     found = _processes() | _links() | groups | files | shared | _named_namespaces() | _loops()
     return mounts | {what for what in found if name in what}
+
+
+@contextmanager
+def another(name, made_of):
+    """The lab of a box beside that of all tests, of which nothing stays; `made_of` may be TOML."""
+    box.down(name)
+    before = snapshot(name)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "described.toml")
+        file.write_text(made_of)
+        try:
+            with opened(box.up(name, made_of=str(file) if "[" in made_of else made_of)) as lab:
+                yield lab
+        finally:
+            box.down(name)
+    assert snapshot(name) - before == set()
+
+
+def maker_killed(words, began, seconds):
+    """Run `words`, which make a box, and kill them so many seconds after `began()` is so."""
+    maker = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        awaited(lambda: began() or maker.poll() is not None, 60)
+        assert maker.poll() is None, "it made the box before it could be killed"
+        time.sleep(seconds)
+    finally:
+        maker.kill()
+        maker.wait()
+
+
+def awaited(truth, seconds=20):
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not truth():
+        assert time.monotonic() < end, "it did not come about in time"
+        time.sleep(0.01)

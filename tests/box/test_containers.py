@@ -12,9 +12,8 @@ from labkit import box
 from labkit.box import container
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
-from labkit.lab import opened
 from tests.box.conftest import OTHER
-from tests.box.machine import snapshot
+from tests.box.machine import another, maker_killed, snapshot
 
 pytestmark = [
     pytest.mark.box,
@@ -57,18 +56,12 @@ def of_the_machine():
 
 
 @pytest.fixture(scope="module")
-def four(tmp_path_factory):
-    file = tmp_path_factory.mktemp("box") / "four.toml"
-    file.write_text(FOUR)
-    box.down(OTHER)
-    before, machine = snapshot(OTHER), of_the_machine()
-    try:
-        with opened(box.up(OTHER, made_of=str(file))) as lab:
-            assert of_the_machine() == machine
-            yield lab
-    finally:
-        box.down(OTHER)
-    assert (snapshot(OTHER) - before, of_the_machine()) == (set(), machine)
+def four():
+    machine = of_the_machine()
+    with another(OTHER, FOUR) as lab:
+        assert of_the_machine() == machine
+        yield lab
+    assert of_the_machine() == machine
 
 
 def answers(lab, role):
@@ -173,14 +166,8 @@ def test_status_and_picture_show_containers(four):
 def test_down_leaves_nothing_of_a_box_with_containers_whose_maker_was_killed(turn):
     before, machine = snapshot(OTHER), of_the_machine()
     words = [sys.executable, "-m", "labkit.cli", "box", "up", "containers", "--name", OTHER]
-    up = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
     # At some moment after the hosts came up, so while the engine starts or runs its first.
-    while not Folder(OTHER).lab.exists() and time.monotonic() < until:
-        time.sleep(0.01)
-    time.sleep(random.Random(turn).uniform(0, 2.5))
-    up.kill()
-    up.wait()
+    maker_killed(words, Folder(OTHER).lab.exists, random.Random(turn).uniform(0, 2.5))
     box.down(OTHER)
     assert (snapshot(OTHER) - before, of_the_machine()) == (set(), machine)
 

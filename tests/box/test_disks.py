@@ -7,9 +7,8 @@ import pytest
 from labkit import box
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
-from labkit.lab import opened
 from tests.box.conftest import OTHER
-from tests.box.machine import snapshot
+from tests.box.machine import another, snapshot
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
@@ -48,24 +47,18 @@ def restart(lab, guest):
     lab.host(guest).close()
 
 
-def test_what_a_guest_writes_is_in_its_files_and_there_after_a_restart(tmp_path):
-    file, before = tmp_path / "stored.toml", snapshot(OTHER)
-    file.write_text(TOPOLOGY)
-    try:
-        with opened(box.up(OTHER, made_of=str(file))) as lab:
-            guests = {guest.name: guest for guest in box.status(OTHER).guests}
-            assert guests["usual"].disks == {"ubda": "16M raw", "ubdb": "32M cow"}
-            assert "usual: ubda 16M raw, ubdb 32M cow" in lab.disks
-            assert "ubdb 32M cow" in box.draw(box.status(OTHER)).svg
-            check_files(lab, guests)
-            with ThreadPoolExecutor(2) as pool:
-                list(pool.map(lambda guest: restart(lab, guest), guests))
-            for guest, found in guests.items():
-                for disk in found.disks:
-                    assert read(lab.host(guest), disk) == mark(guest, disk)
-    finally:
-        box.down(OTHER)
-    assert snapshot(OTHER) == before
+def test_what_a_guest_writes_is_in_its_files_and_there_after_a_restart():
+    with another(OTHER, TOPOLOGY) as lab:
+        guests = {guest.name: guest for guest in box.status(OTHER).guests}
+        assert guests["usual"].disks == {"ubda": "16M raw", "ubdb": "32M cow"}
+        assert "usual: ubda 16M raw, ubdb 32M cow" in lab.disks
+        assert "ubdb 32M cow" in box.draw(box.status(OTHER)).svg
+        check_files(lab, guests)
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda guest: restart(lab, guest), guests))
+        for guest, found in guests.items():
+            for disk in found.disks:
+                assert read(lab.host(guest), disk) == mark(guest, disk)
 
 
 def check_files(lab, guests):

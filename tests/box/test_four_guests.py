@@ -6,7 +6,7 @@ import pytest
 
 from labkit import box, find_study, pairs
 from labkit.change import applied
-from labkit.lab import opened
+from labkit.errors import BoxError
 from labkit.plan import plan
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -15,18 +15,15 @@ from labkit.studies._guests import GUESTS
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
 from tests.box.conftest import OTHER
+from tests.box.machine import another
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
 def four():
-    box.down(OTHER)
-    try:
-        with opened(box.up(OTHER, made_of="four-guests")) as lab:
-            yield lab
-    finally:
-        box.down(OTHER)
+    with another(OTHER, "four-guests") as lab:
+        yield lab
 
 
 def values(lab):
@@ -65,3 +62,26 @@ def test_a_box_with_one_guest_says_what_it_lacks_for_four(lab):
     refused = find_study("lat_ping").refusals(lab)
     assert set(refused) == {f"{n} [vms=4]" for n in ("VM-Default", "VM-SRIOV", "VM-Latency-SRIOV")}
     assert all("guest2" in why for why in refused.values())
+
+
+def test_four_guests_share_a_host_and_nothing_else(four):
+    server, client = four.host("server"), four.host("client")
+    assert server.check("guest", "list").split() == list(GUESTS)
+    for guest in GUESTS:
+        host = four.host(guest)
+        assert host.check("hostname").strip() == f"{OTHER}-{guest}"
+        client.check("ping", "-n", "-c", "1", "-W", "2", host.address)
+        assert host.run("cat", "/run/labkit/guests/guest/run/labkit/host_key").code
+    server.check("guest", "@guest2", "stop")
+    server.check("guest", "@guest3", "set", "nic=direct", "batch=1")
+    server.check("guest", "@guest3", "stop")
+    server.check("guest", "@guest3", "start")
+    states = {guest.name: guest.state for guest in box.status(OTHER).guests}
+    assert states == {name: "stopped" if name == "guest2" else "running" for name in GUESTS}
+    assert server.check("guest", "@guest", "get", "nic").strip() == "bridge"
+    client.check("ping", "-n", "-c", "1", "-W", "2", four.host("guest3").address)
+    box.up(OTHER)
+    assert {guest.state for guest in box.status(OTHER).guests} == {"running"}
+    with pytest.raises(BoxError, match="made of four-guests and not of pair"):
+        box.up(OTHER, made_of="pair")
+    assert "no such guest: x" in server.run("guest", "@x", "state").stderr

@@ -7,39 +7,21 @@ import pytest
 from labkit import box
 from labkit.box import Faults
 from labkit.errors import BadInput, BoxError
-from labkit.lab import opened
-from tests.box.conftest import NAME, OTHER
-from tests.box.machine import snapshot
+from tests.box.conftest import MOVING, NAME, with_cpus
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
-TOPOLOGY = """
-[hosts.client]
-[hosts.server]
-[hosts.server2]
-[guests.guest]
-on = "server"
-accelerator = "tcg"
-memory = "192M"
-disks = ["16M qcow2"]
-"""
 COUNTER = """\
 (n=0; while true; do n=$((n + 1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done) \
     > /dev/null 2>&1 & true"""
 
 
 @pytest.fixture
-def lab_of_two(tmp_path):
-    file, before = tmp_path / "moving.toml", snapshot(OTHER)
-    file.write_text(TOPOLOGY)
-    try:
-        with opened(box.up(OTHER, made_of=str(file))) as lab:
-            lab.host("guest").check("sh", "-c", COUNTER)
-            lab.host("guest").check("sh", "-c", "until [ -s /tmp/count ]; do sleep 0.02; done")
-            yield lab
-    finally:
-        box.down(OTHER)
-    assert snapshot(OTHER) == before
+def lab_of_two(hypervisors):
+    guest = with_cpus(hypervisors, 1)
+    guest.check("sh", "-c", COUNTER)
+    guest.check("sh", "-c", "until [ -s /tmp/count ]; do sleep 0.02; done")
+    return hypervisors
 
 
 def counted(guest):
@@ -63,7 +45,7 @@ def test_a_guest_moves_while_it_runs_and_stays_where_it_was_when_it_cannot(lab_o
     guest.check("sh", "-c", "echo kept | dd of=/dev/vda conv=fsync,notrunc")
     check_that_a_cut_link_leaves_it(lab_of_two)
     before = counted(guest)
-    done = box.migrate(OTHER, "guest", to="server2", bandwidth="800M", downtime="500 ms")
+    done = box.migrate(MOVING, "guest", to="server2", bandwidth="800M", downtime="500 ms")
     # Nothing was closed: the connection that was open before is the one that answers.
     goes_on(guest, max(before, counted(guest)))
     assert guest.check("cat", "/proc/sys/kernel/random/boot_id") == boot
@@ -75,19 +57,23 @@ def test_a_guest_moves_while_it_runs_and_stays_where_it_was_when_it_cannot(lab_o
     assert 0 < done.downtime_ms < done.total_ms and done.rounds >= 1
     assert done.bytes > 10e6 and done.silence_ms > 1
     assert on(lab_of_two) == {"server": [], "server2": ["guest"]}
-    now = box.status(OTHER)
+    now = box.status(MOVING)
     assert (now.state, now.guests[0].on, now.guests[0].state) == ("up", "server2", "running")
     with pytest.raises(BadInput, match="is on server2 already"):
-        box.migrate(OTHER, "guest", to="server2")
-    # It can be ended there, and is then started there.
+        box.migrate(MOVING, "guest", to="server2")
+    # It can be ended there, and is then started there: its disk is kept, its root is in its memory.
+    guest.check("touch", "/etc/written-here")
     server2 = lab_of_two.host("server2")
     server2.check("guest", "stop")
     server2.check("guest", "set", "vcpus=2")
-    box.up(OTHER)
+    box.up(MOVING)
     guest.close()
+    assert guest.check("nproc").strip() == "2"
     assert guest.check("head", "-c", "4", "/dev/vda") == "kept"
+    assert guest.check("cat", "/proc/sys/kernel/random/boot_id") != boot
+    assert not guest.run("test", "-e", "/etc/written-here").ok
     with pytest.raises(BadInput, match="with 2 CPUs, and can lose writes"):
-        box.migrate(OTHER, "guest", to="server")
+        box.migrate(MOVING, "guest", to="server")
 
 
 def check_that_a_cut_link_leaves_it(lab):
@@ -96,16 +82,16 @@ def check_that_a_cut_link_leaves_it(lab):
 
     guest, server, before = lab.host("guest"), lab.host("server"), links("server2")
     with ThreadPoolExecutor(1) as pool:
-        going = pool.submit(box.migrate, OTHER, "guest", to="server2", bandwidth="10M", patience=2)
+        going = pool.submit(box.migrate, MOVING, "guest", to="server2", bandwidth="10M", patience=2)
         while '"active"' not in server.check("guest", "qmp", "query-migrate"):
             assert not going.done(), going.exception()
-        with Faults(OTHER).cut("server2"), pytest.raises(BoxError, match="stays on") as failed:
+        with Faults(MOVING).cut("server2"), pytest.raises(BoxError, match="stays on") as failed:
             going.result()
     assert "nothing came through" in str(failed.value)
     goes_on(guest, counted(guest))
     assert on(lab) == {"server": ["guest"], "server2": []}
     assert links("server2") == before
-    assert box.status(OTHER).guests[0].on == "server"
+    assert box.status(MOVING).guests[0].on == "server"
 
 
 @pytest.mark.parametrize(
