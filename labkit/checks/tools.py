@@ -31,7 +31,7 @@ for tool; do command -v "$tool" >/dev/null || { echo "-$tool"; continue; }
         *) said=$($tool --version 2>&1) ;;
     esac </dev/null
     echo "+$tool $(printf '%s\n' "$said" | head -n 1)"; done
-. /etc/os-release 2>/dev/null; echo "=$ID $ID_LIKE"
+[ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
 """
 # The paper's load, for two packets to the host itself: what counts is whether ping can do it.
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")

@@ -32,6 +32,8 @@ QUIET = {
     },
     "notebook-extension/tracker": {"windowingMode": "none"},
 }  # fmt: skip
+# Of the notebooks in one page, the one on top.
+SHOWN = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 READY = """() => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   return panel?.sessionContext?.session?.kernel?.status === "idle";
@@ -155,14 +157,39 @@ class Notebook:
 
     def open(self, stem: str, **values: object) -> None:
         """Open a copy whose parameters have other values."""
-        notebook = nbformat.read(CHECKOUT / "notebooks" / f"{stem}.ipynb", as_version=4)
-        cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", ()))
-        cell.source += "".join(f"\n{name} = {value!r}" for name, value in values.items())
-        nbformat.write(notebook, self.server.folder / f"{stem}.ipynb")
+        self._copied(stem, values)
         # A workspace of its own: no tabs of earlier tests.
         own = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
         self.page.goto(self.server.url(own))
         self.page.wait_for_function(READY, timeout=60_000)
+
+    def open_beside(self, stem: str, **values: object) -> None:
+        """Open another one in the same page, with the kernel of the one before it.
+
+        So that JupyterLab is loaded once, and all that notebooks import.
+        """
+        self._copied(stem, values)
+        kernel = self.page.evaluate(
+            "() => jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
+        )
+        asked = {"path": f"{stem}.ipynb", "name": stem, "type": "notebook",
+                 "kernel": {"id": kernel}}  # fmt: skip
+        request = urllib.request.Request(
+            self.server.url("api/sessions"), json.dumps(asked).encode(),
+            {"Content-Type": "application/json"},
+        )  # fmt: skip
+        urllib.request.urlopen(request, timeout=30).close()
+        self.page.evaluate(
+            "path => { jupyterapp.commands.execute('docmanager:open', { path }) }", f"{stem}.ipynb"
+        )
+        there = f"jupyterapp.shell.currentWidget.context?.path === '{stem}.ipynb'"
+        self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=60_000)
+
+    def _copied(self, stem: str, values: dict[str, object]) -> None:
+        notebook = nbformat.read(CHECKOUT / "notebooks" / f"{stem}.ipynb", as_version=4)
+        cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", ()))
+        cell.source += "".join(f"\n{name} = {value!r}" for name, value in values.items())
+        nbformat.write(notebook, self.server.folder / f"{stem}.ipynb")
 
     def run_all(self, seconds: float = 120) -> None:
         """Run all cells; the first that fails fails the test."""
@@ -177,9 +204,22 @@ class Notebook:
             self.page.wait_for_timeout(200)
         pytest.fail(f"the notebook was not through after {seconds} s: {cells}")
 
+    def run_until(self, pattern: str, seconds: float = 120) -> None:
+        """Run all cells until one shows a text; one that fails fails the test."""
+        self.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-all-cells') }")
+        end, shown = time.monotonic() + seconds, self.page.locator(f"text={pattern}")
+        while time.monotonic() < end:
+            cells = self.page.evaluate(CELLS)
+            assert not cells["failed"], cells
+            if shown.count():
+                return
+            self.page.wait_for_timeout(100)
+        self.page.screenshot(path=self.screenshots / "not-shown.png")
+        pytest.fail(f"no {pattern} after {seconds} s: {cells}")
+
     def shoot(self, name: str, text: str) -> None:
         """Keep a picture of the page, scrolled to the cell that holds `text`."""
-        found = self.page.locator(".jp-Cell", has_text=text).first
+        found = self.page.locator(f"{SHOWN} .jp-Cell", has_text=text).first
         found.evaluate("cell => cell.scrollIntoView()")
         self.page.wait_for_timeout(300)
         self.page.screenshot(path=self.screenshots / f"{name}.png")
