@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -58,6 +59,14 @@ def late(item):
 def _journals_of_their_own(tmp_path_factory, monkeypatch):
     """This machine is a host of many tests: their journals are apart from a real one."""
     monkeypatch.setenv("LABKIT_CHANGES", str(tmp_path_factory.mktemp("changes")))
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl-C is heard, also where the tests run in the background: a shell has it ignored there."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

@@ -204,7 +204,7 @@ def test_a_stream_has_a_deadline_and_its_result_can_be_had_without_its_lines(hos
 
 
 @pytest.mark.slow
-def test_ctrl_c_that_ends_no_wait_of_the_system_is_heard_all_the_same(host):
+def test_ctrl_c_that_ends_no_wait_of_the_system_is_heard_all_the_same(interruptible, host):
     host.check("true")
     # As a signal does that comes in the moment before a thread waits.
     threading.Timer(0.3, _thread.interrupt_main).start()

@@ -266,7 +266,7 @@ def test_many_who_wait_for_one_login_that_fails_share_its_error(server, monkeypa
     assert len(tried) < 8
 
 
-def test_ctrl_c_ends_the_command_and_the_host_goes_on(ssh, tmp_path):
+def test_ctrl_c_ends_the_command_and_the_host_goes_on(interruptible, ssh, tmp_path):
     pid = tmp_path / "pid"
 
     def interrupt():
