@@ -104,9 +104,9 @@ def against_rate(
     x = x.axis(values=rates, format=",d")
     y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({unit})".replace("(us)", "(µs)"))
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(order))
-    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
     tips = [tip("condition"), tip("rate", ",d"), tip("value", ".4~f", what),
             *interval_tips(".4~f"), tip("runs")]  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
     layers = [base.mark_line().encode(y=y), bars.transform_filter("isValid(datum.low)"),
               base.mark_point(filled=True, size=80, opacity=1)
               .encode(y=y, shape=shape(order), tooltip=tips)]  # fmt: skip

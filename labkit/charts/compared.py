@@ -66,11 +66,12 @@ def ratios(
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
     x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(zero=False)
-    base = alt.Chart(inline(rows)).encode(y=alt.Y("condition:N", sort=names, title=None))
-    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q", color=_plain(names))
-    dots = base.mark_point(filled=True, opacity=1, size=90).encode(
-        x=x, color=_plain(names), shape=_plain_shape(names), tooltip=_tips(f"over {native}")
-    )
+    base = alt.Chart(inline(rows)).encode(
+        y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
+        tooltip=_tips(f"over {native}"),
+    )  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
+    dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     shade = [_shade(noise, x)] if noise else []
     layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots]

@@ -71,7 +71,7 @@ def ladder(
     bars = base.mark_rule(strokeWidth=2).transform_filter("isValid(datum.low)")
     layers: list[alt.Chart] = [
         base.mark_line(strokeWidth=1, strokeDash=[3, 3]).add_params(chosen),
-        bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q"),
+        bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q", tooltip=_rung_tips(unit)),
         *([_ticks(each, base, unit)] if each else []),
         *_dots(ours, base.encode(shape=shape(names), tooltip=_rung_tips(unit))),
         *([_diamonds(theirs, base, unit)] if theirs else []),
