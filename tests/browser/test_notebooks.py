@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from labkit.journal import hello
+from labkit.lab import opened
 from tests.browser.conftest import SHOWN
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -92,6 +95,28 @@ def test_every_study_runs_on_recorded_data_and_in_the_dark_theme_its_charts_are_
         canvas = lab_notebook.page.locator(f"{SHOWN} canvas").first
         corner = canvas.evaluate("c => [...c.getContext('2d').getImageData(2, 2, 1, 1).data]")
         assert max(corner[:3]) < 100 or corner[3] == 0, corner
+
+
+@pytest.mark.box
+def test_a_study_that_is_stopped_in_the_middle_leaves_its_hosts_as_they_were(lab_notebook, own_box):
+    page = lab_notebook.page
+    with opened(Path(own_box)) as lab:
+        before = state(lab)
+        lab_notebook.open("01-lat-ping", where=own_box, label="stopped", count=1000)
+        lab_notebook.run_until("/[1-9] of 20 runs/")
+        lab_notebook.shoot("01-lat-ping-running", "StudyPanel(study")
+        # The panel of dials above it has such a button too.
+        page.click(".jp-Cell:has-text('StudyPanel(study') button:has-text('Stop')")
+        page.wait_for_selector("text=Stopped; everything was put back", timeout=60_000)
+        lab_notebook.shoot("01-lat-ping-stopped", "StudyPanel(study")
+        assert state(lab) == before
+        assert [hello(host).open for host in lab.hosts.values()] == [()] * 3
+
+
+def state(lab) -> list[str]:
+    """All that the study changes, as the server says it."""
+    asked = [("state",), ("get", "nic", "batch", "lro"), ("placement",)]
+    return [lab.host("server").check("guest", *words) for words in asked]
 
 
 @pytest.mark.box
