@@ -42,6 +42,7 @@ def logged_out(booted, host):
 def unit_of(booted, job):
     """The control group of what a job runs."""
     with booted.as_user("root") as root:
+        until(lambda: root.check("cat", f"{job.folder}/work.pid").split(), "it has not begun")
         pid = root.check("cat", f"{job.folder}/work.pid").split()[0]
         return root.check("cat", f"/proc/{pid}/cgroup")
 
@@ -56,8 +57,21 @@ def at_logout(booted, kills, lingers):
         root.check("loginctl", f"{how}-linger", booted.user)
 
 
+def waiting(host, key, code):
+    """A job that runs until it is released, and then ends with this code."""
+    script = f"until [ -e /tmp/{key} ]; do sleep 0.1; done; exit {code}"
+    return host.start("sh", "-c", script, key=key, seconds=600)
+
+
+def released(booted, job):
+    """How a job ended once it was released."""
+    with booted.as_user("root") as root:
+        root.check("touch", f"/tmp/{job.key}")
+    return ended(job)
+
+
 def ended(job):
-    status = job.wait(30)
+    status = job.wait(60)
     return status.state, status.code, status.signal
 
 
@@ -67,10 +81,10 @@ def ended(job):
 def test_a_job_of_root_is_a_unit_that_outlives_the_login(booted):
     with booted.as_user("root") as root:
         assert root.check("cat", "/proc/1/comm") == "systemd\n"
-        job = root.start("sh", "-c", "sleep 1; exit 7", key="of-root", seconds=60)
+        job = waiting(root, "of-root", 7)
         assert "/system.slice/labkit-job-of-root.service" in unit_of(booted, job)
         logged_out(booted, root)
-        assert ended(job) == (State.FINISHED, 7, "")
+        assert released(booted, job) == (State.FINISHED, 7, "")
 
 
 def test_a_users_job_is_refused_where_logout_would_end_it(booted):
@@ -84,32 +98,35 @@ def test_a_users_job_is_refused_where_logout_would_end_it(booted):
 def test_a_job_of_a_user_who_lingers_is_a_unit_that_outlives_the_login(booted):
     at_logout(booted, kills="true", lingers=True)
     with booted.as_user(booted.user) as user:
-        job = user.start("sh", "-c", "sleep 1; exit 5", key="lingers", seconds=60)
+        job = waiting(user, "lingers", 5)
         assert "labkit-job-lingers.service" in unit_of(booted, job)
         logged_out(booted, user)
-        assert ended(job) == (State.FINISHED, 5, "")
+        assert released(booted, job) == (State.FINISHED, 5, "")
 
 
 def test_where_logout_ends_nothing_a_users_job_needs_no_unit(booted):
     at_logout(booted, kills="false", lingers=False)
     with booted.as_user(booted.user) as user:
-        job = user.start("sh", "-c", "sleep 1; exit 4", key="stays", seconds=60)
+        job = waiting(user, "stays", 4)
         assert "labkit-job" not in unit_of(booted, job)
         user.close()
-        assert ended(job) == (State.FINISHED, 4, "")
+        with booted.as_user("root") as root:
+            state = ("loginctl", "show-user", booted.user, "-p", "State", "--value")
+            until(lambda: root.check(*state) == "closing\n", "the user is still logged in")
+        assert released(booted, job) == (State.FINISHED, 4, "")
 
 
 # --- it ends as it would without systemd --------------------------------------------------------
 
 
-def test_what_a_command_leaves_behind_lives_until_the_deadline_and_no_longer(booted):
+def test_what_a_command_leaves_behind_lives_on_and_is_ended_with_the_job(booted):
     with booted.as_user("root") as root:
         script = "setsid sleep 1234 </dev/null >/dev/null 2>&1 & exit 3"
-        job = root.start("sh", "-c", script, key="leaves", seconds=1)
+        job = root.start("sh", "-c", script, key="leaves", seconds=600)
         until(lambda: job.status().code == 3, "the command has not ended")
         status = job.status()
         assert status.state is State.RUNNING and "what it left behind" in status.why
-        assert ended(job) == (State.TIMED_OUT, 3, "")
+        assert job.cancel(1).over
         assert not root.run("pgrep", "-f", "sleep 1234").ok
 
 

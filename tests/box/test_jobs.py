@@ -54,7 +54,7 @@ def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest):
     guest.check("umount", KEPT)
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 def test_a_job_meets_its_deadline_though_its_host_stood_still_and_its_clock_jumped(
     lab, guest, monkeypatch
 ):
