@@ -96,7 +96,7 @@ class Condition:
             for setting in self.settings:
                 lab.host(setting.role)
         except Unknown as missing:
-            return f"the lab has no host for it ({missing.what})"
+            return f"the lab has no host for it: no {missing.name}"
         if why := _no_linux(together, plan):
             return why
         whys = {step.setting: step.why for step in plan.steps}

@@ -75,7 +75,7 @@ class Unknown(BadInput):
     """A name that is not known; the message lists the known ones."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        names = sorted(known)
+        self.name, names = name, sorted(known)
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else ""
         listed = ", ".join(names) or "none"

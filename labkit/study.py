@@ -384,7 +384,11 @@ def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:
 
 
 def _explained(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
-    whys = [f"{name}: {why}" for name, why in refused.items() if name in verdict.why]
-    if verdict.verdict != "not testable here" or not whys:
+    names: dict[str, list[str]] = {}
+    for name, why in refused.items():
+        if name in verdict.why:
+            names.setdefault(why, []).append(name)
+    if verdict.verdict != "not testable here" or not names:
         return verdict
-    return replace(verdict, why=f"{verdict.why} ({'; '.join(whys)})")
+    whys = "; ".join(f"{', '.join(those)}: {why}" for why, those in names.items())
+    return replace(verdict, why=f"{verdict.why} ({whys})")
