@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import threading
@@ -55,7 +56,7 @@ class Line:
     _clock: threading.Thread | None = None
 
     def __enter__(self) -> Line:
-        if self.stream.isatty():
+        if self._draws:
             self._clock = threading.Thread(target=self._tick, daemon=True)
             self._clock.start()
         return self
@@ -80,7 +81,7 @@ class Line:
     def tell(self, progress: Progress) -> None:
         """Show how far a study has come; a remark stays on the screen."""
         if progress.remark:
-            wipe = "\r\x1b[K" if self.stream.isatty() else ""
+            wipe = "\r\x1b[K" if self._draws else ""
             print(wipe + readable(" ".join(progress.remark.split())), file=self.stream, flush=True)
         if progress.step == "measuring" or progress.step == "finished":
             self._plain(_drawn(progress, progress.seconds_left))
@@ -95,8 +96,13 @@ class Line:
         if moved.done == moved.of:
             self._plain(self.text)
 
+    # A dumb terminal, such as a shell in an editor, cannot wipe a line.
+    @property
+    def _draws(self) -> bool:
+        return self.stream.isatty() and os.environ.get("TERM") != "dumb"
+
     def _plain(self, text: str) -> None:
-        if not self.stream.isatty():
+        if not self._draws:
             print(text, file=self.stream, flush=True)
 
     def _tick(self) -> None:

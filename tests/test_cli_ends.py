@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import pty
 import shutil
 import signal
 import socket
@@ -257,3 +258,16 @@ def test_a_user_without_account_and_home_is_served_too():
     first, second = done.stdout.splitlines()
     assert first == "54321 /nonexistent/.local/state/labkit/refused-logins"
     assert second.startswith("box lab is")
+
+
+@pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
+def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
+    ours, theirs = pty.openpty()
+    env = {"TERM": term, "LABKIT_OUT": str(tmp_path)}
+    with open(ours, "rb", buffering=0) as screen:
+        done = run("results", "list", str(HOME / "data/recorded"), env=env, stderr=theirs)
+        os.close(theirs)
+        assert done.returncode == 0
+        said = screen.read(4096)
+    assert b"reading what is new" in said or drawn
+    assert (b"\x1b" in said) is drawn

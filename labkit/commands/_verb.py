@@ -6,8 +6,10 @@ import argparse
 import difflib
 import json
 import re
+import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -103,6 +105,19 @@ def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespac
         print_json(asdict(found))
     else:
         print(rendered(study, found))
+
+
+@contextmanager
+def busy(what: str) -> Iterator[None]:
+    """Say on a terminal what takes its time, and for how long by now; a script is not told."""
+    from labkit.terminal import progress_line
+
+    if not sys.stderr.isatty():
+        yield
+        return
+    with progress_line() as line:
+        line.say(what)
+        yield
 
 
 def now() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit import record
 from labkit.commands._lab import lab_flag, open_lab
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, ResultsError
 from labkit.plan import WAITS
 
@@ -38,14 +38,17 @@ def _apply(asked: argparse.Namespace) -> None:
     asked.lab = earlier.get("lab", asked.lab)
     lab = open_lab(asked)
     changes = InForce(lab.hosts, Owner.me(f"{study.name} {condition.name}"))
-    found = changes.learn(study.settings(lab, condition.name))
+    with busy(f"asking {', '.join(lab.hosts)}"):
+        found = changes.learn(study.settings(lab, condition.name))
     if earlier:
         found.check_fresh(
             {(one["host"], one["thing"]): one["text"] for one in earlier["steps"]},
             earlier["digest"],
         )
     try:
-        changes.move_to([one for one in condition.asked(lab) if _required(changes, condition, one)])
+        wanted = [one for one in condition.asked(lab) if _required(changes, condition, one)]
+        with busy(f"changing {len(wanted)} settings"):
+            changes.move_to(wanted)
         waiting = changes.waiting()
         made = [
             (one.role, thing, one.wanted, WAITS if one in waiting else "in force")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
     from labkit.check import Finding
@@ -59,7 +59,8 @@ def _of_lab(asked: argparse.Namespace) -> int:
 
     lab = open_lab(asked)
     checks = all_checks()
-    found = look_over(lab, checks, pairs(lab))
+    with busy(f"looking at {', '.join(lab.hosts)}"):
+        found = look_over(lab, checks, pairs(lab))
     close(lab)
     counts = {state: sum(one.state == state for one in found) for state in SIGNS}
     if asked.json:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from labkit.commands._lab import lab_flag, one_there
-from labkit.commands._verb import at_least_one, json_flag, print_json, verb
+from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
 
 
 def add(verbs: Any) -> None:
@@ -28,7 +28,8 @@ def _journal(asked: argparse.Namespace) -> None:
     from labkit.journal import history, lines_of
 
     host = one_there(asked, asked.host)
-    chapters = history(host, asked.sets)
+    with busy(f"asking {host.name}"):
+        chapters = history(host, asked.sets)
     if asked.json:
         told = [(one, [[f.kind, *f.fields] for f in one.frames]) for one in chapters]
         print_json([{"set": o.name, "damage": o.damage, "frames": f} for o, f in told])

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
     from labkit.plan import Plan
@@ -30,7 +30,8 @@ def _plan(asked: argparse.Namespace) -> None:
     from labkit import studies
 
     study, lab = studies.find(asked.study), open_lab(asked)
-    found = study.plan(lab, asked.condition)
+    with busy(f"asking {', '.join(lab.hosts)}"):
+        found = study.plan(lab, asked.condition)
     if asked.json:
         print_json(
             {"study": study.name, "condition": asked.condition, "lab": asked.lab, **found.told()}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import chosen, lab_flag, looked_at
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import LabkitError, Unreachable
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def _each(hosts: Mapping[str, Host], asked: argparse.Namespace) -> dict[str, Any
     told: dict[str, Any] = {}
     for name, host in hosts.items():
         try:
-            done = restore(host, breaking=asked.breaking, forgetting=asked.forget)
+            with busy(f"putting back {name}"):
+                done = restore(host, breaking=asked.breaking, forgetting=asked.forget)
         except LabkitError as failed:
             again = isinstance(failed, Unreachable)
             told[name] = {"ok": False, "again": again, "lines": [str(failed)], "things": []}

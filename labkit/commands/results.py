@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import json_flag, label_flag, now, print_json, verb
+from labkit.commands._verb import busy, json_flag, label_flag, now, print_json, verb
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def _list(asked: argparse.Namespace) -> None:
     from labkit import tables
     from labkit.store import open_store
 
-    found = open_store(*asked.folders).query(LISTED, [asked.study.replace("-", "_")])
+    with busy("reading what is new"):
+        found = open_store(*asked.folders).query(LISTED, [asked.study.replace("-", "_")])
     if asked.json:
         print_json(found)
         return
@@ -174,7 +175,8 @@ def _verify(asked: argparse.Namespace) -> int:
     wrong: list[str] = []
     looked = [_named(what)[0].path for what in asked.what] or list(found(places()))
     for path in looked:
-        wrong += _wrong(path)
+        with busy(f"checking {path}"):
+            wrong += _wrong(path)
     if asked.json:
         print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
     else:
@@ -223,7 +225,8 @@ def _export(asked: argparse.Namespace) -> None:
 
     results = _named(asked.what)[0]
     file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
-    written = bundle.export(results, file)
+    with busy(f"checking and writing {results.path}"):
+        written = bundle.export(results, file)
     if asked.json:
         print_json({**asdict(written), "path": str(file)})
     else:
@@ -234,7 +237,8 @@ def _import(asked: argparse.Namespace) -> None:
     from labkit import bundle, imports
 
     if asked.format == "labkit":
-        taken = [bundle.take_in(Path(file)) for file in asked.files]
+        with busy("checking and unpacking"):
+            taken = [bundle.take_in(Path(file)) for file in asked.files]
         said = [(results.path, "imported" if new else "was here already") for results, new in taken]
     else:
         files: dict[str, list[Path]] = {}
@@ -267,7 +271,8 @@ def _query(asked: argparse.Namespace) -> None:
     from labkit import tables
     from labkit.store import open_store
 
-    rows = open_store(*asked.folders).query(asked.sql)
+    with busy("reading what is new"):
+        rows = open_store(*asked.folders).query(asked.sql)
     if asked.json:
         print_json(rows)
     else:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 
 
 def add(verbs: Any) -> None:
@@ -29,7 +29,8 @@ def add(verbs: Any) -> None:
 def _scorecard(asked: argparse.Namespace) -> None:
     from labkit.scorecard import plain, scorecard
 
-    card = scorecard(*asked.folders)
+    with busy("judging all results"):
+        card = scorecard(*asked.folders)
     if asked.json:
         print_json(plain(card))
     elif asked.markdown:

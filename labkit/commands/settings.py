@@ -7,7 +7,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
     from labkit.host import Host
@@ -34,7 +34,8 @@ def _settings(asked: argparse.Namespace) -> None:
         rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
     else:
         lab = open_lab(asked)
-        rows = _on(lab.host(asked.host))
+        with busy(f"asking {asked.host}"):
+            rows = _on(lab.host(asked.host))
     if asked.json:
         print_json(rows)
     else:

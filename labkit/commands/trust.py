@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import json_flag, print_json, verb
+from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, HostError, HostKeyRefused
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ def _trust(asked: argparse.Namespace) -> None:
     lab = Lab.read(asked.lab)
     at = _address(lab, asked.host)
     target, file = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
-    keys = trust.shown(target)
+    with busy(f"asking {target.address} for its keys"):
+        keys = trust.shown(target)
     known = trust.is_known(target, keys)
     kept = () if known else _agreed(asked, target, keys)
     if kept:
