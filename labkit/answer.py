@@ -13,7 +13,7 @@ from labkit import campaign
 from labkit.distribution import tail_note
 from labkit.errors import readable
 from labkit.overhead import overhead
-from labkit.results import Results, out
+from labkit.results import Results, check_label, out
 from labkit.stats import intervals
 from labkit.study import PERCENTILES, Study
 from labkit.terminal import Line, table
@@ -46,7 +46,7 @@ def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
     source = campaign.notebook(study.name)
     values = campaign.read_parameters(source, given)
     check_place(str(values["where"]))
-    stem = f"{study.name}-{values['label']}"
+    stem = f"{study.name}-{check_label(str(values['label']))}"
     target = out() / "reports" / f"{stem}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
     rerun = campaign.Rerun(source, target, values)

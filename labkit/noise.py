@@ -8,7 +8,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.floor import ONE, OTHER, Level, Noise, folder, percent, read
 from labkit.lab import Lab
 from labkit.progress import Tell
-from labkit.results import Results
+from labkit.results import Results, check_label
 from labkit.study import Condition, Study
 from labkit.where import facts
 
@@ -25,8 +25,7 @@ def measure(
     tell: Tell = lambda _: None,
 ) -> Noise:
     """Run a condition of the study (the first that the lab can do) against itself, and keep it."""
-    if not label.replace("-", "").replace("_", "").isalnum():
-        raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
+    check_label(label)
     chosen = _chosen(study, lab, condition)
     both = (replace(chosen, name=ONE), replace(chosen, name=OTHER))
     itself = replace(study, conditions=both, claims=())

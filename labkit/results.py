@@ -32,6 +32,8 @@ HOME = PACKAGE if (PACKAGE / "notebooks").is_dir() else PACKAGE.parent
 """Notebooks and data lie here: in the checkout, or in the package where that was installed."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
+
 Rows = tuple[Mapping[str, Any], ...]
 
 
@@ -42,6 +44,14 @@ def out() -> Path:
     """
     usual = HOME / "out" if HOME != PACKAGE else user.home() / "labkit-out"
     return Path(os.path.expanduser(os.environ.get("LABKIT_OUT") or usual)).resolve()
+
+
+def check_label(label: str) -> str:
+    """The label, which becomes a part of names of folders and files; any other is refused."""
+    if not LABEL.fullmatch(label):
+        what = f"a label holds letters, digits, - and _ only, at most 100, not {label[:120]!r}"
+        raise BadInput(what, hint="it begins with a letter or a digit")
+    return label
 
 
 @dataclass(frozen=True)

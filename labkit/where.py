@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from labkit import box, bundle, studies
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import ResultsError, Unknown
 from labkit.facts import of_run
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.results import HOME, Results, out, stored
+from labkit.results import HOME, Results, check_label, out, stored
 from labkit.study import Study
 
 LONGEST_NAME = 10
@@ -71,9 +71,7 @@ def study_results(
         return stored_results(study.name, where)
     asked = study.asked(where, seed)
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
-    if not label.replace("-", "").replace("_", "").isalnum():
-        raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
-    path = out() / "results" / study.name / f"{label}-{digest}"
+    path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
     plan = study.plan(lab)
     refused = study.refusals(lab, plan)
     if not (path / "study.json").exists():

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import json
 import os
 import pty
 import shutil
@@ -111,6 +112,8 @@ def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch,
         (["run", "lat_ping", "--where", "/"], 2, "unknown place"),
         (["run", "lat_ping", "--where", "/dev/null.toml"], 2, "no lab file"),
         (["settings", "server", "--lab", "Makefile"], 2, "unknown place"),
+        (["run", "lat_ping", "--where", "recorded", "--label", "../x"], 2, "label holds letters"),
+        (["results", "import", "--from", "fio", "a", "--label", "ä"], 2, "label holds letters"),
         (["results", "query", "drop table runs"], 2, "refused"),
         (["results", "import", "no such file.labkit"], 1, "no bundle no such file.labkit"),
         (["results", "import", "Makefile"], 1, "is not a whole bundle"),
@@ -271,3 +274,13 @@ def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
         said = screen.read(4096)
     assert b"reading what is new" in said or drawn
     assert (b"\x1b" in said) is drawn
+
+
+def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(tmp_path, capsys):
+    theirs = tmp_path / "theirs/deep/down"
+    shutil.copytree(HOME / "data/recorded/lat_vmxnet3", theirs)
+    asked = json.loads((theirs / "study.json").read_text())
+    (theirs / "study.json").write_text(json.dumps({**asked, "label": "../../../taken"}))
+    assert main(["report", str(theirs)]) == 2
+    assert "a label holds letters" in capsys.readouterr().err
+    assert list(tmp_path.rglob("*taken*")) == []

@@ -28,8 +28,9 @@ def _look(place: Place) -> Iterator[Finding]:
 
 def _finding(place: Place, study: Study, one: Condition, why: str) -> Finding:
     where = f"{study.name}: {one.name}"
-    silent = [role for role in _roles(one, study, place.lab) if role not in place.roles]
-    cut = [way for way in place.cut if set(way) <= set(_roles(one, study, place.lab))]
+    asked = dict.fromkeys(_roles(one, study, place.lab))
+    silent = [role for role in asked if role not in place.roles]
+    cut = [way for way in place.cut if set(way) <= asked.keys()]
     if why and silent:
         why, fix = f"{', '.join(silent)} cannot be asked", "put right first what failed above"
     elif cut and not why:

@@ -35,6 +35,7 @@ def add(verbs: Any) -> None:
 
 def _noise(asked: argparse.Namespace) -> None:
     from labkit import noise, studies
+    from labkit.results import check_label
     from labkit.terminal import progress_line, table
     from labkit.where import check_place, is_stored, open_lab, with_load
 
@@ -45,6 +46,7 @@ def _noise(asked: argparse.Namespace) -> None:
             hint="name a lab.toml, or the box",
         )
     check_place(asked.where)
+    label = check_label(asked.label or now())
     repeats = 3 if asked.quick else asked.repeats
     if asked.quick:
         study = with_load(study, **{k: v for k, v in study.quick.items() if k != "repeats"})
@@ -54,7 +56,7 @@ def _noise(asked: argparse.Namespace) -> None:
         assert lab is not None  # stored results were refused
         try:
             found = noise.measure(
-                study, lab, where=asked.where, label=asked.label or now(),
+                study, lab, where=asked.where, label=label,
                 condition=asked.condition, repeats=repeats, tell=line.tell,
             )  # fmt: skip
         finally:

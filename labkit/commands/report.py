@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit.commands._verb import json_flag, show_answer, verb
+from labkit.commands._verb import json_flag, now, show_answer, verb
 
 
 def add(verbs: Any) -> None:
@@ -26,5 +26,5 @@ def _report(asked: argparse.Namespace) -> None:
     from labkit.where import named_results
 
     results = named_results(asked.run)
-    given = {"where": str(results.path), "label": str(results.asked["label"])}
+    given = {"where": str(results.path), "label": str(results.asked.get("label") or now())}
     show_answer(studies.find(results.study), given, asked)

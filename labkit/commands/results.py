@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -235,6 +234,7 @@ def _export(asked: argparse.Namespace) -> None:
 
 def _import(asked: argparse.Namespace) -> None:
     from labkit import bundle, imports
+    from labkit.results import check_label
 
     if asked.format == "labkit":
         with busy("checking and unpacking"):
@@ -245,7 +245,7 @@ def _import(asked: argparse.Namespace) -> None:
         for word in asked.files:
             condition, path = _condition(word)
             files.setdefault(condition, []).append(path)
-        label = _label(asked.label or now())
+        label = check_label(asked.label or now())
         said = [(imports.take_in(asked.format, files, label).path, "imported")]
     if asked.json:
         print_json([{"path": str(path), "state": state} for path, state in said])
@@ -259,12 +259,6 @@ def _condition(word: str) -> tuple[str, Path]:
     if equals and not Path(word).exists():
         return name, Path(path)
     return Path(word).name.split(".")[0], Path(word)
-
-
-def _label(label: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", label):
-        raise BadInput(f"a label holds letters, digits, - and _ only, not {label!r}")
-    return label
 
 
 def _query(asked: argparse.Namespace) -> None:
