@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from test_cli import _verbs
 
 from labkit import studies
 from labkit.checks import all_checks
@@ -34,6 +35,14 @@ def test_every_command_that_the_readme_names_prints_its_help(capsys):
             main([command, "--help"])
         assert ended.value.code == 0, command
         assert f"labkit {command}" in capsys.readouterr().out
+
+
+def test_every_command_that_prints_json_is_in_the_table_for_scripts():
+    rows = [row.split("`")[1] for row in README.splitlines() if row.startswith("| `labkit ")]
+    told = {(word, row.split()[1]) for row in rows for word in re.findall("[a-z]+", row)}
+    verbs = [words for words, parser in _verbs(_parser()) if "--json" in parser.format_usage()]
+    assert len(verbs) > 15
+    assert [words for words in verbs if (words[-1], words[0]) not in told] == []
 
 
 def test_every_make_target_that_the_readme_names_is_one():
