@@ -21,6 +21,10 @@ NETWORK = (
     "/<source network='labkit-/{s/.*labkit-\\([a-z]*\\)'.*/\\1/p;:a;n;/<\\/interface>/b;"
     "s/^ *<guest \\(.*\\)\\/>/\\1/p;ba}"
 )
+HAS = "has-"
+NETWORKS = f"""\
+networks=$(virsh -q net-list --all --name) || exit
+printf '%s\\n' "$networks" | sed -n 's/^labkit-/{HAS}/p' | sort"""
 MOVED = f"""\
 vm=$1; shift; xml=$(mktemp) || exit
 virsh -q dumpxml "$vm" --inactive --security-info | python3 -c "$@" > "$xml" || {{
@@ -101,18 +105,17 @@ class GuestNic(OfGuest):
     # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.
     def _on_kvm(self, host: Host) -> Way:
         vm, merging = self.machine(host), on_or_off(self.lro)
-        shown = script(f"vm=$1; shift; {DEFINED}", vm, NETWORK, "virsh", "-q", "dumpxml", vm,
-                       "--inactive")  # fmt: skip
+        shows = f"{NETWORKS}\nvm=$1; shift; {DEFINED}"
+        shown = script(shows, vm, NETWORK, "virsh", "-q", "dumpxml", vm, "--inactive")
 
         def writes(value: str) -> tuple[Words, ...]:
-            path, *guest = value.removeprefix("nic=").split()
+            path, *guest = _words(value.removeprefix("nic="))
             exact = (word for word in guest if "=" in word)
             told = (self.path, merging) if value == self.wanted else (path, "exact", *exact)
             return (script(MOVED, vm, EDIT, *told), self.answers(host, "kvm"))
 
         return Way(
-            shown, writes, self._placed, _no_network,
-            probe=("virsh", "-q", "net-info", f"labkit-{self.path}"),
+            shown, writes, self._placed, self._no_network,
             needs=RESTART, persists=True, seconds=60,
             legal=f"path {' or '.join(PATHS)}, lro on or off on the first", stands_for=self._less(),
         )  # fmt: skip
@@ -123,12 +126,22 @@ class GuestNic(OfGuest):
         return "" if self.batch == 128 else "merging alone: virtio gathers no packets by time"
 
     def _placed(self, text: str) -> str:
-        path, *guest = text.split() or [""]
+        path, *guest = _words(text) or [""]
         off = {word.partition("=")[0] for word in guest if word.endswith("='off'")}
         found = set(MERGES) & off
         there = found == (set() if self.lro else set(MERGES)) or path == "direct"
         there = there and path == self.path and "stopped" not in guest
-        return self.wanted if there else f"nic={' '.join(text.split())}"
+        return self.wanted if there else f"nic={' '.join(_words(text))}"
+
+    def _no_network(self, text: str) -> str:
+        paths = [word for word in _words(text) if word in PATHS]
+        if len(paths) != 1:
+            return (
+                f"the guest has no NIC on one of the networks labkit-bridge and labkit-direct, or "
+                f"several ({' '.join(paths) or 'none'})"
+            )
+        there = f"{HAS}{self.path}" in text.split()
+        return "" if there else f"libvirt there has no network labkit-{self.path}"
 
     # Merging is the whole host's there: VnicMerging.
     def _on_esxi(self, host: Host) -> Way:
@@ -162,14 +175,9 @@ def _value(text: str) -> str:
     return " ".join(f"{key}={value}" for key, value in zip(KEYS, text.split(), strict=True))
 
 
-def _no_network(text: str) -> str:
-    paths = [word for word in text.split() if "=" not in word and word != "stopped"]
-    if paths in [[path] for path in PATHS]:
-        return ""
-    return (
-        f"the guest has no NIC on one of the networks labkit-bridge and labkit-direct, or several "
-        f"({' '.join(paths) or 'none'})"
-    )
+# What is said of the NIC, without the networks that it could be on.
+def _words(text: str) -> list[str]:
+    return [word for word in text.split() if not word.startswith(HAS)]
 
 
 # On ESXi: what its description says for a path; "" is for no such line.
