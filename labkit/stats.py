@@ -101,8 +101,9 @@ def estimate(pooled: Pooled, q: float) -> Estimate:
     """The percentile of the pooled samples, and how far it may be off."""
     s = _Seen.of(pooled, q, logarithmic=pooled.levels[0] > 0, unseen=True)
     return Estimate(
-        s.raw, s.value, s.value, s.error + s.low_reach, s.error + s.high_reach,
-        max(s.blocks - 1, 1), s.blocks, pooled.measured(q), s.logarithmic,
+        s.raw, s.value, s.value, math.hypot(s.error, s.low_reach),
+        math.hypot(s.error, s.high_reach), max(s.blocks - 1, 1), s.blocks, pooled.measured(q),
+        s.logarithmic,
     )  # fmt: skip
 
 
@@ -214,8 +215,8 @@ def holm(p: Sequence[float]) -> list[float]:
 @dataclass(frozen=True)
 class _Seen:
     # One percentile, its value in each block, without each block, and how far its rank may be off;
-    # errors are standard errors, reaches are what they must grow by to cover the rank's. All but
-    # the first are logarithms if `logarithmic`.
+    # errors are standard errors, reaches are what must be added to cover the rank's (as errors are
+    # added, by squares). All but the first are logarithms if `logarithmic`.
     raw: float
     value: float
     each: Values
@@ -250,7 +251,9 @@ class _Seen:
         if unseen and q > 50 and pooled.enough:
             high = max(high, upper_limit(pooled, q, logarithmic=logarithmic))
         t = _student(max(each.size - 1, 1), 0.975)
-        low_reach, high_reach = (max(0.0, far / t - error) for far in (value - low, high - value))
+        low_reach, high_reach = (
+            math.sqrt(max(0.0, (far / t) ** 2 - error**2)) for far in (value - low, high - value)
+        )
         return cls(raw, value, each, without, clock, low_reach, high_reach, logarithmic)
 
 

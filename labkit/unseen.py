@@ -21,7 +21,7 @@ LIMIT = 0.975
 SPREADS, LEVELS = 200, 60
 TRIED = 12
 POINTS = 30
-HALVINGS = 26
+HALVINGS = 20
 
 
 def upper_limit(pooled: Pooled, q: float, *, logarithmic: bool) -> float:
