@@ -1,7 +1,8 @@
 """Faults, on purpose: each holds while its `with` lasts, and is healed at its end.
 
 They reach into a box from this machine, as root: what a cable, a power switch or a scheduler does
-to a host that knows nothing of it.
+to a host that knows nothing of it. Those of a box in a user namespace are made in there, by this
+module as a program, which holds the fault until its standard input ends.
 """
 
 from __future__ import annotations
@@ -10,25 +11,32 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
+from labkit.box import needs
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import Layout
 from labkit.box.link import LinkPlan
 from labkit.box.links import wires
+from labkit.box.plain import TIER as PLAIN
+from labkit.box.plain import Plain
+from labkit.box.rootless import Rootless
 from labkit.box.shaping import shaped
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import opened
 
 NETWORKS = ("data", "control")
 # A port in this state takes and sends nothing, and neither end learns of it (bridge(8)).
 SILENT, FORWARDING = "0", "3"
+BAD_INPUT = 2
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,11 @@ class Faults:
     @contextmanager
     def cut(self, role: str, network: str = "data") -> Iterator[None]:
         """No packet passes between `role` and that network; no link goes down, nobody is told."""
+        with self._made("cut", role, network):
+            yield
+
+    @contextmanager
+    def _cut(self, role: str, network: str) -> Iterator[None]:
         ports = self._ports(role, network)
         try:
             for port in ports:
@@ -58,6 +71,13 @@ class Faults:
         Each direction has it: a round trip takes twice the delay longer. Texts with units, as in a
         topology: "100 Mbit/s", "2 ms", "0.1 %"; what is not named is as it comes.
         """
+        with self._made("shape", role, rate, delay, jitter, loss) as now:
+            yield now
+
+    @contextmanager
+    def _shape(
+        self, role: str, rate: str, delay: str, jitter: str, loss: str
+    ) -> Iterator[LinkStatus]:
         mtu = self._layout.topology.link(role).mtu
         with shaped(self.name, LinkPlan(role, rate, delay, jitter, loss, mtu)) as now:
             yield now
@@ -65,6 +85,11 @@ class Faults:
     @contextmanager
     def freeze(self, role: str) -> Iterator[None]:
         """Nothing runs on `role`, as when its hypervisor pauses it; its guests stand still too."""
+        with self._made("freeze", role):
+            yield
+
+    @contextmanager
+    def _freeze(self, role: str) -> Iterator[None]:
         # A guest's kernel traces its processes: they stop with it, and our signal would reach them.
         stopped = [pid for pid in self._processes(role) if not _traced(pid)]
         try:
@@ -78,11 +103,22 @@ class Faults:
 
         A host takes its guests along, and the box is then broken until it is made anew.
         """
+        with self._made("lose", role):
+            pass
+
+    @contextmanager
+    def _lose(self, role: str) -> Iterator[None]:
         _tell(self._processes(role), signal.SIGKILL)
+        yield
 
     @contextmanager
     def fill(self, role: str, folder: str = "/tmp") -> Iterator[None]:
         """No space is left in the file system of `folder` on `role`."""
+        with self._made("fill", role, folder):
+            yield
+
+    @contextmanager
+    def _fill(self, role: str, folder: str) -> Iterator[None]:
         with opened(Folder(self.name).lab) as lab:
             host = lab.host(role)
             filler = f"{folder.rstrip('/')}/.labkit-filler"
@@ -98,6 +134,11 @@ class Faults:
 
         Only a guest has a clock of its own: the hosts of a box share this machine's.
         """
+        with self._made("skew", guest, seconds):
+            yield
+
+    @contextmanager
+    def _skew(self, guest: str, seconds: float) -> Iterator[None]:
         if guest not in self._layout.guests:
             raise BadInput(
                 f"{guest} shares the clock of this machine",
@@ -110,6 +151,34 @@ class Faults:
                 yield
             finally:
                 _step(host, -seconds)
+
+    def _made(self, fault: str, *asked: Any) -> AbstractContextManager[Any]:
+        if needs.is_root():
+            made: AbstractContextManager[Any] = getattr(self, f"_{fault}")(*asked)
+            return made
+        if Rootless(self.name).alive:
+            return self._made_in_there([fault, *asked])
+        if Plain(self.name).exists:
+            raise BoxError(
+                f"box {self.name} is of tier {PLAIN}, where there is no fault to make: its hosts"
+                " are this machine by another address",
+                hint="`labkit doctor` says what brings links and hosts of their own",
+            )
+        raise BoxError("the faults of a box need root", hint="use sudo")
+
+    @contextmanager
+    def _made_in_there(self, asked: list[Any]) -> Iterator[Any]:
+        words = [sys.executable, "-m", "labkit.box.faults", self.name, json.dumps(asked)]
+        with Rootless(self.name).started(words) as process:
+            assert process.stdin and process.stdout and process.stderr
+            if not (said := process.stdout.readline()):
+                why = process.stderr.read().strip()
+                raise (BadInput if process.wait() == BAD_INPUT else BoxError)(why)
+            told = json.loads(said)
+            yield LinkStatus(**told) if told else None
+            process.stdin.close()
+            if process.wait():
+                raise BoxError(f"{asked[0]} was not healed", said=process.stderr.read())
 
     @property
     def _layout(self) -> Layout:
@@ -211,3 +280,19 @@ def _run(words: list[str]) -> None:
     done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode:
         raise BoxError(f"`{' '.join(words)}` ended with code {done.returncode}", said=done.stderr)
+
+
+def main(name: str, text: str) -> None:
+    """Make one fault, say so in a line of JSON, and heal it when nothing more can be read."""
+    fault, *asked = json.loads(text)
+    try:
+        with getattr(Faults(name), f"_{fault}")(*asked) as now:
+            print(json.dumps(asdict(now) if now else None), flush=True)
+            sys.stdin.read()
+    except LabkitError as failed:
+        print(failed, file=sys.stderr)
+        sys.exit(BAD_INPUT if isinstance(failed, BadInput) else 1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -13,7 +13,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,12 +97,9 @@ class Rootless(OfUser):
 
     def verb(self, verb: str, *more: str, tell: Tell = lambda _: None) -> dict[str, Any]:
         """Have `labkit box VERB` done in there; what it says of the box."""
-        pid = self.keeper.read_text().strip()
-        spaces = (("user", "user"), ("net", "net"), ("mount", "mnt"), ("pid", "pid_for_children"))
-        words = [f"--{option}=/proc/{pid}/ns/{file}" for option, file in spaces]
         labkit = [sys.executable, "-m", "labkit.cli", "box", verb, *more]
         done = subprocess.run(
-            ["nsenter", *words, *labkit, "--name", self.name, "--json"],
+            [*self._entering, *labkit, "--name", self.name, "--json"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment,
         )  # fmt: skip
         with suppress(ValueError):
@@ -111,6 +109,22 @@ class Rootless(OfUser):
                     tell(line.strip())
                 return told
         raise BoxError(f"box {verb} did not work in its user namespace", said=done.stderr)
+
+    @contextmanager
+    def started(self, words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        """A program in there, all of its ends open; what ends it is the end of its input."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*self._entering, *words], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+            env=self._environment,
+        ) as process:  # fmt: skip
+            yield process
+
+    @property
+    def _entering(self) -> list[str]:
+        pid = self.keeper.read_text().strip()
+        spaces = (("user", "user"), ("net", "net"), ("mount", "mnt"), ("pid", "pid_for_children"))
+        return ["nsenter", *(f"--{option}=/proc/{pid}/ns/{file}" for option, file in spaces)]
 
     @property
     def _environment(self) -> dict[str, str]:
@@ -135,7 +149,6 @@ class Rootless(OfUser):
                 raise BoxError("the namespaces of the box could not be made", said=said)
         begun.wait()
 
-    # The first process of a namespace takes the others there along, and goes after them.
     # The first process of a namespace takes the others there along, and goes after them.
     def _remove(self) -> None:
         super()._remove()

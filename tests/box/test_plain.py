@@ -4,16 +4,15 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from labkit import box
 from tests.box.conftest import NAME
+from tests.box.machine import awaited, maker_killed
 from tests.box.plain_user import UID, PlainUser
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
@@ -102,9 +101,12 @@ def test_run_ends_with_a_line_for_each_condition(user, up):
     assert "client is not root, and may not ping every 1 ms" in done.stderr
 
 
-def test_what_needs_root_is_refused(user):
+def test_what_needs_root_is_refused(user, up):
     done = user.labkit("box", "up", "four-guests", "--name", NAME)
     assert done.returncode == 1 and "needs root" in done.stderr
+    asks = f"from labkit.box import Faults; Faults({NAME!r}).lose('guest')"
+    done = user.run(sys.executable, "-c", asks)
+    assert f"box {NAME} is of tier user, where there is no fault to make" in done.stderr
     report = json.loads(user.labkit("doctor", "--json").stdout)
     assert report["tier"] == "user" and report["means"]
     assert {c["name"] for c in report["checks"] if not c["ok"]} >= {"root"}
@@ -127,20 +129,11 @@ def test_down_leaves_nothing_also_of_a_box_whose_maker_was_killed(user, turn):
     user.labkit("box", "down", "--name", NAME)
     assert user.processes() == {}
     (user.home / "words").write_text(f"exec {sys.executable} -m labkit.cli box up --name {NAME}\n")
-    maker = subprocess.Popen(user.words(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while len(user.processes()) < 2 and time.monotonic() < until:
-        assert maker.poll() is None
-        time.sleep(0.01)
-    time.sleep(random.Random(turn).uniform(0, 2))
-    maker.kill()
-    maker.wait()
+    began = lambda: len(user.processes()) >= 2  # noqa: E731
+    maker_killed(user.words(), began, random.Random(turn).uniform(0, 2))
     done = user.labkit("box", "down", "--name", NAME)
     assert done.returncode == 0, done.stderr
-    until = time.monotonic() + 5
-    while user.processes() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert user.processes() == {}
+    awaited(lambda: user.processes() == {}, 5)
     assert not list((user.home / ".local/state/labkit/boxes").iterdir())
     status = json.loads(user.labkit("box", "status", "--name", NAME, "--json").stdout)
     assert status["tier"] in ("", "root")
