@@ -216,6 +216,8 @@ def _start_hosts(
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
     folder.write(folder.pids, json.dumps(pids))
+    for role in {plan.on for plan in layout.topology.containers}:
+        group.leave_to(pids[role])
     there["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
     group.run(["ip", "-batch", "-"], links.at_root(layout))
     there["switch"].give(b"go\n")

@@ -63,8 +63,13 @@ groups() {
     if [ "$(cat /proc/self/cgroup)" = "0::/" ]; then
         mount -t cgroup2 cgroup2 /sys/fs/cgroup || return
         mkdir -p /sys/fs/cgroup/host
-        while read -r pid; do echo "$pid"; done < /sys/fs/cgroup/cgroup.procs | while read -r pid; do
-            echo "$pid" > /sys/fs/cgroup/host/cgroup.procs 2> /dev/null
+        # Those that are begun meanwhile have to follow.
+        tries=0
+        until [ -z "$(cat /sys/fs/cgroup/cgroup.procs)" ] || [ "$tries" -ge 100 ]; do
+            for pid in $(cat /sys/fs/cgroup/cgroup.procs); do
+                echo "$pid" > /sys/fs/cgroup/host/cgroup.procs
+            done 2> /dev/null
+            tries=$((tries + 1))
         done
         for kind in $(cat /sys/fs/cgroup/cgroup.controllers); do
             echo "+$kind" > /sys/fs/cgroup/cgroup.subtree_control
