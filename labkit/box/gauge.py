@@ -24,6 +24,7 @@ BRIDGE = "data"
 PINGS, SPREAD_PINGS, FEWEST_LOST, MOST_PINGS = 30, 120, 25, 4000
 REACHED_SECONDS = 10.0
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, CLONE_NEWNET = 10, 3, 0x40000000
+SO_RCVBUFFORCE, BUFFER = 33, 8 << 20
 USUAL_MTU = 1500
 OFFERED = 1.5
 """Times the rate that is asked for: what is offered while a rate is measured."""
@@ -56,6 +57,11 @@ class Pings:
         self.address, self.number = address, os.getpid() & 0xFFFF
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
         self.socket.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+        # All answers of a measurement, should this machine be too slow to read them as they come.
+        for size in (SO_RCVBUFFORCE, socket.SO_RCVBUF):
+            with suppress(PermissionError):
+                self.socket.setsockopt(socket.SOL_SOCKET, size, BUFFER)
+                break
         self.turn = 0
 
     def several(self, count: int, gap: float, patience: float, size: int = 56) -> list[float]:
