@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from labkit import user
 from labkit.box import container, needs, plain, rootless, sudo
 from labkit.box.cgroup import hierarchy
 from labkit.results import HOME
@@ -32,14 +34,16 @@ TIERS = {
 }
 LACKS = {
     "root": "",
-    "rootless": "beside root: containers, memory limits of hosts, a guest's CPU of its own"
-    " (real-time priority), settings of the machine itself",
+    "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
+    " live migration, settings of the machine itself; and a guest's CPU of its own (real-time"
+    " priority), unless the limit `priority` below allows it",
     "user": "beside rootless: hosts with addresses and links of their own, guests on those links,"
     " other topologies",
     "recorded": "beside user: any host on this machine",
 }
 """What a tier lacks that the next better one has."""
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
+PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
 UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does not: use Debian"}
 
 
@@ -69,13 +73,14 @@ class Report:
 def examine() -> Report:
     """Look at this machine; nothing is changed, and nothing stays running."""
     checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
-              *_kernel_checks(), _rootless_check())  # fmt: skip
+              *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
     tier = _tier(checks)
     return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
 
 
 def _tier(checks: Iterable[Check]) -> str:
-    lesser = {name for name, need in needs.NEEDS.items() if not need.required} | {"docker"}
+    lesser = {name for name, need in needs.NEEDS.items() if not need.required}
+    lesser |= {"docker", PRIORITY}
     wrong = {check.name for check in checks if not check.ok} - lesser
     for tier, other in (("root", rootless.TIER), (rootless.TIER, "root")):
         if not wrong - {other}:
@@ -121,7 +126,7 @@ def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
 
 # The first thing that is wrong decides: what comes after it may be right once it is.
 def _next(checks: Iterable[Check], tier: str) -> str:
-    spare = {"docker", rootless.TIER, "root" if tier == rootless.TIER else ""}
+    spare = {"docker", PRIORITY, rootless.TIER, "root" if tier == rootless.TIER else ""}
     wrong = [check for check in checks if not check.ok and check.name not in spare]
     if not wrong:
         return DEMO
@@ -177,6 +182,17 @@ def _rootless_check() -> Check:
         return Check("rootless", True, "not needed where root is", brings)
     why, how = rootless.lacking()
     return Check("rootless", not why, why or "user namespaces with a range of users", brings, how)
+
+
+# Only this limit of the kernel's is asked for there: root needs none.
+def _priority_check() -> list[Check]:
+    if needs.is_root() or sudo.works():
+        return []
+    most = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
+    how = f"echo '{user.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
+    return [Check(PRIORITY, most != 0, f"a limit of {most}" if most else "a limit of 0 (ulimit -r)",
+                  "guests with a CPU of their own in the lab in a box without root",
+                  "" if most else how)]  # fmt: skip
 
 
 def _fix(need: needs.Need) -> str:
