@@ -40,7 +40,8 @@ class Parser(argparse.ArgumentParser):
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Refuse words that nothing asks for."""
         flags = [flag for action in self._actions for flag in action.option_strings]
-        near = "".join(_nearest(word.split("=")[0], flags) for word in unknown[:1])
+        word = unknown[0].split("=")[0]
+        near = "" if word in flags else _nearest(word, flags)
         self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
 
 

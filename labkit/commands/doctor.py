@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,8 +81,8 @@ def rendered(name: str, found: Sequence[Finding], counts: dict[str, int]) -> str
     for where in dict.fromkeys(_place(one) for one in found):
         rows: list[tuple[str, str, str]] = []
         here = [one for one in found if _place(one) == where]
-        for one in here:
-            rows += _rows(one)
+        for one, *others in _alike(here):
+            rows += _rows(one, others)
         if unseen := [one for one in here if one.state == "not looked at"]:
             names = ", ".join(one.check for one in unseen)
             rows.append((SIGNS["not looked at"], "", f"{unseen[0].found}; then: {names}"))
@@ -95,11 +95,20 @@ def rendered(name: str, found: Sequence[Finding], counts: dict[str, int]) -> str
     return "\n\n".join([*parts, said + mend])
 
 
+# What is true of many conditions, such as that a host does not answer, is told once.
+def _alike(found: Sequence[Finding]) -> Iterable[list[Finding]]:
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for one in found:
+        name = "" if one.check == "conditions" else one.check
+        groups.setdefault((name, one.state, one.found, one.said, one.fix), []).append(one)
+    return groups.values()
+
+
 def _place(one: Finding) -> str:
     return "studies" if one.check == "conditions" else one.where
 
 
-def _rows(one: Finding) -> list[tuple[str, str, str]]:
+def _rows(one: Finding, others: Sequence[Finding]) -> list[tuple[str, str, str]]:
     if one.state == "not looked at":
         return []
     name = one.where if one.check == "conditions" else one.check
@@ -107,4 +116,4 @@ def _rows(one: Finding) -> list[tuple[str, str, str]]:
     if one.state in ("warning", "failed"):
         rows += [("", "", f"it says: {line}") for line in one.said.splitlines()]
         rows += [("", "", f"mend it: {one.fix}")] if one.fix else []
-    return rows
+    return rows + [("", other.where, "the same") for other in others]
