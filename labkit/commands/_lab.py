@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labkit.commands._verb import busy
 from labkit.errors import BadInput, LabkitError, Unknown
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def open_lab(asked: argparse.Namespace) -> Lab:
     """The lab that was asked for."""
     from labkit import where
 
-    lab = where.open_lab(asked.lab)
+    with busy("bringing the box up" if asked.lab == "box" else f"reading {asked.lab}"):
+        lab = where.open_lab(asked.lab)
     if lab is None:
         raise BadInput(f"{asked.lab}: results are no lab", hint="name a lab.toml")
     return lab
