@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from labkit import box, gate
+from labkit import gate
 from labkit.lab import opened
 from tests.box.conftest import NAME
+from tests.box.machine import another
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 BARE = f"{NAME}-5"
@@ -41,24 +42,18 @@ def labkit(tmp_path, monkeypatch):
 @pytest.fixture
 def bare(tmp_path):
     """Two hosts without a guest, as somebody would describe two servers in a basement."""
-    (tmp_path / "hosts.toml").write_text("[hosts.client]\n[hosts.server]\n")
-    box.down(BARE)
-    try:
-        with opened(box.up(BARE, made_of=str(tmp_path / "hosts.toml"))) as lab:
-            rows = [
-                HOST.format(role=role, at=host.transport.at, address=host.address,
-                            port=host.transport.at.port or 22,
-                            interface=host.interface)
-                for role, host in lab.hosts.items()
-            ]  # fmt: skip
-            known = Path(lab.path).parent / "known_hosts"
-            mine = tmp_path / "mine.toml"
-            # The hosts share a machine with whatever else the tests do.
-            mine.write_text(f'known_hosts = "{known}"\nssh_config = "none"\n'
-                            f"tolerates = {list(gate.NAMES)}\n{''.join(rows)}")  # fmt: skip
-            yield mine
-    finally:
-        box.down(BARE)
+    with another(BARE, "[hosts.client]\n[hosts.server]\n") as lab:
+        rows = [
+            HOST.format(role=role, at=host.transport.at, address=host.address,
+                        port=host.transport.at.port or 22, interface=host.interface)
+            for role, host in lab.hosts.items()
+        ]  # fmt: skip
+        known = Path(lab.path).parent / "known_hosts"
+        mine = tmp_path / "mine.toml"
+        # The hosts share a machine with whatever else the tests do.
+        mine.write_text(f'known_hosts = "{known}"\nssh_config = "none"\n'
+                        f"tolerates = {list(gate.NAMES)}\n{''.join(rows)}")  # fmt: skip
+        yield mine
 
 
 def test_two_bare_linux_hosts_measure_native_and_say_what_they_cannot(bare, labkit):

@@ -5,11 +5,9 @@ import time
 
 import pytest
 
-from labkit import box
 from labkit.change import applied
 from labkit.condition import Condition
 from labkit.dial_panel import BEFORE, NOW, Dialling, settings_for
-from labkit.lab import opened
 from labkit.plan import plan
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -18,6 +16,7 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
 from tests.box.conftest import OTHER
+from tests.box.machine import another
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 ALL = [Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), OtherCpus("guest2")]
@@ -25,12 +24,8 @@ ALL = [Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), OtherCpu
 
 @pytest.fixture(scope="module")
 def lab():
-    box.down(OTHER)
-    try:
-        with opened(box.up(OTHER, made_of="neighbours")) as found:
-            yield found
-    finally:
-        box.down(OTHER)
+    with another(OTHER, "neighbours") as found:
+        yield found
 
 
 def current(setting, lab):

@@ -11,10 +11,10 @@ from labkit.box import Faults
 from labkit.box.cgroup import limited_by
 from labkit.change import applied
 from labkit.errors import CommandFailed
-from labkit.lab import opened
 from labkit.settings.guest_nic import GuestNic
 from tests.box.conftest import NAME, OTHER
 from tests.box.inside import said, throughput
+from tests.box.machine import another
 
 pytestmark = pytest.mark.box
 TWO_CPUS = len(os.sched_getaffinity(0)) > 1
@@ -94,18 +94,13 @@ def test_a_host_cannot_leave_its_cpus(lab):
 
 
 @pytest.mark.skipif(not limited_by("memory"), reason="no group limits memory here")
-def test_a_memory_limit_limits_its_host_and_no_other(tmp_path):
-    file = tmp_path / "small.toml"
-    file.write_text('[hosts.small]\nmemory = "96M"\n[hosts.large]\n')
+def test_a_memory_limit_limits_its_host_and_no_other():
     eat = ("sh", "-c", "head -c 160m /dev/zero | tail -c 150m | wc -c")
-    try:
-        with opened(box.up(OTHER, made_of=str(file))) as lab:
-            assert lab.host("large").check(*eat).strip() == str(150 << 20)
-            assert lab.host("small").run(*eat).stdout.strip() != str(150 << 20)
-            assert lab.host("small").check("echo", "alive") == "alive\n"
-            assert [host.memory for host in box.status(OTHER).hosts] == ["96M", ""]
-    finally:
-        box.down(OTHER)
+    with another(OTHER, '[hosts.small]\nmemory = "96M"\n[hosts.large]\n') as lab:
+        assert lab.host("large").check(*eat).strip() == str(150 << 20)
+        assert lab.host("small").run(*eat).stdout.strip() != str(150 << 20)
+        assert lab.host("small").check("echo", "alive") == "alive\n"
+        assert [host.memory for host in box.status(OTHER).hosts] == ["96M", ""]
 
 
 FRAMES = """

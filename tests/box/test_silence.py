@@ -1,6 +1,7 @@
-"""A host that falls silent: nobody is told, and yet it is noticed, named, and come back to."""
+"""Hosts that fall silent: nobody is told, and yet it is noticed, named, and come back to."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -9,28 +10,36 @@ from labkit.errors import OutcomeUnknown, Unreachable
 from tests.box.conftest import NAME
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
+PATIENCE = 20
+COMMAND = ("sh", "-c", "echo ran >>/tmp/labkit-silence; sleep 1")
 
 
-def test_a_command_that_the_network_swallows_ends_in_twenty_seconds_as_unknown(lab):
-    client = lab.host("client")
-    client.check("true")
+def failed(kind, host, *words):
+    """The error that a command ends with, after so many seconds."""
     begun = time.monotonic()
-    with Faults(NAME).cut("client", "control"), pytest.raises(OutcomeUnknown) as unknown:
-        client.run("sh", "-c", "echo ran >>/tmp/labkit-silence; sleep 1", seconds=300)
-    assert time.monotonic() - begun <= 20
-    assert "client" in str(unknown.value) and "connection was lost" in str(unknown.value)
-    assert client.run("cat", "/tmp/labkit-silence").stdout in ("", "ran\n")
-    client.check("rm", "-f", "/tmp/labkit-silence")
+    with pytest.raises(kind) as error:
+        host.run(*words, seconds=300)
+    return error.value, time.monotonic() - begun
 
 
-def test_a_silent_host_is_noticed_while_nobody_asks_it_and_then_come_back_to(lab):
-    client = lab.host("client")
-    client.check("true")
-    with Faults(NAME).cut("client", "control"):
+def test_a_host_that_falls_silent_is_noticed_whether_it_is_asked_or_not_and_come_back_to(lab):
+    """Both at once: one in the midst of a command, of which nobody knows, and one that is idle."""
+    busy, idle, faults = lab.host("server"), lab.host("client"), Faults(NAME)
+    busy.check("true")
+    idle.check("true")
+    with (
+        faults.cut("server", "control"),
+        faults.cut("client", "control"),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        asked = pool.submit(failed, OutcomeUnknown, busy, *COMMAND)
         time.sleep(16)
-        begun = time.monotonic()
-        with pytest.raises(Unreachable) as lost:
-            client.run("true", seconds=300)
-        assert time.monotonic() - begun <= 20
-        assert "client" in str(lost.value) and not isinstance(lost.value, OutcomeUnknown)
-    assert client.check("echo", "back") == "back\n"
+        lost, seconds = failed(Unreachable, idle, "true")
+        assert seconds <= PATIENCE and "client" in str(lost)
+        assert not isinstance(lost, OutcomeUnknown)
+        unknown, seconds = asked.result()
+        assert seconds <= PATIENCE
+        assert "server" in str(unknown) and "connection was lost" in str(unknown)
+    assert idle.check("echo", "back") == "back\n"
+    assert busy.run("cat", "/tmp/labkit-silence").stdout in ("", "ran\n")
+    busy.check("rm", "-f", "/tmp/labkit-silence")
