@@ -1,0 +1,97 @@
+"""A lab with a real libvirt and a guest that has a system: the page lab-kvm.md, walked through."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from settings import worlds
+
+from labkit import box
+from labkit.box import kernel
+from labkit.errors import HostError
+from labkit.lab import opened
+from tests.box import libvirt_lab
+from tests.box.conftest import NAME
+
+pytestmark = [pytest.mark.box, pytest.mark.torture]
+KVM = f"{NAME}-kvm"
+
+
+@pytest.fixture(scope="module")
+def lab_file(tmp_path_factory):
+    if why := worlds.lacking("libvirtd", "virsh", "qemu-system-x86_64"):
+        pytest.skip(why)
+    if kernel.find() is None:
+        pytest.skip("no kernel for a guest of QEMU; to get it: make system")
+    box.down(KVM)
+    try:
+        yield libvirt_lab.up(KVM, tmp_path_factory.mktemp("kvm"))
+    finally:
+        box.down(KVM)
+
+
+@pytest.fixture
+def labkit(tmp_path, monkeypatch):
+    def call(*words):
+        done = subprocess.run(
+            [sys.executable, "-m", "labkit.cli", *words, "--json"],
+            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr or done.stdout
+        return json.loads(done.stdout)
+
+    return call
+
+
+def until_it_answers(host):
+    end = time.monotonic() + 120
+    while True:
+        try:
+            return host.check("true")
+        except HostError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.5)
+
+
+def definition(lab_file):
+    with opened(lab_file) as lab:
+        server = lab.host("server")
+        asked = (("domstate", "lab"), ("dumpxml", "lab", "--inactive"), ("vcpupin", "lab"))
+        return [server.check("virsh", "-q", *words) for words in asked]
+
+
+def test_the_doctor_finds_a_guest_of_libvirt_ready_and_says_which_network_is_lacking(
+    lab_file, labkit
+):
+    with opened(lab_file) as lab:
+        lab.host("server").check("virsh", "-q", "start", "lab")
+        until_it_answers(lab.host("guest"))
+    said = labkit("doctor", "--lab", str(lab_file))
+    states = {one["where"]: one for one in said["checks"] if one["check"] == "conditions"}
+    for name in ("lat_ping: Native", "lat_ping: VM-Default", "lat_vmxnet3: VMXNET3-Latency",
+                 "lat_feature: CPU owned"):  # fmt: skip
+        assert states[name]["state"] == "ok", states[name]
+    assert "labkit-direct" in json.dumps(states["lat_ping: VM-SRIOV"])
+
+
+def test_lat_ping_is_measured_on_a_guest_of_libvirt_and_all_is_put_back(lab_file, labkit):
+    before = definition(lab_file)
+    done = labkit("run", "lat_ping", "--where", str(lab_file), "-p", "repeats=3", "-p", "count=100")
+    medians = {row["condition"]: row["value"] for row in done["rows"] if row["percentile"] == 50}
+    assert set(medians) == {"Native", "VM-Default"}
+    assert medians["Native"] < medians["VM-Default"], "an emulated guest is slower to answer"
+    assert done["note"] == "" and definition(lab_file) == before
+
+
+def test_lat_vmxnet3_finds_the_guest_s_threads_and_switches_its_merging_off(lab_file, labkit):
+    before = definition(lab_file)
+    done = labkit("run", "lat_vmxnet3", "--where", str(lab_file), "-p", "repeats=2")
+    assert {row["condition"] for row in done["rows"]} == {"VMXNET3", "VMXNET3-Latency"}
+    asked = json.loads((Path(done["results"]) / "study.json").read_text())
+    assert "lro=off (merging alone" in asked["here"]["VMXNET3-Latency"]
+    assert definition(lab_file) == before
