@@ -23,9 +23,6 @@ RETRY_SECONDS = 0.02
 SETTLE_SECONDS = 0.5
 # All that has come: what is left in paramiko's buffer is moved each time.
 MANY = 1 << 30
-# For streams that are wide, and so meant for files: less to do for each byte. sshd sends no more
-# than 256 KiB in a packet.
-WIDE_PACKET = 1 << 17
 # A way as long as this is known from the sessions that were opened; a shorter one is asked about.
 LONG_SECONDS = 0.05
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
@@ -99,9 +96,9 @@ class Sessions:
     def _opened(
         self, connection: Connection, window: int | None, seconds: float
     ) -> paramiko.Channel:
-        begun, packet = time.monotonic(), WIDE_PACKET if window else None
+        begun = time.monotonic()
         with connection.client.listening():
-            channel = connection.client.open_session(window, packet, seconds)
+            channel = connection.client.open_session(window_size=window, timeout=seconds)
         connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
         return channel
 
