@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
 
 from labkit import box
 from tests.box.conftest import NAME
+from tests.box.machine import awaited, maker_killed
 from tests.box.plain_user import UID, PlainUser
 
 pytestmark = [
@@ -56,17 +56,23 @@ def up(user):
     return json.loads(done.stdout)
 
 
-def left_of(user):
-    """Processes of this user and of the users of its range, and the files of its boxes."""
+def of_user(user):
+    """Processes of this user and of the users of its range: what each was started as."""
     first, many = map(int, NUMBERS.split(":"))
-    there = []
+    there = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
             owner, words = place.stat().st_uid, (place / "cmdline").read_text()
         except OSError:
             continue
         if words and (owner == UID or first <= owner < first + many):
-            there.append(words.replace("\0", " ")[:60])
+            there[int(place.name)] = words.replace("\0", " ")[:60]
+    return there
+
+
+def left_of(user):
+    """What runs of it, and the files of its boxes."""
+    there = list(of_user(user).values())
     boxes = user.home / ".local/state/labkit/boxes"
     return there, sorted(boxes.iterdir()) if boxes.exists() else []
 
@@ -95,6 +101,85 @@ def test_a_study_measures_guests_there_and_says_what_takes_root(user, up):
     assert "real-time priority" in refused["VM-Latency-SRIOV"]
 
 
+PREFERRED = """\
+import sys
+from labkit import find_study
+from labkit.change import applied
+from labkit.lab import opened
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from pathlib import Path
+with opened(Path(sys.argv[1])) as lab:
+    print("VM-Latency-SRIOV" in find_study("lat_ping").refusals(lab))
+    with applied([ExclusiveCpu()], lab.hosts):
+        print(lab.host("server").check("guest", "placement").split()[1:])
+    print(lab.host("server").check("guest", "placement").split()[1:])
+"""
+
+
+def test_where_its_limit_allows_it_a_guest_has_a_cpu_of_its_own(user, up):
+    if subprocess.run(["prlimit", "--rtprio=1:1", "true"], capture_output=True).returncode:
+        pytest.skip("this machine's root may raise no limit (no CAP_SYS_RESOURCE)")
+    # As the machine's root would give it to this user for all that he starts.
+    for pid in of_user(user):
+        subprocess.run(["prlimit", f"--pid={pid}", "--rtprio=1:1"], check=True)
+    (user.home / "preferred.py").write_text(PREFERRED)
+    done = user.run(sys.executable, user.home / "preferred.py", up["lab"], timeout=100)
+    assert done.stdout.split("\n") == ["False", "['fifo']", "['other']", ""], done.stderr
+    report = json.loads(user.labkit("doctor", "--json").stdout)
+    (row,) = [check for check in report["checks"] if check["name"] == "priority"]
+    assert not row["ok"] and "rtprio 1" in row["fix"]
+
+
+FAULTS = """\
+import sys, time
+from labkit.box import Faults, status
+from labkit.errors import BadInput
+from labkit.lab import opened
+from pathlib import Path
+name = sys.argv[2]
+faults = Faults(name)
+with opened(Path(sys.argv[1])) as lab:
+    client, guest = lab.host("client"), lab.host("guest")
+    def answered(role):
+        words = ("ping", "-n", "-q", "-c", "1", "-W", "1", lab.host(role).address)
+        return client.run(*words).ok
+    def ahead():
+        return float(guest.check("date", "+%s")) - time.time()
+    def others():
+        with faults.shape("server", delay="5 ms") as link:
+            assert link.asked == {"delay": "5 ms"} and link.measured["delay"].endswith("ms")
+        client.check("sh", "-c", "mkdir /tmp/small && mount -t tmpfs -o size=8m tmpfs /tmp/small")
+        with faults.fill("client", "/tmp/small"):
+            assert client.run("fallocate", "-l", "1M", "/tmp/small/more").code
+        client.check("fallocate", "-l", "1M", "/tmp/small/more")
+        with faults.skew("guest", 86400):
+            assert ahead() > 80000
+        assert abs(ahead()) < 10
+        try:
+            with faults.cut("router"):
+                pass
+        except BadInput as refused:
+            assert "known: client, guest, server" in str(refused)
+    with faults.cut("server"):
+        assert not answered("server")
+    assert answered("server")
+    with faults.freeze("guest"):
+        assert not answered("guest")
+    assert answered("guest")
+    sys.argv[3:] and others()
+    faults.lose("guest")
+    print(*(guest.state for guest in status(name).guests))
+"""
+
+
+@pytest.mark.parametrize("more", [(), pytest.param(("all",), marks=pytest.mark.torture)], ids=len)
+def test_faults_are_made_in_there_and_healed(user, up, more):
+    (user.home / "faults.py").write_text(FAULTS)
+    done = user.run(sys.executable, user.home / "faults.py", up["lab"], NAME, *more, timeout=200)
+    assert (done.returncode, done.stdout) == (0, "stopped\n"), done.stderr
+    assert user.labkit("box", "up", "--name", NAME, timeout=100).returncode == 0
+
+
 def test_a_link_is_shaped_and_measured(user, up):
     done = user.labkit("box", "shape", "--name", NAME, "client", "--delay", "5 ms", "--json")
     assert done.returncode == 0, done.stderr
@@ -118,10 +203,7 @@ def test_the_doctor_names_the_tier_and_what_it_lacks(user):
 def test_a_killed_keeper_is_told_and_nothing_of_the_box_outlives_it(user, up):
     keeper = user.home / f".local/state/labkit/boxes/{NAME}.keeper"
     os.kill(int(keeper.read_text()), signal.SIGKILL)
-    until = time.monotonic() + 20
-    while left_of(user)[0] and time.monotonic() < until:
-        time.sleep(0.02)
-    assert left_of(user)[0] == []
+    awaited(lambda: left_of(user)[0] == [])
     told = json.loads(user.labkit("box", "status", "--name", NAME, "--json").stdout)
     assert (told["state"], told["tier"]) == ("broken", "rootless")
     assert user.labkit("box", "down", "--name", NAME).returncode == 0
@@ -133,14 +215,8 @@ def test_a_killed_keeper_is_told_and_nothing_of_the_box_outlives_it(user, up):
 )
 def test_down_leaves_nothing_of_a_box_whose_maker_was_killed(user, turn):
     (user.home / "words").write_text(f"exec {sys.executable} -m labkit.cli box up --name {NAME}\n")
-    maker = subprocess.Popen(user.words(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
-    while len(left_of(user)[0]) < 4 and time.monotonic() < until:
-        assert maker.poll() is None
-        time.sleep(0.01)
-    time.sleep(random.Random(turn).uniform(0, 3))
-    maker.kill()
-    maker.wait()
+    began = lambda: len(left_of(user)[0]) >= 4  # noqa: E731
+    maker_killed(user.words(), began, random.Random(turn).uniform(0, 3))
     done = user.labkit("box", "down", "--name", NAME)
     assert done.returncode == 0, done.stderr
     assert left_of(user) == ([], [])
