@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -181,9 +181,7 @@ class LadderPanel:
         for control in (rungs, scale, *ticks.values()):
             control.observe(redraw, names="value")
         redraw()
-        return widgets.VBox(
-            [widgets.HBox([rungs, scale]), widgets.HBox([*ticks.values()]), picture]
-        )
+        return widgets.VBox([widgets.HBox([rungs, scale]), _wrapped(ticks.values()), picture])
 
 
 def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
@@ -192,6 +190,11 @@ def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
     except LabkitError as nothing:
         return {"text/plain": str(nothing)}
     return {kind: shown[kind] for kind in (charts.V5, "text/plain")}
+
+
+# Seven conditions do not fit into one line.
+def _wrapped(ticks: Iterable[widgets.Checkbox]) -> widgets.HBox:
+    return widgets.HBox([*ticks], layout=widgets.Layout(flex_flow="row wrap"))
 
 
 def _tick(name: str) -> widgets.Checkbox:

@@ -20,9 +20,11 @@ Runs = Mapping[tuple[str, int], str]
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
-# Okabe and Ito's colours, told apart by colour-blind eyes; black is left out for dark screens.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right")
+# Okabe and Ito's colours, told apart by colour-blind eyes; black is left out for dark screens, and
+# their yellow, which is not seen on white, is darker here. The largest study has seven conditions.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00")
+SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
+          "triangle-left")  # fmt: skip
 GREY = "#999999"
 POINTS = 600
 SLOWEST = 100
