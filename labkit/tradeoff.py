@@ -126,8 +126,8 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
             tip("runs")]  # fmt: skip
     layers = [
         one,
-        base.mark_rule(strokeWidth=2, color=OURS).encode(x="low:Q", x2="high:Q")
-        .transform_filter("isValid(datum.low)"),
+        base.mark_rule(strokeWidth=2, color=OURS)
+        .encode(x="low:Q", x2="high:Q", tooltip=tips).transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, size=90, opacity=1, color=OURS).encode(x=x, tooltip=tips),
         alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color=GREY)
         .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),

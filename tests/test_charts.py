@@ -13,8 +13,9 @@ import pytest
 import synthetic
 import vl_convert
 
-from labkit import charts
+from labkit import charts, find_study, tradeoff
 from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.where import stored_results
 
 MEASURED = synthetic.measured()
 PUBLISHED = [
@@ -333,6 +334,20 @@ def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
     said = said_of_marks(PICTURES[name]())
     told = [found for text in said for found in re.findall(r"(?:runs?|measured in): (.*)", text)]
     assert all(any(run in text for text in told) for run in DRAWN_OF[name]), said[:3]
+
+
+@pytest.mark.parametrize(
+    ("name", "draw"),
+    [
+        ("lat_cpu_exclusive", tradeoff.run_2_over_run_1),
+        ("lat_vmxnet3", functools.partial(tradeoff.against_rate, metric="throughput", unit="1/s")),
+    ],
+)
+def test_pictures_of_several_metrics_name_the_runs_of_recorded_results_too(name, draw):
+    results = stored_results(name, "recorded")
+    said = " ".join(said_of_marks(draw(find_study(name), results, note=NOTE)))
+    runs = results.by_block()
+    assert all(runs[one] in said for one in [min(runs), max(runs)])
 
 
 def test_of_many_runs_a_mark_names_the_first_and_counts_the_rest():
