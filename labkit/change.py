@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -98,17 +98,17 @@ class InForce:
         """Take the lease of these hosts, and journal what was learnt of them."""
         _on_all({role: partial(self._change, role, []) for role in roles})
 
-    def move_to(self, settings: Sequence[Setting]) -> None:
+    def move_to(self, settings: Sequence[Setting], left: Collection[str] = ()) -> None:
         """Bring these settings into force; all others that were changed go back first.
 
         What is in force already is only checked, so going from one condition to the next costs no
-        more restarts than it must.
+        more restarts than it must. The things that are `left` stay as they are until another move.
         """
         refuse_conflicts(settings)
         self.learn(settings)
         if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
             raise Impossible(whys[0])
-        kept = {setting.thing for setting in settings}
+        kept = {*(setting.thing for setting in settings), *left}
         gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
         backs = [Op(one.role, self.steps[one], True) for one in gone]
         steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])

@@ -12,6 +12,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.setting import Setting
+from labkit.settings.guest_power import GuestPower
 from labkit.workload import Workload
 
 
@@ -32,12 +33,25 @@ class Condition:
     optional: tuple[Setting, ...] = ()
     roles: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     expects: tuple[str, ...] = ()
+    indifferent: tuple[Setting, ...] = ()
+    """Settings whose things may be left as another condition made them, such as those of a guest
+    that does not run."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Knobs of the workload that are other than the study's."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:
             raise Unknown("gate", odd[0], gate.NAMES)
+
+    @property
+    def left(self) -> frozenset[str]:
+        """The things that it leaves as they are."""
+        return frozenset(setting.thing for setting in self.indifferent)
+
+    def resting(self, lab: Lab) -> list[str]:
+        """The guests that do not run under it; a connection to one would go stale."""
+        powers = (one for one in self.asked(lab) if isinstance(one, GuestPower))
+        return [one.named for one in powers if one.power != "on" and one.named in lab.hosts]
 
     def load(self, workload: Workload) -> Workload:
         """The workload as this condition runs it, with its own `knobs`."""

@@ -307,7 +307,9 @@ class _Loop:
         watch = step.condition.watch(self.lab, self.study.loads)
         try:
             self._say("setting up", step, of, remark)
-            changes.move_to(settings)
+            for guest in step.condition.resting(self.lab):
+                self.lab.host(guest).close()
+            changes.move_to(settings, step.condition.left)
             changing = time.monotonic() - begun
             _both(watch.begin, lambda: changes.check(settings))
             self._say("measuring", step, of)

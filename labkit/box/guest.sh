@@ -91,9 +91,7 @@ set_values() {
     for pair in "$@"; do
         refuse_unless_legal "$pair"
     done
-    for pair in "$@"; do
-        change "$home/description" "$pair"
-    done
+    change "$home/description" "$@"
     now=$(state)
     [ "$now" != stopped ] && [ -e "$home/running" ] || return 0
     if [ "$(nic_in "$home/description")" != "$(nic_in "$home/running")" ]; then
@@ -102,37 +100,51 @@ set_values() {
             *) plug ;;
         esac
     fi
-    for pair in "$@"; do
-        case $pair in memory=* | vcpus=*) ;; *) change "$home/running" "$pair" ;; esac
+    for pair; do
+        shift
+        case $pair in memory=* | vcpus=*) ;; *) set -- "$@" "$pair" ;; esac
     done
+    change "$home/running" "$@"
     case " $*" in *" cpus="* | *" policy="*) place ;; esac
 }
 
-nic_in() { sed -n '/^nic=/p;/^batch=/p;/^lro=/p' "$1"; }
+nic_in() {
+    while read -r line; do
+        case $line in nic=* | batch=* | lro=*) echo "$line" ;; esac
+    done < "$1"
+}
 
 # A NIC stays what it is, so another one is plugged in. The guest puts it in the place of the one that
 # it has (guest_hotplug.sh) and says so; then that one is pulled out.
 plug() {
-    had=$(cat "$home/slot")
-    new=$((had + 1))
+    read -r had last < "$home/slot"
+    new=$((last + 1))
+    echo "$had $new" > "$home/slot"
     exec 3<> "$home/ready"
     said=$(mconsole "config $(data_nic "$home/description" "$new")" 2>&1) &&
         said=$(timeout "$seconds" sed -n "/^nic $new /{p;q;};/^gone/{p;q;}" <&3 9>&-) &&
         [ "${said%"$cr"}" = "nic $new up" ] && said=$(mconsole "remove vec$had" 2>&1) ||
         { keep_nic "$new" && fail "its NIC did not change: ${said:-nothing heard for $seconds s}"; }
-    echo "$new" > "$home/slot"
+    echo "$new $new" > "$home/slot"
 }
 
 keep_nic() {
     mconsole "remove vec$1" > /dev/null 2>&1
-    for pair in $(nic_in "$home/running"); do
-        change "$home/description" "$pair"
-    done
+    # shellcheck disable=SC2046
+    change "$home/description" $(nic_in "$home/running")
 }
 
+# change FILE KEY=VALUE...
 change() {
-    sed "s/^${2%%=*}=.*/$2/" "$1" > "$1.new"
-    mv -f "$1.new" "$1"
+    file=$1
+    shift
+    while read -r line; do
+        for pair; do
+            [ "${line%%=*}" != "${pair%%=*}" ] || line=$pair
+        done
+        printf '%s\n' "$line"
+    done < "$file" > "$file.new"
+    mv -f "$file.new" "$file"
 }
 
 scheduling() {
@@ -273,7 +285,7 @@ start() {
         paused) go_on && return 0 ;;
     esac
     cp "$home/description" "$home/running"
-    echo 1 > "$home/slot"
+    echo 1 1 > "$home/slot"
     : > "$home/console"
     rm -rf "$home/ready" "$home/unplugged" "$home/run/monitor"
     mkfifo "$home/ready"

@@ -5,6 +5,7 @@ case $SUBSYSTEM/$ACTION/$INTERFACE in
     net/add/vec*) ;;
     *) exit 0 ;;
 esac
+read -r peer < /run/labkit/peer
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 number=${INTERFACE#vec}
 exec > /dev/console 2>&1
@@ -15,12 +16,17 @@ in_place_of() {
 link set vec1 down
 link set vec1 name $1
 link set $2 name vec1
-$(sed -n 's/^addr add/addr replace/;/vec1/p' /run/labkit/links)
+$(while read -r line; do
+        case $line in
+            "addr add "*vec1*) echo "addr replace ${line#addr add }" ;;
+            *vec1*) echo "$line" ;;
+        esac
+    done < /run/labkit/links)
 lines
 }
 
 # The switch has to learn where the guest is now.
-reaches_peer() { ping -n -q -c 1 -i 0.02 -w 5 "$(cat /run/labkit/peer)" > /dev/null; }
+reaches_peer() { ping -n -q -c 1 -i 0.02 -w 5 "$peer" > /dev/null; }
 
 if ! in_place_of "unused$number" "$INTERFACE"; then
     in_place_of "$INTERFACE" "unused$number"
@@ -30,5 +36,5 @@ elif reaches_peer; then
     echo "labkit: nic $number up"
 else
     in_place_of "$INTERFACE" "unused$number"
-    echo "labkit: nic $number does not reach $(cat /run/labkit/peer)"
+    echo "labkit: nic $number does not reach $peer"
 fi

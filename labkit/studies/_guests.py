@@ -46,6 +46,7 @@ def one_guest() -> tuple[Condition, ...]:
         means="the server runs Linux on bare hardware",
         here="a network namespace answers; no guest is running (those of the box are paused)",
         optional=tuple(GuestPower("paused", guest) for guest in GUESTS),
+        indifferent=unused(GUESTS),
     )
     return (native, *(_one(name, neighbours) for name in VIRTUAL))
 
@@ -59,7 +60,7 @@ def _one(name: str, neighbours: tuple[Setting, ...]) -> Condition:
     means, here, nic, cpu = VIRTUAL[name]
     return Condition(
         name, means, here, (nic, GuestPower("on"), cpu), (*neighbours, *_kept(name)),
-        {"server": "guest"},
+        {"server": "guest"}, indifferent=unused(GUESTS[1:]),
     )  # fmt: skip
 
 
@@ -76,6 +77,15 @@ def _four(name: str) -> Condition:
         ),
         _kept(name, GUESTS),
         roles={"server": GUESTS},
+    )
+
+
+def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
+    """What does not matter of guests that are paused, or off."""
+    return tuple(
+        one
+        for guest in guests
+        for one in (GuestNic(guest=guest), ExclusiveCpu(guest=guest), FullReservation(guest=guest))
     )
 
 

@@ -7,12 +7,11 @@ from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.studies._guests import on_esxi
+from labkit.studies._guests import on_esxi, unused
 from labkit.study import Study
 from labkit.workloads.sockperf import Sockperf
 
-# The NIC is that of the guest's own runs, so that it is changed only once.
-OFF = (GuestPower("paused"), GuestNic("direct", batch=1, lro=False))
+OFF = (GuestPower("paused"),)
 OWNED = ExclusiveCpu(alone=True)
 # A program that asks again and again keeps its CPU busy all the time: that is the idea.
 SPINNING = ("load generator",)
@@ -25,7 +24,7 @@ study = Study(
     "answer as a bare one?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
-    workload=Sockperf(duration=3),
+    workload=Sockperf(duration=5),
     quick={"repeats": 3, "duration": 1},
     metric="round trip",
     unit="us",
@@ -35,6 +34,7 @@ study = Study(
             means="a bare server, an ordinary adapter (Intel 82599EB), the kernel's stack",
             here="a network namespace; both programs sleep in the kernel until a packet comes",
             optional=OFF,
+            indifferent=unused(),
         ),
         Condition(
             "Native-SFC",
@@ -43,6 +43,7 @@ study = Study(
             "but packets still go through the kernel (a named substitute: no adapter here has a "
             "stack of its own)",
             optional=OFF,
+            indifferent=unused(),
             expects=SPINNING,
             knobs={"spin": "both"},
         ),
@@ -63,6 +64,7 @@ study = Study(
             means="as Native-SFC, on hosts of one's own that have OpenOnload",
             here="both programs through OpenOnload, where both hosts have it",
             optional=OFF,
+            indifferent=unused(),
             expects=SPINNING,
             knobs={"onload": True, "spin": "both"},
         ),
