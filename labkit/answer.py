@@ -50,9 +50,12 @@ def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
     target = out() / "reports" / f"{stem}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
     rerun = campaign.Rerun(source, target, values)
-    with ThreadPoolExecutor(1) as beside:
-        write_report = beside.submit(_report_writer)
+    beside = ThreadPoolExecutor(1)
+    write_report = beside.submit(_report_writer)
+    try:
         rerun.execute(line.tell)
+    finally:
+        beside.shutdown(wait=False)  # whoever stops it waits for no import
     line.say("writing the report")
     write_report.result()(target, target.with_suffix(".html"))
     where = str(values["where"])

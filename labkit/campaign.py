@@ -7,6 +7,7 @@ import os
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,11 +21,12 @@ from nbformat.validator import ValidationError
 from traitlets.config import Config
 
 from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
-from labkit.progress import WATCHED, Progress
+from labkit.progress import WATCHED, Progress, ask_to_stop
 from labkit.results import HOME
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
+FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
 """What nbformat raises about a file that is no notebook."""
@@ -102,6 +104,9 @@ class Rerun:
             interrupted = self._watch(progress, tell)
         if self.failure is not None:
             raise _told(self.failure, self.target, interrupted)
+        # Between two cells a kernel hears no interrupt.
+        if interrupted:
+            raise Stopped(f"stopped; {self.target.name} had come to its end", hint=f"{self.target}")
 
     # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
     def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
@@ -114,8 +119,10 @@ class Rerun:
                 if interrupted:
                     raise Stopped("stopped at once; settings may still be in force") from None
                 if not self._interrupt():
+                    self._forestall()
                     raise Stopped("stopped before anything was begun") from None
                 interrupted = True
+                ask_to_stop(progress)
         self._tell_new(progress, seen, tell)
         return interrupted
 
@@ -129,10 +136,22 @@ class Rerun:
 
     # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings.
     def _interrupt(self) -> bool:
-        pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]
-        for pid in filter(None, pids):
+        pids = self._pids()
+        for pid in pids:
             os.kill(pid, signal.SIGINT)
-        return any(pids)
+        return bool(pids)
+
+    # A kernel that is just being started would complain of the sockets that we take away.
+    def _forestall(self) -> None:
+        until = time.monotonic() + FORESTALL_SECONDS
+        while not self.ended.is_set() and not self._pids() and time.monotonic() < until:
+            time.sleep(0.05)
+        for pid in self._pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def _pids(self) -> list[int]:
+        pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]
+        return [pid for pid in pids if pid]
 
     # Sockets lie in a folder of their own: by default all kernels of a folder would share names.
     def _papermill(self, sockets: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from labkit.results import Results
 
@@ -32,6 +33,17 @@ class Progress:
 Tell = Callable[[Progress], None]
 WATCHED = "LABKIT_PROGRESS"
 """Names a file that each Progress is appended to, so that another process can show it."""
+
+
+def ask_to_stop(watched: Path) -> None:
+    """Ask the study that writes this file to stop before its next run."""
+    watched.with_suffix(".stop").touch()
+
+
+def stop_asked() -> bool:
+    """Whether whoever watches asked for it; between two cells a kernel hears no interrupt."""
+    name = os.environ.get(WATCHED)
+    return bool(name) and Path(str(name)).with_suffix(".stop").exists()
 
 
 def to_file(progress: Progress, results: Results) -> None:

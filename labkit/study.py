@@ -25,7 +25,7 @@ from labkit.floor import Noise
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.plan import plan as make_plan
-from labkit.progress import Progress, Tell, to_file
+from labkit.progress import Progress, Tell, stop_asked, to_file
 from labkit.results import HOME, Results, Run
 from labkit.setting import Setting
 from labkit.stats import PERCENTILES as PERCENTILES
@@ -267,7 +267,7 @@ class _Loop:
         if todo:
             self.changes.take(self.changes.possible_roles())
         for step in todo:
-            if self.stop.is_set():
+            if self.stop.is_set() or stop_asked():
                 raise Stopped(
                     f"stopped after {self.done} of {len(steps)} runs; settings are put back",
                     hint="run it again to measure only what is missing",

@@ -65,6 +65,21 @@ finally:
     assert done.exists()
 
 
+def test_a_ctrl_c_that_the_kernel_did_not_hear_is_a_stop_all_the_same(tmp_path):
+    code = f"""import signal, time, pathlib
+from labkit.progress import stop_asked
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+asked_before = stop_asked()
+pathlib.Path({str(tmp_path / "begun")!r}).touch()
+until = time.monotonic() + 30
+while not stop_asked() and time.monotonic() < until:
+    time.sleep(0.05)
+assert stop_asked() and not asked_before"""
+    threading.Thread(target=interrupt_when, args=[tmp_path / "begun"], daemon=True).start()
+    with pytest.raises(Stopped, match="had come to its end"):
+        rerun(tmp_path, code)
+
+
 def interrupt_when(file):
     while not file.exists():
         threading.Event().wait(0.05)

@@ -12,6 +12,7 @@ from labkit.claim import Ratio
 from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.progress import WATCHED, ask_to_stop
 from labkit.results import Results
 from labkit.study import Condition, Study
 from labkit.transports.local import Local
@@ -96,6 +97,14 @@ def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
     study, stop = a_study(A, B), threading.Event()
     with pytest.raises(Stopped, match="after 1 of 6 runs"):
         study.run(lab, results, repeats=3, stop=stop, tell=lambda p: stop.set())
+    assert len(results.finished()) == 1
+
+
+def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monkeypatch):
+    watched = tmp_path / "progress.jsonl"
+    monkeypatch.setenv(WATCHED, str(watched))
+    with pytest.raises(Stopped, match="after 1 of 3 runs"):
+        a_study(A).run(lab, results, repeats=3, tell=lambda p: ask_to_stop(watched))
     assert len(results.finished()) == 1
 
 

@@ -1,0 +1,19 @@
+"""What the command `labkit` and `python -m labkit` start: quiet even when stopped at once."""
+
+from __future__ import annotations
+
+import signal
+from typing import NoReturn
+
+
+def command() -> NoReturn:
+    """Run the command line; while it is loaded, a stop is an end without a word."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from labkit.cli import command as run
+
+    run()
+
+
+if __name__ == "__main__":
+    command()
