@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import permutations
 from typing import ClassVar
 
@@ -74,6 +74,14 @@ class Setting(ABC):
     """One thing that a study changes on the host that plays `role`."""
 
     role: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        """Refuse a switch that is neither True nor False: `"off"` would count as True."""
+        for one in fields(self):
+            value, kinds = getattr(self, one.name), str(one.type).split(" | ")
+            if "bool" in kinds and not (isinstance(value, bool) or f"{value}" in kinds):
+                what = f"{type(self).__name__}: {one.name}"
+                raise BadInput(f"{what} is True or False, not {value!r}")
 
     @property
     def ours(self) -> tuple[str, ...]:

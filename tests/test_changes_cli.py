@@ -31,6 +31,8 @@ study = Study(
     unit="us", claims=(), conditions=(
         Condition("new", "new", "new", (Knob({a!r}, "new"), Knob({b!r}, "new", WAY))),
         Condition("newer", "newer", "newer", (Knob({a!r}, "newer"),)),
+        Condition("some", "some", "some", (Knob({a!r}, "new"),), optional=(Knob({c!r}, "new"),)),
+        Condition("all", "all", "all", (Knob({a!r}, "new"), Knob({c!r}, "new"))),
     ),
 )
 """
@@ -51,7 +53,7 @@ def lab(tmp_path):
 @pytest.fixture
 def labkit(lab):
     def call(*words, way="()", lab_file="lab.toml"):
-        files = {"a": str(lab / "a"), "b": str(lab / "b")}
+        files = {name: str(lab / name) for name in "abc"}
         (lab / "knobs_study.py").write_text(
             STUDY.format(tests=str(HOME / "tests"), way=way, **files)
         )
@@ -77,7 +79,8 @@ def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
     done = labkit("plan", "knobs", "--json", way='(("needs", frozenset({"guest restart"})),)')
     assert done.returncode == 0, done.stderr
     plan = json.loads(done.stdout)
-    steps = {(step["thing"], step["wanted"]): step for step in plan["steps"]}
+    able = [step for step in plan["steps"] if step["thing"] != str(lab / "c")]
+    steps = {(step["thing"], step["wanted"]): step for step in able}
     assert {(s["current"], s["state"]) for s in steps.values()} == {("old", "possible")}
     assert steps[str(lab / "b"), "new"]["needs"] == ["guest restart"]
     assert values(lab) == ("old\n", "old\n") and not (lab / "changes").exists()
@@ -114,6 +117,17 @@ def test_an_older_plan_is_applied_only_while_the_host_is_as_it_was(lab, labkit):
     assert labkit("restore", "server").returncode == 0
 
 
+def test_what_a_host_has_not_is_named_before_and_left_out_only_where_it_is_optional(lab, labkit):
+    steps = json.loads(labkit("plan", "knobs", "--condition", "some", "--json").stdout)["steps"]
+    assert [step["state"] for step in steps if step["thing"] == str(lab / "c")] == ["impossible"]
+    assert labkit("apply", "knobs", "--condition", "some").returncode == 0
+    assert values(lab) == ("new\n", "old\n") and not (lab / "c").exists()
+    assert labkit("restore", "server").returncode == 0
+    refused = labkit("apply", "knobs", "--condition", "all")
+    assert refused.returncode == 2 and "c: No such file" in refused.stderr
+    assert values(lab) == ("old\n", "old\n")
+
+
 def test_what_somebody_else_changed_is_said_and_left(lab, labkit):
     labkit("apply", "knobs", "--condition", "new")
     (lab / "a").write_text("theirs\n")
@@ -139,4 +153,5 @@ def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeyp
 
 def test_hosts_are_named_or_all_are_meant(labkit):
     assert labkit("restore").returncode == 2
+    assert "not both" in labkit("restore", "server", "--all").stderr
     assert "known: server" in labkit("restore", "moon").stderr

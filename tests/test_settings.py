@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import re
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.setting import KINDS, Setting, way_among
+from labkit.settings import kinds_of_setting
 from labkit.settings._ways import OnHost, cpu_list
 from labkit.settings.boot import BootOptions
 from labkit.settings.cgroup import GroupCpuLimit, GroupCpus, GroupCpuShares, GroupDiskLimit
@@ -66,12 +68,29 @@ HOST = Host("box1", "127.0.0.1", None, "eth1")
     (lambda: MigrationBandwidth("lab", -1), "MiB/s from 1"),
     (lambda: MigrationStreams("lab", 256), "0 to 255"),
     (lambda: BootOptions(()), "no boot option"),
+    (lambda: BootOptions("nohz=off"), "no boot option is named by 'nohz=off'"),
+    (lambda: IdleStates(-1), "from 0 to 1000000"),
     (lambda: ContainerNetwork("c", "host", ("--network=none", "image")), "not among its options"),
 ])  # fmt: skip
 def test_a_value_that_is_not_legal_is_refused_with_what_is(make, legal):
     with pytest.raises(BadInput) as refused:
         make()
     assert legal in str(refused.value)
+
+
+SWITCHES = [(one, field.name) for one in kinds_of_setting()
+            for field in fields(one) if "bool" in str(field.type).split(" | ")]  # fmt: skip
+
+
+@pytest.mark.parametrize("one, name", SWITCHES, ids=lambda x: getattr(x, "__name__", x))
+def test_a_switch_takes_no_word_for_on_or_off(one, name):
+    some = {"vm": "lab", "disk": "loop0", "group": "g", "per_second": 1, "service": "tuned",
+            "interface": "vmk1", "name": "x", "address": "0000:03:00.0"}  # fmt: skip
+    needed = {f.name: some[f.name] for f in fields(one) if f.name in some}
+    needed |= {"disk": "8:0"} if one.__name__ == "GroupDiskLimit" else {}
+    for word in ("off", 1, "yes"):
+        with pytest.raises(BadInput, match=f"{name} is True or False, not {word!r}"):
+            one(**{**needed, name: word})
 
 
 @pytest.mark.parametrize("make, known", [
@@ -159,6 +178,8 @@ def test_a_setting_on_a_wrong_kind_of_host_says_which_kinds_have_it():
 
 def settings_of_the_folder():
     for found in pkgutil.iter_modules(labkit.settings.__path__):
+        if found.name.startswith("_"):
+            continue
         module = importlib.import_module(f"labkit.settings.{found.name}")
         for _, one in inspect.getmembers(module, inspect.isclass):
             if issubclass(one, Setting) and one.__module__ == module.__name__:

@@ -96,7 +96,8 @@ def chosen(
     """Those of `hosts_there` with these names; all of them only when that is said."""
     hosts = hosts_there(asked)
     if bool(names) == everything:
-        raise BadInput("name hosts, or say --all", hint=looked_at(asked, hosts))
+        both = "name hosts or say --all, not both"
+        raise BadInput(both if names else "name hosts, or say --all", hint=looked_at(asked, hosts))
     for name in names:
         if name not in hosts:
             raise _nobody(asked, name, hosts)

@@ -15,8 +15,9 @@ def kinds_of_setting() -> list[type[Setting]]:
     names = [found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_"]
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     found = [one for module in modules for one in vars(module).values() if inspect.isclass(one)]
+    here = {f"{__name__}.{name}" for name in names}
     real = {one for one in found if issubclass(one, Setting) and not inspect.isabstract(one)}
-    return sorted(real, key=lambda one: one.__name__)
+    return sorted((one for one in real if one.__module__ in here), key=lambda one: one.__name__)
 
 
 def needs_words(kind: type[Setting]) -> list[str]:

@@ -36,6 +36,7 @@ class OfGuest(Setting):
     role: ClassVar[str] = "server"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("guest", self.named, r"[a-z][a-z0-9-]{0,30}", "guest2")
 
     @property

@@ -15,6 +15,7 @@ class OfMachine(OnHost):
     vm: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for part in self.vm[1:].split("/") if self.plain else [self.vm]:
             named("virtual machine", part)
 

@@ -68,7 +68,7 @@ class OnHost(Setting, ABC):
 def number(what: str, value: object, low: float, high: float, unit: str = "") -> None:
     """Refuse what is no number from `low` to `high`; a text with a unit in it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise BadInput(f"{what} is a number{' of ' * bool(unit)}{unit} from {low:g} to {high:g}, "
+        raise BadInput(f"{what} is a number{' of ' * bool(unit)}{unit} from {low} to {high}, "
                        f"not {value!r}")  # fmt: skip
 
 

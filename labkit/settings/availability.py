@@ -33,6 +33,7 @@ class FailureDetection(OnHost):
     }
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("the silence", self.ms, 100, 600_000, "ms")
 
     @property

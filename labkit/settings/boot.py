@@ -45,8 +45,11 @@ class BootOptions(OnHost):
     }  # fmt: skip
 
     def __post_init__(self) -> None:
-        if not self.options:
-            raise BadInput("no boot option is named")
+        super().__post_init__()
+        if not self.options or isinstance(self.options, str):
+            raise BadInput(
+                f"no boot option is named by {self.options!r}", hint='several are ("nohz=off", ...)'
+            )
         for one in self.options:
             matching("boot option", one, r"[A-Za-z][\w.-]*(=[\w.,:/@+-]+)?", "nohz=off")
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._ways import ROOT, OnHost, cpu_list, matching, number, script, whole
+from labkit.settings._cpu import CpuShares, CpuTime, OnCpus
+from labkit.settings._ways import ROOT, OnHost, cpu_list, matching, script, whole
 
 PERIOD = 100_000
 MIB = 16 * 2**20
@@ -49,6 +50,7 @@ class OfGroup(OnHost):
     }
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("control group", self.group, r"[A-Za-z0-9_][\w.@:-]*(/[A-Za-z0-9_][\w.@:-]*)*",
                  "machine.slice/lab.scope")  # fmt: skip
 
@@ -68,19 +70,8 @@ class OfGroup(OnHost):
 
 
 @dataclass(frozen=True)
-class GroupCpus(OfGroup):
+class GroupCpus(OnCpus, OfGroup):
     """The CPUs that processes of a control group may run on."""
-
-    cpus: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cpu_list(self.cpus)
-
-    @property
-    def wanted(self) -> str:
-        """The list of CPUs."""
-        return cpu_list(self.cpus)
 
     def on_linux(self, host: Host) -> Way:
         """`cpuset.cpus`; in version 1 the group must have its memory nodes first."""
@@ -108,19 +99,8 @@ class GroupNuma(OfGroup):
 
 
 @dataclass(frozen=True)
-class GroupCpuLimit(OfGroup):
+class GroupCpuLimit(CpuTime, OfGroup):
     """The most CPU time that a control group gets, in CPUs: 1.5 is one and a half."""
-
-    cpus: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number("the limit", self.cpus, 0.01, 4096, "CPUs")
-
-    @property
-    def wanted(self) -> str:
-        """In CPUs."""
-        return f"{self.cpus:g}"
 
     def on_linux(self, host: Host) -> Way:
         """A quota of each period of 100 ms."""
@@ -132,20 +112,8 @@ class GroupCpuLimit(OfGroup):
 
 
 @dataclass(frozen=True)
-class GroupCpuShares(OfGroup):
+class GroupCpuShares(CpuShares, OfGroup):
     """A control group's part of a wanted CPU, 2 to 262144; of version 1, where 1024 is usual."""
-
-    shares: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # The kernel takes any number and makes it fit without a word.
-        whole("CPU shares", self.shares, 2, 262_144)
-
-    @property
-    def wanted(self) -> str:
-        """The number."""
-        return str(self.shares)
 
     def on_linux(self, host: Host) -> Way:
         """`cpu.shares`; version 2 has GroupCpuWeight."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way, Words
-from labkit.settings._ways import ROOT, OnHost, cpu_list, named, number, script, whole
+from labkit.settings._cpu import CpuTime, OnCpus
+from labkit.settings._ways import ROOT, OnHost, named, script, whole
 
 # Made anew, a container is without what it was told later on.
 MADE_ANEW = ("ContainerNetwork",)
@@ -27,6 +28,7 @@ class OfContainer(OnHost):
     container: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         named("container", self.container)
 
     @property
@@ -83,19 +85,8 @@ class ContainerNetwork(OfContainer):
 
 
 @dataclass(frozen=True)
-class ContainerCpus(OfContainer):
+class ContainerCpus(OnCpus, OfContainer):
     """The CPUs that a container may run on; not exclusive by itself."""
-
-    cpus: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cpu_list(self.cpus)
-
-    @property
-    def wanted(self) -> str:
-        """The list of CPUs."""
-        return cpu_list(self.cpus)
 
     def on_docker(self, host: Host) -> Way:
         """`docker update --cpuset-cpus`."""
@@ -108,19 +99,8 @@ class ContainerCpus(OfContainer):
 
 
 @dataclass(frozen=True)
-class ContainerCpuLimit(OfContainer):
+class ContainerCpuLimit(CpuTime, OfContainer):
     """The most CPU time that a container gets, in CPUs: 1.5 is one and a half."""
-
-    cpus: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number("the limit", self.cpus, 0.01, 4096, "CPUs")
-
-    @property
-    def wanted(self) -> str:
-        """In CPUs."""
-        return f"{self.cpus:g}"
 
     def on_docker(self, host: Host) -> Way:
         """`docker update --cpus`."""

@@ -72,6 +72,7 @@ class Link(OnEgress):
     delay_ms: float = 0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         number("the rate", self.rate_mbit, 0, 400_000, "Mbit/s")
         number("the delay", self.delay_ms, 0, 10_000, "ms")
         if not self.rate_mbit and not self.delay_ms:
@@ -120,6 +121,7 @@ class NetIoControl(OnEgress):
     traffic: tuple[Traffic, ...]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("the link's rate", self.link_mbit, 1, 400_000, "Mbit/s")
         ports = [one.port for one in self.traffic]
         if not ports or len(set(ports)) < len(ports):

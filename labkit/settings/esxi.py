@@ -29,6 +29,7 @@ class KernelOption(OnHost):
     on: bool
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("setting of the kernel", self.name, r"[A-Za-z][A-Za-z0-9]{1,60}", "iovDisableIR")
 
     @property
@@ -61,6 +62,7 @@ class ModuleOptions(OnHost):
     }
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         named("module", self.module)
         for one in self.options:
             matching("option of a driver", one, r"[A-Za-z]\w*=[\w,.]+", "max_vfs=8,8")
@@ -95,6 +97,7 @@ class AdvancedOption(OnHost):
     elsewhere: ClassVar = {"linux": "there it is Sysctl"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("advanced option", self.path, r"/[A-Z][A-Za-z0-9]+/[A-Za-z0-9]+", "/Net/UseHwTSO")
         if not isinstance(self.value, int):
             matching("value", self.value, r"[A-Za-z0-9][A-Za-z0-9 _.,-]*", "High Performance")

@@ -8,10 +8,11 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
+from labkit.settings._cpu import CpuShares, OnCpus
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import cpu_list, cpus_of, number, script, whole
+from labkit.settings._ways import cpus_of, number, script, whole
 
 UNLIMITED = "unlimited"
 PINNED = """\
@@ -26,21 +27,10 @@ for pair; do
 
 
 @dataclass(frozen=True)
-class GuestCpus(OfMachine):
+class GuestCpus(OnCpus, OfMachine):
     """The CPUs of the host on which a guest's own CPUs run; not exclusive by itself."""
 
-    cpus: str
-
     elsewhere: ClassVar = {"box": "ExclusiveCpu moves the guest of the box"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cpu_list(self.cpus)
-
-    @property
-    def wanted(self) -> str:
-        """The list of CPUs."""
-        return cpu_list(self.cpus)
 
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin`, each of them to the whole list."""
@@ -59,21 +49,10 @@ class GuestCpus(OfMachine):
 
 
 @dataclass(frozen=True)
-class EmulatorCpus(OfMachine):
+class EmulatorCpus(OnCpus, OfMachine):
     """The CPUs on which the threads run that emulate a guest's devices, not its own CPUs."""
 
-    cpus: str
-
     elsewhere: ClassVar = {"esxi": "VMkernel places those worlds itself"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        cpu_list(self.cpus)
-
-    @property
-    def wanted(self) -> str:
-        """The list of CPUs."""
-        return cpu_list(self.cpus)
 
     def on_kvm(self, host: Host) -> Way:
         """`emulatorpin`."""
@@ -84,22 +63,11 @@ class EmulatorCpus(OfMachine):
 
 
 @dataclass(frozen=True)
-class GuestCpuShares(OfMachine):
+class GuestCpuShares(CpuShares, OfMachine):
     """A guest's part of a CPU that others want too; 1024 is one like all others on KVM.
 
     ESXi counts per CPU of the guest, and calls 1000 normal.
     """
-
-    shares: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("CPU shares", self.shares, 2, 262_144)
-
-    @property
-    def wanted(self) -> str:
-        """The number."""
-        return str(self.shares)
 
     def on_kvm(self, host: Host) -> Way:
         """`schedinfo`: the control group of the machine. What is too much is cut to fit."""

@@ -29,6 +29,7 @@ class HugePages(OnHost):
     elsewhere: ClassVar = {"box": "memory is the machine's", "esxi": "there it is GuestLargePages"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("huge pages", self.count, 0, 2**32)
         if self.kib not in SIZES:
             raise BadInput(f"a huge page has {' or '.join(map(str, SIZES))} KiB, not {self.kib}")
@@ -60,6 +61,7 @@ class TransparentHugePages(OnHost):
     elsewhere: ClassVar = {"box": "memory is the machine's", "esxi": "there it is GuestLargePages"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("mode", self.mode, MODES)
 
     @property
@@ -143,6 +145,7 @@ class HaltPolling(OnHost):
     elsewhere: ClassVar = {"box": "its guest is none of KVM's"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("the time", self.ns, 0, 10_000_000, "ns")
 
     @property

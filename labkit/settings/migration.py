@@ -94,6 +94,7 @@ class MigrationNetwork(OnHost):
     elsewhere: ClassVar = {"kvm": "virsh is told an address with each migration: --migrateuri"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("vmkernel interface", self.interface, r"vmk\d{1,3}", "vmk1")
 
     @property

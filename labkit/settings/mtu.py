@@ -43,6 +43,7 @@ class Mtu(OnHost):
     size: int = 9000
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("the MTU", self.size, 68, 65535, "bytes")
 
     @property

@@ -62,6 +62,7 @@ class Neighbour(OnHost):
     place: str = PLACES[0]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("kind of neighbour", self.kind, KINDS)
         one_of("place of a neighbour", self.place, PLACES)
 

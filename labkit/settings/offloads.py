@@ -31,6 +31,7 @@ class Offloads(Setting):
     role: str = "guest"  # type: ignore[misc]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self._asked():
             raise BadInput("no offload is named", hint=f"known: {', '.join(FEATURES)}")
 

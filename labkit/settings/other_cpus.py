@@ -53,6 +53,7 @@ class OtherCpus(OnHost):
     apart: bool = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         named("guest", self.guest)
 
     @property

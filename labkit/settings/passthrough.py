@@ -52,6 +52,7 @@ class Passthrough(OnHost):
     elsewhere: ClassVar = {"box": "there it is GuestNic with the path direct"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("PCI address", self.address, PCI, "0000:03:00.0")
 
     @property
@@ -102,6 +103,7 @@ class Sriov(OnHost):
     }  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("virtual functions", self.functions, 0, 256)
 
     @property

@@ -82,6 +82,7 @@ class PowerPolicy(OnHost):
     elsewhere: ClassVar = {"box": "power is the machine's"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("power policy", self.policy, tuple(POLICIES))
 
     @property
@@ -135,6 +136,7 @@ class IdleStates(OnHost):
     elsewhere: ClassVar = {"box": "idle states are the machine's"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         whole("the time to wake", self.most_usecs, 0, 1_000_000, "us")
 
     @property
@@ -245,6 +247,7 @@ class OnlineCpus(OnHost):
     }  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("list of CPUs", self.cpus, r"[\d,-]{1,200}", "0-1")
         cpus_of(self.cpus)
 

@@ -60,6 +60,7 @@ class ProcessCpus(OnHost):
     elsewhere: ClassVar = {"esxi": "GuestCpus places a guest there"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         # The kernel keeps the first 15 letters of a name.
         matching("name of a process", self.process, r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
         cpu_list(self.cpus)
@@ -101,6 +102,7 @@ class InterruptCpus(OnHost):
     }  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("name of an interrupt", self.name, r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
         cpu_list(self.cpus)
 
@@ -147,6 +149,7 @@ class ServiceRunning(OnHost):
     elsewhere: ClassVar = {"box": "hosts of the box have no services"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         named("service", self.service)
 
     @property

@@ -35,6 +35,7 @@ class NicQueues(OnHost):
     elsewhere: ClassVar = {"esxi": "the driver's option RSS decides: ModuleOptions"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _some_whole("queues", self._asked(), 1, 1024)
 
     def _asked(self) -> Asked:
@@ -58,6 +59,7 @@ class NicRing(OnHost):
     tx: int | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _some_whole("a ring", self._asked(), 1, 65536)
 
     def _asked(self) -> Asked:
@@ -98,6 +100,7 @@ class Coalescing(OnHost):
     adaptive_rx: bool | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _some_whole("coalescing", self._asked(), 0, 65535, switch="adaptive-rx")
 
     def _asked(self) -> Asked:

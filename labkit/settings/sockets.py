@@ -8,7 +8,7 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
-from labkit.settings._ways import OnHost, matching, of_sysctl, on_or_off, one_of, whole
+from labkit.settings._ways import OnHost, matching, of_sysctl, on_or_off, one_of, script, whole
 
 WAYS = {"receive": "rmem", "send": "wmem"}
 MOST = 2**31 - 1
@@ -29,6 +29,7 @@ class SocketBuffers(OnHost):
     elsewhere: ClassVar = {"esxi": "TCP of a guest is set in the guest"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         one_of("way of the data", self.data, tuple(WAYS))
         for what in ("least", "first", "most"):
             whole(f"socket buffers: {what}", getattr(self, what), 1, MOST, "bytes")
@@ -50,6 +51,13 @@ class SocketBuffers(OnHost):
         return of_sysctl(f"net.ipv4.tcp_{WAYS[self.data]}")
 
 
+# Those that are there, and those that the kernel would load when asked for.
+ALGORITHM = """\
+known=$(cat /proc/sys/net/ipv4/tcp_available_congestion_control) || exit
+case " $known " in *" $1 "*) exit 0 ;; esac
+modprobe -n -q "tcp_$1" 2>/dev/null || { echo "no $1 here; known: $known" >&2; exit 1; }"""
+
+
 @dataclass(frozen=True)
 class CongestionControl(OnHost):
     """The algorithm that finds TCP's rate: cubic, bbr, reno, ... as the kernel has them."""
@@ -59,6 +67,7 @@ class CongestionControl(OnHost):
     elsewhere: ClassVar = {"esxi": "TCP of a guest is set in the guest"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("congestion control", self.algorithm, r"[a-z][a-z0-9_]{1,14}", "cubic")
 
     @property
@@ -68,7 +77,8 @@ class CongestionControl(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """For connections that are opened afterwards."""
-        return of_sysctl("net.ipv4.tcp_congestion_control")
+        way = of_sysctl("net.ipv4.tcp_congestion_control")
+        return replace(way, probe=script(ALGORITHM, self.algorithm))
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,7 @@ class Sysctl(OnHost):
     value: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching(
             "sysctl", self.key, r"[a-z][a-z0-9_]*(\.[a-zA-Z0-9_-]+){1,6}", "net.core.somaxconn"
         )

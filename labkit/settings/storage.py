@@ -57,6 +57,7 @@ class OfDisk(OnHost):
     elsewhere: ClassVar = {"box": "disks are the machine's"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         named("disk", self.disk)
 
     @property
@@ -224,6 +225,7 @@ class StorageLayout(OnHost):
     }  # fmt: skip
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         matching("path of a file system", self.path, r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
         one_of("profile", self.profile, PROFILES)
 
@@ -261,6 +263,7 @@ class VsanReadCache(OnHost):
     elsewhere: ClassVar = {"linux": "it has no vSAN; ReadAhead and CacheBudget are there"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         number("the reservation", self.percent, 0, 100, "percent")
 
     @property
@@ -290,6 +293,7 @@ class CacheBudget(OnHost):
     elsewhere: ClassVar = {"box": "memory is the machine's", "esxi": "it has no cache of files"}
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if isinstance(self.percent, bool) or self.percent not in range(1, 101):
             raise BadInput(f"the cache may have 1 to 100 percent, not {self.percent!r}")
 
