@@ -2,7 +2,9 @@
 
 import importlib
 import json
+import os
 import pkgutil
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,10 @@ from hypothesis import strategies as st
 
 from labkit import pairs, workloads
 from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.transports.local import Local
 from labkit.workload import Workload
+from labkit.workloads import shared_host
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
@@ -178,3 +183,16 @@ def test_a_workload_that_knows_no_pairs_says_so():
 
     with pytest.raises(BadInput, match="alone cannot run between several pairs"):
         Alone().asking({})
+
+
+@pytest.mark.skipif(not shutil.which("timeout"), reason="no timeout")
+def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
+    mine = Host(f"mine-{os.getpid()}", "127.0.0.1", Local("mine"))
+    (tmp_path / "theirs").write_text("whole")
+    counts = Path(shared_host._counts(mine))
+    counts.symlink_to(tmp_path / "theirs")
+    with shared_host.computing(mine, 30):
+        assert not counts.is_symlink()
+        assert shared_host.COUNT.fullmatch(shared_host.counted(mine).strip())
+    assert (tmp_path / "theirs").read_text() == "whole"
+    assert not counts.exists()
