@@ -33,6 +33,8 @@ class ChangeSet:
     token: str = ""
     held: dict[str, Step] = field(default_factory=dict)
     armed_until: float = 0.0
+    whole: tuple[str, ...] = ()
+    """Checksum and length of its journal over there, as the last change left it."""
 
     def change(
         self, holds: Sequence[Step], backs: Sequence[str], makes: Sequence[tuple[Step, str]]
@@ -42,7 +44,7 @@ class ChangeSet:
         Each of `makes` comes with a text that is known to show what is wanted, or "".
         """
         lines: list[Line] = [
-            ("set", self.number),
+            ("set", self.number, *self.whole),
             *(_hold(step) for step in holds if step.thing not in self.held),
             *(("back", thing) for thing in backs),
             *(_make(step, known) for step, known in makes),
@@ -82,7 +84,7 @@ class ChangeSet:
 
     def anew(self) -> None:
         """Forget what a host that has been started anew does not know either."""
-        self.number, self.token, self.held = "new", "", {}
+        self.number, self.token, self.held, self.whole = "new", "", {}, ()
 
     def _ask(self, verb: str, lines: Sequence[Line], seconds: float, *words: str) -> list[Answer]:
         flags = "joining" if self.token else "first"
@@ -95,6 +97,8 @@ class ChangeSet:
                 self.token = answer.fields[0]
             elif answer.word == "set":
                 self.number = answer.fields[0]
+            elif answer.word == "whole":
+                self.whole = answer.fields
         return answers
 
     def _told(

@@ -249,6 +249,36 @@ def test_an_owner_whose_host_was_taken_over_writes_nothing_more(bench, hosts):
     assert bench.values() == OLD
 
 
+def test_a_thing_that_is_left_stays_as_it_is_until_another_move_and_goes_back_at_the_end(
+    bench, hosts
+):
+    a, b = knob(bench, "a"), knob(bench, "b")
+    with in_force(hosts) as changes:
+        changes.move_to([a, b])
+        changes.move_to([a], [b.thing])
+        assert bench.values() == NEW
+        changes.move_to([a])
+        assert bench.values() == {"a": "new\n", "b": "old\n"}
+        changes.move_to([b], [a.thing])
+    assert bench.values() == OLD and bench.left() == []
+
+
+def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read_anew(bench, hosts):
+    a, b = knob(bench, "a"), knob(bench, "b")
+    with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
+        changes.move_to([a])
+        (journal,) = bench.changes.glob("*.open")
+        said = subprocess.run(["cksum"], stdin=journal.open(), capture_output=True, text=True)
+        assert list(changes.sets["server"].whole) == said.stdout.split()
+        changes.move_to([b])
+        whole = journal.read_bytes()
+        journal.write_bytes(whole.replace(b"new", b"nev", 1))
+        with pytest.raises(JournalDamaged):
+            changes.move_to([a, b])
+    journal.write_bytes(whole)
+    assert restore(hosts["server"]).ok and bench.values() == OLD
+
+
 def test_the_lease_of_a_process_that_has_ended_on_this_machine_is_taken_over_at_once(bench, hosts):
     me = Owner.me("x")
     dead = Owner(me.name, me.controller, "999999999", "1", me.boot, "x")

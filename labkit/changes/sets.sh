@@ -45,8 +45,10 @@ frame() {
     # shellcheck disable=SC2086
     set -- $line
     [ "$1" = labkit1 ] && [ $# -gt 3 ] || return 1
-    sum_of "${line#"labkit1 $2 $3 "}"
-    [ "$sum" = "$2 $3" ] || return 1
+    if [ -z "$trusted" ]; then
+        sum_of "${line#"labkit1 $2 $3 "}"
+        [ "$sum" = "$2 $3" ] || return 1
+    fi
     shift 3
     while [ $# -gt 0 ]; do record "$@" && shift "$taken" || return 1; done
 }
@@ -95,6 +97,21 @@ mark_key() {
 
 get_key() {
     eval "thing=\$thing_$key orig=\$orig_$key persists=\$persists_$key settle=\$settle_$key reads=\$reads_$key undo=\$undo_$key state=\$state_$key ours=\$ours_$key"
+}
+
+# A sum for each line takes its time when there are hundreds. Whoever holds the set is told the sum
+# of the whole file, and says it the next time: if it is still that, each line is as it was checked.
+tell_whole() {
+    # shellcheck disable=SC2046
+    if [ -s "$file" ] && command -v cksum > /dev/null; then answer whole $(cksum < "$file"); fi
+}
+
+is_whole() {
+    [ $# = 2 ] && command -v cksum > /dev/null && [ -r "$file" ] || return 1
+    told="$1 $2"
+    # shellcheck disable=SC2046
+    set -- $(cksum < "$file")
+    [ "$1 $2" = "$told" ]
 }
 
 load_or_refuse() {

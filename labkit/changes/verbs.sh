@@ -67,7 +67,7 @@ introduce() {
     case $1 in *forgetting*) forgetting=yes ;; esac
 }
 
-# set NUMBER|new, then lines `hold`, `back` and `make` in this order.
+# set NUMBER|new [SUM LENGTH], then lines `hold`, `back` and `make` in this order.
 change() {
     introduce
     acquire change
@@ -75,7 +75,8 @@ change() {
     IFS= read -r line
     # shellcheck disable=SC2086
     set -- $line
-    open_set "$2"
+    shift
+    open_set "$@"
     intent='' stale=''
     while IFS= read -r line; do
         # shellcheck disable=SC2086
@@ -89,9 +90,15 @@ change() {
     keep_intent
 }
 
+# open_set NUMBER|new [SUM LENGTH], both as the holder of the set was told them the last time
 open_set() {
+    whole=yes
     if [ "$1" != new ]; then
-        load_or_refuse "$home/$1.open"
+        file=$home/$1.open
+        shift
+        if is_whole "$@"; then trusted=yes; fi
+        load_or_refuse "$file"
+        trusted=
         return
     fi
     last_number

@@ -23,6 +23,8 @@ dead_after=45
 answers=
 marks=
 lasting=
+whole=
+trusted=
 
 # --- words: a field has no space and no newline, and is never empty
 
@@ -68,7 +70,8 @@ answer() { answers="$answers=$mark $*$nl"; }
 
 finish() {
     flush && { [ -z "$lasting" ] || durable "$file"; } ||
-        { encode "$said"; answer failed "$code"; set -- 1; }
+        { encode "$said"; answer failed "$code"; set -- 1; whole=; }
+    [ -z "$whole" ] || tell_whole
     printf %s "$answers"
     exit "${1:-0}"
 }
