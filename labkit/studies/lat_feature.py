@@ -25,9 +25,10 @@ BATCHED, PROMPT = GuestNic("bridge"), GuestNic("bridge", batch=1, lro=False)
 def _condition(name: str, means: str, here: str, *settings: Setting) -> Condition:
     there = (GuestPower("on"), *settings)
     kept = on_esxi(reserved=OWNED in settings, merging=BATCHED in settings)
+    required = tuple(one for one in there if one != Neighbour())
     # Nobody beside it is what a host has that cannot have a neighbour.
-    optional = (*kept, *(one for one in there if one == Neighbour()))
-    required = tuple(one for one in there if one not in optional)
+    nobody = (one for one in there if one == Neighbour())
+    optional = (*(one for one in kept if one not in required), *nobody)
     roles = {"server": "guest", "host": "server"}
     return Condition(name, means, here, required, optional, roles, STARVED)
 

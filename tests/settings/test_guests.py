@@ -159,6 +159,11 @@ def test_all_latency_studies_run_on_esxi_but_for_what_it_has_not(whole):
     assert "Default" in why["lat_feature"], "labkit makes no neighbours there"
 
 
+def test_only_a_host_that_reserves_cpu_time_measures_what_that_brings():
+    reserved = studies.find("lat_feature").condition("Latency-High, CPU reserved")
+    assert FullReservation() in reserved.settings and FullReservation() not in reserved.optional
+
+
 def test_a_condition_says_what_stands_for_it_on_esxi(whole):
     study = studies.find("lat_cpu_exclusive")
     run_2 = study.condition("Run 2").shown(whole, study.plan(whole))
