@@ -26,6 +26,8 @@ from labkit.results import HOME
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
+IDLE_SECONDS = 120
+"""How long a kernel may take to say that it is idle: papermill's 4 s are few on a busy machine."""
 FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
@@ -162,6 +164,7 @@ class Rerun:
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, autosave_cell_every=0,
                 kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
+                iopub_timeout=IDLE_SECONDS,
                 config=Config(
                     {"KernelManager": {"transport": "ipc", "ip": str(sockets / "kernel")}}
                 ),
