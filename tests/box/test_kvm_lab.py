@@ -29,7 +29,11 @@ def lab_file(tmp_path_factory):
         pytest.skip("no kernel for a guest of QEMU; to get it: make system")
     box.down(KVM)
     try:
-        yield libvirt_lab.up(KVM, tmp_path_factory.mktemp("kvm"))
+        file = libvirt_lab.up(KVM, tmp_path_factory.mktemp("kvm"))
+        with opened(file) as lab:
+            lab.host("server").check("virsh", "-q", "start", "lab")
+            until_it_answers(lab.host("guest"))
+        yield file
     finally:
         box.down(KVM)
 
@@ -68,9 +72,6 @@ def definition(lab_file):
 def test_the_doctor_finds_a_guest_of_libvirt_ready_and_says_which_network_is_lacking(
     lab_file, labkit
 ):
-    with opened(lab_file) as lab:
-        lab.host("server").check("virsh", "-q", "start", "lab")
-        until_it_answers(lab.host("guest"))
     said = labkit("doctor", "--lab", str(lab_file))
     states = {one["where"]: one for one in said["checks"] if one["check"] == "conditions"}
     for name in ("lat_ping: Native", "lat_ping: VM-Default", "lat_vmxnet3: VMXNET3-Latency",
@@ -95,3 +96,18 @@ def test_lat_vmxnet3_finds_the_guest_s_threads_and_switches_its_merging_off(lab_
     asked = json.loads((Path(done["results"]) / "study.json").read_text())
     assert "lro=off (merging alone" in asked["here"]["VMXNET3-Latency"]
     assert definition(lab_file) == before
+
+
+def test_lat_feature_puts_its_neighbours_beside_a_guest_of_libvirt_and_takes_them_away(
+    lab_file, labkit
+):
+    before = definition(lab_file)
+    done = labkit("run", "lat_feature", "--where", str(lab_file), "-p", "repeats=1",
+                  "-p", "count=100")  # fmt: skip
+    measured = {row["condition"] for row in done["rows"]}
+    assert {"Default", "Idle host", "CPU owned", "Latency-High"} <= measured
+    assert "Latency-High, CPU reserved" not in measured, "libvirt reserves nothing"
+    # Pins to all CPUs stand in the definition from then on, where none stood before.
+    assert definition(lab_file)[::2] == before[::2]
+    with opened(lab_file) as lab:
+        assert lab.host("server").run("pgrep", "-f", "[l]abkit-neighbour-").stdout == ""
