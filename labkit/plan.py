@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from heapq import heappop, heappush
 from typing import Any
 
 from labkit.errors import Impossible, LabkitError, SettingRefused, Unknown
@@ -196,19 +197,37 @@ def _impossible(step: Step, why: str) -> Step:
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
     """The order as asked, but for what is to be made after something else."""
-    left, done = list(steps), list[Step]()
-    while left:
-        free = [step for step in left if not any(_before(other, step) for other in left)]
-        if not free:
-            names = ", ".join(step.thing for step in left)
-            raise Impossible(f"each of these settings is to come after another: {names}")
-        done.append(free[0])
-        left.remove(free[0])
+    waits = _waits(steps)
+    followers: dict[int, list[int]] = {}
+    for second, firsts in waits.items():
+        for first in firsts:
+            followers.setdefault(first, []).append(second)
+    free, done = [n for n in range(len(steps)) if not waits[n]], list[Step]()
+    while free:
+        made = heappop(free)
+        done.append(steps[made])
+        for second in followers.get(made, ()):
+            waits[second].remove(made)
+            if not waits[second]:
+                heappush(free, second)
+    if len(done) < len(steps):
+        names = ", ".join(steps[n].thing for n, firsts in waits.items() if firsts)
+        raise Impossible(f"each of these settings is to come after another: {names}")
     return done
 
 
-def _before(first: Step, second: Step) -> bool:
-    after = second.way.after if second.way else ()
-    names = {first.thing, type(first.setting).__name__, str(first.setting)}
-    named = names & set(after)
-    return bool(named) and first.host == second.host and first.thing != second.thing
+# By place in the order as asked: the places of those that are to be made before it.
+def _waits(steps: Sequence[Step]) -> dict[int, set[int]]:
+    called: dict[tuple[str, str], set[int]] = {}
+    for n, step in enumerate(steps):
+        for name in (step.thing, type(step.setting).__name__, str(step.setting)):
+            called.setdefault((step.host, name), set()).add(n)
+    return {
+        n: {
+            first
+            for name in (step.way.after if step.way else ())
+            for first in called.get((step.host, name), ())
+            if steps[first].thing != step.thing
+        }
+        for n, step in enumerate(steps)
+    }
