@@ -129,6 +129,8 @@ def main():
         at_most("16-hosts", "20 settings on 16 hosts (s)", many, apply, pyinfra_many, 0.3),
         at_most("16-hosts-20ms", "the same at 20 ms (s)", many_far, apply, pyinfra_many_far, 0.3),
         at_most("16-to-1-20ms", "16 hosts at 20 ms (s)", many_far, "1 host at 20 ms (s)", far, 2),
+        # All share this machine's CPUs, so a host may cost as much as the first, but no more.
+        at_most("linear", "16 hosts (s)", many, "16 x 1 host (s)", MANY * one, 1),
     ])  # fmt: skip
 
 
