@@ -12,7 +12,6 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.setting import Setting
-from labkit.settings.guest_power import GuestPower
 from labkit.workload import Workload
 
 
@@ -50,8 +49,8 @@ class Condition:
 
     def resting(self, lab: Lab) -> list[str]:
         """The guests that do not run under it; a connection to one would go stale."""
-        powers = (one for one in self.asked(lab) if isinstance(one, GuestPower))
-        return [one.named for one in powers if one.power != "on" and one.named in lab.hosts]
+        named = (role for setting in self.asked(lab) for role in setting.resting)
+        return [role for role in named if role in lab.hosts]
 
     def load(self, workload: Workload) -> Workload:
         """The workload as this condition runs it, with its own `knobs`."""

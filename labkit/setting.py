@@ -89,6 +89,11 @@ class Setting(ABC):
         return ()
 
     @property
+    def resting(self) -> tuple[str, ...]:
+        """Roles of guests that do not run while it is in force."""
+        return ()
+
+    @property
     def thing(self) -> str:
         """What is changed; two settings of one thing replace each other."""
         return f"{type(self).__name__} of {self.role}"

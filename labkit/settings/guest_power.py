@@ -51,8 +51,13 @@ class GuestPower(OfGuest):
             raise Unknown("power of the guest", self.power, VERBS)
 
     @property
+    def resting(self) -> tuple[str, ...]:
+        """The guest, unless it is on."""
+        return () if self.power == "on" else (self.named,)
+
+    @property
     def wanted(self) -> str:
-        """`on` or `off`."""
+        """`on`, `off` or `paused`."""
         return self.power
 
     def way(self, kind: str, host: Host) -> Way:
