@@ -19,3 +19,8 @@ def home() -> Path:
     """The home folder; where there is none, what Debian gives to such users: it never exists."""
     found = os.path.expanduser("~")
     return Path(found if found != "~" else "/nonexistent")
+
+
+def state() -> Path:
+    """Where labkit keeps what is this user's own (XDG base directories)."""
+    return Path(os.environ.get("XDG_STATE_HOME") or home() / ".local/state") / "labkit"

@@ -21,7 +21,7 @@ KILL_SECONDS = 15.0
 
 def kept() -> Path:
     """Where this user's boxes are."""
-    return Path(os.environ.get("XDG_STATE_HOME") or user.home() / ".local/state") / "labkit/boxes"
+    return user.state() / "boxes"
 
 
 @dataclass(frozen=True)

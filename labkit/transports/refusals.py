@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,9 +27,8 @@ class Refusals:
 
     @classmethod
     def of_user(cls) -> Refusals:
-        """Those of whoever runs labkit (XDG base directories)."""
-        state = os.environ.get("XDG_STATE_HOME") or user.home() / ".local/state"
-        return cls(Path(state) / "labkit/refused-logins")
+        """Those of whoever runs labkit."""
+        return cls(user.state() / "refused-logins")
 
     def check(self, target: Target) -> None:
         """Raise while the pause after a refused login lasts."""
