@@ -8,6 +8,7 @@ import signal
 import pytest
 from hypothesis import settings
 from sshd import SSHD, reached, serving
+from sshds import sshd
 
 from labkit import doctor
 from labkit.host import Host
@@ -93,3 +94,16 @@ def host(request):
         return
     with reached(request.getfixturevalue("server").address()) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """An sshd of one file of tests, which shows its log and its processes."""
+    with sshd(tmp_path_factory.mktemp("own")) as server:
+        yield server
+
+
+@pytest.fixture
+def state(tmp_path, monkeypatch):
+    """Refused logins are remembered for a minute: in each test anew."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))

@@ -16,17 +16,7 @@ from labkit.transports import connection
 from labkit.transports.address import Address
 from labkit.transports.refusals import Refusals
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    """Refused logins are remembered for a minute: in each test anew."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    with sshd(tmp_path_factory.mktemp("own")) as server:
-        yield server
+pytestmark = pytest.mark.usefixtures("state")
 
 
 def test_a_key_that_the_host_does_not_take_is_named(server, tmp_path, capfd):

@@ -26,10 +26,7 @@ from labkit.transports.connection import connect
 from labkit.transports.durable import append
 from labkit.transports.pins import ASK, check_pin
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+pytestmark = pytest.mark.usefixtures("state")
 
 
 @pytest.fixture(scope="module")

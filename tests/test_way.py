@@ -24,17 +24,7 @@ from labkit.transports.known_hosts import Name
 RENAMED = Path(__file__).with_name("renamed.py")
 COUNTING = ("sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done")
 
-
-@pytest.fixture(autouse=True)
-def state(tmp_path, monkeypatch):
-    """Refused logins are remembered for a minute: in each test anew."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory):
-    with sshd(tmp_path_factory.mktemp("own")) as server:
-        yield server
+pytestmark = pytest.mark.usefixtures("state")
 
 
 @pytest.fixture
