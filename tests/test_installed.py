@@ -74,3 +74,15 @@ def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)
     assert done.stdout.strip() == "0.1.0", done.stderr
+
+
+def test_where_no_checkout_is_no_hint_says_make(installed):
+    script = """if True:
+        from labkit.box import kernel, needs
+        print(needs.how_to_get("qemu-system-x86"), kernel.HINT)
+        print(needs.how_to_get("openssh-server", "tar"))"""
+    env = {**os.environ, "PYTHONPATH": str(installed)}
+    words = [sys.executable, "-c", script]
+    done = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)
+    assert "make" not in done.stdout and done.stdout.count("apt-get install") == 3, done.stderr
+    assert "openssh-server tar`, which also starts an SSH server" in done.stdout

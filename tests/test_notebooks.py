@@ -147,10 +147,3 @@ def test_every_name_a_cell_reads_was_made_by_a_cell_before(path):
             for alias in part.names
         }
         assert {n.id for n in nodes if isinstance(n.ctx, ast.Load)} <= known
-
-
-@every_notebook
-def test_links_to_other_notebooks_lead_somewhere(path):
-    text = "\n".join(cell.source for cell in read(path).cells)
-    for link in re.findall(r"\]\(([^)#:]+\.ipynb)\)", text):
-        assert (path.parent / link).exists(), link

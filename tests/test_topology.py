@@ -1,6 +1,9 @@
 """What a box can be made of, and what is refused before anything is started."""
 
 import os
+import re
+import tomllib
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -196,3 +199,15 @@ def test_the_picture_shows_each_machine_once_and_guests_in_their_host():
 
 def test_a_box_that_is_down_can_be_drawn():
     assert "is down" in draw(BoxStatus("lab", "down")).svg
+
+
+def test_the_page_of_the_box_shows_every_key_that_a_topology_may_have():
+    page = Path(__file__).parents[1] / "notebooks/docs/box.md"
+    block = re.search(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    asked = tomllib.loads(block[1])
+    assert topology.from_tables("page", asked).containers
+    shown = {kind: set().union(*tables.values()) for kind, tables in asked.items()}
+    assert shown == {
+        "hosts": topology.HOST_KEYS, "guests": topology.GUEST_KEYS | {"disks"},
+        "containers": topology.CONTAINER_KEYS, "links": topology.LINK_KEYS,
+    }  # fmt: skip

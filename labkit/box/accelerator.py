@@ -26,7 +26,9 @@ def choice(asked: str, tell: Tell) -> str:
     if asked == "uml":
         return "" if needs.NEEDS["guest"].absent else "uml"
     if why := lacking():
-        raise BoxError("guests of QEMU cannot be made here", said=why, hint="make system")
+        no_qemu = not shutil.which(QEMU, path=needs.SEARCHED)
+        hint = needs.how_to_get(needs.NEEDS["qemu"].package) if no_qemu else kernel.HINT
+        raise BoxError("guests of QEMU cannot be made here", said=why, hint=hint)
     if asked == "kvm" and not kvm_works(tell):
         raise BoxError(
             "KVM does not boot a guest on this machine",

@@ -298,10 +298,9 @@ def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
         absent = [
             f"{word} (package {need.package})" for need in missing.values() for word in need.absent
         ]
-        packages = " ".join(sorted({need.package for need in missing.values()}))
         raise BoxError(
             f"the lab in a box needs programs that are not here: {', '.join(absent)}",
-            hint=f"`make system` installs {packages}, and starts no service",
+            hint=needs.how_to_get(*(need.package for need in missing.values())),
         )
     if plan.guests and not TUN.exists() and not needs.NEEDS["guest"].absent:
         raise BoxError(f"no {TUN}, which the network of guests needs", hint="modprobe tun")

@@ -11,10 +11,16 @@ from pathlib import Path
 
 from labkit import user
 from labkit.box.inside import inside
+from labkit.box.needs import CHECKOUT
 from labkit.errors import BoxError
 
 FETCHED = Path("/var/cache/labkit/kernel")
 """`.ci/guest-kernel` puts a Debian cloud kernel here: unpacked, not installed."""
+HINT = (
+    "`make system` fetches one with all that they need"
+    if CHECKOUT
+    else "`sudo apt-get install linux-image-cloud-amd64` brings one; this machine may boot it, too"
+)
 DRIVERS = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_rng")
 EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq")
 """Loaded where the kernel has them."""
@@ -45,9 +51,6 @@ class Kernel:
         listed = self.modules / "modules.builtin"
         lines = listed.read_text().splitlines() if listed.exists() else []
         return {_word(Path(line).name) for line in lines}
-
-
-HINT = "`make system` fetches a kernel that has"
 
 
 def cache() -> Path:

@@ -6,6 +6,10 @@ import os
 import shutil
 from dataclasses import dataclass
 
+from labkit.results import HOME
+
+CHECKOUT = (HOME / "Makefile").is_file()
+"""Whether labkit runs from a checkout, where `make` installs what is missing."""
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for: a plain user's PATH, and root's after su, lack the sbin part."""
 
@@ -63,3 +67,13 @@ def missing() -> dict[str, Need]:
 def is_root() -> bool:
     """Whether this process may make namespaces and links for the whole machine."""
     return os.geteuid() == 0
+
+
+# Unlike apt-get by itself, make starts no SSH server for all the world.
+def how_to_get(*packages: str) -> str:
+    """The command that brings Debian packages, as a hint says it."""
+    named = " ".join(sorted(set(packages)))
+    if CHECKOUT:
+        return f"`make system` installs {named}, and starts no service"
+    server = ", which also starts an SSH server" if "openssh-server" in packages else ""
+    return f"`sudo apt-get install {named}`{server}"

@@ -1,30 +1,6 @@
 """What a box is made of: hosts, guests and containers on them. A value, from a file or built here.
 
-[hosts.client]              # the table's name is the role
-cpus = "first half"         # of the machine's: all (default), first half, second half, or 0-1,3
-
-[hosts.server]
-cpus = "second half"
-memory = "1024M"            # the most that it and its guests may use; without it, no limit
-
-[guests.guest]
-on = "server"               # the host that runs it
-memory = "128M"             # what it sees as its memory
-disks = ["64M", "1024M qcow2"]    # raw (default), qcow2 of QEMU, cow of User-Mode Linux
-
-[containers.container]
-on = "server"
-network = "bridge"          # the engine's own (default), or host: the server's links
-cpus = "1"                  # as of a host; without it, those of the server
-memory = "256M"             # the most that it may use; without it, no limit
-engine = "any"              # docker, crun, runc, or what there is of them (default)
-
-[links.client]              # how a machine is joined to the data network, each way; see link.py
-rate = "100 Mbit/s"
-delay = "2 ms"              # one way
-jitter = "100 us"
-loss = "0.1 %"
-mtu = "1400"
+The form of a file, with every key that it may have, stands in notebooks/docs/box.md.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def _demo(asked: argparse.Namespace) -> None:
 
 # An installed labkit is on the PATH, and its notebooks are not for writing.
 def _next() -> str:
-    from labkit.doctor import CHECKOUT
+    from labkit.box.needs import CHECKOUT
     from labkit.results import HOME
 
     copied = f"cp -r {HOME}/notebooks . && jupyter lab notebooks/00-start-here.ipynb"
