@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from io import FileIO
 from pathlib import Path
 
@@ -37,6 +38,7 @@ FEW = 16
 
 COMMA, NEWLINE, RETURN, QUOTE = b',\n\r"'
 SHAPE = b"00/00/0000 00:00:00.000000"
+LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
 NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
 
@@ -287,9 +289,9 @@ def _read_times(piece: Piece, starts: Places, ends: Places) -> Times:
     for width in np.unique(ends - starts):
         rows = np.flatnonzero(ends - starts == width)
         text = piece.buffer[starts[rows][:, None] + np.arange(min(width, len(SHAPE)))]
-        odd = _not_like(SHAPE[:width], text) if 19 <= width <= len(SHAPE) else np.array([0])
-        if odd.size:
-            raise piece.refused(int(starts[rows[odd[0]]]), int(ends[rows[odd[0]]]))
+        if not 19 <= width <= len(SHAPE) or _not_like(SHAPE[:width], text).size:
+            times[rows] = [_time(piece, int(starts[row]), int(ends[row])) for row in rows]
+            continue
         order = [6, 7, 8, 9, 2, 0, 1, 5, 3, 4, *range(10, width)]
         iso = np.ascontiguousarray(text[:, order])
         iso[:, [4, 7, 10]] = np.frombuffer(b"--T", np.uint8)
@@ -299,6 +301,18 @@ def _read_times(piece: Piece, starts: Places, ends: Places) -> Times:
             where = f"{piece.path}: line {piece.line} or one after it has an impossible time"
             raise ResultsError(where, said=str(impossible)) from None
     return times
+
+
+# What a spreadsheet leaves of a time that it saved: 3/26/2026 22:42.
+def _time(piece: Piece, start: int, end: int) -> np.datetime64:
+    if not (found := LOOSE_TIME.fullmatch(piece.buffer[start:end].tobytes())):
+        raise piece.refused(start, end)
+    month, day, year, hour, minute, second, part = (int(part or 0) for part in found.groups())
+    micro = part * 10 ** (6 - len(found[7] or b""))
+    try:
+        return np.datetime64(datetime(year, month, day, hour, minute, second, micro), "us")
+    except ValueError:
+        raise piece.refused(start, end) from None
 
 
 def _not_like(shape: bytes, text: Bytes) -> Places:

@@ -1,8 +1,9 @@
 """What other tools wrote, read as samples: real files of each, garbage by the line, and bombs.
 
 The files were written by the tools themselves (fio 3.33, iperf 3.12, netperf 2.7, sockperf 3.7,
-redis-benchmark 7.0, Flent 2.1), but those of PerfKitBenchmarker and the Phoronix Test Suite, which
-were made by hand as their documentation has them.
+redis-benchmark 7.0, Flent 2.1). Those of PerfKitBenchmarker, the Phoronix Test Suite, fio 2 and
+esxtop, and the Flent files named by what they hold, have our numbers in the form of files that
+others published; the readers were tried on those files too.
 """
 
 import gzip

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit import columns
+from labkit.errors import ResultsError
 from labkit.imports._reading import insist, sample
 from labkit.workload import Sample
 
@@ -21,7 +22,11 @@ def read(text: str) -> list[Sample]:
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         file = Path(folder) / "esxtop.csv"
         file.write_bytes(text.encode())
-        found = columns.read(file)
+        try:
+            found = columns.read(file)
+        except ResultsError as odd:
+            what = odd.what.replace(str(file), "esxtop")
+            raise ResultsError(what, said=odd.said, hint=odd.hint) from None
     samples = []
     for name, values in zip(found.names, found.values.T, strict=True):
         numbers = values[np.isfinite(values)]

@@ -30,7 +30,10 @@ def _job(job: Any, n: int, several: bool) -> Iterator[Sample]:
     before = f"{at(job, 'jobname')}: " if several else ""
     for kind in KINDS:
         told = job.get(kind)
-        if isinstance(told, dict) and number(told.get("total_ios", 0), "total_ios"):
+        # Before fio 2.1.5 the requests were not counted, only their bytes.
+        if isinstance(told, dict) and number(
+            told.get("total_ios", told.get("io_bytes", 0)), "total_ios"
+        ):
             yield from _kind(told, f"{before}{kind} ")
 
 
@@ -39,19 +42,22 @@ def _kind(told: Mapping[str, Any], name: str) -> Iterator[Sample]:
     # bw_bytes is newer than bw, which is in KiB/s.
     bytes_a_second = told.get("bw_bytes", number(told.get("bw", 0), "bw") * 1024)
     yield sample(f"{name}bandwidth", "MB/s", number(bytes_a_second, "bw_bytes") / 1e6)
-    latency = told.get("clat_ns")
-    if isinstance(latency, dict) and latency.get("N"):
-        yield from _latency(latency, f"{name}completion latency")
+    # Before fio 3 latencies were in microseconds, and not counted; a 0 is a place never used.
+    for key, factor in (("clat_ns", 1e-3), ("clat", 1.0)):
+        latency = told.get(key)
+        if isinstance(latency, dict) and latency.get("N", latency.get("max")):
+            yield from _latency(latency, f"{name}completion latency", factor)
 
 
-def _latency(told: Mapping[str, Any], name: str) -> Iterator[Sample]:
+def _latency(told: Mapping[str, Any], name: str, factor: float) -> Iterator[Sample]:
     if bins := told.get("bins"):
-        pairs = [(number(ns, "a bin"), int(number(count, "a bin"))) for ns, count in bins.items()]
+        pairs = [(number(v, "a bin"), int(number(count, "a bin"))) for v, count in bins.items()]
         if not 0 <= sum(count for _, count in pairs) <= MOST_VALUES or min(c for _, c in pairs) < 0:
             raise ResultsError(f"{name}: the bins hold an impossible number of values")
-        values = np.repeat([ns / 1e3 for ns, _ in pairs], [count for _, count in pairs])
+        values = np.repeat([at * factor for at, _ in pairs], [count for _, count in pairs])
         yield sample(name, "us", values)
         return
-    yield sample(f"{name} mean", "us", number(at(told, "mean"), "mean") / 1e3)
-    for q, ns in (told.get("percentile") or {}).items():
-        yield sample(f"{name} p{number(q, 'a percentile'):g}", "us", number(ns, f"p{q}") / 1e3)
+    yield sample(f"{name} mean", "us", factor * number(at(told, "mean"), "mean"))
+    for q, value in (told.get("percentile") or {}).items():
+        if level := number(q, "a percentile"):
+            yield sample(f"{name} p{level:g}", "us", factor * number(value, f"p{q}"))

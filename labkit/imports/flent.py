@@ -1,12 +1,35 @@
-"""Flent, its data files (`.flent.gz` or `.flent`): every value of every series."""
+"""Flent, its data files (`.flent.gz` or `.flent`): every value of every series.
+
+A data file has each series twice: interpolated, in the unit that it names, and raw, as the tool
+printed it - seconds for an HTTP request, transactions a second for a round trip of netperf. It does
+not say what was done to the raw ones, so that is found by comparing both.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from labkit.errors import ResultsError
 from labkit.imports._reading import at, insist, json_of, number, sample
 from labkit.workload import Sample
+
+Numbers = npt.NDArray[np.float64]
+
+CHANGES: tuple[Callable[[Numbers], Numbers], ...] = (
+    lambda raw: raw,
+    lambda raw: raw * 1e3,
+    lambda raw: 1e3 / raw[raw != 0],
+    lambda raw: raw / 1e6,
+    lambda raw: raw / 1e3,
+    lambda raw: np.diff(raw),
+)
+"""What Flent does to raw values: nothing, s to ms, a rate to ms, bits or kbits to Mbits, steps."""
+LEVELS = (10, 25, 50, 75, 90)
+AS_NEAR = 0.25
 
 
 def read(text: str) -> list[Sample]:
@@ -14,18 +37,36 @@ def read(text: str) -> list[Sample]:
     whole = json_of(text, "Flent")
     series, raw = at(whole, "results"), whole.get("raw_values") or {}
     units = at(whole, "metadata").get("SERIES_META") or {}
-    if not (isinstance(series, dict) and isinstance(raw, dict)):
+    if not all(isinstance(part, dict) for part in (series, raw, units)):
         raise ResultsError("the output of Flent has no series")
     found = []
     for name, steps in series.items():
-        values = _values(raw.get(name) or steps, name)
-        if values:
-            found.append(sample(name, str((units.get(name) or {}).get("UNITS", "")), values))
+        values = _of_series(_values(steps, name), _values(raw.get(name) or [], name))
+        if values.size:
+            about = units.get(name)
+            unit = about.get("UNITS") if isinstance(about, dict) else ""
+            found.append(sample(name, str(unit or ""), values))
     return insist(found, "Flent")
 
 
-def _values(points: Any, name: str) -> list[float]:
+def _values(points: Any, name: str) -> Numbers:
     if not isinstance(points, list):
         raise ResultsError(f"the series {name[:80]!r} of Flent is no list")
     seen = [point.get("val") if isinstance(point, dict) else point for point in points]
-    return [number(value, f"a value of {name[:80]!r}") for value in seen if value is not None]
+    found = [number(value, f"a value of {name[:80]!r}") for value in seen if value is not None]
+    return np.array(found, np.float64)
+
+
+def _of_series(steps: Numbers, raw: Numbers) -> Numbers:
+    if not (steps.size and raw.size):
+        return raw if raw.size else steps
+    changed = [values for change in CHANGES if (values := change(raw)).size]
+    apart, nearest = min(((_apart(steps, one), n) for n, one in enumerate(changed)))
+    return changed[nearest] if apart <= AS_NEAR else steps
+
+
+# Interpolation moves percentiles by little; a wrong unit does so by much.
+def _apart(steps: Numbers, raw: Numbers) -> float:
+    a, b = np.percentile(steps, LEVELS), np.percentile(raw, LEVELS)
+    size = float(np.sum(np.abs(a) + np.abs(b)))
+    return float(np.sum(np.abs(a - b))) / size if size else 0.0

@@ -1,27 +1,101 @@
-"""PerfKitBenchmarker, its samples as newline-delimited JSON (`perfkitbenchmarker_results.json`)."""
+"""PerfKitBenchmarker, its samples as newline-delimited JSON (`perfkitbenchmarker_results.json`).
+
+It gives one name to what it measured under different conditions - iperf over the internal and the
+external address, CoreMark with one thread and with all - and tells them apart by labels only. So
+samples of one name whose labels differ in a word, or in a number of threads and the like, are
+metrics of their own; labels that were measured beside (a round trip, a count) tell nothing apart.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from labkit.errors import ResultsError
 from labkit.imports._reading import insist, json_of, number, sample
 from labkit.workload import Sample
 
-OWN = ("End to End Runtime", "lscpu", "cpu_vuln", "proccpu", "meminfo")
+OWN = {
+    "End to End Runtime", "lscpu", "cpu_vuln", "proccpu", "proccpu_mapping", "meminfo",
+    "gcc_version", "glibc_version", "lsmem_memory_size", "Events",
+}  # fmt: skip
 """Metrics that describe its run or the machine, and measure nothing."""
+COUNTED = re.compile(r"(threads?|clients?|streams?|connections?|depth|jobs|block_?size)(_count)?$")
+"""Numbers that were asked for; other numbers in labels were measured, or count repetitions."""
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
+LONGEST = 40
+
+
+@dataclass(frozen=True)
+class _Told:
+    metric: str
+    unit: str
+    value: float
+    labels: dict[str, str]
 
 
 def read(text: str) -> list[Sample]:
-    """One metric for each test, metric and unit, with the values in the order written."""
-    values: dict[tuple[str, str], list[float]] = {}
+    """One metric for each test, metric, unit and condition; the values in the order written."""
+    groups: dict[tuple[str, str], list[_Told]] = {}
+    for told in _samples(text):
+        groups.setdefault((told.metric, told.unit), []).append(told)
+    found = [one for group in groups.values() for one in _split(group)]
+    return insist(found, "PerfKit")
+
+
+def _split(group: list[_Told]) -> Iterator[Sample]:
+    names = {name for told in group for name in told.labels}
+    telling = sorted(name for name in names if _tells(name, [told.labels for told in group]))
+    parts: dict[str, list[float]] = {}
+    for told in group:
+        words = ", ".join(f"{n} {told.labels[n]}" for n in telling if told.labels.get(n))
+        metric = f"{told.metric} ({words})" if words else told.metric
+        parts.setdefault(metric, []).append(told.value)
+    for metric, values in parts.items():
+        yield sample(metric, group[0].unit, values)
+
+
+def _tells(name: str, labels: list[dict[str, str]]) -> bool:
+    values = {one[name] for one in labels if one.get(name)}
+    if len(values) < 2 or any(len(v) > LONGEST or MOMENT.search(v) for v in values):
+        return False
+    return bool(COUNTED.search(name)) or not any(map(_is_number, values))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _samples(text: str) -> Iterator[_Told]:
     for n, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
+        # Some make one list of the lines, to have a JSON document.
+        line = line.strip().removeprefix("[").rstrip(",]")
+        if not line:
             continue
         told = json_of(line, f"PerfKitBenchmarker, line {n},")
         if not {"metric", "value", "unit"} <= told.keys():
             raise ResultsError(f"line {n} is no sample of PerfKitBenchmarker", said=line[:200])
-        if told["metric"] in OWN:
+        if str(told["metric"]) in OWN:
             continue
         test = f"{told['test']}: " if told.get("test") else ""
-        key = f"{test}{told['metric']}", str(told["unit"])
-        values.setdefault(key, []).append(number(told["value"], f"line {n}: the value"))
-    return insist([sample(m, unit, found) for (m, unit), found in values.items()], "PerfKit")
+        value = number(told["value"], f"line {n}: the value")
+        yield _Told(f"{test}{told['metric']}", str(told["unit"] or ""), value, _labels(told))
+
+
+# As "|name:value|,|name:value|", or as an object where it was told not to flatten them. Names of
+# machines hold the first part of the run's own name, which is another one in each run.
+def _labels(told: dict[str, Any]) -> dict[str, str]:
+    whole = told.get("metadata", told.get("labels"))
+    if isinstance(whole, dict):
+        pairs = {str(name): str(value) for name, value in whole.items()}
+    else:
+        parts = str(whole or "").strip("|").split("|,|")
+        pairs = dict(part.split(":", 1) for part in parts if ":" in part)
+    run = str(told.get("run_uri") or "").split("-")[0]
+    return {name: value.replace(f"-{run}", "") if run else value for name, value in pairs.items()}

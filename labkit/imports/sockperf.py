@@ -13,11 +13,13 @@ from labkit.workload import Sample
 COLOUR = re.compile(r"\x1b?\[[\d;]*m")
 HEAD = re.compile(r"packet, *txTime\(sec\), *rxTime\(sec\)")
 SUMMARY = re.compile(r"---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) *= *(\S+)")
+RATE = re.compile(r"Message Rate is (\S+) ")
+BANDWIDTH = re.compile(r"BandWidth is (\S+) MBps")
 LOST = re.compile(r"# dropped messages = (\d+)")
 
 
 def read(text: str) -> list[Sample]:
-    """The round trip of every packet; of a summary the latency at each percentile it prints."""
+    """The round trip of every packet; of a summary each percentile, or the rate of a throughput."""
     plain = COLOUR.sub("", text)
     lines = plain.splitlines()
     for n, line in enumerate(lines):
@@ -47,9 +49,21 @@ def _packets(lines: list[str], head: int) -> Sample:
 
 
 def _summary(text: str) -> list[Sample]:
-    kind = "round trip" if "Summary: Round trip is" in text else "latency"
+    trip = "round trip" if "Summary: Round trip is" in text else "latency"
     found = {
-        f"{kind} {end.lower() if end else f'p{float(q):g}'}": number(value, "an observation")
+        f"{trip} {end.lower() or _level(q)}": number(value, "an observation")
         for end, q, value in SUMMARY.findall(text)
     }
-    return [sample(metric, "us", value) for metric, value in found.items()]
+    samples = [sample(metric, "us", value) for metric, value in found.items()]
+    # Of `sockperf throughput`: 1 MB is 2**20 bytes there.
+    for metric, unit, kind, factor in (
+        ("message rate", "1/s", RATE, 1.0),
+        ("throughput", "Mbit/s", BANDWIDTH, 8 * 2**20 / 1e6),
+    ):
+        if told := kind.search(text):
+            samples.append(sample(metric, unit, factor * number(told[1], metric)))
+    return samples
+
+
+def _level(told: str) -> str:
+    return f"p{number(told, 'a percentile'):g}"
