@@ -12,6 +12,8 @@ from pathlib import Path
 from labkit import user
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+GONE, UNSEEN = "0", "?"
+"""Instead of when a process began: there is none; there may be one, which we cannot look at."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,8 @@ class Owner:
     @classmethod
     def me(cls, study: str) -> Owner:
         """This process, at work on `study`."""
-        boot = BOOT.read_text().strip() if BOOT.exists() else "0"
         pid = str(os.getpid())
-        return cls(user.name(), platform.node(), pid, _started(pid), boot, study)
+        return cls(user.name(), platform.node(), pid, _started(pid), _boot(), study)
 
 
 @dataclass(frozen=True)
@@ -55,19 +56,37 @@ class Lease:
 
     @property
     def ended(self) -> bool:
-        """Whether its process ran on this very machine and runs no more."""
-        boot = BOOT.read_text().strip() if BOOT.exists() else "0"
-        here = (self.controller, self.boot) == (platform.node(), boot)
-        return here and _started(self.pid) != self.started
+        """Whether its process ran on this very machine and runs no more, as far as can be seen."""
+        here = (self.controller, self.boot) == (platform.node(), _boot())
+        return here and _started(self.pid) not in (self.started, UNSEEN)
 
     def __str__(self) -> str:
         where = f"{self.name} on {self.controller} (process {self.pid})"
         return f"{where} since {self.since}, for {self.study}"
 
 
+# A container may have this machine's name and boot, but its processes have numbers of their own.
+def _boot() -> str:
+    if not BOOT.exists():
+        return "0"
+    return f"{BOOT.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+
+
 # In ticks since the machine's start, so that a new process of the same number is told apart.
 def _started(pid: str) -> str:
     try:
-        return Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, LookupError):
-        return "0"
+        state, *words = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+        return GONE if state in "ZX" else words[18]
+    except (OSError, LookupError, ValueError):
+        return _unseen(pid)
+
+
+# /proc can be mounted so that it hides what others run (hidepid); a signal finds them all the same.
+def _unseen(pid: str) -> str:
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, OverflowError):
+        return GONE
+    except (PermissionError, ValueError):
+        pass
+    return UNSEEN

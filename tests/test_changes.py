@@ -4,13 +4,14 @@ import os
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from knobs import SCRIPT, Bench
 
 from labkit import journal
-from labkit.frames import encoded
+from labkit.frames import decoded, encoded
 from labkit.host import Host
 from labkit.journal import history
 from labkit.transports.local import Local
@@ -45,6 +46,45 @@ def test_a_host_without_flock_and_setsid_is_changed_and_put_back_too(bench):
     assert "held t1" in bench.restore(before=plain).stdout
     bench.restore(flags="breaking", before=plain)
     assert bench.values() == OLD and bench.left() == []
+
+
+def test_of_many_that_come_at_once_to_a_host_without_flock_one_gets_it(bench):
+    plain = without(bench.folder / "tools", "flock")
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda n: bench.apply(token=f"t{n}", before=plain).stdout, range(4)))
+    assert sorted(("made b" in one, "held t" in one) for one in done) == [
+        (False, True), (False, True), (False, True), (True, False)
+    ]  # fmt: skip
+
+
+BOOT, ME = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.getpid()
+
+
+# What a process leaves that was killed, then a later one with its number, then the host's reboot.
+@pytest.mark.parametrize(
+    "turn", [f"{BOOT} 999999999 1", f"{BOOT} {ME} 1", f"before {ME} 1"],
+    ids=["killed", "another now", "rebooted"],
+)  # fmt: skip
+def test_a_turn_of_a_process_that_has_ended_is_over(bench, turn):
+    plain = without(bench.folder / "tools", "flock")
+    bench.changes.mkdir()
+    (bench.changes / "7.turn").symlink_to(turn)
+    assert "made b" in bench.apply(before=plain).stdout
+    assert [path.name for path in bench.changes.glob("*.turn")] == ["8.turn"]
+
+
+def test_a_turn_of_a_process_that_runs_is_waited_for(bench):
+    plain = without(bench.folder / "tools", "flock")
+    bench.changes.mkdir()
+    hasty = bench.folder / "hasty.sh"
+    hasty.write_text(SCRIPT.read_text().replace('"$tries" -le 20', '"$tries" -le 1'))
+    with subprocess.Popen(["sleep", "100"]) as other:
+        born = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+        (bench.changes / "1.turn").symlink_to(f"{BOOT} {other.pid} {born}")
+        said = decoded(bench.apply(before=plain, script=hasty).stdout)
+        other.kill()
+    assert f"at work on this host: process {other.pid}" in said and bench.values() == OLD
+    assert "made b" in bench.apply(before=plain).stdout
 
 
 BUSYBOX = pytest.mark.skipif(not shutil.which("busybox"), reason="no busybox; to get it: make test")

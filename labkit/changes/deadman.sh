@@ -20,11 +20,21 @@ deadman() {
         [ -e "$home/$number.armed" ] || exit
         deadman=$((deadman - 1))
     done
-    if command -v flock > /dev/null && ! flock -n "$home/lock" true; then
+    if somebody_works; then
         kill -KILL "-$holder" 2> /dev/null || kill -KILL "$holder" 2> /dev/null
     fi
     alone
     if [ -e "$home/$number.armed" ]; then restore_set "$home/$number.open"; fi
+}
+
+somebody_works() {
+    if command -v flock > /dev/null; then
+        ! flock -n "$home/lock" true
+    else
+        host_boot
+        latest_turn
+        turn_is_taken
+    fi
 }
 
 # Only a connection that was made after the change shows that one can still be made.

@@ -117,19 +117,51 @@ alone() {
         flock -w 20 9 || fail "another labkit command is at work on this host"
         return
     fi
+    host_boot
     tries=0
-    until mkdir "$home/held" 2> /dev/null; do
-        holder=$(cat "$home/held/pid" 2> /dev/null)
-        tries=$((tries + 1))
-        if [ -n "$holder" ] && ! kill -0 "$holder" 2> /dev/null; then
-            mv "$home/held" "$home/held.$$" 2> /dev/null && rm -rf "$home/held.$$"
-        elif [ "$tries" -gt 20 ]; then
-            fail "another labkit command is at work on this host: process ${holder:-unknown}"
-        else
-            sleep 1
-        fi
+    until take_turn; do
+        tries=$((tries + 1)) holder=${turn#* }
+        [ "$tries" -le 20 ] ||
+            fail "another labkit command is at work on this host: process ${holder%% *}"
+        sleep 1
     done
-    echo $$ > "$home/held/pid"
-    trap 'rm -rf "$home/held"' EXIT
 }
 
+# Where there is no flock, turns have numbers, and a link that is made in one go says whose it is.
+# A turn is over when its process has ended, so that no kill can leave it taken.
+take_turn() {
+    latest_turn
+    if turn_is_taken; then return 1; fi
+    born_of $$
+    mine=$((${latest:-0} + 1))
+    ln -s "$boot $$ $born" "$home/$mine.turn" 2> /dev/null || return 1
+    # Whoever was slow may have made one that is long past.
+    latest_turn
+    for one in $found; do [ "$one" -ge "$mine" ] || rm -f "$home/$one.turn"; done
+    [ "$latest" = "$mine" ] || { rm -f "$home/$mine.turn"; return 1; }
+}
+
+latest_turn() {
+    numbers turn
+    latest=
+    for latest in $found; do :; done
+}
+
+turn_is_taken() {
+    turn=
+    [ -z "$latest" ] || turn=$(readlink "$home/$latest.turn")
+    # shellcheck disable=SC2086
+    [ "${turn%% *}" = "$boot" ] && is_running ${turn#* }
+}
+
+# Sets `born`: when a process began, which tells it from a later one of the same number.
+born_of() {
+    born=0
+    [ -r "/proc/$1/stat" ] && IFS= read -r born 2> /dev/null < "/proc/$1/stat" || return 0
+    # shellcheck disable=SC2086
+    set -- ${born##*) }
+    born=${20:-0}
+}
+
+# is_running NUMBER BORN
+is_running() { kill -0 "$1" 2> /dev/null && born_of "$1" && [ "$born" = "$2" ]; }

@@ -32,7 +32,9 @@ is_alive() {
     if command -v flock > /dev/null; then
         ! flock -n "$home/alive-$1" true
     else
-        kill -0 "$(cat "$home/alive-$1")" 2> /dev/null
+        IFS= read -r watcher < "$home/alive-$1" || return 1
+        # shellcheck disable=SC2086
+        is_running $watcher
     fi
 }
 
@@ -138,6 +140,7 @@ watch() {
         [ ! -r "$home/beat" ] || IFS= read -r beat < "$home/beat"
         if [ "$beat" != "$last" ]; then quiet=0 last=$beat; else quiet=$((quiet + 5)); fi
         if [ "$quiet" -ge "$dead_after" ]; then
+            : > "$home/alive-$token"
             exec 8>&-
             listening=
         elif [ -z "$listening" ]; then
@@ -156,7 +159,8 @@ watch() {
 
 listen() {
     exec 8> "$home/alive-$token"
-    echo $$ >&8
+    born_of $$
+    echo "$$ $born" >&8
     if command -v flock > /dev/null; then flock -n 8 || exit 1; fi
     listening=yes
 }
