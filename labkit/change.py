@@ -123,6 +123,15 @@ class InForce:
         if drifts := self.drifted(settings):
             raise _refused(drifts[0])
 
+    def check_live(self, settings: Sequence[Setting]) -> None:
+        """The same of those settings that can be made although something else still runs.
+
+        All others were read when they were made.
+        """
+        ways = {one: self.steps[one].way for one in settings}
+        if live := [one for one, way in ways.items() if way and way.live]:
+            self.check(live)
+
     def waiting(self) -> list[Setting]:
         """Those that only a host's next start will bring; refuses as `check` does for the rest."""
         drifts = self.drifted(self.changed.values())

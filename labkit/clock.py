@@ -41,7 +41,9 @@ def line_of(pipe: Pipe, name: str) -> str:
         part = pipe.recv(1)
         if not part or len(said) > LONGEST_LINE:
             _, complaint = pipe.ended() if not part else (0, "")
-            raise HostError(f"{name}: what was to wait for the start has ended", said=complaint)
+            raise HostError(
+                f"{name}: what was to answer a line at a time has ended", said=complaint
+            )
         said += part
     return said.decode("ascii", "replace").strip()
 

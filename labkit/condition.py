@@ -48,7 +48,7 @@ class Condition:
         return frozenset(setting.thing for setting in self.indifferent)
 
     def resting(self, lab: Lab) -> list[str]:
-        """The guests that do not run under it; a connection to one would go stale."""
+        """The guests that do not run under it, and so answer nothing."""
         named = (role for setting in self.asked(lab) for role in setting.resting)
         return [role for role in named if role in lab.hosts]
 

@@ -17,12 +17,13 @@ from labkit.host import Host
 
 # Each line carries the file that it comes from. What this host lacks prints nothing. The two times
 # are read next to each other; date of BusyBox may know no %N. As few programs as can be: a guest
-# that is emulated takes long to start each.
+# that is emulated takes long to start each. `labkit.counter` has the same in Perl.
 SCRIPT = r"""
 date "+date:%s.%N"
-grep -H "" /proc/uptime /proc/loadavg /sys/class/net/*/statistics/*_errors \
-    /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count
-grep -HE "^(cpu|pswp|Tcp:)" /proc/stat /proc/vmstat /proc/net/snmp
+grep -HE "^([0-9]|cpu|pswp|Tcp:)" /proc/uptime /proc/loadavg \
+    /sys/class/net/*/statistics/*_errors \
+    /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count \
+    /proc/stat /proc/vmstat /proc/net/snmp /proc/[0-9]*/stat
 limits() {
     group=$2
     while [ "$group" ]; do
@@ -37,7 +38,6 @@ while IFS=: read -r number kinds group; do
         *,cpu,*) limits /sys/fs/cgroup/cpu "$group" ;;
     esac
 done < /proc/self/cgroup
-grep -H "" /proc/[0-9]*/stat
 echo "end:"
 """
 COLLECT = ("sh", "-c", f"{{ {SCRIPT} }} 2>/dev/null")

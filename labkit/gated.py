@@ -10,7 +10,7 @@ makes a run invalid. Either way the raw counts stay with the run.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from labkit import gate
@@ -38,6 +38,8 @@ class Watch:
     generators: Collection[str] = ()
     ours: Collection[str] = ()
     limit: float = float("inf")
+    collect: Callable[[Host], str] = gate.collect
+    """Asks a host what it counts."""
     _before: dict[str, tuple[str, float, float]] = field(default_factory=dict)
     _after: dict[str, tuple[str, float, float]] = field(default_factory=dict)
 
@@ -64,10 +66,22 @@ class Watch:
         return {role: wrong for role, wrong in found.items() if wrong}
 
     def _asked(self) -> dict[str, tuple[str, float, float]]:
-        found = Fleet(self.hosts).each(_counted)
+        found = Fleet(self.hosts).each(self._counted)
         if lost := [one for role, one in found.failed.items() if role in self.between]:
             raise lost[0] if isinstance(lost[0], LabkitError) else HostError(str(lost[0]))
         return dict(found.ok)
+
+    # A guest that a setting has started again since has lost its connection; to ask twice does no
+    # harm.
+    def _counted(self, host: Host) -> tuple[str, float, float]:
+        try:
+            return self._timed(host)
+        except OutcomeUnknown:
+            return self._timed(host)
+
+    def _timed(self, host: Host) -> tuple[str, float, float]:
+        begun = time.monotonic()
+        return self.collect(host), begun, time.monotonic() - begun
 
     # A host whose counts nobody can read says so, and the run stands as it is.
     def _tripped(self, role: str) -> dict[str, str]:
@@ -140,19 +154,6 @@ def _doubted(used: Sequence[Run]) -> list[str]:
         f"{role}: {name} in {len(whys)} of {len(used)} runs, such as: {_one_line(whys[0])}"
         for (role, name), whys in seen.items()
     ]
-
-
-# A guest that a setting has started again since has lost its connection; to ask twice does no harm.
-def _counted(host: Host) -> tuple[str, float, float]:
-    try:
-        return _asked(host)
-    except OutcomeUnknown:
-        return _asked(host)
-
-
-def _asked(host: Host) -> tuple[str, float, float]:
-    begun = time.monotonic()
-    return gate.collect(host), begun, time.monotonic() - begun
 
 
 def _one_line(why: str) -> str:

@@ -132,6 +132,9 @@ class Transport(Protocol):
     def round_trip(self) -> float:
         """Seconds to the host and back."""
 
+    def rest(self) -> None:
+        """Expect no answer until the next command, as of a guest that is about to be paused."""
+
     def close(self) -> None:
         """Let go of the host; the next command connects again."""
 
@@ -270,6 +273,13 @@ class Host:
     def jobs(self, spool: str = "") -> dict[Job, Status]:
         """All jobs of this user on the host, and what is known of each."""
         return detached.listed(self, spool)
+
+    def rest(self) -> None:
+        """Say that it may answer nothing until the next command, and keep the connection.
+
+        One that is paused takes up its connections again; elsewhere the next command connects.
+        """
+        self.transport.rest()
 
     def close(self) -> None:
         """Close the connection; the next command opens it again."""

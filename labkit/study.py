@@ -5,40 +5,33 @@ from __future__ import annotations
 import csv
 import random
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit import floor, gated, pairs, steady
-from labkit.change import PERIOD_SECONDS, InForce, in_force
+from labkit.change import PERIOD_SECONDS, in_force
 from labkit.claim import Claim, judge
 from labkit.condition import Condition as Condition
-from labkit.errors import BadInput, LabkitError, ResultsError, SettingRefused, Stopped, Unknown
+from labkit.counter import counting
+from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.floor import Noise
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.plan import plan as make_plan
-from labkit.progress import Progress, Tell, stop_asked, to_file
+from labkit.progress import Tell
 from labkit.results import HOME, Results, Run
 from labkit.setting import Setting
 from labkit.stats import PERCENTILES as PERCENTILES
-from labkit.stats import enough, percentile
+from labkit.stats import enough
 from labkit.verdict import Verdict
+from labkit.visit import Step, Visit
+from labkit.visit import row as row
 from labkit.workload import Sample, Workload
-
-S = TypeVar("S")
-T = TypeVar("T")
-TRIES = 2
-"""How often a run is made when somebody else changes its settings meanwhile."""
-GATE_TRIES = 3
-"""How often a run is made when something on its hosts spoils it; then the study goes on."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +136,16 @@ class Study:
             raise BadInput(f"repeats must be 1 or more, not {repeats}")
         if width is not None:
             enough({}, 50, width, most)  # refuses a width that cannot be meant before anything runs
-        with in_force(lab.hosts, self.name, period=reread_seconds) as changes:
+        with (
+            in_force(lab.hosts, self.name, period=reread_seconds) as changes,
+            counting() as counters,
+        ):
             refused = self.refusals(lab, changes.learn(self.settings(lab)))
             able = self.able(lab, refused)
             seed = int(results.asked["seed"])
-            loop = _Loop(self, lab, results, tell, stop or threading.Event(), changes)
+            loop = Visit(
+                self.loads, lab, results, tell, stop or threading.Event(), changes, counters
+            )
             blocks = repeats
             loop.through(self._order(able, blocks, seed))
             while width is not None and (more := self._lacking(results, width, most, blocks)):
@@ -164,12 +162,12 @@ class Study:
         return min(enough(measured, 50, width, most), most - blocks) if measured else 0
 
     # Each block holds every condition once, in an order of its own: drift of the lab hits all.
-    def _order(self, able: list[Condition], repeats: int, seed: int) -> list[_Step]:
-        steps: list[_Step] = []
+    def _order(self, able: list[Condition], repeats: int, seed: int) -> list[Step]:
+        steps: list[Step] = []
         for block in range(1, repeats + 1):
             shuffled = list(able)
             random.Random(f"{seed}/{block}").shuffle(shuffled)
-            steps += [_Step(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]
+            steps += [Step(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]
         return steps
 
     def blocks(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
@@ -226,156 +224,12 @@ class Study:
         if not file.is_file():
             return []
         with file.open(encoding="utf-8", newline="") as lines:
-            rows = list(csv.DictReader(lines))
+            figures = list(csv.DictReader(lines))
         names = {condition.name for condition in self.conditions}
-        for row in rows:
-            at_point = f"{row['condition']} [{row['x_name']}={row['x']}]"
-            row["condition"] = at_point if at_point in names else row["condition"]
-        return rows
-
-
-@dataclass(frozen=True)
-class _Step:
-    block: int
-    order: int
-    condition: Condition
-
-    @property
-    def of(self) -> tuple[str, int]:
-        return self.condition.name, self.block
-
-
-@dataclass
-class _Loop:
-    """One pass over the steps; knows how long a run takes by the ones before."""
-
-    study: Study
-    lab: Lab
-    results: Results
-    tell: Tell
-    stop: threading.Event
-    changes: InForce
-    done: int = 0
-    spent: list[float] = field(default_factory=list)
-    left_out: set[tuple[str, int]] = field(default_factory=set)
-
-    def through(self, steps: list[_Step]) -> None:
-        kept = {(run.condition, run.block) for run in self.results.finished()}
-        lacking = [step for step in steps if step.of not in kept]
-        self.done = len(steps) - len(lacking)
-        todo = [step for step in lacking if step.of not in self.left_out]
-        if todo:
-            self.changes.take(self.changes.possible_roles())
-        for step in todo:
-            if self.stop.is_set() or stop_asked():
-                raise Stopped(
-                    f"stopped after {self.done} of {len(steps)} runs; settings are put back",
-                    hint="run it again to measure only what is missing",
-                )
-            self._valid(step, len(steps))
-        self._say("finished", steps[-1], len(steps))
-
-    # Somebody who changes our settings once may have been a person; twice, it is a program.
-    def _valid(self, step: _Step, of: int) -> None:
-        drifted, remark = 0, ""
-        for _ in range(GATE_TRIES):
-            run, by_somebody = self._one(step, of, remark)
-            self.spent.append(run.seconds)
-            if run.state == "finished":
-                self.done += 1
-                return
-            drifted += by_somebody
-            if drifted == TRIES:
-                raise SettingRefused(
-                    f"{step.condition.name} was not measured: {TRIES} runs were invalid",
-                    said=run.why, hint="is something else on that host managing the same setting?",
-                )  # fmt: skip
-            remark = f"{step.condition.name} was invalid: {run.why}"
-        self.left_out.add(step.of)
-        self._say("left out", step, of, f"{remark}; {GATE_TRIES} times, so it is left out")
-
-    def _one(self, step: _Step, of: int, remark: str) -> tuple[Run, bool]:
-        changes = self.changes
-        settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
-        wanted = {setting.thing: setting.wanted for setting in settings}
-        begun, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
-        run = Run(
-            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
-            reread_seconds=changes.period,
-        )  # fmt: skip
-        raw: dict[str, str] = {}
-        watch = step.condition.watch(self.lab, self.study.loads)
-        try:
-            self._say("setting up", step, of, remark)
-            for guest in step.condition.resting(self.lab):
-                self.lab.host(guest).close()
-            changes.move_to(settings, step.condition.left)
-            changing = time.monotonic() - begun
-            _both(watch.begin, lambda: changes.check(settings))
-            self._say("measuring", step, of)
-            seen = len(changes.drifts)
-            measured = self._measure(step.condition, raw)
-            _, drifted = _both(watch.end, lambda: changes.drifted(settings))
-            drifts = [*drifted, *changes.drifts[seen:]]
-            raw.update(watch.raw())
-            rows = tuple(
-                row(sample)
-                for load in self.study.loads
-                for sample in pairs.parse(load, raw[f"{load.name}.txt"])
-            )
-        except LabkitError as failed:
-            took = time.monotonic() - begun
-            self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
-            raise
-        tripped = watch.tripped()
-        borne = (*step.condition.expects, *self.lab.tolerates)
-        spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
-        whole = replace(
-            run,
-            state="invalid" if drifts or spoiled else "finished",
-            why="\n".join([*map(str, drifts), *spoiled]),
-            before=changes.before,
-            seconds=time.monotonic() - begun,
-            measured_seconds=measured,
-            changes_seconds=changing,
-            rows=rows,
-            gates=tripped,
-        )
-        return self.results.keep(whole, raw), bool(drifts)
-
-    # What was said before a failure is kept with it.
-    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
-        begun = time.monotonic()
-        with self.lab.links_alive():
-            for load in self.study.loads:
-                together = condition.pairs(self.lab, load)
-                raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
-        return time.monotonic() - begun
-
-    def _say(self, step: str, at: _Step, of: int, remark: str = "") -> None:
-        expected = 3 + sum(load.seconds for load in self.study.loads)
-        each = float(np.mean(self.spent)) if self.spent else expected
-        left = (of - self.done) * each if step != "finished" else 0.0
-        progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
-        to_file(progress, self.results)
-        self.tell(progress)
-
-
-# Hosts are asked for two things at once, as each of them takes its time to answer.
-def _both(one: Callable[[], S], two: Callable[[], T]) -> tuple[S, T]:
-    with ThreadPoolExecutor(1) as beside:
-        first = beside.submit(one)
-        second = two()
-    return first.result(), second
-
-
-def row(sample: Sample) -> dict[str, Any]:
-    """What is kept of a sample beside its raw text: percentiles, and how many there were."""
-    values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
-    return {
-        "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
-        **values, "max": round(float(sample.values.max()), 3),
-    }  # fmt: skip
+        for one in figures:
+            at_point = f"{one['condition']} [{one['x_name']}={one['x']}]"
+            one["condition"] = at_point if at_point in names else one["condition"]
+        return figures
 
 
 def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:

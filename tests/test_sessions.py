@@ -8,8 +8,11 @@ from contextlib import contextmanager
 
 import pytest
 from sshd import gone_soon, reached, tell
+from test_ssh import through
+from wire import UP, Wire
 
 from labkit.errors import HostError, TimedOut, Unreachable
+from labkit.transports import connection, packets, sessions
 
 MIB = 1 << 20
 
@@ -53,6 +56,31 @@ def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_
     assert "unknown" in lost.value.hint
     assert (tmp_path / "log").read_text() == "ran\n"
     assert ssh.check("echo", "again") == "again\n"
+
+
+def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
+    monkeypatch.setattr(connection, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(sessions, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(packets, "QUIET_SECONDS", 0.05)
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        came_through(wire)
+        host.rest()
+        time.sleep(0.1)
+        before = list(wire.passed)
+        time.sleep(1)
+        assert wire.passed == before
+        host.check("true")
+        came_through(wire)
+        assert len(wire.ends) == 2, "it is the same connection"
+
+
+def came_through(wire):
+    """Wait for bytes that nobody asked for."""
+    before, until = wire.passed[UP], time.monotonic() + 10
+    while wire.passed[UP] == before:
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_half_a_file_is_never_put_in_place(ssh, server, tmp_path):

@@ -25,6 +25,8 @@ from labkit.transports.refusals import Refusals
 from labkit.transports.way import MOMENT_SECONDS, Way, through
 
 CONNECT_SECONDS = 15.0
+# So often a connection on which nothing comes is asked whether it is alive.
+ALIVE_SECONDS = 5
 # Most hosts compute AES in hardware; 1.25 x paramiko's default choice. No CBC, which with MACs
 # over the ciphertext is what Terrapin (CVE-2023-48795) breaks; paramiko has no chacha20 at all.
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com", "aes128-ctr", "aes256-ctr")
@@ -88,7 +90,7 @@ class Client(paramiko.Transport):
         options.ciphers, options.digests = CIPHERS, MACS
         # We wait no longer than CONNECT_SECONDS, and so know what for; paramiko would not say.
         self.banner_timeout = self.handshake_timeout = 3 * CONNECT_SECONDS
-        self.set_keepalive(5)
+        self.set_keepalive(ALIVE_SECONDS)
 
     @property
     def preferred_keys(self) -> tuple[str, ...]:

@@ -37,6 +37,9 @@ class Local(ThroughShell):
         """No way at all."""
         return 0.0
 
+    def rest(self) -> None:
+        """Nothing is sent to it unasked."""
+
     def close(self) -> None:
         """Nothing to let go of."""
 

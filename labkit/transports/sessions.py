@@ -15,7 +15,14 @@ import paramiko
 from paramiko.common import cMSG_CHANNEL_REQUEST
 
 from labkit.errors import LabkitError, Unreachable
-from labkit.transports.connection import CONNECT_SECONDS, LOST, Address, Client, connect
+from labkit.transports.connection import (
+    ALIVE_SECONDS,
+    CONNECT_SECONDS,
+    LOST,
+    Address,
+    Client,
+    connect,
+)
 from labkit.transports.shell import Gone, Shell
 
 RETRY_SECONDS = 0.02
@@ -42,6 +49,19 @@ class Connection:
     asked_about: bool = False
     refused: Counter[object] = field(default_factory=Counter)
     """In how many ways no shell came up there that could run many commands, and for whom."""
+    resting: bool = False
+    """Whether nobody answers there just now, nor is asked whether he is there."""
+
+    def rest(self) -> None:
+        """Nothing is sent that nobody asked for: what is not answered in time ends a connection."""
+        self.resting = True
+        self.client.set_keepalive(0)
+
+    def wake(self) -> None:
+        """From now on it is asked again whether it is alive."""
+        if self.resting:
+            self.resting = False
+            self.client.set_keepalive(ALIVE_SECONDS)
 
 
 @dataclass
@@ -108,6 +128,7 @@ class Sessions:
             for kept in reversed(self._idle):
                 if kept[0] == key:
                     self._idle.remove(kept)
+                    kept[2].connection.wake()
                     return kept[1:]
         return None
 
@@ -149,6 +170,12 @@ class Sessions:
                 self._connections.remove(connection)
             self._idle = [kept for kept in self._idle if kept[2].connection is not connection]
         connection.client.close()
+
+    def rest(self) -> None:
+        """Send nothing until somebody asks for a session."""
+        with self._lock:
+            for connection in self._connections:
+                connection.rest()
 
     def close(self) -> None:
         """Close all connections; the next command opens a new one."""
@@ -208,6 +235,8 @@ class Sessions:
     def _live(self) -> list[Connection]:
         for one in [one for one in self._connections if not one.client.is_active()]:
             self.drop(one)
+        for one in self._connections:
+            one.wake()
         return self._connections
 
 

@@ -48,6 +48,10 @@ class Ssh(ThroughShell):
         """Seconds to the host's sshd and back, measured once on each connection."""
         return self._all.round_trip()
 
+    def rest(self) -> None:
+        """Keep the connections, and send nothing until the next command."""
+        self._all.rest()
+
     def close(self) -> None:
         """Close the connections; the next command opens a new one."""
         self._all.close()

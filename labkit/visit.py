@@ -1,0 +1,181 @@
+"""A visit to the conditions of a study: each is set up, measured between gates, and kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import numpy as np
+
+from labkit import gated, pairs
+from labkit.change import InForce
+from labkit.condition import Condition
+from labkit.counter import Counters
+from labkit.errors import LabkitError, SettingRefused, Stopped
+from labkit.lab import Lab
+from labkit.progress import Progress, Tell, stop_asked, to_file
+from labkit.results import Results, Run
+from labkit.stats import PERCENTILES, percentile
+from labkit.workload import Sample, Workload
+
+S = TypeVar("S")
+T = TypeVar("T")
+TRIES = 2
+"""How often a run is made when somebody else changes its settings meanwhile."""
+GATE_TRIES = 3
+"""How often a run is made when something on its hosts spoils it; then the study goes on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run that is to be made: where it stands in the order, and of which block."""
+
+    block: int
+    order: int
+    condition: Condition
+
+    @property
+    def of(self) -> tuple[str, int]:
+        """Which run it is among those of the study."""
+        return self.condition.name, self.block
+
+
+@dataclass
+class Visit:
+    """One pass over the steps; knows how long a run takes by the ones before."""
+
+    loads: tuple[Workload, ...]
+    lab: Lab
+    results: Results
+    tell: Tell
+    stop: threading.Event
+    changes: InForce
+    counters: Counters
+    done: int = 0
+    spent: list[float] = field(default_factory=list)
+    left_out: set[tuple[str, int]] = field(default_factory=set)
+
+    def through(self, steps: list[Step]) -> None:
+        """Make the runs that the results lack."""
+        kept = {(run.condition, run.block) for run in self.results.finished()}
+        lacking = [step for step in steps if step.of not in kept]
+        self.done = len(steps) - len(lacking)
+        todo = [step for step in lacking if step.of not in self.left_out]
+        if todo:
+            self.changes.take(self.changes.possible_roles())
+        for step in todo:
+            if self.stop.is_set() or stop_asked():
+                raise Stopped(
+                    f"stopped after {self.done} of {len(steps)} runs; settings are put back",
+                    hint="run it again to measure only what is missing",
+                )
+            self._valid(step, len(steps))
+        self._say("finished", steps[-1], len(steps))
+
+    # Somebody who changes our settings once may have been a person; twice, it is a program.
+    def _valid(self, step: Step, of: int) -> None:
+        drifted, remark = 0, ""
+        for _ in range(GATE_TRIES):
+            run, by_somebody = self._one(step, of, remark)
+            self.spent.append(run.seconds)
+            if run.state == "finished":
+                self.done += 1
+                return
+            drifted += by_somebody
+            if drifted == TRIES:
+                raise SettingRefused(
+                    f"{step.condition.name} was not measured: {TRIES} runs were invalid",
+                    said=run.why, hint="is something else on that host managing the same setting?",
+                )  # fmt: skip
+            remark = f"{step.condition.name} was invalid: {run.why}"
+        self.left_out.add(step.of)
+        self._say("left out", step, of, f"{remark}; {GATE_TRIES} times, so it is left out")
+
+    def _one(self, step: Step, of: int, remark: str) -> tuple[Run, bool]:
+        changes = self.changes
+        settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
+        wanted = {setting.thing: setting.wanted for setting in settings}
+        begun, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
+        run = Run(
+            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
+            reread_seconds=changes.period,
+        )  # fmt: skip
+        raw: dict[str, str] = {}
+        watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
+        try:
+            self._say("setting up", step, of, remark)
+            for guest in step.condition.resting(self.lab):
+                self.lab.host(guest).rest()
+            changes.move_to(settings, step.condition.left)
+            changing = time.monotonic() - begun
+            changes.check_live(settings)
+            watch.begin()
+            self._say("measuring", step, of)
+            seen = len(changes.drifts)
+            measured = self._measure(step.condition, raw)
+            _, drifted = _both(watch.end, lambda: changes.drifted(settings))
+            drifts = [*drifted, *changes.drifts[seen:]]
+            raw.update(watch.raw())
+            rows = tuple(
+                row(sample)
+                for load in self.loads
+                for sample in pairs.parse(load, raw[f"{load.name}.txt"])
+            )
+        except LabkitError as failed:
+            took = time.monotonic() - begun
+            self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
+            raise
+        tripped = watch.tripped()
+        borne = (*step.condition.expects, *self.lab.tolerates)
+        spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
+        whole = replace(
+            run,
+            state="invalid" if drifts or spoiled else "finished",
+            why="\n".join([*map(str, drifts), *spoiled]),
+            before=changes.before,
+            seconds=time.monotonic() - begun,
+            measured_seconds=measured,
+            changes_seconds=changing,
+            rows=rows,
+            gates=tripped,
+        )
+        return self.results.keep(whole, raw), bool(drifts)
+
+    # What was said before a failure is kept with it.
+    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
+        begun = time.monotonic()
+        with self.lab.links_alive():
+            for load in self.loads:
+                together = condition.pairs(self.lab, load)
+                raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
+        return time.monotonic() - begun
+
+    def _say(self, step: str, at: Step, of: int, remark: str = "") -> None:
+        expected = 3 + sum(load.seconds for load in self.loads)
+        each = float(np.mean(self.spent)) if self.spent else expected
+        left = (of - self.done) * each if step != "finished" else 0.0
+        progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
+        to_file(progress, self.results)
+        self.tell(progress)
+
+
+# Hosts are asked for two things at once, as each of them takes its time to answer.
+def _both(one: Callable[[], S], two: Callable[[], T]) -> tuple[S, T]:
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(one)
+        second = two()
+    return first.result(), second
+
+
+def row(sample: Sample) -> dict[str, Any]:
+    """What is kept of a sample beside its raw text: percentiles, and how many there were."""
+    values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
+    return {
+        "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
+        **values, "max": round(float(sample.values.max()), 3),
+    }  # fmt: skip
