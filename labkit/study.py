@@ -247,4 +247,8 @@ def _explained(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:
     if verdict.verdict != "not testable here" or not names:
         return verdict
     whys = "; ".join(f"{', '.join(those)}: {why}" for why, those in names.items())
-    return replace(verdict, why=f"{verdict.why} ({whys})")
+    head, rest = "not measured: ", verdict.why
+    for name in sorted(sum(names.values(), [head]), key=len, reverse=True):
+        rest = rest.replace(name, "")
+    every = not rest.strip(", ")  # each that was not measured has its reason
+    return replace(verdict, why=head + whys if every else f"{verdict.why} ({whys})")

@@ -23,7 +23,7 @@ TICK_SECONDS = 0.25
 
 def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     """Columns aligned by spaces; the last one wraps at the width of the terminal."""
-    cells = [[readable(str(cell)) for cell in row] for row in [list(head), *rows]]
+    cells = [[_one_line(cell) for cell in row] for row in [list(head), *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
     room = max(24, shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1))
     lines: list[str] = []
@@ -33,6 +33,10 @@ def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
         lines.append(f"{fixed}  {first}".rstrip())
         lines += [f"{' ' * len(fixed)}  {more}" for more in rest]
     return "\n".join(lines)
+
+
+def _one_line(cell: Any) -> str:
+    return readable("; ".join(str(cell).strip().splitlines()))
 
 
 def _wrapped(text: str, width: int) -> list[str]:

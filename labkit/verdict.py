@@ -109,7 +109,12 @@ class Found:
         # Two digits of the interval's width, so that its ends never look like 1 when they are not.
         width = max(i.high - i.low, 1e-3 * abs(i.value), 1e-9)
         digits = 1 - math.floor(math.log10(width))
-        value, low, high = (figure(x, digits) for x in (i.value, i.low, i.high))
+        # What would look like 0 beside a wide interval has two digits of its own.
+        own = [math.floor(math.log10(abs(x))) if x else 0 for x in (i.value, i.low, i.high)]
+        value, low, high = (
+            figure(x, digits if first + digits > 0 else 1 - first)
+            for x, first in zip((i.value, i.low, i.high), own, strict=True)
+        )
         metric = f" of {c.metric}" if c.metric else ""
         alone = c.percentiles and not isinstance(c.statistic, str)
         where = f" at {named(float(c.statistic))}" if alone else ""

@@ -99,7 +99,7 @@ def named_results(named: str) -> Results:
         return Results.open(found[-1])
     if named.replace("-", "_") in studies.names():
         raise ResultsError(f"{named} has no results yet", hint=f"labkit run {named}")
-    raise ResultsError(f"no results at {named}", hint=f"they are under {out() / 'results'}")
+    raise ResultsError(f"no results at {named}", hint="`labkit results list` names what there is")
 
 
 def with_load(study: Study, **knobs: int | float) -> Study:

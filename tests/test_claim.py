@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import FrozenInstanceError, asdict
 
 import numpy as np
@@ -130,6 +131,9 @@ def test_figures_have_as_many_digits_as_their_interval_deserves():
     narrow = measured({"a": 50, "b": 50.6}, between=0.0005, samples=20_000)
     why = Order("o", "s", "f", conditions=("a", "b")).judge(narrow).why
     assert "a / b = 0.98" in why and "to 1.00)" not in why
+    wide = measured({"a": 0.003, "b": 1}, between=2.0)
+    why = Order("o", "s", "f", conditions=("a", "b")).judge(wide).why
+    assert re.search(r"a / b = 0\.\d*[1-9]\d* \(0\.\d*[1-9]\d* to ", why), why
 
 
 def test_the_effect_shown_is_the_ratio_of_the_pooled_samples():

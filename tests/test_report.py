@@ -9,7 +9,7 @@ import nbformat.v4 as nbf
 import numpy as np
 import pytest
 
-from labkit import charts, report, tables
+from labkit import charts, report, tables, terminal
 from labkit.claim import Verdict
 from labkit.errors import ResultsError
 
@@ -131,3 +131,8 @@ def test_each_verdict_has_its_sign_and_words_not_colour_alone():
     for word in tables.CHIPS:
         assert word in tables.verdict_table([verdict(word)]).html()
     assert len({sign for _, sign in tables.CHIPS.values()}) >= 3
+
+
+def test_a_cell_of_several_lines_stays_in_its_row_of_a_terminal():
+    shown = terminal.table([["a", "two\nlines\n", "x"]], ["name", "now", "why"])
+    assert shown.splitlines()[1:] == ["a     two; lines  x"]

@@ -1,5 +1,6 @@
 """The loop of a study, on the loopback of this machine with the real ping."""
 
+import re
 import shutil
 import threading
 from dataclasses import replace
@@ -193,6 +194,8 @@ def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tm
     assert set(study.blocks(results)) == {"a"}
     (verdict,) = study.judge(results)
     assert verdict.verdict == "not testable here"
+    of_moon = replace(study, claims=(replace(CLAIM, over="c"),)).judge(results)
+    assert re.fullmatch(r"not measured: c: [^()]*moon.*", of_moon[0].why)
 
 
 def test_a_lab_that_can_do_nothing_is_refused(lab, results):

@@ -113,8 +113,8 @@ def down(name: str = "lab", tell: Tell = silent) -> None:
     for own in (Rootless(name), Plain(name)):
         if needs.is_root() or not own.exists:
             continue
+        tell(f"taking box {name} down")
         own.down()
-        tell(f"box {name} is down")
         return
     if not left_over(name) and not Folder(name).lock.exists():
         tell(f"box {name} is not up")
@@ -125,9 +125,9 @@ def down(name: str = "lab", tell: Tell = silent) -> None:
     _refuse_unless_root()
     folder = Folder(name)
     with folder.locked(tell):
+        tell(f"taking box {name} down")
         _take_down(name)
         folder.unlock_for_good()
-    tell(f"box {name} is down")
 
 
 def _take_down(name: str) -> None:

@@ -38,7 +38,9 @@ def _finding(place: Place, study: Study, one: Condition, why: str) -> Finding:
     elif not why:
         return Finding(OK, "can be measured", where=where)
     elif "no host for it" in why:
-        fix = f"a table [hosts.ROLE] for it in {place.lab.path}"
+        own = f"labkit box up {study.topology}" if study.topology else "labkit box up"
+        table = f"a table [hosts.ROLE] for it in {place.lab.path}"
+        fix = f"{own} --name NAME   # a box that has it" if place.lab.emulated else table
     else:
         fix = place.labkit("plan", study.name, "--condition", one.name)
     return Finding(WARNING, f"cannot be measured: {why}", fix=fix, where=where)

@@ -24,12 +24,12 @@ def lab_flag(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def open_lab(asked: argparse.Namespace) -> Lab:
-    """The lab that was asked for."""
+def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:
+    """The lab that was asked for; a box is made of `topology` when none is up."""
     from labkit import where
 
     with busy("bringing the box up" if asked.lab == "box" else f"reading {asked.lab}"):
-        lab = where.open_lab(asked.lab)
+        lab = where.open_lab(asked.lab, topology)
     if lab is None:
         raise BadInput(f"{asked.lab}: results are no lab", hint="name a lab.toml")
     return lab

@@ -36,7 +36,7 @@ def _apply(asked: argparse.Namespace) -> None:
     study = studies.find(earlier.get("study", asked.plan))
     condition = study.condition(asked.condition or earlier.get("condition"))
     asked.lab = earlier.get("lab", asked.lab)
-    lab = open_lab(asked)
+    lab = open_lab(asked, study.topology)
     changes = InForce(lab.hosts, Owner.me(f"{study.name} {condition.name}"))
     with busy(f"asking {', '.join(lab.hosts)}"):
         found = changes.learn(study.settings(lab, condition.name))

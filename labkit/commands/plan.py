@@ -29,7 +29,8 @@ def add(verbs: Any) -> None:
 def _plan(asked: argparse.Namespace) -> None:
     from labkit import studies
 
-    study, lab = studies.find(asked.study), open_lab(asked)
+    study = studies.find(asked.study)
+    lab = open_lab(asked, study.topology)
     with busy(f"asking {', '.join(lab.hosts)}"):
         found = study.plan(lab, asked.condition)
     if asked.json:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from labkit.where import named_results
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 SHORT = ("-p", "repeats=2", "-p", "count=300")
 
@@ -23,7 +25,9 @@ def labkit(tmp_path):
     return call
 
 
-def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(labkit, lab_file):
+def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(
+    labkit, lab_file, tmp_path, monkeypatch
+):
     done = labkit("run", "lat_ping", "--where", str(lab_file), *SHORT, "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -35,7 +39,9 @@ def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(labkit
     finished = [run for run in runs if run["state"] != "invalid"]
     assert len(finished) == 8
     assert all(run["state"] == "finished" and not run["rows"][0]["lost"] for run in finished)
+    again = labkit("report", answer["runs"][3], "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["verdicts"] == answer["verdicts"]
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     for named in (answer["results"], answer["runs"][3], "lat_ping"):
-        again = labkit("report", named, "--json")
-        assert again.returncode == 0, again.stderr
-        assert json.loads(again.stdout)["verdicts"] == answer["verdicts"]
+        assert named_results(named).path == Path(answer["results"])
