@@ -15,7 +15,7 @@ from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
 from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.interrupt import undisturbed
-from labkit.journal import Answer, Greeting, Look, hello
+from labkit.journal import Answer, Greeting, Look, hello, refusals
 from labkit.lease import Owner
 from labkit.plan import AT_ONCE, Plan, Step, in_order, plan
 from labkit.putting_back import outcome_words, went_back
@@ -113,7 +113,7 @@ class InForce:
         backs = [Op(one.role, self.steps[one], True) for one in gone]
         steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
         makes = [Op(step.setting.role, step, False) for step in steps]
-        with self._lock, undisturbed("a change of settings"):
+        with undisturbed("a change of settings"), self._lock:
             for stage in stages([*backs, *makes]):
                 _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
             self._good = _now()
@@ -155,21 +155,21 @@ class InForce:
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
-        count = len(self.changed)
-        with self._lock, undisturbed("putting settings back"):
-            order = list(reversed(self.sets))
-            if len(order) > 1 and self._barred():
-                with suppress(LabkitError):
-                    self.move_to([])
-            failures = self._put_back_on(order)
-            self.sets.clear()
-            self.changed.clear()
-        if failures:
-            raise SettingRefused(
-                f"{len(failures)} of {count} settings did not go back",
-                said="\n".join(failures),
-                hint="the journal of each host has what is left: labkit restore HOST",
-            )
+        # The other way round a stop that comes while somebody reads would leave all as it is.
+        with undisturbed("putting settings back"), self._lock:
+            count = len(self.changed)
+            try:
+                failures = self._put_back_all()
+            finally:
+                # Whoever has stopped us twice wants no more tries.
+                self.sets.clear()
+                self.changed.clear()
+            if failures:
+                raise SettingRefused(
+                    f"{len(failures)} of {count} settings did not go back",
+                    said="\n".join(failures),
+                    hint="the journal of each host has what is left: labkit restore HOST",
+                )
 
     def leave(self) -> None:
         """Let go of the hosts with everything in force; `labkit restore` puts it back later."""
@@ -180,6 +180,13 @@ class InForce:
 
     def _barred(self) -> bool:
         return any(self.steps[one].barrier for one in self.changed.values())
+
+    def _put_back_all(self) -> list[str]:
+        order = list(reversed(self.sets))
+        if len(order) > 1 and self._barred():
+            with suppress(LabkitError):
+                self.move_to([])
+        return self._put_back_on(order)
 
     # What is done alone is left only where it failed: then hosts take turns, the last one first.
     def _put_back_on(self, order: Sequence[str]) -> list[str]:
@@ -194,10 +201,9 @@ class InForce:
             answers = self.sets[role].restore()
         except LabkitError as failed:
             return [failed.what]
-        ended = [one for one in answers if one.word in ("failed", "fenced", "damaged", "held")]
-        return [f"{host.name}: {' '.join(one.fields)}" for one in ended] + [
-            f"{host.name}: {outcome_words(one)}" for one in answers if not went_back(one)
-        ]
+        return [
+            ": ".join(filter(None, [why.what, why.said])) for why in refusals(host, answers)
+        ] + [f"{host.name}: {outcome_words(one)}" for one in answers if not went_back(one)]
 
     def _change(self, role: str, ops: Sequence[Op]) -> None:
         if role not in self.sets:
@@ -324,12 +330,12 @@ def in_force(
     watch.start()
     try:
         yield changes
+        changes.put_back()
     except BaseException as first:
-        stop.set()
         _put_back_after(first, changes)
         raise
-    stop.set()
-    changes.put_back()
+    finally:
+        stop.set()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import TypeVar
 
@@ -48,33 +49,44 @@ def together(look: Callable[[A], B], those: Collection[A], at_once: int) -> list
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+@dataclass
+class _PutOff:
+    """What a signal does while something must not be left half done."""
+
+    what: str
+    asked: list[int] = field(default_factory=list)
+
+    def __call__(self, number: int, _: FrameType | None) -> None:
+        if self.asked and number == signal.SIGHUP:
+            return
+        if self.asked:
+            print(f"stopped during {self.what}; see `labkit restore --all`", file=sys.stderr)
+            raise KeyboardInterrupt
+        self.asked.append(number)
+        print(f"stopping after {self.what}; once more to stop at once", file=sys.stderr)
+
+
 @contextmanager
 def undisturbed(what: str) -> Iterator[None]:
     """Put a first Ctrl-C or its like off until the end of the block; a second one ends it at once.
 
-    Signals reach the main thread alone, so that in any other there is nothing to put off.
+    Of two such blocks the outer one counts. Signals reach the main thread alone, so that in any
+    other there is nothing to put off.
     """
-    if threading.current_thread() is not threading.main_thread():
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    inner = any(isinstance(handler, _PutOff) for handler in before.values())
+    if inner or threading.current_thread() is not threading.main_thread():
         yield
         return
-    asked: list[int] = []
-
-    def put_off(number: int, _: FrameType | None) -> None:
-        if asked and number == signal.SIGHUP:
-            return
-        if asked:
-            print(f"stopped during {what}; see `labkit restore --all`", file=sys.stderr)
-            raise KeyboardInterrupt
-        asked.append(number)
-        print(f"stopping after {what}; once more to stop at once", file=sys.stderr)
-
-    heard = [one for one in SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, put_off) for number in heard}
+    put_off = _PutOff(what)
+    heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
+    for number in heard:
+        signal.signal(number, put_off)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            gone = number == signal.SIGHUP and number in asked
-            signal.signal(number, signal.SIG_IGN if gone else handler or signal.SIG_DFL)
-    if asked:
+        for number in heard:
+            gone = number == signal.SIGHUP and number in put_off.asked
+            signal.signal(number, signal.SIG_IGN if gone else before[number] or signal.SIG_DFL)
+    if put_off.asked:
         raise KeyboardInterrupt

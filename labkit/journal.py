@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -146,15 +146,21 @@ def _answer(word: str, *fields: str) -> Answer:
 
 def refuse(host: Host, answers: Sequence[Answer]) -> None:
     """Raise what went wrong, if an answer says that something did."""
-    for answer in answers:
-        if made := REFUSALS.get(answer.word):
-            raise made(host.name, answer.fields)
+    for why in refusals(host, answers):
+        raise why
     if unfinished := [answer for answer in answers if answer.word == "open"]:
         sets = [_open_set(one.fields) for one in unfinished]
         raise Unfinished(
             f"{host.name}: unfinished {sets[0]}",
             hint=f"put it back first: labkit restore {host.name}",
         )
+
+
+def refusals(host: Host, answers: Sequence[Answer]) -> Iterator[HostError]:
+    """What went wrong, for each answer that says that something did."""
+    for answer in answers:
+        if made := REFUSALS.get(answer.word):
+            yield made(host.name, answer.fields)
 
 
 def _failed(host: str, fields: Sequence[str]) -> HostError:

@@ -5,7 +5,9 @@
 Counted are the calls of all its processes together: strace counts those of each process alone. A
 call changes something when it writes a file, or makes, renames or removes one, or has it synced, or
 takes a lock: whatever is done between two of them is gone with the process. WHAT is `kill` for all
-processes, `one` for the one that calls, or the number of an error. Of each call LOG gets a line.
+processes, `one` for the one that calls, the number of an error, or a signal (SIGINT, ...) that the
+command itself gets, while all that it has started goes on; then it says with which code that ended,
+and stays until all has ended, or it is ended itself. Of each call LOG gets a line.
 """
 
 import ctypes
@@ -54,10 +56,10 @@ class Traced:
 
     def __init__(self, log, what, at):
         self.log, self.what, self.at, self.count = log, what, at, 0
-        self.known, self.code = set(), 0
+        self.known, self.code, self.first = set(), 0, 0
 
     def run(self, words):
-        first = os.fork()
+        self.first = first = os.fork()
         if not first:
             libc.ptrace(TRACEME, 0, None, None)
             os.kill(os.getpid(), signal.SIGSTOP)
@@ -74,6 +76,9 @@ class Traced:
                     self.stopped(pid, status)
                 elif pid == first:
                     self.code = os.waitstatus_to_exitcode(status)
+                    self.log.flush()
+                    if self.what.startswith("SIG"):
+                        print(f"ended with {self.code}", flush=True)
         return self.code
 
     def stopped(self, pid, status):
@@ -96,7 +101,9 @@ class Traced:
             self.act(pid, registers)
 
     def act(self, pid, registers):
-        if self.what == "one":
+        if self.what.startswith("SIG"):
+            os.kill(self.first, signal.Signals[self.what])
+        elif self.what == "one":
             os.kill(pid, signal.SIGKILL)
         elif self.what == "kill":
             for one in self.known:
