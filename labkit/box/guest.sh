@@ -17,7 +17,6 @@
 what=guest
 places=/run/labkit/guests
 seconds=60
-cr=$(printf '\r')
 
 fail() {
     echo "guest: $*" >&2
@@ -121,10 +120,8 @@ plug() {
     new=$((last + 1))
     echo "$had $new" > "$home/slot"
     exec 3<> "$home/ready"
-    said=$(mconsole "config $(data_nic "$home/description" "$new")" 2>&1) &&
-        said=$(timeout "$seconds" sed -n "/^nic $new /{p;q;};/^gone/{p;q;}" <&3 9>&-) &&
-        [ "${said%"$cr"}" = "nic $new up" ] && said=$(mconsole "remove vec$had" 2>&1) ||
-        { keep_nic "$new" && fail "its NIC did not change: ${said:-nothing heard for $seconds s}"; }
+    said=$(mconsole "config $(data_nic "$home/description" "$new")" "hear $seconds nic $new up" \
+        "remove vec$had" 2>&1 9>&-) || { keep_nic "$new" && fail "its NIC did not change: $said"; }
     echo "$new $new" > "$home/slot"
 }
 

@@ -30,13 +30,14 @@ for knob in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
 done
 ip -batch /run/labkit/links
 
+/run/labkit/hotplug &
+
 # The switch has to learn which of its ports the guest is at now, on both networks. One announcement
 # is not enough: a bridge drops what arrives before it has noticed that its port is in use.
 known() { ping -n -q -c 1 -i 0.02 -w 5 "$1" > /dev/null || echo "labkit: $1 does not answer"; }
 read -r peer < /run/labkit/peer
-known root-control &
+known root-control & control=$!
 known "$peer"
-wait
-[ ! -e /sys/kernel/uevent_helper ] || echo /run/labkit/hotplug > /sys/kernel/uevent_helper
+wait "$control"
 
 exec "$(command -v sshd)" -D -e -f /run/labkit/sshd_config
