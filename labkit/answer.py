@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from labkit import campaign
 from labkit.distribution import tail_note
-from labkit.errors import readable
+from labkit.errors import LabkitError, readable
 from labkit.overhead import overhead
 from labkit.results import Results, check_label, out
 from labkit.stats import intervals
 from labkit.study import PERCENTILES, Study
 from labkit.terminal import Line, table
 from labkit.verdict import one_risk
-from labkit.where import check_place, note, stored_results
+from labkit.where import check_place, is_stored, note, stored_results
 
 HEADS = {50.0: "median"}
 
@@ -52,24 +53,30 @@ def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
     rerun = campaign.Rerun(source, target, values)
     beside = ThreadPoolExecutor(1)
     write_report = beside.submit(_report_writer)
+    if is_stored(where := str(values["where"])):
+        beside.submit(_read_ahead, study, where)
     try:
         rerun.execute(line.tell)
     finally:
         beside.shutdown(wait=False)  # whoever stops it waits for no import
     line.say("writing the report")
     write_report.result()(target, target.with_suffix(".html"))
-    where = str(values["where"])
     stored = rerun.results and Results.open(rerun.results)
     return _read(study, stored or stored_results(study.name, where), target, where)
 
 
 # What reports need takes two seconds to load, so it is loaded while the notebook runs.
 def _report_writer() -> Callable[[Path, Path], None]:
-    from labkit.charts.export import vega
-    from labkit.report import write
+    from labkit.report import get_ready, write
 
-    vega()
+    get_ready()
     return write
+
+
+# What is wrong with results is said where they are needed.
+def _read_ahead(study: Study, where: str) -> None:
+    with suppress(LabkitError):
+        study.blocks(stored_results(study.name, where))
 
 
 def _read(study: Study, results: Results, target: Path, where: str) -> Answer:

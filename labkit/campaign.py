@@ -18,6 +18,7 @@ import nbformat
 import papermill
 from jupyter_client.manager import AsyncKernelManager
 from nbformat.validator import ValidationError
+from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
 
 from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
@@ -162,7 +163,7 @@ class Rerun:
             self.target.parent.mkdir(parents=True, exist_ok=True)
             papermill.execute_notebook(
                 str(self.source), str(half), dict(self.values),
-                kernel_name="python3", progress_bar=False, autosave_cell_every=0,
+                kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
                 kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
                 iopub_timeout=IDLE_SECONDS,
                 config=Config(
@@ -175,6 +176,22 @@ class Rerun:
         finally:
             _keep_whole(half, self.target)
             self.ended.set()
+
+
+class AtTheEnd(NBClientEngine):  # type: ignore[misc]
+    """Papermill's way to execute, that writes the notebook once: not before and after each cell."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, *args: Any, **kwargs: Any) -> None:
+        """Execute; papermill itself writes what it came to, also when this fails."""
+        nb_man.save, write = (lambda **_: None), nb_man.save
+        try:
+            super().execute_managed_notebook(nb_man, *args, **kwargs)
+        finally:
+            nb_man.save = write
+
+
+papermill_engines.register(AtTheEnd.__name__, AtTheEnd)
 
 
 def _recorded(kernels: list[AsyncKernelManager]) -> type[AsyncKernelManager]:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
 from labkit.errors import HostError, ResultsError
 from labkit.fleet import Fleet
 from labkit.host import Host
+from labkit.results import Run
 from labkit.workload import Sample, Workload
 
 MARK = "=== labkit: the pair of "
@@ -60,6 +64,38 @@ def parse(workload: Workload, text: str) -> list[Sample]:
                sum(one.lost for one in all_of))
         for metric, all_of in by_metric.items()
     ]  # fmt: skip
+
+
+def samples(workload: Workload, run: Run) -> list[Sample]:
+    """What the kept text of a run says; read again only if its file is not the same any more.
+
+    A study asks for it several times: for its charts, its verdicts, its remarks.
+    """
+    name = f"{workload.name}.txt"
+    try:
+        state = (run.path / "raw" / f"{name}.gz").stat()
+    except OSError:  # the run itself says best what is wrong
+        return parse(workload, run.text(name))
+    seen = state.st_ino, state.st_size, state.st_mtime_ns, run.raw.get(name, "")
+    return list(_samples(_Kept(repr(workload), run.path, seen, workload, run)))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    # What tells one text from another, and, not compared, what it is read by.
+    load: str
+    run_path: Path
+    seen: tuple[int, int, int, str]
+    workload: Workload = field(compare=False)
+    run: Run = field(compare=False)
+
+
+@lru_cache(maxsize=64)
+def _samples(kept: _Kept) -> tuple[Sample, ...]:
+    found = parse(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
+    for sample in found:
+        sample.values.flags.writeable = False
+    return tuple(found)
 
 
 def missing_tool(workload: Workload, pairs: Mapping[str, Pair]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import secrets
@@ -69,6 +70,17 @@ class _Shown:
         return mark.sub(lambda found: self.parts[int(found[1])], page)
 
 
+def get_ready() -> None:
+    """Load what `write` needs: templates, parsers, Vega. Whoever waits anyway does it before."""
+    vega()
+    some = {"text/html": "<p>&lt;</p>", "text/plain": ""}
+    output = nbformat.v4.new_output("display_data", some)  # type: ignore[no-untyped-call]
+    cell = nbformat.v4.new_code_cell("1", outputs=[output])  # type: ignore[no-untyped-call]
+    words = nbformat.v4.new_markdown_cell("# *a* `b`")  # type: ignore[no-untyped-call]
+    page = nbformat.v4.new_notebook(cells=[words, cell])  # type: ignore[no-untyped-call]
+    _exporter().from_notebook_node(page)
+
+
 def write(notebook: Path, report: Path) -> None:
     """Write the report of an executed notebook: all of it, or nothing."""
     executed = _read(notebook)
@@ -91,6 +103,7 @@ def _read(notebook: Path) -> Any:
         raise ResultsError(f"{notebook}: cannot be read", said=str(damaged)) from None
 
 
+@functools.cache
 def _exporter() -> HTMLExporter:
     quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
     exporter = HTMLExporter(template_name="lab", embed_images=True, **quiet)  # type: ignore[no-untyped-call]

@@ -184,7 +184,7 @@ class Study:
 
     def samples(self, run: Run) -> list[Sample]:
         """All metrics of one run, read from its raw text."""
-        return [s for load in self.loads for s in pairs.parse(load, run.text(f"{load.name}.txt"))]
+        return [sample for load in self.loads for sample in pairs.samples(load, run)]
 
     def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """As `blocks`, and all other metrics too, as `ready_time: VM-Default`."""

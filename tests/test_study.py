@@ -1,5 +1,6 @@
 """The loop of a study, on the loopback of this machine with the real ping."""
 
+import gzip
 import re
 import shutil
 import threading
@@ -7,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from knobs import Knob
+from synthetic import write_results
 
 from labkit import find_study, pairs
 from labkit.claim import Ratio
@@ -257,3 +259,15 @@ def test_a_documents_number_belongs_to_the_condition_at_its_point():
     study = find_study("lat_netperf")
     medians = {r["condition"]: r["value"] for r in study.published() if r["statistic"] == "median"}
     assert medians["VM-Default"] == "47" and medians["VM-Default [vms=4]"] == "56"
+
+
+def test_a_runs_text_is_read_once_and_again_when_its_file_is_another(tmp_path):
+    lat_ping = find_study("lat_ping")
+    results = write_results(tmp_path / "kept", lat_ping, repeats=3, count=50)
+    first, again = (lat_ping.sample(results.finished()[0]) for _ in range(2))
+    assert again.values is first.values and not first.values.flags.writeable
+    run = results.finished()[0]
+    with gzip.open(run.path / "raw" / "ping.txt.gz", "at") as kept:
+        kept.write("something else\n")
+    with pytest.raises(ResultsError, match="behind its end"):
+        lat_ping.sample(run)
