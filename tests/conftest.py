@@ -20,6 +20,12 @@ settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
 OF_THE_MACHINE = ("tests/box/", "tests/browser/", "tests/test_noise.py", "tests/test_gates.py")
+# These have machines of their own, or none, and share nothing with a box.
+APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power"))
+
+
+def of_the_machine(nodeid):
+    return nodeid.startswith(OF_THE_MACHINE) and not nodeid.startswith(APART)
 
 
 # Boxes share the machine's CPUs and links, so one process has all of them, one by one. (xdist 3.8
@@ -29,7 +35,8 @@ def pytest_xdist_make_scheduler(config, log):
 
     class OneForTheMachine(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            return "machine" if nodeid.startswith(OF_THE_MACHINE) else nodeid
+            file = nodeid.partition("::")[0] if nodeid.startswith(APART) else nodeid
+            return "machine" if of_the_machine(nodeid) else file
 
     return OneForTheMachine(config, log) if config.getvalue("dist") == "loadscope" else None
 
@@ -46,9 +53,7 @@ def pytest_collection_modifyitems(config, items):
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
     one_of_two = hasattr(config, "workerinput")
-    items.sort(
-        key=lambda item: (one_of_two and not item.nodeid.startswith(OF_THE_MACHINE), *late(item))
-    )
+    items.sort(key=lambda item: (one_of_two and not of_the_machine(item.nodeid), *late(item)))
 
 
 def late(item):

@@ -39,14 +39,14 @@ exec setpriv --reuid="$uid" --regid="$uid" --clear-groups --inh-caps=-all \\
 
 
 class PlainUser:
-    """Runs commands with a home of its own."""
+    """Runs commands with a home of its own; tests that run at once take different numbers."""
 
-    def __init__(self, home, *, numbers=""):
-        self.home = home
+    def __init__(self, home, *, numbers="", uid=UID):
+        self.home, self.uid = home, uid
         home.chmod(0o755)
-        os.chown(home, UID, UID)
+        os.chown(home, uid, uid)
         (home / "passwd").write_text(
-            f"{Path('/etc/passwd').read_text()}{NAME}:x:{UID}:{UID}::{home}:/bin/sh\n"
+            f"{Path('/etc/passwd').read_text()}{NAME}:x:{uid}:{uid}::{home}:/bin/sh\n"
         )
         if numbers:
             (home / "subuid").write_text(f"{NAME}:{numbers}\n")
@@ -61,7 +61,7 @@ class PlainUser:
         inside = sorted(str(path) for path in needed if path.is_relative_to("/root"))
         closed = "/root" if inside else ""
         return ["unshare", "--mount", "sh", "-c", SCRIPT, "plain",
-                str(self.home), closed, str(UID), *inside, "--"]  # fmt: skip
+                str(self.home), closed, str(self.uid), *inside, "--"]  # fmt: skip
 
     def labkit(self, *words, **more):
         """Run labkit."""
@@ -73,7 +73,7 @@ class PlainUser:
         for place in Path("/proc").glob("[0-9]*"):
             try:
                 ended = (place / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
-                if place.stat().st_uid == UID and not ended:
+                if place.stat().st_uid == self.uid and not ended:
                     words = (place / "cmdline").read_text().replace("\0", " ")
                     # One that is ending has no words any more.
                     found |= {int(place.name): words} if words else {}

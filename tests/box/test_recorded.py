@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.box.plain_user import PlainUser
+from tests.box.plain_user import UID, PlainUser
 
 pytestmark = [
     pytest.mark.slow,
@@ -36,7 +36,7 @@ for source in map(pathlib.Path, sys.argv[1:]):
 def test_notebooks_run_on_recorded_data_for_who_may_do_nothing(notebooks):
     # Nobody else may look into the folder that pytest keeps.
     with tempfile.TemporaryDirectory() as home:
-        done = PlainUser(Path(home)).run(sys.executable, "-c", RUN, *notebooks)
+        done = PlainUser(Path(home), uid=UID + 1).run(sys.executable, "-c", RUN, *notebooks)
     assert done.returncode == 0, done.stderr[-3000:]
     took = dict(map(json.loads, done.stdout.splitlines()))
     assert list(took) == [path.stem for path in notebooks]
