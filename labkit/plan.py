@@ -211,9 +211,17 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
             if not waits[second]:
                 heappush(free, second)
     if len(done) < len(steps):
-        names = ", ".join(steps[n].thing for n, firsts in waits.items() if firsts)
-        raise Impossible(f"each of these settings is to come after another: {names}")
+        names = " after ".join(steps[n].thing for n in _circle(waits))
+        raise Impossible(f"settings are to come after one another in a circle: {names}")
     return done
+
+
+# What is not done waits for something that is not done either.
+def _circle(waits: Mapping[int, set[int]]) -> list[int]:
+    path = [next(n for n, firsts in waits.items() if firsts)]
+    while (first := min(waits[path[-1]])) not in path:
+        path.append(first)
+    return [*path[path.index(first) :], first]
 
 
 # By place in the order as asked: the places of those that are to be made before it.

@@ -1,13 +1,13 @@
 """Settings on a real file, over the local transport."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 from knobs import Knob
 
 from labkit.change import applied, in_force
-from labkit.errors import BadInput, Impossible, SettingRefused
+from labkit.errors import BadInput, SettingRefused
 from labkit.host import Host
 from labkit.setting import Setting, Way
 from labkit.transports.local import Local
@@ -125,41 +125,3 @@ def test_what_only_the_next_start_will_bring_is_not_in_force_yet(hosts, tmp_path
         with pytest.raises(SettingRefused, match="waits for the next start; until then 'first'"):
             changes.check([waiting])
         assert changes.waiting() == [waiting]
-
-
-def test_settings_are_made_after_those_that_they_depend_on_and_go_back_before_them(hosts, tmp_path):
-    log = tmp_path / "log"
-    for name, value in (("a", "first"), ("b", "second")):
-        (tmp_path / name).write_text(f"{value}\n")
-    first, second = (Logged(str(tmp_path / name), "new", log=str(log)) for name in ("a", "b"))
-    second = Logged(second.path, "new", (("after", (first.thing,)),), log=str(log))
-    with applied([second, first], hosts):
-        pass
-    assert log.read_text().split() == ["a=new", "b=new", "b=second", "a=first"]
-
-
-def test_settings_that_wait_for_each_other_are_refused(hosts, tmp_path):
-    a, b = str(tmp_path / "a"), str(tmp_path / "b")
-    round_trip = [Knob(a, "new", (("after", (b,)),)), Knob(b, "new", (("after", (a,)),))]
-    with pytest.raises(Impossible, match="come after another"), applied(round_trip, hosts):
-        pytest.fail("the body must not run")
-    assert contents(tmp_path) == {"a": "first", "b": "second"}
-
-
-@dataclass(frozen=True)
-class Logged(Knob):
-    """A knob that writes down each change."""
-
-    log: str = ""
-
-    def way(self, kind, host):
-        way = super().way(kind, host)
-        name = self.path.rpartition("/")[2]
-        note = 'echo "$1=$2" >> "$3"'
-        return replace(
-            way,
-            writes=lambda value: (
-                *way.writes(value),
-                ("sh", "-c", note, "sh", name, value, self.log),
-            ),
-        )

@@ -1,0 +1,182 @@
+"""Settings that depend on each other, on model devices that refuse any other order."""
+
+import itertools
+import random
+from dataclasses import dataclass
+from typing import ClassVar
+
+import pytest
+
+from labkit.change import InForce, in_force
+from labkit.errors import Impossible, SettingRefused
+from labkit.host import Host
+from labkit.lease import Owner
+from labkit.plan import in_order, plan
+from labkit.putting_back import restore
+from labkit.setting import Setting, Way
+from labkit.transports.local import Local
+
+# As with virtual functions of a card: a driver, then what it brings, then what needs both of that.
+NEEDS = {"driver": (), "functions": ("driver",), "queues": ("driver",),
+         "routes": ("functions", "queues")}  # fmt: skip
+# DEVICE PART VALUE NEEDED... -- NEEDING...: on after all that it needs, off before any of those.
+TURN = """
+device=$1 part=$2 value=$3; shift 3
+wanted=on
+for other; do
+    if [ "$other" = -- ]; then wanted=off; continue; fi
+    [ "$value" != "$wanted" ] || [ "$(cat "$device/$other")" = "$wanted" ] ||
+        { echo "$part cannot be $value while $other is not $wanted"; exit 1; }
+done
+echo "$value" > "$device/$part"
+"""
+
+
+@dataclass(frozen=True)
+class Part(Setting):
+    """One part of a device; it names what it needs, and the device knows that as well."""
+
+    role: ClassVar[str] = "server"
+    device: str
+    part: str
+    after: tuple = None
+
+    @property
+    def thing(self):
+        return f"{self.part} of {self.role}"
+
+    @property
+    def wanted(self):
+        return "on"
+
+    def way(self, kind, host):
+        needed = NEEDS[self.part]
+        needing = [part for part, needs in NEEDS.items() if self.part in needs]
+        words = ("sh", "-c", TURN, "turn", self.device, self.part)
+        after = tuple(f"{part} of {self.role}" for part in needed)
+        return Way(
+            ("cat", f"{self.device}/{self.part}"),
+            lambda value: ((*words, value, *needed, "--", *needing),),
+            after=after if self.after is None else self.after,
+        )
+
+
+class PartOfClient(Part):
+    role = "client"
+
+
+KINDS = {"server": Part, "client": PartOfClient}
+
+
+@dataclass(frozen=True)
+class There(Local):
+    """This machine as one of several hosts: its journal is a folder of its own."""
+
+    changes: str = ""
+
+    def run(self, words, **more):
+        return super().run(["env", f"LABKIT_CHANGES={self.changes}", *words], **more)
+
+
+@pytest.fixture
+def hosts(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    for role in KINDS:
+        (tmp_path / role).mkdir()
+        for part in NEEDS:
+            (tmp_path / role / part).write_text("off\n")
+    return {role: Host(role, "", There(changes=str(tmp_path / role / "changes"))) for role in KINDS}
+
+
+def parts(folder, names, role="server", **more):
+    return [KINDS[role](str(folder / role), part, **more) for part in names]
+
+
+def values(folder):
+    return {
+        role: {part for part in NEEDS if (folder / role / part).read_text() == "on\n"}
+        for role in KINDS
+    }
+
+
+ALL, NONE = {role: {*NEEDS} for role in KINDS}, {role: set() for role in KINDS}
+ORDERS = list(itertools.permutations(NEEDS))
+
+
+def test_the_device_refuses_a_wrong_order(tmp_path, hosts):
+    for order in ORDERS[1::5]:
+        with pytest.raises(SettingRefused) as no, in_force(hosts) as changes:
+            changes.move_to(parts(tmp_path, order, after=()))
+        assert "cannot be on while" in no.value.said and values(tmp_path) == NONE
+
+
+def test_every_order_of_asking_is_made_in_the_right_one_on_each_host_and_goes_back(tmp_path, hosts):
+    with in_force(hosts) as changes:
+        for order in ORDERS:
+            both = [parts(tmp_path, order), parts(tmp_path, order[::-1], "client")]
+            changes.move_to([one for pair in zip(*both, strict=True) for one in pair])
+            assert values(tmp_path) == ALL
+            changes.move_to([])
+            assert values(tmp_path) == NONE
+        changes.move_to(both[1] + both[0])
+    assert values(tmp_path) == NONE
+
+
+def test_a_process_that_knows_nothing_of_the_order_puts_back_in_the_right_one(tmp_path, hosts):
+    changes = InForce(hosts, Owner.me("x"))
+    changes.move_to([*parts(tmp_path, NEEDS), *parts(tmp_path, NEEDS, "client")])
+    changes.leave()
+    assert values(tmp_path) == ALL
+    assert all(restore(host).ok for host in hosts.values()) and values(tmp_path) == NONE
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, seed):
+    chance = random.Random(seed)
+    able = [
+        some
+        for size in range(5)
+        for some in itertools.combinations(NEEDS, size)
+        if all({*NEEDS[part]} <= {*some} for part in some)
+    ]
+    with in_force(hosts) as changes:
+        for _ in range(12):
+            asked = {role: chance.sample(some, len(some)) for role in KINDS for some in
+                     [chance.choice(able)]}  # fmt: skip
+            changes.move_to([p for role in KINDS for p in parts(tmp_path, asked[role], role)])
+            assert values(tmp_path) == {role: {*some} for role, some in asked.items()}
+    assert values(tmp_path) == NONE
+
+
+def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mixed(
+    tmp_path, hosts
+):
+    wanted = [*parts(tmp_path, NEEDS), *parts(tmp_path, NEEDS, "client")]
+    steps = plan(wanted, hosts).steps
+    chance = random.Random(1)
+    for _ in range(2000):
+        made = in_order(chance.sample(steps, len(steps)))
+        assert {step.thing for step in made} == {step.thing for step in steps}
+        for n, step in enumerate(made):
+            before = {one.thing for one in made[:n]}
+            assert {*step.way.after} <= before
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_settings_that_wait_for_each_other_in_a_circle_are_refused_in_the_plan(
+    tmp_path, hosts, size
+):
+    names = list(NEEDS)[:size]
+    circle = [
+        Part(str(tmp_path / "server"), part, (f"{names[n - 1]} of server",))
+        for n, part in enumerate(names)
+    ]
+    others = parts(tmp_path, NEEDS, "client")
+    for asked in ([*circle, *others], [*others, *circle[::-1]]):
+        with pytest.raises(Impossible, match="one another in a circle") as refused:
+            plan(asked, hosts)
+        told = refused.value.what.rpartition(": ")[2].split(" after ")
+        assert told[0] == told[-1] and {*told} == {one.thing for one in circle}
+        with pytest.raises(Impossible), in_force(hosts) as changes:
+            changes.move_to(asked)
+    assert values(tmp_path) == NONE and not [*tmp_path.glob("*/changes")]
