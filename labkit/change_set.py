@@ -47,7 +47,11 @@ class ChangeSet:
             ("set", self.number, *self.whole),
             *(_hold(step) for step in holds if step.thing not in self.held),
             *(("back", thing) for thing in backs),
-            *(_make(step, known) for step, known in makes),
+            *(
+                _make(step, known, number)
+                for number, one in enumerate(_rounds(makes), 1)
+                for step, known in one
+            ),
         ]
         cuts = any(step.way and step.way.cuts_management for step, _ in makes)
         try:
@@ -185,8 +189,29 @@ def _hold(step: Step) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+# What is made at the same time: of each thing that is apart from others its first change, then its
+# second. The rest takes turns as it stands.
+def _rounds(makes: Sequence[tuple[Step, str]]) -> list[list[tuple[Step, str]]]:
+    found: list[list[tuple[Step, str]]] = []
+    earliest, last = 0, dict[str, int]()
+    for step, known in makes:
+        apart = _apart(step)
+        at = max(earliest, last.get(apart, -1) + 1) if apart else len(found)
+        found[at:] = found[at:] or [[]]
+        found[at].append((step, known))
+        last[apart] = at
+        earliest = earliest if apart else len(found)
+    return found
+
+
+def _apart(step: Step) -> str:
+    way = step.way
+    alone = not way or way.persists or way.cuts_management or way.after
+    return "" if alone or not way else way.apart
+
+
 # What a text says is known here alone, unless the text itself is the value.
-def _make(step: Step, known: str) -> tuple[str | None, ...]:
+def _make(step: Step, known: str, number: int) -> tuple[str | None, ...]:
     assert step.way
     way, wanted = step.way, step.setting.wanted
     if not known and way.value(step.text) == wanted:
@@ -194,7 +219,7 @@ def _make(step: Step, known: str) -> tuple[str | None, ...]:
     return (
         "make", step.thing, wanted if way.value is str.strip else None, known or None,
         _tenths(way.settle_seconds), "1" if way.cuts_management else "0",
-        command(way.writes(wanted)) or "true",
+        command(way.writes(wanted)) or "true", str(number if _apart(step) else 0),
     )  # fmt: skip
 
 

@@ -67,6 +67,9 @@ class Way:
     printed, the way to that very device, and what the `reads` of that way prints."""
     legal: str = ""
     """The values that can be asked for, in words."""
+    apart: str = ""
+    """Such as the name of a guest: changes whose words here differ do not meet on the host, and so
+    are made at the same time."""
 
 
 @dataclass(frozen=True)

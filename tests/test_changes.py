@@ -145,3 +145,39 @@ def test_the_script_is_plain_sh():
     words = ["shellcheck", "-s", "sh", "-S", "warning", "-e", "SC2086,SC2154", str(SCRIPT)]
     done = subprocess.run(words, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def in_one_round(bench, command):
+    """All knobs made `new` in one round, each by a command that may look at those of the others."""
+    holds = bench.lines("hold")
+    makes = [(*line[:6], command.format(file=bench.folder / line[1], folder=bench.folder), "1")
+             for line in bench.lines("make")]  # fmt: skip
+    return bench.run("change", lines=[("set", "new"), *holds, *makes])
+
+
+def test_what_is_apart_is_made_at_the_same_time(tmp_path):
+    bench = Bench(tmp_path, ("a", "b", "c"))
+    bench.reset()
+    # Each waits for all others to have begun: in turn, none of them would ever end well.
+    met = (
+        "touch {file}.begun; n=0; until [ $(ls {folder}/*.begun | wc -l) = 3 ]; do"
+        " n=$((n + 1)); [ $n -lt 500 ] || exit 1; sleep 0.02; done; echo new > {file}"
+    )
+    said = decoded(in_one_round(bench, met).stdout)
+    assert [line.split()[2] for line in said.splitlines() if " made " in line] == ["a", "b", "c"]
+    assert set(bench.values().values()) == {"new\n"} and not list(bench.changes.glob("said-*"))
+    bench.restore(flags="breaking")
+    assert set(bench.values().values()) == {"old\n"} and not bench.left()
+
+
+def test_of_what_is_made_at_the_same_time_each_says_what_became_of_it(tmp_path):
+    bench = Bench(tmp_path, ("a", "b", "c"))
+    bench.reset()
+    refused = 'case {file} in */b) echo "not b"; exit 3 ;; esac; echo new > {file}'
+    done = in_one_round(bench, refused)
+    said = decoded(done.stdout)
+    assert done.returncode == 1 and "refused b not b" in said
+    assert "made a new" in said and "made c new" in said
+    assert bench.values() == {"a": "new\n", "b": "old\n", "c": "new\n"}
+    bench.restore(flags="breaking")
+    assert set(bench.values().values()) == {"old\n"} and not bench.left()

@@ -31,6 +31,13 @@ def again(bench, **asked):
     return bench.run("change", lines=[("set", "1"), ("back", "a"), more], flags="joining", **asked)
 
 
+def together(bench, **asked):
+    """Both are changed once more, at the same time."""
+    makes = [("make", name, "newer", None, "0", "0", f"echo newer > {bench.folder / name}", "1")
+             for name in bench.names]  # fmt: skip
+    return bench.run("change", lines=[("set", "1"), *makes], flags="joining", **asked)
+
+
 def lasting(bench, **asked):
     """One thing outlives a reboot, and its change can cut the way to the host."""
     file = bench.folder / "a"
@@ -52,7 +59,8 @@ def leave(bench, **asked):
 
 
 PHASES = {
-    "apply": (Bench.apply, "made b"), "again": (again, "made b"), "restore": (restore, "closed"),
+    "apply": (Bench.apply, "made b"), "again": (again, "made b"),
+    "together": (together, "made b"), "restore": (restore, "closed"),
     "take over": (take_over, "closed"), "leave": (leave, ""),
 }  # fmt: skip
 # It has the whole machine's disks synced, which is quick nowhere.
@@ -130,8 +138,8 @@ def test_no_fault_at_every_single_system_call_loses_a_value(bench, phase, fault)
 # The oracle bites: a script that writes first and makes its mark afterwards is found out.
 def test_a_script_that_writes_before_it_records_is_caught(bench, tmp_path):
     text = SCRIPT.read_text()
-    mark = '        insist writing "$1" "$2"\n'
-    after = '        act "$6" || refused_with "$1"\n'
+    mark = '        [ "$at_once" ] || insist writing "$1" "$2"\n'
+    after = '        acted "$6" || { refused_with "$1"; return; }\n'
     assert mark in text and after in text
     wrong = tmp_path / "wrong.sh"
     wrong.write_text(text.replace(mark, "").replace(after, after + mark))

@@ -14,7 +14,7 @@ forget_us() {
         acquire take refuse_unfinished tell_open still_ours free_lease watch listen put_back \
         undo_key hand_down heir_of find_later restore_sets restore_set tell_outcome tell_untouched \
         close_set arm deadman somebody_works confirm hello show heard introduce change open_set hold keep_intent \
-        keep_on_disk give_back make may_write refused refused_with restore leave by_hand journal
+        keep_on_disk give_back make_round each begin_make start_make end_make acted not_made may_write refused refused_with restore leave by_hand journal
 }
 
 # Sets `text` to all that was printed, encoded; its code is the command's.

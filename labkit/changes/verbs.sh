@@ -77,17 +77,19 @@ change() {
     set -- $line
     shift
     open_set "$@"
-    intent='' stale=''
+    intent='' stale='' makes='' round=''
     while IFS= read -r line; do
         # shellcheck disable=SC2086
         set -- $line
+        if [ "$1" != make ] || [ "${8:-0}" != "$round" ] || [ "$round" = 0 ]; then make_round; fi
         case $1 in
             hold) shift; hold "$@" ;;
             back) keep_intent; find_key "$2" && give_back ;;
-            make) keep_intent; shift; make "$@" ;;
+            make) shift; keep_intent; round=${7:-0} makes="$makes$*$nl" ;;
         esac
     done
     keep_intent
+    make_round
 }
 
 # open_set NUMBER|new [SUM LENGTH], both as the holder of the set was told them the last time
@@ -158,25 +160,69 @@ give_back() {
     case $outcome in lacking | failed) finish 1 ;; esac
 }
 
-# make THING WANTED KNOWN TENTHS CUTS WRITES
-make() {
+# A line `make THING WANTED KNOWN TENTHS CUTS WRITES [ROUND]`. Those of one round, which stand one
+# after another, are about things apart: their commands run at the same time.
+make_round() {
+    [ "$makes" ] || return 0
+    those=$makes makes='' at_once=''
+    if [ "$those" != "${those%%"$nl"*}$nl" ]; then at_once=yes; fi
+    each begin_make
+    flush || fail "the journal cannot be written: $said"
+    if [ "$at_once" ]; then each start_make; fi
+    unmade=
+    each end_make
+    [ -z "$unmade" ] || finish 1
+}
+
+each() {
+    while IFS= read -r one; do
+        [ -z "$one" ] || {
+            # shellcheck disable=SC2086
+            "$1" $one
+        }
+    done << those
+$those
+those
+}
+
+begin_make() {
     find_key "$1" || fail "the journal has no $1"
     get_key
-    look "$reads" || refused "$1" "$reads"
-    before=$text
+    look "$reads" || { at_once=''; refused "$1" "$reads"; }
+    due='' waited=0 words='' before=$text
     if [ "$text" != "$3" ] && ! is_wanted "$2"; then
         may_write "$1"
         still_ours
         if [ "$5" = 1 ]; then arm; fi
-        insist writing "$1" "$2"
+        [ -z "$at_once" ] || note writing "$1" "$2"
+        [ "$at_once" ] || insist writing "$1" "$2"
         if [ "$persists" = 1 ]; then durable "$file" || fail "the journal cannot be written: $said"; fi
-        act "$6" || refused_with "$1"
+        due=yes
+    fi
+    eval "due_$key=\$due before_$key=\$before"
+}
+
+# What it prints is kept beside the journal until it has ended.
+start_make() {
+    find_key "$1"
+    eval "due=\$due_$key"
+    [ "$due" ] || return 0
+    { act "$6"; code=$?; printf %s "$said"; exit "$code"; } > "$home/said-$key" &
+    eval "job_$key=$!"
+}
+
+end_make() {
+    find_key "$1"
+    get_key
+    eval "due=\$due_$key before=\$before_$key text=\$before_$key"
+    if [ "$due" ]; then
+        acted "$6" || { refused_with "$1"; return; }
         words=$said
         if [ "$persists" = 1 ]; then
             sync
             lasting=yes
         fi
-        look_until "$reads" "$3" "$2" "$4" || refused "$1" "$reads"
+        look_until "$reads" "$3" "$2" "$4" || { refused "$1" "$reads"; return; }
     else
         waited=0 words=
     fi
@@ -184,7 +230,19 @@ make() {
     eval "state_$key=wrote ours_$key=\$text"
     encode "$words"
     answer made "$1" "$text" "$before" "$waited" "$code"
-    if [ "$2" != %- ] && ! is_wanted "$2"; then finish 1; fi
+    if [ "$2" != %- ] && ! is_wanted "$2"; then unmade=yes; fi
+}
+
+acted() {
+    if [ -z "$at_once" ]; then
+        act "$1"
+        return
+    fi
+    eval "wait \"\$job_$key\""
+    ended=$?
+    said=$(cat "$home/said-$key")
+    rm -f "$home/said-$key"
+    return "$ended"
 }
 
 # What is there is what was there, or what we made, or what a write of ours left half done.
@@ -195,13 +253,16 @@ may_write() {
     finish 1
 }
 
-refused() { why_not "$2"; note refused "$1" "$said"; answer refused "$1" "$said"; finish 1; }
+refused() { why_not "$2"; not_made "$1" "$said"; }
 
-refused_with() {
-    encode "${said:-it ended with a code other than 0}"
-    note refused "$1" "$code"
-    answer refused "$1" "$code"
-    finish 1
+refused_with() { encode "${said:-it ended with a code other than 0}"; not_made "$1" "$code"; }
+
+# The others of its round are under way already: what became of them is found out first.
+not_made() {
+    note refused "$1" "$2"
+    answer refused "$1" "$2"
+    unmade=yes
+    [ "$at_once" ] || finish 1
 }
 
 # restore all|NUMBER

@@ -66,7 +66,7 @@ class ExclusiveCpu(OfGuest):
         only_with_guest(kind, host)
         return Way(
             ("sh", "-c", self._told(READS)), self._writes, _value, self._refused,
-            legal="exclusive or not",
+            legal="exclusive or not", apart=self.named,
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:

@@ -99,7 +99,7 @@ class GuestNic(OfGuest):
         return Way(
             (*self.command, "get", *KEYS),
             lambda value: ((*self.command, "set", *value.split()),), _value, seconds=0.4,
-            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
+            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off", apart=self.named,
         )  # fmt: skip
 
     # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.

@@ -72,6 +72,7 @@ class GuestPower(OfGuest):
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
             seconds=3,
             legal=" or ".join(VERBS),
+            apart=self.named,
         )
 
     def _of_hypervisor(self, kind: str, host: Host) -> Way:

@@ -70,7 +70,7 @@ class OtherCpus(OnHost):
         """What all of its threads really have, or will start with."""
         return Way(
             script(READS, self.guest), self._writes, _value, self._refused,
-            legal="apart or not",
+            legal="apart or not", apart=self.guest,
         )  # fmt: skip
 
     def on_kvm(self, host: Host) -> Way:
