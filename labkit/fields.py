@@ -36,6 +36,9 @@ AT_ONCE = 32_000
 FEW = 16
 """Of so many fields less than one is wanted: the others' places are not worth finding."""
 
+LEAST_QUOTED = 2
+"""A field in quotes and the delimiter after it are longer than this."""
+
 COMMA, NEWLINE, RETURN, QUOTE = b',\n\r"'
 SHAPE = b"00/00/0000 00:00:00.000000"
 LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
@@ -56,36 +59,54 @@ LAST = np.array([2**64 - 2 ** (64 - 8 * size) for size in range(9)], np.uint64)
 
 @dataclass(frozen=True)
 class Piece:
-    """Whole lines of a file, BEFORE bytes into `buffer`; `line` is the number of the first."""
+    """Whole lines of a file, BEFORE bytes into `buffer`; `line` is the number of the first.
+
+    `breaks` is where each line ends.
+    """
 
     path: Path
     buffer: Bytes
     line: int
-    rows: int
+    breaks: Places
     fields: int
+
+    @property
+    def rows(self) -> int:
+        """So many lines."""
+        return self.breaks.size
 
     def read(self, wanted: Places | None, into: Numbers) -> Times:
         """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
-        starts, ends = (side.reshape(self.rows, -1) for side in self._bounds(wanted))
-        _read_numbers(self, starts[:, 1:], ends[:, 1:], into.reshape(self.rows, -1))
-        return _read_times(self, starts[:, 0], ends[:, 0])
+        ends, sizes = (side.reshape(self.rows, -1) for side in self._bounds(wanted))
+        _read_numbers(self, ends[:, 1:], sizes[:, 1:], into.reshape(self.rows, -1))
+        return _read_times(self, ends[:, 0], sizes[:, 0])
 
     def _bounds(self, wanted: Places | None) -> tuple[Places, Places]:
-        # Where the wanted fields begin and end, row by row.
+        # Where the wanted fields end and how long they are, row by row, without their quotes.
         mask = self.buffer == COMMA
-        mask |= self.buffer == NEWLINE
+        mask[self.breaks] = True
         mask[: BEFORE - 1] = False
         mask[BEFORE - 1] = True  # so that each field lies between two delimiters
         few = wanted is not None and FEW * wanted.size < self.fields
         found = _Sparse.of(mask) if few else _Dense(np.flatnonzero(mask))
-        ends = self.fields * np.arange(1, self.rows + 1)
-        if found.count != ends[-1] + 1 or (self.buffer[found.at(ends)] != NEWLINE).any():
+        lasts = self.fields * np.arange(1, self.rows + 1)
+        if found.count != lasts[-1] + 1 or (found.at(lasts) != self.breaks).any():
             raise self._ragged()
         if wanted is None:
             assert isinstance(found, _Dense)  # only few of many are looked up
-            return found.places[:-1] + 1, found.places[1:]
-        numbers = (ends - self.fields)[:, None] + wanted
-        return found.at(numbers.ravel()) + 1, found.at(numbers.ravel() + 1)
+            return self._all_bounds(mask, found.places)
+        numbers = (lasts - self.fields)[:, None] + wanted
+        return _unquoted(self, found.at(numbers.ravel()) + 1, found.at(numbers.ravel() + 1))
+
+    def _all_bounds(self, mask: Mask, places: Places) -> tuple[Places, Places]:
+        # Where all is in quotes, as esxtop has it, counting them is quicker than looking at each.
+        sizes, quotes = np.diff(places), self.buffer == QUOTE
+        opened = np.count_nonzero(quotes[1:] & mask[:-1])
+        closed = np.count_nonzero(quotes[:-1] & mask[1:])
+        if opened == closed == sizes.size and sizes.min() > LEAST_QUOTED:
+            sizes -= LEAST_QUOTED + 1
+            return places[1:] - 1, sizes
+        return _unquoted(self, places[:-1] + 1, places[1:])
 
     def refused(self, start: int, end: int) -> ResultsError:
         """The error that says where a field is that cannot be read."""
@@ -149,14 +170,16 @@ class Lines:
 
     def __init__(self, path: Path, file: FileIO) -> None:
         self.path, self.file, self.cut = path, file, ""
-        self.memory, self.have = bytearray(BEFORE + 2 * PIECE), BEFORE
-        while not (end := self.memory.find(b"\n", BEFORE, self.have) + 1):
+        self.memory, self.have, self.seen = np.empty(BEFORE + PIECE + 1, np.uint8), BEFORE, BEFORE
+        self.breaks: list[Places] = []
+        while not any(found.size for found in self.breaks):
             if not self._more():
                 raise ResultsError(
                     f"{path}: has no whole header line",
                     hint="was it made by `esxtop -b`, and not cut off?",
                 )
-        self.header = bytes(self.memory[BEFORE:end])
+        end = int(self._found()[0]) + 1
+        self.header = self.memory[BEFORE:end].tobytes()
         self._drop(end)
 
     def pieces(self, fields: int) -> Iterator[Piece]:
@@ -166,57 +189,76 @@ class Lines:
             more = self._more()
             if not more:
                 self._finish(fields)
-            if end := self.memory.rfind(b"\n", BEFORE, self.have) + 1:
-                buffer = np.frombuffer(self.memory[:end], np.uint8)
-                rows = int(np.count_nonzero(buffer[BEFORE:] == NEWLINE))
-                yield Piece(self.path, buffer, line, rows, fields)
-                line += rows
+            if (breaks := self._found()).size:
+                end = int(breaks[-1]) + 1
+                yield Piece(self.path, self.memory[:end], line, breaks, fields)
+                line += breaks.size
                 self._drop(end)
 
     def _more(self) -> bool:
         if self.have - BEFORE > LONGEST_LINE:
             raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
-        if self.have + PIECE > len(self.memory):
-            self.memory = self.memory + bytearray(len(self.memory))
+        if self.have + PIECE >= self.memory.size:
+            self._move(0, 2 * self.memory.size + PIECE)
         try:
-            got = self.file.readinto(memoryview(self.memory)[self.have : self.have + PIECE])
+            got = self.file.readinto(self.memory[self.have : self.have + PIECE].data)
         except OSError as failed:
             raise ResultsError(f"{self.path}: cannot be read", said=str(failed)) from None
         self.have += got or 0
+        self._look()
         return bool(got)
 
+    # Where lines end in what was not looked at yet.
+    def _look(self) -> None:
+        new = np.flatnonzero(self.memory[self.seen : self.have] == NEWLINE)
+        new += self.seen
+        self.breaks.append(new)
+        self.seen = self.have
+
+    def _found(self) -> Places:
+        return np.concatenate(self.breaks)
+
+    # A piece keeps its memory, so the rest goes to a new one.
     def _drop(self, end: int) -> None:
-        rest = self.memory[end : self.have]
-        self.memory[BEFORE : BEFORE + len(rest)] = rest
-        self.have = BEFORE + len(rest)
+        rest = self.have - end
+        self.breaks = [found[found >= end] - (end - BEFORE) for found in self.breaks]
+        self._move(end - BEFORE, BEFORE + rest + PIECE + 1)
+
+    def _move(self, by: int, room: int) -> None:
+        memory = np.empty(room, np.uint8)
+        self.have, self.seen = self.have - by, self.seen - by
+        memory[BEFORE : self.have] = self.memory[BEFORE + by : self.have + by]
+        memory[:BEFORE] = 0
+        self.memory = memory
 
     def _finish(self, fields: int) -> None:
         # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
-        begin = self.memory.rfind(b"\n", BEFORE, self.have) + 1 or BEFORE
-        last = self.memory[begin : self.have]
+        last = self.memory[BEFORE : self.have].tobytes().rpartition(b"\n")[2]
         if last.count(b",") + 1 == fields and last.endswith((b'"', b'"\r')):
             self.memory[self.have] = NEWLINE
             self.have += 1
+            self._look()
         elif last:
             self.cut = f"the last line is not whole ({last.count(b',') + 1} of {fields} fields)"
 
 
-def _read_numbers(piece: Piece, starts: Places, ends: Places, into: Numbers) -> None:
+def _read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> None:
     words = np.lib.stride_tricks.as_strided(
         piece.buffer[:8].view("<u8"), (piece.buffer.size - 7,), (1,), writeable=False
     )
     rows = max(1, AT_ONCE // max(1, into.shape[1]))
     for first in range(0, piece.rows, rows):
         part = slice(first, first + rows)
-        start, end = _unquoted(piece, starts[part].ravel(), ends[part].ravel())
+        end, size = ends[part].ravel(), sizes[part].ravel()
         values = into[part].reshape(-1)
-        simple = _decimals(words, start, end, values)
+        simple = _decimals(words, end, size, values)
         for at in np.flatnonzero(~simple):
-            values[at] = _number(piece, start[at], end[at])
+            values[at] = _number(piece, int(end[at] - size[at]), int(end[at]))
 
 
 def _unquoted(piece: Piece, starts: Places, ends: Places) -> tuple[Places, Places]:
-    # Only the last field of a line ends with \r.
+    # The ends and the sizes of fields of which each may be in quotes; the last of a line ends
+    # with \r if lines end with \r\n.
     before = ends - 1
     last = piece.buffer[before]
     if (returns := last == RETURN).any():
@@ -225,17 +267,14 @@ def _unquoted(piece: Piece, starts: Places, ends: Places) -> tuple[Places, Place
         last = piece.buffer[before]
     opened, closed = piece.buffer[starts] == QUOTE, last == QUOTE
     long = ends - starts > 1
-    if (opened & closed & long).all():  # as esxtop has it
-        return starts + 1, before
     if (odd := np.flatnonzero((opened != closed) | (opened & ~long))).size:
         raise piece.refused(int(starts[odd[0]]), int(ends[odd[0]]))
-    return starts + opened, ends - closed
+    return ends - closed, ends - closed - starts - opened
 
 
-def _decimals(words: Words, starts: Places, ends: Places, into: Numbers) -> Mask:
+def _decimals(words: Words, ends: Places, size: Places, into: Numbers) -> Mask:
     # Fields like 1234 and 12.34 of up to 16 characters, and whether each was one. The last eight
     # characters are one word; a point in it is taken out by moving what is left of it.
-    size = ends - starts
     low = _last(words[ends - 8], size)
     pointed = (low & POINT_MASK) == POINT
     low = np.where(pointed, (low & CENTS) | ((low & ABOVE) << BYTE), low)
@@ -245,7 +284,8 @@ def _decimals(words: Words, starts: Places, ends: Places, into: Numbers) -> Mask
         low[long] |= np.where(moved, high >> SEVEN_BYTES, 0)
         above, also = _digits(np.where(moved, high << BYTE, high))
     digits, simple = _digits(low)
-    simple &= (size > 0) & (size <= 15 + pointed)
+    if size.min() < 1 or size.max() > 15:
+        simple &= (size > 0) & (size <= 15 + pointed)
     if long.size:
         digits[long] += above * np.uint64(100_000_000)
         simple[long] &= also
@@ -283,11 +323,11 @@ def _number(piece: Piece, start: int, end: int) -> float:
     raise piece.refused(start, end)
 
 
-def _read_times(piece: Piece, starts: Places, ends: Places) -> Times:
-    starts, ends = _unquoted(piece, starts, ends)
+def _read_times(piece: Piece, ends: Places, sizes: Places) -> Times:
+    starts = ends - sizes
     times = np.empty(starts.size, "datetime64[us]")
-    for width in np.unique(ends - starts):
-        rows = np.flatnonzero(ends - starts == width)
+    for width in np.unique(sizes):
+        rows = np.flatnonzero(sizes == width)
         text = piece.buffer[starts[rows][:, None] + np.arange(min(width, len(SHAPE)))]
         if not 19 <= width <= len(SHAPE) or _not_like(SHAPE[:width], text).size:
             times[rows] = [_time(piece, int(starts[row]), int(ends[row])) for row in rows]

@@ -19,7 +19,7 @@ HOME = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(HOME))
 
 ROUNDS = 3
-COLUMNS, ROWS, FEW = 20_000, (500, 1000, 2000), 20
+COLUMNS, ROWS, FEW = 20_000, (750, 1500, 3000), 20
 SAMPLES = (1_000_000, 10_000_000, 100_000_000)
 PERCENTILES = (50, 90, 99, 99.9, 99.99)
 MB = 1e6
