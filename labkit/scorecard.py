@@ -16,7 +16,7 @@ from labkit.tables import Table
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict, figure
 
 WORDS = (HOLDS, CONTRADICTED, UNDECIDED, NOT_TESTABLE)
-HEAD = ("claim", "the claim", "verdict", "effect", "document", "runs", "lab", "what was measured",
+HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
         "evidence")  # fmt: skip
 SHORT = ("claim", "verdict", "runs", "lab", "what was measured")
 
@@ -65,7 +65,7 @@ class Scorecard:
 
     def table(self) -> Table:
         """One row for each claim and lab."""
-        return Table(HEAD, tuple(map(_row, self.lines)), self._caption())
+        return Table(HEAD, tuple(map(_row, self.lines)), self.caption())
 
     def markdown(self) -> str:
         """Both tables, for a page."""
@@ -78,7 +78,7 @@ class Scorecard:
         rows = [
             tuple(dict(zip(HEAD, _row(line), strict=True))[n] for n in SHORT) for line in tested
         ]
-        shown = Table(SHORT, tuple(rows), self._caption()).text() if tested else ""
+        shown = Table(SHORT, tuple(rows), self.caption()).text() if tested else ""
         untested = f"{rest} more are not testable here; --json and --markdown say why"
         return "\n\n".join(part for part in (shown, untested, self.counts().text()) if part)
 
@@ -95,7 +95,8 @@ class Scorecard:
         newest = {line.claim: line for line in in_order}
         return [line for line in self.lines if newest[line.claim] is line]
 
-    def _caption(self) -> str:
+    def caption(self) -> str:
+        """What holds for all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines if line.tier not in ("", "hosts")}
         said = (
             ["Emulated labs judge the order of things, not figures of hardware."] if tiers else []
@@ -147,11 +148,16 @@ def _line(
     )  # fmt: skip
 
 
-def _row(line: Line) -> tuple[str, ...]:
+def measured(line: Line) -> tuple[str, str]:
+    """The measured figure with its interval, and the one that the document prints, as text."""
     effect = "" if line.effect is None else figure(line.effect)
     if line.low is not None and line.high is not None:
         effect += f" ({figure(line.low)} to {figure(line.high)})"
-    printed = "" if line.published is None else figure(line.published)
+    return effect, "" if line.published is None else figure(line.published)
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    effect, printed = measured(line)
     lab = f"{line.lab} ({line.tier})" if line.lab else ""
     reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
     runs = str(line.runs) if line.runs else ""

@@ -106,9 +106,14 @@ def _cell(text: str) -> str:
         # Short words stay on one line, and lines of a text apart.
         space = "pre-wrap" if "\n" in text else "nowrap" if len(text) <= SHORT else "normal"
         return f'<td style="{LEFT};white-space:{space}">{safe(text)}</td>'
-    colour, sign = CHIPS[text]
+    return f'<td style="{LEFT}">{chip(text)}</td>'
+
+
+def chip(verdict: str) -> str:
+    """A verdict as a small coloured word, which has a sign too for who sees no colours."""
+    colour, sign = CHIPS[verdict]
     style = f"background:{colour};color:#fff;padding:2px 8px;border-radius:9px;white-space:nowrap"
-    return f'<td style="{LEFT}"><span style="{style}">{sign} {safe(text)}</span></td>'
+    return f'<span style="{style}">{sign} {safe(verdict)}</span>'
 
 
 def safe(text: str) -> str:

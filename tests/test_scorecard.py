@@ -7,6 +7,7 @@ import synthetic
 
 from labkit import bundle, studies
 from labkit.cli import main
+from labkit.score_page import page
 from labkit.scorecard import scorecard
 from labkit.tables import Table
 
@@ -67,10 +68,14 @@ def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
         lines[0]
     )
     assert main(["scorecard", str(folder), "--markdown"]) == 0
-    page = capsys.readouterr().out
-    assert page.count("\n| ") == 136 + 2 + 15
+    shown = capsys.readouterr().out
+    assert shown.count("\n| ") == 136 + 2 + 15
     assert main(["scorecard", str(folder), "--html"]) == 0
-    assert capsys.readouterr().out.count("<tr>") == 136 + 1 + 15
+    shown = capsys.readouterr().out
+    assert shown.startswith("<!DOCTYPE html>") and shown.count("<tr><td>") == 136 + 14
+    assert shown.count("<details>") == 12
+    assert shown.index("lat-ping-01") < shown.index("specweb-15vm")
+    assert (folder / "lat_ping" / "a").as_uri() in shown
 
 
 @pytest.mark.slow
@@ -80,8 +85,9 @@ def test_the_name_of_a_lab_is_text_on_every_page(folder, tmp_path):
     asked = json.loads(file.read_text())
     file.write_text(json.dumps({**asked, "lab": {**asked["lab"], "name": bad}}))
     card = scorecard(tmp_path)
-    assert "<img" not in card.html() + card.markdown() and "](" not in card.markdown()
-    assert "\x1b" not in card.html() + card.markdown() + card.text()
+    assert "<img" not in card.html() + card.markdown() + page(card)
+    assert "](" not in card.markdown()
+    assert "\x1b" not in card.html() + card.markdown() + card.text() + page(card)
     assert card.markdown().splitlines()[-5].count(" | ") == card.markdown().splitlines()[-1].count(
         " | "
     )

@@ -14,19 +14,24 @@ def add(verbs: Any) -> None:
     parser = verb(
         verbs, "scorecard", _scorecard, "show documents, claims and labs in one table",
         " | what this machine has measured, and what comes recorded",
-        "out/results --html | of one folder, as a page",
+        "out/results --html >card.html | of one folder, as a page",
     )  # fmt: skip
     parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
         help="results or bundles; those of this machine and the recorded ones if absent",
     )  # fmt: skip
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--markdown", action="store_true", help="the whole table for a page")
-    shown.add_argument("--html", action="store_true", help="the whole table as HTML")
+    shown.add_argument(
+        "--markdown", action="store_true", help="the whole table, for a page of Markdown"
+    )
+    shown.add_argument(
+        "--html", action="store_true", help="an HTML page; its links open the results"
+    )
     json_flag(parser)
 
 
 def _scorecard(asked: argparse.Namespace) -> None:
+    from labkit.score_page import page
     from labkit.scorecard import plain, scorecard
 
     with busy("judging all results"):
@@ -36,6 +41,6 @@ def _scorecard(asked: argparse.Namespace) -> None:
     elif asked.markdown:
         print(card.markdown(), end="")
     elif asked.html:
-        print(card.html())
+        print(page(card), end="")
     else:
         print(card.text())
