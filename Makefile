@@ -27,7 +27,7 @@ test: system-test ## every test that this machine can run; the others say why th
 	@$(PYTEST) -n 2 --dist loadscope || { [ $$? -eq 1 ] && echo 'Once more, by themselves:' && \
 	    $(PYTEST) -v --last-failed --last-failed-no-failures none --maxfail 3; }
 
-check: python ## what each change must pass: ruff, mypy, the quick tests; two minutes
+check: python ## what each change must pass: ruff, mypy, the quick tests; about two minutes
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check --quiet || { echo 'hint: $(BIN)/ruff format'; exit 1; }
 	@$(BIN)/mypy
