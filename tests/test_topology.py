@@ -118,6 +118,11 @@ BAD = {
     "disk without a unit": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64"]}}},
     "qcow2 by uml": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M qcow2"]}}},
     "nine disks": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M"] * 9}}},
+    "backed by nothing": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "backing": "tape"}}},
+    "qemu on a disk": {
+        "hosts": {"a": {}},
+        "guests": {"g": {"on": "a", "accelerator": "tcg", "memory": "256M", "backing": "disk"}},
+    },
     "bad cpus": {"hosts": {"a": {"cpus": "third half"}}},
     "cpus backwards": {"hosts": {"a": {"cpus": "3-1"}}},
     "too many": {"hosts": {f"h{n}": {} for n in range(201)}},

@@ -50,6 +50,8 @@ knob=/proc/sys/net/ipv6/conf/default/disable_ipv6
 echo ready && read -r go && exec sleep infinity"""
 LISTENS = b"Server listening on "
 TUN = Path("/dev/net/tun")
+# Of what a machine keeps on a disk, this is everybody's to write to.
+BACKED = "/var/tmp"
 
 
 def silent(_: str) -> None:
@@ -212,7 +214,9 @@ def _start_hosts(
         group.limit(seat, layout.limits(role))
         if layout.topology.containers_on(role):
             group.delegate(seat)
-        births.append(namespaces.begin(group, role, namespaces.HOST, script, cpus, log, seat))
+        backed = any(guest.on_disk for guest in layout.guests_on(role))
+        own = f"backed={BACKED if backed else ''}\n{script}"
+        births.append(namespaces.begin(group, role, namespaces.HOST, own, cpus, log, seat))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
     folder.write(folder.pids, json.dumps(pids))

@@ -13,6 +13,8 @@
 #   guest pids               its processes on this host
 #   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
 #   guest disks              device, format and file of each, as this host sees the file
+#   guest memory             of a guest of User-Mode Linux: process and descriptor of the file that is
+#                            its memory, and the kind of file system that this is on
 #   guest placement          CPUs and policy that its threads really have, else those for the next start
 what=guest
 places=/run/labkit/guests
@@ -231,11 +233,29 @@ disks_qemu() {
     done
 }
 
+# The file is executable, and gone from its folder as soon as it is made.
+backing() {
+    at=$(wire backing)
+    case ",$(findmnt -n -o OPTIONS -T "$at" 2> /dev/null)," in
+        *,noexec,* | *,ro,* | ,,) echo /tmp ;;
+        *) echo "$at" ;;
+    esac
+}
+
+show_memory() {
+    [ "$(wire accelerator)" = uml ] || fail "the memory of a guest of QEMU is no file"
+    for pid in $(pids); do
+        link=$(find "/proc/$pid/fd" -lname "/*(deleted)" -printf '%f\n' 2> /dev/null | head -n 1)
+        [ -z "$link" ] || { echo "$pid $link $(stat -L -f -c %T "/proc/$pid/fd/$link")" && return; }
+    done
+    fail "it does not run"
+}
+
 # It has no rights but to read raw frames, so that what it shares with this host stays as it is.
 # What its kernel skips is a race of ways to compute RAID 6, a second long at each start.
 boot_uml() {
     # shellcheck disable=SC2046
-    exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
+    exec env -i HOME=/tmp TMPDIR="$(backing)" PATH="$PATH" \
         taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
         setpriv --reuid="$user" --regid="$user" --clear-groups \
         --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
@@ -366,6 +386,7 @@ case $verb in
     state | pids | placement) "$verb" ;;
     qmp) qmp "$@" ;;
     disks) show_disks ;;
+    memory) show_memory ;;
     receive) alone receive "$@" ;;
     prefer) prefer "$1" ;;
     watch) incoming=${1:-} && watch ;;

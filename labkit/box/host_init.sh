@@ -1,5 +1,6 @@
 # The first process of a box host: makes what the host sees its own, then becomes its sshd.
-# `disks` is the folder of this machine with the disks of guests, empty where there are none.
+# `disks` is the folder of this machine with the disks of guests, empty where there are none;
+# `backed` the one that the memory of guests is on, empty where none is on a disk.
 # The files for /run arrive on standard input once the links are ready; without them the host ends.
 set -e
 
@@ -20,6 +21,11 @@ mount -t tmpfs -o mode=0755 tmpfs /run
 if [ -n "$disks" ]; then
     mkdir -p /run/labkit/disks
     mount --move /tmp /run/labkit/disks
+fi
+# A guest whose memory cannot be there has it where others have theirs.
+if [ -n "$backed" ]; then
+    mkdir -p /run/labkit/backed
+    mount --bind "$backed" /run/labkit/backed && mount -o remount,bind,rw /run/labkit/backed || true
 fi
 for place in /tmp /var/tmp; do
     mount -t tmpfs -o mode=1777 tmpfs "$place"

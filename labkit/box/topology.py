@@ -26,10 +26,11 @@ LEAST_MEMORY = 64
 LEAST_HOST_MEMORY = 64
 """MiB; what a host needs beside its guests."""
 HOST_KEYS = {"cpus", "memory"}
-GUEST_KEYS = {"on", "memory", "accelerator", "vcpus"}
+GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus"}
 MOST_MACHINES = 200
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
+BACKINGS = ("memory", "disk")
 ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
 MOST_VCPUS = 64
 HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
@@ -67,11 +68,17 @@ class GuestPlan:
     accelerator: str = "uml"
     vcpus: str = "1"
     disks: tuple[str, ...] = ()
+    backing: str = "memory"
 
     @property
     def mebibytes(self) -> int:
         """Its memory in MiB."""
         return int(self.memory[:-1])
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether its memory is a file on a disk, so that its host can take some of it away."""
+        return self.backing == "disk"
 
     @property
     def volumes(self) -> tuple[Disk, ...]:
@@ -144,6 +151,12 @@ class Topology:
             not guest.vcpus.isdecimal() or not 1 <= int(guest.vcpus) <= most, self.name,
             f"cannot give {guest.role} {guest.vcpus!r} CPUs",
             f'accelerator "{guest.accelerator}" has 1 to {most}',
+        )  # fmt: skip
+        if guest.backing not in BACKINGS:
+            raise Unknown(f"backing of {guest.role}", guest.backing, BACKINGS)
+        _refuse(
+            guest.on_disk and guest.accelerator != "uml", self.name,
+            f"cannot back {guest.role} by a disk", "only guests of User-Mode Linux can be",
         )  # fmt: skip
         _ = guest.volumes
 

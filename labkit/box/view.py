@@ -20,6 +20,8 @@ from labkit.box.topology import GuestPlan
 SCRIPTS = Path(__file__).parent
 INCLUDE = re.compile(r"^# include (\S+)\n", re.MULTILINE)
 GUESTS, CONTAINERS = "labkit/guests", "labkit/containers"
+BACKED = "/run/labkit/backed"
+"""Where a host finds the machine's disk for the memory of guests: files without a name."""
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,7 @@ def _wires(layout: Layout, guest: str) -> str:
     fixed = {"user": str(layout.uid(guest)), **ends, **macs}
     fixed["accelerator"] = layout.plan(guest).accelerator
     plan = layout.plan(guest)
+    fixed["backing"] = BACKED if plan.on_disk else "/tmp"
     place = f"{disk.SEEN_BY_HOSTS}/{guest}"
     for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
         fixed[f"disk{number}"] = f"{file} {one.format}"

@@ -8,7 +8,9 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.studies._guests import on_esxi
 from labkit.study import Condition, Study
 from labkit.workloads.wake_up import WakeUp
@@ -40,7 +42,7 @@ study = Study(
     "which part brings how much, and what does it leave open?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
-    workload=WakeUp(count=5000),
+    workload=WakeUp(count=4000),
     quick={"repeats": 1, "count": 500},
     metric="response time",
     unit="us",
@@ -72,6 +74,25 @@ study = Study(
             PROMPT, OWNED, Neighbour("busy", REST),
         ),
         _condition(
+            "Latency-High, never halting",
+            "the whole feature, and a guest that stays awake when it has nothing to do",
+            "as Latency-High, and a program of the lowest priority keeps the guest's kernel busy",
+            PROMPT, OWNED, Neighbour("busy", REST), Halting(False),
+        ),
+        _condition(
+            "Latency-High, memory reclaimed",
+            "the feature without its reservation, on a host that is short of memory",
+            "as Latency-High, and five times a second the host moves what it can of the guest's "
+            "memory to a disk",
+            PROMPT, OWNED, Neighbour("busy", REST), Reclaim(),
+        ),
+        _condition(
+            "Latency-High, memory reserved",
+            "the same host, and all memory of the guest reserved",
+            "as the one before, and all memory of the guest locked",
+            PROMPT, OWNED, Neighbour("busy", REST), MemoryLock(), Reclaim(),
+        ),
+        _condition(
             "Latency-High, memory-hungry neighbour",
             "the whole feature, and a guest that fills the last-level cache on the same socket",
             "as Latency-High, and in place of the busy loops one that goes through 64 MiB",
@@ -89,8 +110,8 @@ study = Study(
         "a thousandth of the time",
         "cpus_owned_share": "only ESXi gives CPUs to a guest because its time is reserved; in "
         "a box a guest owns one because it is put there, whatever is reserved",
-        "memory_reserved_share": "memory of a guest cannot be reserved here, and nothing could "
-        "reclaim it, as there is no swap",
+        "memory_reserved_share": "nothing here refuses the feature to a guest whose memory is not "
+        "reserved; what a reservation protects from is measured",
         "coalescing": "labkit itself switches it off in the box; whether the feature would do so "
         "by itself can only be seen on ESXi",
     },

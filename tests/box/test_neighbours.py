@@ -11,15 +11,18 @@ from labkit.dial_panel import BEFORE, NOW, Dialling, settings_for
 from labkit.plan import plan
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.halting import Halting
 from labkit.settings.neighbour import Neighbour
 from labkit.settings.other_cpus import OtherCpus
+from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
 from tests.box.conftest import OTHER
-from tests.box.machine import another
+from tests.box.machine import another, awaited
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
-ALL = [Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), OtherCpus("guest2")]
+ALL = [Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), OtherCpus("guest2"),
+       Halting(False), Reclaim(), MemoryLock()]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,9 @@ def current(setting, lab):
 
 
 def neighbours(lab):
-    return lab.host("server").run("pgrep", "-f", "[l]abkit-neighbour-").stdout.split()
+    asked = ("pgrep", "-f", "[l]abkit-(neighbour|awake|memory)-")
+    said = [lab.host(role).run(*asked).stdout for role in ("server", "guest")]
+    return "".join(said).split()
 
 
 @pytest.mark.parametrize("setting", ALL, ids=str)
@@ -77,6 +82,59 @@ def ready(lab, settings):
         between = Between.of(before, probe.look(server))
     assert between.ran() > 0
     return between.waited() / (between.ran() + between.waited())
+
+
+def test_a_guest_that_never_halts_is_found_running_though_it_has_nothing_to_do(lab):
+    owned = [ExclusiveCpu(alone=True)]
+    assert awake(lab, owned) < 0.4 < 0.6 < awake(lab, [*owned, Halting(False)])
+
+
+def awake(lab, settings):
+    """The share of a second in which a guest that is left alone runs on its CPU."""
+    probe, server = ReadyTime(("guest",)), lab.host("server")
+    with applied(settings, lab.hosts):
+        before = probe.look(server)
+        time.sleep(1)
+        between = Between.of(before, probe.look(server))
+    return between.ran() / between.seconds
+
+
+# Of the process that has the guest's memory: KiB of it in the host's, how often it waited for the
+# disk; and how often the program that reclaims has come round.
+PAGES = """\
+pid=$(guest memory) && pid=${pid%% *}
+awk '/^Rss(File|Shmem)/ { n += $2 } END { print n }' "/proc/$pid/status"
+cut -d' ' -f12 "/proc/$pid/stat"
+pid=$(pgrep -f 'labkit-memor[y]-reclaims-guest$') || exit 0
+sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' /proc/$pid/status
+"""
+
+
+def pages(lab):
+    """KiB in memory, waits for the disk, rounds of reclaiming."""
+    return [*map(int, lab.host("server").check("sh", "-c", PAGES).split()), 0][:3]
+
+
+def test_what_is_reclaimed_from_a_guest_it_has_to_wait_for_unless_its_memory_is_locked(lab):
+    guest, (whole, waits, _) = lab.host("guest"), pages(lab)
+    with applied([Reclaim()], lab.hosts):
+        awaited(lambda: pages(lab)[0] < whole / 2)
+        guest.check("ls", "/usr/bin")
+        assert pages(lab)[1] > waits
+    guest.check("ls", "/usr/bin")
+    with applied([MemoryLock(), Reclaim()], lab.hosts):
+        locked, waits, rounds = pages(lab)
+        awaited(lambda: pages(lab)[2] > rounds + 5)
+        guest.check("ls", "/usr/bin")
+        assert pages(lab)[0] >= locked and pages(lab)[1] == waits
+
+
+def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):
+    asked = [Reclaim(guest="guest2"), MemoryLock(guest="guest3")]
+    for step in plan(asked, lab.hosts).steps:
+        assert "a file in memory itself (tmpfs)" in step.why
+    at_client = plan([Reclaim()], {"server": lab.host("client")}).steps
+    assert "is for guests of the box" in at_client[0].why
 
 
 def test_both_sides_are_measured_in_the_same_run(lab):

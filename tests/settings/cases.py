@@ -47,6 +47,7 @@ from labkit.settings.guest_size import (
     GuestNuma,
     VirtualNuma,
 )
+from labkit.settings.halting import Halting
 from labkit.settings.latency_sensitivity import LatencySensitivity
 from labkit.settings.memory import (
     GuestLargePages,
@@ -164,6 +165,7 @@ NETWORK = [
     linux(WindowScaling(False), WindowScaling(True)),
     linux(Sysctl("net.core.somaxconn", "12345")),
     linux(Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), Neighbour()),
+    linux(Halting(False), Halting()),
     linux(Sriov(4), lacks=True, says="sriov_numvfs"),
 ]  # fmt: skip
 GROUPS = [

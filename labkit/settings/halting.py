@@ -1,0 +1,81 @@
+"""Whether the CPUs of a machine halt when they have nothing to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from labkit.host import Host
+from labkit.setting import Way, Words
+from labkit.settings._ways import OnHost, script
+
+HALTS, AWAKE = "halts", "stays awake"
+NAME = "labkit-awake"
+# No command that looks for them, or starts them, has their name on its own command line.
+FIND = "pgrep -f '[l]abkit-awake-'"
+TOOLS = "for p in setsid taskset chrt pgrep; do command -v $p || exit; done"
+READS = f"""\
+for pid in $({FIND}); do
+    sed -n 's/^Cpus_allowed_list:[[:space:]]*/awake /p' "/proc/$pid/status"
+done 2>/dev/null | sort
+sed -n 's/^processor[[:space:]]*:[[:space:]]*/cpu /p' /proc/cpuinfo"""
+# One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
+# awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the
+# kernel clear memory without an end. Elsewhere a loop does, which keeps out of the caches.
+START = f"""\
+for pid in $({FIND}); do kill -s KILL -- "-$pid"; done 2>/dev/null
+[ $# -gt 0 ] || exit 0
+work='printf {NAME} > /proc/self/comm; while :; do :; done'
+! grep -q 'User Mode Linux' /proc/cpuinfo || work='dd if=/dev/zero of=/dev/null bs=1M; :'
+[ "$1" != all ] || set -- $(sed -n 's/^processor[[:space:]]*:[[:space:]]*//p' /proc/cpuinfo)
+mark=labkit-aw mark=${{mark}}ake
+for cpu; do
+    setsid -f chrt -i 0 taskset -c "$cpu" sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
+done"""
+
+
+@dataclass(frozen=True)
+class Halting(OnHost):
+    """Whether idle CPUs halt, or a program of the lowest priority keeps each of them awake.
+
+    A guest that never halts needs no wake-up: whoever runs it finds it running. It takes all of the
+    time that its CPUs can have, so that it belongs on CPUs which it owns.
+    """
+
+    elsewhere: ClassVar = {
+        "esxi": "what halts there is a guest: its role, with a Linux in it, is asked",
+    }  # fmt: skip
+
+    halts: bool = True
+    role: str = field(default="guest", kw_only=True)  # type: ignore[misc]
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        """The loops, and what has a kernel clear memory."""
+        return (NAME, "dd")
+
+    @property
+    def wanted(self) -> str:
+        """In words."""
+        return HALTS if self.halts else AWAKE
+
+    def on_linux(self, host: Host) -> Way:
+        """Processes of the policy SCHED_IDLE in sessions of their own, found by their name."""
+        return Way(
+            script(READS), _writes, _value, settle_seconds=2, seconds=0.3,
+            probe=("sh", "-c", TOOLS),
+            legal="halts or not",
+        )  # fmt: skip
+
+
+def _writes(value: str) -> tuple[Words, ...]:
+    cpus = {HALTS: [], AWAKE: ["all"]}.get(value)
+    return (script(START, *(value.split() if cpus is None else cpus)),)
+
+
+# One line for each program, then one for each CPU.
+def _value(text: str) -> str:
+    lines = [line.split() for line in text.splitlines()]
+    awake = sorted(cpus for word, cpus in lines if word == "awake")
+    every = sorted(cpu for word, cpu in lines if word == "cpu")
+    return (AWAKE if awake == every else " ".join(awake)) if awake else HALTS

@@ -1,0 +1,117 @@
+"""Memory of a guest that its host takes away when it likes, and what keeps it from that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.errors import Impossible
+from labkit.host import Host
+from labkit.setting import Way, Words
+from labkit.settings._guest import FIRST, OfGuest
+from labkit.settings._ways import script
+
+RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not locked"
+NAME = "labkit-memory"
+IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
+PROGRAM = (Path(__file__).parent / "_guest_memory.py").read_text("utf-8")
+# No command that looks for one of them, or starts it, has its name on its own command line.
+FIND = 'pgrep -f "^[^ ]*python3 .*[l]abkit-memory-$verb-$guest\\$"'
+READS = f"""\
+verb=$1 guest=$2
+found=$(guest "@$guest" memory) || exit
+echo "on ${{found##* }}"
+for pid in $({FIND}); do
+    [ "$(cat "/proc/$pid/comm")" != {NAME} ] || echo "$verb"
+done 2>/dev/null | sort -u"""
+# It says that it has begun by its name, once the memory is what it makes of it.
+WRITE = f"""\
+verb=$1 guest=$2 on=$3 program=$4
+for pid in $({FIND}); do kill -s KILL "$pid"; done 2>/dev/null
+[ "$on" = yes ] || exit 0
+found=$(guest "@$guest" memory) || exit
+set -- $found
+mark=labkit-mem mark=${{mark}}ory
+setsid -f python3 -c "$program" "$verb" "$1" "$2" "$mark-$verb-$guest" </dev/null >/dev/null 2>&1
+n=0; until pid=$({FIND}) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = {NAME} ]; do
+    n=$((n + 1)); [ "$n" -lt 100 ] || {{ echo "it did not begin" >&2; exit 1; }}; sleep 0.05
+done"""
+ELSEWHERE = {
+    "esxi": "VMkernel reclaims when its memory runs short; what keeps it from that is "
+    "FullReservation",
+    "kvm": "the host reclaims when its memory runs short, and has to have swap; "
+    "<memoryBacking><locked/> in the machine's definition keeps it from that, by hand",
+}
+
+
+@dataclass(frozen=True)
+class _OfMemory(OfGuest):
+    # What a program on the host, told one word, does with the guest's memory while it runs.
+    def _of_box(self, kind: str, host: Host, word: str, values: tuple[str, str]) -> Way:
+        if kind != "box":
+            what = f"{host.name}: {type(self).__name__} is for guests of the box"
+            raise Impossible(f"{what}: {ELSEWHERE[kind]}" if kind in ELSEWHERE else what)
+        off, on = values
+
+        def writes(value: str) -> tuple[Words, ...]:
+            program = PROGRAM if value == on else ""
+            told = (word, self.named, "yes" if value == on else "no", program)
+            return (script(WRITE, *told),)
+
+        return Way(
+            script(READS, word, self.named), writes,
+            lambda text: on if word in text.splitlines() else off,
+            self._refused, settle_seconds=1, seconds=0.3,
+            probe=("python3", "-c", PROGRAM, f"can-{word}"),
+            legal=f"{on} or {off}", after=("MemoryLock",) * (word == "reclaims"),
+        )  # fmt: skip
+
+    def _refused(self, text: str) -> str:
+        system = text.splitlines()[0].removeprefix("on ")
+        if system not in IN_MEMORY:
+            return ""
+        return (
+            f"the memory of {self.named} is a file in memory itself ({system}), from where it can "
+            'go nowhere; with backing = "disk" in its topology it could'
+        )
+
+
+@dataclass(frozen=True)
+class Reclaim(_OfMemory):
+    """Five times a second the host writes the guest's memory to disk, and takes what it can of it.
+
+    What the guest touches next comes back from the disk, while it waits. Pages that several
+    processes use stay. It goes for guests of a box that are backed by a disk.
+    """
+
+    reclaimed: bool = True
+    guest: str = FIRST
+
+    @property
+    def wanted(self) -> str:
+        """In words."""
+        return RECLAIMED if self.reclaimed else LEFT
+
+    def way(self, kind: str, host: Host) -> Way:
+        """A process on the host, by process_madvise(2), found again by its name."""
+        return self._of_box(kind, host, "reclaims", (LEFT, RECLAIMED))
+
+
+@dataclass(frozen=True)
+class MemoryLock(_OfMemory):
+    """All of the guest's memory stays in the host's, whatever reclaims: what a reservation means.
+
+    It takes as much of the host's memory as the guest may ever use.
+    """
+
+    locked: bool = True
+    guest: str = FIRST
+
+    @property
+    def wanted(self) -> str:
+        """In words."""
+        return LOCKED if self.locked else UNLOCKED
+
+    def way(self, kind: str, host: Host) -> Way:
+        """A process on the host that has the same memory, and locks it by mlock(2)."""
+        return self._of_box(kind, host, "locks", (UNLOCKED, LOCKED))
