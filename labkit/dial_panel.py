@@ -23,6 +23,7 @@ from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.stats import percentile
 from labkit.tables import safe
@@ -35,6 +36,7 @@ DIALS: Dials = {
     "NIC path": ("bridge", "direct"),
     "batching and merging": ("on", "off"),
     "CPU": ("shared", "owned"),
+    "idle guest": ("halts", "stays awake"),
     "neighbour": ("none", "busy", "memory"),
 }
 """The mechanisms, each with what it can be; the first is how a guest comes."""
@@ -46,7 +48,8 @@ NOW, BEFORE = "now", "before the last turn"
 def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
     """What these positions of DIALS mean on the host that runs the guest.
 
-    A guest that owns its CPU has its neighbour on the others, if they can be `apart`.
+    A guest that owns its CPU has its neighbour on the others, if they can be `apart`; if not, it
+    halts, or nothing else would run there any more.
     """
     for dial, choice in position.items():
         if dial not in DIALS:
@@ -56,11 +59,13 @@ def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Settin
     now = {dial: choices[0] for dial, choices in DIALS.items()} | dict(position)
     prompt = now["batching and merging"] == "off"
     owned = now["CPU"] == "owned"
+    awake = now["idle guest"] == "stays awake" and (apart or not owned)
     return [
         GuestNic(now["NIC path"], batch=1 if prompt else 128, lro=not prompt),
         GuestPower("on"),
         ExclusiveCpu(owned),
         Neighbour(now["neighbour"], PLACES[apart and owned]),
+        *[Halting(False)] * awake,
     ]
 
 

@@ -11,6 +11,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
+from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.transports.local import Local
 
@@ -34,6 +35,13 @@ def test_a_neighbour_of_a_guest_that_owns_its_cpu_stays_off_it_where_there_is_an
     assert (nic, cpu) == (GuestNic("bridge", 1, False), ExclusiveCpu(True))
     assert neighbour == Neighbour("busy", PLACES[1])
     assert settings_for(position, apart=False)[-1] == Neighbour("busy", PLACES[0])
+
+
+def test_a_guest_stays_awake_where_that_leaves_its_host_a_cpu():
+    position = {"CPU": "owned", "idle guest": "stays awake"}
+    assert settings_for(position)[-1] == Halting(False)
+    assert Halting(False) not in settings_for(position, apart=False)
+    assert Halting(False) in settings_for({"idle guest": "stays awake"}, apart=False)
 
 
 @pytest.mark.parametrize("dial, choice", [("colour", "red"), ("CPU", "mine")])

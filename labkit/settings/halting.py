@@ -11,13 +11,14 @@ from labkit.settings._ways import OnHost, script
 
 HALTS, AWAKE = "halts", "stays awake"
 NAME = "labkit-awake"
-# No command that looks for them, or starts them, has their name on its own command line.
+# No command that looks for them, or starts them, has their name on its own command line. A shell
+# that is just about to start a program is there twice.
 FIND = "pgrep -f '[l]abkit-awake-'"
 TOOLS = "for p in setsid taskset chrt pgrep; do command -v $p || exit; done"
 READS = f"""\
 for pid in $({FIND}); do
     sed -n 's/^Cpus_allowed_list:[[:space:]]*/awake /p' "/proc/$pid/status"
-done 2>/dev/null | sort
+done 2>/dev/null | sort -u
 sed -n 's/^processor[[:space:]]*:[[:space:]]*/cpu /p' /proc/cpuinfo"""
 # One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
 # awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the

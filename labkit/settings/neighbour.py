@@ -16,7 +16,8 @@ NONE = "none"
 NAME = "labkit-neighb"
 # What the host's first process may use is what the host has, however many the machine has.
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
-# No command that looks for them, or starts them, has their name on its own command line.
+# No command that looks for them, or starts them, has their name on its own command line. A shell
+# that is just about to start a program is there twice.
 FIND = "pgrep -f '[l]abkit-neighbour-'"
 READS = f"""\
 for pid in $({FIND}); do
@@ -24,7 +25,7 @@ for pid in $({FIND}); do
         sed -n 's/.*labkit-neighbou[r]-\\([a-z]*\\).*/\\1/p')
     cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$pid/status")
     [ -z "$kind" ] || echo "$kind $cpus"
-done 2>/dev/null | sort
+done 2>/dev/null | sort -u
 echo "owned $owned"
 {CPUS}"""
 OWNED = "owned=1"
