@@ -35,7 +35,7 @@ V5 = "application/vnd.vegalite.v5+json"
 V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.20.1.json"
 # Text and axes get no colour here, so that JupyterLab's dark theme can choose one.
 LOOK = {
-    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.5},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.5, "labelLimit": 400},
     "legend": {"labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 400},
     "title": {"anchor": "start", "fontSize": 14, "subtitleFontSize": 12, "subtitlePadding": 6},
     "range": {"category": list(COLOURS)},

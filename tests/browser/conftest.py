@@ -26,6 +26,8 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 # Two runs of the tests on one machine need different names.
 BOX = f"{os.environ['LABKIT_TEST_BOX']}-b" if os.environ.get("LABKIT_TEST_BOX") else "browser"
 SCREENSHOTS = CHECKOUT / "out" / "screenshots"
+# Each takes half a second, and only a person looks at them.
+KEPT = os.environ.get("LABKIT_SCREENSHOTS", "no") != "no"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # The news and update pop-ups ask the internet, and hide what a screenshot should show.
 QUIET = {
@@ -220,11 +222,12 @@ class Notebook:
         pytest.fail(f"no {pattern} after {seconds} s: {cells}")
 
     def shoot(self, name: str, text: str) -> None:
-        """Keep a picture of the page, scrolled to the cell that holds `text`."""
+        """Scroll to the cell that holds `text`; where pictures are asked for, keep one."""
         found = self.page.locator(f"{SHOWN} .jp-Cell", has_text=text).first
         found.evaluate("cell => cell.scrollIntoView()")
-        self.page.wait_for_timeout(300)
-        self.page.screenshot(path=self.screenshots / f"{name}.png")
+        if KEPT:
+            self.page.wait_for_timeout(300)
+            self.page.screenshot(path=self.screenshots / f"{name}.png")
 
 
 @pytest.fixture
