@@ -65,7 +65,7 @@ def conditions(study: Study, results: Results) -> list[dict[str, str]]:
 
 def plan_table(plan: Plan) -> Table:
     """What a plan would change, host by host; above it what stands in the way."""
-    head = ("host", "setting", "now", "wanted", "", "needs")
+    head = ("host", "setting", "now", "wanted", "needs", "state")
     rows = tuple(_plan_row(step) for step in plan.told()["steps"])
     return Table(head, rows, "; ".join(plan.warnings))
 
@@ -76,7 +76,7 @@ def _plan_row(step: Mapping[str, Any]) -> tuple[str, ...]:
         state += f", {step['stands_for']} in its place"
     needs = [*step["needs"], *(["may cut the way to the host"] if step["cuts_management"] else [])]
     return (
-        step["host"], step["thing"], step["current"], step["wanted"], state, ", ".join(needs),
+        step["host"], step["thing"], step["current"], step["wanted"], ", ".join(needs), state,
     )  # fmt: skip
 
 
