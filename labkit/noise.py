@@ -44,7 +44,7 @@ def rows(noise: Noise) -> list[tuple[str, str, str]]:
 
 
 def _floor(level: Level) -> str:
-    return percent(level.floor) if level.ratio.enough else f"~{percent(level.floor)}"
+    return percent(level.floor) if level.ratio.enough else "not known"
 
 
 def _meaning(level: Level) -> str:
@@ -55,10 +55,15 @@ def _meaning(level: Level) -> str:
     return f"smaller differences than {percent(level.floor)} are no finding here"
 
 
-def _chosen(study: Study, lab: Lab, name: str) -> Condition:
-    refused = study.refusals(lab)
+def check_condition(study: Study, name: str) -> None:
+    """Refuse a condition that the study has none of, before a lab is opened for it."""
     if name and name not in {c.name for c in study.conditions}:
         raise Unknown(f"condition of {study.name}", name, [c.name for c in study.conditions])
+
+
+def _chosen(study: Study, lab: Lab, name: str) -> Condition:
+    check_condition(study, name)
+    refused = study.refusals(lab)
     able = [c for c in study.conditions if c.name not in refused and (not name or c.name == name)]
     if not able:
         why = refused.get(name) or "; ".join(refused.values())

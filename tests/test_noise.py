@@ -133,6 +133,15 @@ def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
         noise.measure(a_study(A), lab, where="x", label="l", repeats=0)
 
 
+def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
+    study = a_study(A)
+    quick = noise.measure(study, lab, where="x", label="q", repeats=3)
+    assert floor.kept(study, lab.name) == quick
+    whole = noise.measure(study, lab, where="x", label="w", repeats=4)
+    again = noise.measure(study, lab, where="x", label="q2", repeats=3)
+    assert floor.kept(study, lab.name) == whole != again
+
+
 def test_results_without_a_pair_are_refused(lab, tmp_path):
     empty = Results.begin(tmp_path / "r", {"study": "lat_ping", "lab": {"name": "x"}})
     with pytest.raises(ResultsError, match="no finished pair"):
@@ -144,6 +153,7 @@ def test_results_without_a_pair_are_refused(lab, tmp_path):
     [
         (["noise", "lat_pong"], "unknown study 'lat_pong'"),
         (["noise", "--where", "recorded"], "stored results"),
+        (["noise", "--condition", "Nonsense"], "unknown condition of lat_ping 'Nonsense'"),
         (["noise", "--lab", "/no/such/lab.toml"], "no lab file"),
     ],
 )

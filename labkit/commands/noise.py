@@ -16,6 +16,7 @@ def add(verbs: Any) -> None:
     parser = verb(
         verbs, "noise", _noise, text,
         "--quick | the lab in a box, a rough answer soon",
+        "lat_ping --condition VM-Default | with a guest in it, which adds noise of its own",
         "lat_netperf --where lab.toml | your own hosts, as lat_netperf will use them",
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", nargs="?", default="lat_ping",
@@ -34,7 +35,7 @@ def add(verbs: Any) -> None:
 
 
 def _noise(asked: argparse.Namespace) -> None:
-    from labkit import noise, studies
+    from labkit import floor, noise, studies
     from labkit.results import check_label
     from labkit.terminal import progress_line, table
     from labkit.where import check_place, is_stored, open_lab, with_load
@@ -46,15 +47,18 @@ def _noise(asked: argparse.Namespace) -> None:
             hint="name a lab.toml, or the box",
         )
     check_place(asked.where)
+    noise.check_condition(study, asked.condition)
     label = check_label(asked.label or now())
-    repeats = 3 if asked.quick else asked.repeats
+    repeats = floor.QUICK_BLOCKS if asked.quick else asked.repeats
     if asked.quick:
         study = with_load(study, **{k: v for k, v in study.quick.items() if k != "repeats"})
     with progress_line() as line:
         line.say(f"opening {asked.where}")
-        lab = open_lab(asked.where)
+        lab = open_lab(asked.where, study.topology)
         assert lab is not None  # stored results were refused
         try:
+            seconds = 2 * repeats * sum(load.seconds for load in study.loads)
+            line.say(f"{2 * repeats} runs, at least {seconds:.0f} s of measuring")
             found = noise.measure(
                 study, lab, where=asked.where, label=label,
                 condition=asked.condition, repeats=repeats, tell=line.tell,
