@@ -38,6 +38,8 @@ create table rows (run integer references runs on delete cascade, metric text, u
   lost integer, p50 real, p90 real, p99 real, p99_9 real, p99_99 real, max real, fields text);
 create index rows_of_run on rows (run);
 """
+_LISTED = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
+COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _LISTED)
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Store:
             try:
                 return [dict(row) for row in asked.execute(sql, values)]
             except (sqlite3.Error, sqlite3.Warning) as refused:
-                hint = "tables: results, runs, rows; see notebooks/docs/results.md"
+                hint = f"tables and their columns: {'; '.join(COLUMNS)}"
                 raise BadInput("the query is refused", said=str(refused), hint=hint) from None
 
 

@@ -88,17 +88,21 @@ def study_results(
 
 
 def named_results(named: str) -> Results:
-    """The results that a command names: a folder, one of its runs, a bundle, or a study: newest."""
+    """The results that a command names: a folder, one of its runs, a bundle, or a study.
+
+    Of a study the newest that were measured here, else those that come with labkit.
+    """
     path = Path(os.path.expanduser(named)).resolve()
     if path.suffix == bundle.SUFFIX:
         return Results.open(bundle.open_bundle(path))
     for folder in (path, *path.parents[:2]):
         if (folder / "study.json").is_file():
             return Results.open(folder)
-    if found := stored(named.replace("-", "_")):
+    study = named.replace("-", "_")
+    if found := stored(study):
         return Results.open(found[-1])
-    if named.replace("-", "_") in studies.names():
-        raise ResultsError(f"{named} has no results yet", hint=f"labkit run {named}")
+    if study in studies.names():
+        return Results.open(recorded(study))
     raise ResultsError(f"no results at {named}", hint="`labkit results list` names what there is")
 
 
@@ -115,7 +119,7 @@ def recorded(study: str) -> Path:
     """The recorded run of a study that comes with labkit."""
     path = HOME / "data" / "recorded" / study
     if not (path / "study.json").exists():
-        raise ResultsError(f"{study} has no recorded run", hint="try --where box")
+        raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
     return path
 
 

@@ -85,3 +85,13 @@ def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said
     assert len(found["effects"]) == 8 and {e["verdict"] for e in found["effects"]} == {"undecided"}
     run = str(other / "runs" / "001-Native-b1")
     assert "the other is not" in said("diff", str(other), run, code=2)
+
+
+def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(
+    monkeypatch, tmp_path, capsys
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "nothing"))
+    assert main(["results", "show", "lat_10us", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["path"].endswith("data/recorded/lat_10us")
+    assert main(["results", "show", "lat_pong"]) == 1
+    assert "no results at lat_pong" in capsys.readouterr().err

@@ -103,8 +103,9 @@ def test_a_broken_index_is_made_again(folder, tmp_path):
 )  # fmt: skip
 def test_only_questions_are_answered(folder, sql):
     made(folder, "a")
-    with pytest.raises(BadInput, match="refused"):
+    with pytest.raises(BadInput, match="refused") as refused:
         open_store(folder).query(sql)
+    assert "; runs (results, name, condition, block, " in refused.value.hint
     assert count(folder) == 2
 
 
