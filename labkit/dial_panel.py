@@ -208,7 +208,11 @@ class DialPanel:
         """The panel as a widget."""
         self.say("Turn dials, press Start; Stop puts every setting back.")
         buttons = widgets.HBox([self.start, self.stop])
-        return widgets.VBox([*self.dials.values(), buttons, self.words, self.picture])
+        rows = [
+            widgets.HBox([widgets.Label(dial, layout={"width": "150px"}), choices])
+            for dial, choices in self.dials.items()
+        ]
+        return widgets.VBox([*rows, buttons, self.words, self.picture])
 
     def _ipython_display_(self) -> None:
         if self.dialling is None:
@@ -219,9 +223,7 @@ class DialPanel:
             show(self.view())
 
     def _dial(self, dial: str, choices: tuple[str, ...]) -> widgets.ToggleButtons:
-        made = widgets.ToggleButtons(
-            options=list(choices), description=dial, style={"description_width": "150px"}
-        )
+        made = widgets.ToggleButtons(options=list(choices), tooltips=[dial] * len(choices))
         made.observe(lambda change: self._turned(dial, change["new"]), names="value")
         return made
 

@@ -14,7 +14,9 @@ NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
 FIND = "pgrep -f '[l]abkit-awake-'"
-TOOLS = "for p in setsid taskset chrt pgrep; do command -v $p || exit; done"
+TOOLS = """\
+for p in setsid taskset chrt pgrep; do
+    command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
 READS = f"""\
 for pid in $({FIND}); do
     sed -n 's/^Cpus_allowed_list:[[:space:]]*/awake /p' "/proc/$pid/status"

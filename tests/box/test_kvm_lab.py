@@ -107,6 +107,7 @@ def test_lat_feature_puts_its_neighbours_beside_a_guest_of_libvirt_and_takes_the
     measured = {row["condition"] for row in done["rows"]}
     assert {"Default", "Idle host", "CPU owned", "Latency-High"} <= measured
     assert "Latency-High, CPU reserved" not in measured, "libvirt reserves nothing"
+    assert "Latency-High, memory reclaimed" not in measured, "its server has memory enough"
     # Pins to all CPUs stand in the definition from then on, where none stood before.
     assert definition(lab_file)[::2] == before[::2]
     with opened(lab_file) as lab:
