@@ -165,7 +165,7 @@ NETWORK = [
     linux(WindowScaling(False), WindowScaling(True)),
     linux(Sysctl("net.core.somaxconn", "12345")),
     linux(Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), Neighbour()),
-    linux(Halting(False), Halting()),
+    linux(Halting(False, role=HOST), Halting(role=HOST)),
     linux(Sriov(4), lacks=True, says="sriov_numvfs"),
 ]  # fmt: skip
 GROUPS = [
