@@ -11,9 +11,10 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,6 +26,7 @@ from labkit.transports.certificates import CERTIFICATE, HostCertificate, Malform
 REVOKED = "@revoked"
 AUTHORITY = "@cert-authority"
 BLANK = " \t"
+WORD = re.compile(f"([^{BLANK}]*)[{BLANK}]*")
 # OpenSSH compares no more than this of one name.
 NAME_BYTES = 1023
 # What an RSA key, which known_hosts calls ssh-rsa, is asked for as.
@@ -113,6 +115,7 @@ class KnownHosts:
 
     files: tuple[Path, ...]
     text: tuple[tuple[Path, int, str], ...]
+    _of: dict[str, tuple[Line, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, files: Sequence[Path]) -> KnownHosts:
@@ -122,8 +125,11 @@ class KnownHosts:
 
     def of(self, name: str) -> tuple[Line, ...]:
         """The lines that give a name, whole and readable."""
-        name = name.encode("utf-8", "surrogateescape").decode("latin-1")
-        return tuple(found for found in self._found(name) if isinstance(found, Line))
+        if name not in self._of:
+            encoded = name.encode("utf-8", "surrogateescape").decode("latin-1")
+            found = self._found(encoded)
+            self._of[name] = tuple(one for one in found if isinstance(one, Line))
+        return self._of[name]
 
     def bad(self) -> tuple[Bad, ...]:
         """The lines that are passed over."""
@@ -314,8 +320,9 @@ def _marker(line: str) -> tuple[str, str]:
 
 
 def _word(text: str) -> tuple[str, str]:
-    end = min((at for at in map(text.find, BLANK) if at >= 0), default=len(text))
-    return text[:end], text[end:].lstrip(BLANK)
+    found = WORD.match(text)
+    assert found is not None
+    return found[1], text[found.end() :]
 
 
 # An RSA key may be called by the name of a signature.

@@ -55,7 +55,7 @@ class Identities:
             self.usable.append(one)
 
 
-def log_in(client: paramiko.Transport, target: Target) -> None:
+def log_in(client: paramiko.Transport, target: Target, refusals: Refusals) -> None:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
     files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
     locked = [file for file, key in files.items() if isinstance(key, str)]
@@ -65,9 +65,9 @@ def log_in(client: paramiko.Transport, target: Target) -> None:
             raise _nothing_to_offer(target, found)
         offered = found.usable[:MOST_KEYS]
         if not _let_in(client, target, offered):
-            Refusals.of_user().remember(target)
+            refusals.remember(target)
             raise _refused(client, target, offered, found)
-    Refusals.of_user().forget(target)
+    refusals.forget(target)
 
 
 # ssh's usual files need not be there; those that were named should be.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,17 +24,17 @@ class Refusals:
     is remembered, and each call still makes one attempt only.
     """
 
-    folder: Path
+    folder: str
 
     @classmethod
     def of_user(cls) -> Refusals:
         """Those of whoever runs labkit."""
-        return cls(user.state() / "refused-logins")
+        return cls(os.path.join(user.state(), "refused-logins"))
 
     def check(self, target: Target) -> None:
         """Raise while the pause after a refused login lasts."""
         with suppress(OSError):
-            refused = self._file(target).stat().st_mtime
+            refused = os.stat(self._file(target)).st_mtime
             if 0 <= time.time() - refused < PAUSE_SECONDS:
                 raise LoginRefused(
                     f"{target.name}: {target} refused a login at {_clock(refused)};"
@@ -45,16 +46,16 @@ class Refusals:
     def remember(self, target: Target) -> None:
         """Begin the pause."""
         with suppress(OSError):
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._file(target).touch(mode=0o600)
+            Path(self.folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+            Path(self._file(target)).touch(mode=0o600)
 
     def forget(self, target: Target) -> None:
         """End the pause: a login has worked."""
         with suppress(OSError):
-            self._file(target).unlink(missing_ok=True)
+            os.unlink(self._file(target))
 
-    def _file(self, target: Target) -> Path:
-        return self.folder / hashlib.sha256(str(target).encode()).hexdigest()[:32]
+    def _file(self, target: Target) -> str:
+        return f"{self.folder}/{hashlib.sha256(str(target).encode()).hexdigest()[:32]}"
 
 
 def _clock(seconds: float) -> str:
