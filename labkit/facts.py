@@ -45,9 +45,14 @@ f now "$(date -u +%s.%N)"
 
 
 def of_host(host: Host) -> dict[str, str]:
-    """The facts of a host now, and how far its clock is from ours (`clock_offset`, in seconds)."""
+    """The facts of a host now, and how far its clock is from ours (`clock_offset`, in seconds).
+
+    `reached_at` is the address that answered: where a name leads may change between two runs.
+    """
     sent = datetime.now(UTC).timestamp()
     facts = parse(host.check("sh", "-c", COMMAND))
+    if at := host.transport.reached_at:
+        facts["reached_at"] = at
     there, middle = facts.pop("now", ""), (sent + datetime.now(UTC).timestamp()) / 2
     if there.replace(".", "", 1).isdigit():
         bound = datetime.now(UTC).timestamp() - middle

@@ -129,6 +129,10 @@ class Transport(Protocol):
     ) -> AbstractContextManager[files.Pipe]:
         """Run a command whose streams stay open."""
 
+    @property
+    def reached_at(self) -> str:
+        """The address that answered; empty where there is none, or no connection."""
+
     def round_trip(self) -> float:
         """Seconds to the host and back."""
 

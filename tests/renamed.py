@@ -1,4 +1,4 @@
-"""A machine whose names mean something else now and then; prints what a host said meanwhile.
+"""A machine whose names mean something else now and then; prints what a host said, and where.
 
 unshare --mount python renamed.py FOLDER        FOLDER/address.json is where labhost is known
 """
@@ -25,7 +25,8 @@ def main():
             hosts.write_text(line)
             host.close()
             try:
-                print(json.dumps([host.check("echo", "here").strip(), ""]))
+                said = host.check("echo", "here").strip()
+                print(json.dumps([said, host.transport.reached_at]))
             except LabkitError as failed:
                 print(json.dumps([type(failed).__name__, str(failed)]))
 

@@ -2,6 +2,8 @@
 
 import re
 
+from sshd import reached, serving
+
 from labkit import facts
 from labkit.host import Host
 from labkit.results import Results, Run
@@ -37,6 +39,17 @@ def test_a_real_host_tells_its_facts_and_how_far_its_clock_is_off():
         float, re.fullmatch(r"([+-][\d.]+) within ([\d.]+)", found["clock_offset"]).groups()
     )
     assert abs(off) <= bound + 0.001
+
+
+def test_what_is_kept_of_a_host_says_at_which_of_its_addresses_it_answered(tmp_path):
+    """F13: its name may lead to IPv6 first, and to another machine tomorrow."""
+    with serving(tmp_path) as server:
+        known = (server.folder / "known_hosts").read_text().replace("127.0.0.1", "localhost")
+        (server.folder / "known_hosts").write_text(known)
+        with reached(server.address(control="localhost")) as host:
+            assert host.transport.reached_at == ""  # nobody has been there yet
+            assert facts.of_host(host)["reached_at"] == "127.0.0.1"
+    assert "reached_at" not in facts.of_host(Host("here", "127.0.0.1", Local()))
 
 
 def test_words_of_the_kernel_that_may_be_secret_are_not_kept():

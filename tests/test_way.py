@@ -49,6 +49,7 @@ def test_a_host_is_reached_through_jump_hosts(own, inner):
         channel = client.open_session(timeout=5)
         channel.exec_command("echo $SSH_CONNECTION")
         assert channel.makefile().read().split()[3] == str(inner.port).encode()
+        assert client.reached_at == "127.0.0.1 by 127.0.0.1 by 127.0.0.1"
 
 
 def test_the_key_of_a_jump_host_is_verified_too_and_the_message_names_it(own, inner, tmp_path):
@@ -165,11 +166,17 @@ def test_a_name_that_leads_elsewhere_is_refused_and_one_with_a_dead_address_too_
     )
     (tmp_path / "address.json").write_text(json.dumps(asdict(at)))
     here, other = "127.0.0.1 labhost\n", "127.0.0.2 labhost\n"
+    dead = "127.0.0.3 labhost\n127.0.0.4 labhost\n"
     with sshd(tmp_path / "other", f"ListenAddress 127.0.0.2:{own.port}"):
         words = ["unshare", "--mount", sys.executable, RENAMED, tmp_path]
         told = subprocess.run(
-            [*words, here, other, "::1 labhost\n" + here, here], capture_output=True, text=True
+            [*words, here, other, "::1 labhost\n" + here, here, dead],
+            capture_output=True,
+            text=True,
         )
     found = [json.loads(line) for line in told.stdout.splitlines()]
-    assert [said for said, _ in found] == ["here", "HostKeyRefused", "here", "here"], told.stderr
-    assert "CHANGED" in found[1][1] and "labhost" in found[1][1]
+    wanted = ["here", "HostKeyRefused", "here", "here", "Unreachable"]
+    assert [said for said, _ in found] == wanted, told.stderr
+    assert "CHANGED" in found[1][1] and "box1 (at 127.0.0.2): the key of labhost" in found[1][1]
+    assert [found[n][1] for n in (0, 2, 3)] == ["127.0.0.1"] * 3
+    assert all(address in found[4][1] for address in ("127.0.0.3: ", "127.0.0.4: "))

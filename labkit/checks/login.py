@@ -15,7 +15,9 @@ def _look(place: Place) -> Iterator[Finding]:
         yield Finding(FAILED, refused.what, refused.said or refused.hint, _copy_id(place))
         return
     took = 1000 * place.host.round_trip()
-    yield Finding(OK, f"{place.target.user} may log in; {took:.1f} ms there and back")
+    at = place.host.transport.reached_at
+    where = f" at {at}" if at != place.target.address else ""
+    yield Finding(OK, f"{place.target.user} may log in{where}; {took:.1f} ms there and back")
 
 
 def _copy_id(place: Place) -> str:

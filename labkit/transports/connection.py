@@ -113,6 +113,11 @@ class Client(paramiko.Transport):
                 self.lost_on_the_way = self._way.broken()
             self._way.close()
 
+    @property
+    def reached_at(self) -> str:
+        """The address that answered; a name may have several, and not all of one machine."""
+        return self._way.address
+
     def ended_by(self) -> str:
         """Who ended it, in words for people; empty when nobody knows."""
         # Its channels end a moment before it knows what went with it.
@@ -208,13 +213,14 @@ def reached(target: Target) -> Client:
     known = KnownHosts.read(target.known_hosts)
     client = shaken_hands(target, known.algorithms(target.known_as))
     try:
-        known.verify(target.name, target.known_as, client.shown, target.trust)
+        who = f"{target.name}{_other(target, client)}"
+        known.verify(who, target.known_as, client.shown, target.trust)
         log_in(client, target, refusals)
     except BaseException as failed:
         client.close()
         if isinstance(failed, LOST):
             said = client.farewell or str(failed) or "it hung up"
-            raise _failed(target, "while logging in", said) from failed
+            raise _failed(target, client, "while logging in", said) from failed
         raise
     return client
 
@@ -266,25 +272,33 @@ def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
 def _no_session(
     target: Target, client: Client, failed: Exception | None, answered: bool
 ) -> Exception:
-    said = str(failed) if failed and answered else f"nothing within {CONNECT_SECONDS:g} s"
+    ended = str(failed or "") or "it hung up"
+    said = ended if answered else f"nothing within {CONNECT_SECONDS:g} s"
     client.join(2 * MOMENT_SECONDS)
     if client.lost_on_the_way:
-        return _failed(target, "on the way", client.lost_on_the_way)
+        return _failed(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:
-        return _failed(target, "while exchanging keys", client.farewell or said)
+        return _failed(target, client, "while exchanging keys", client.farewell or said)
     heard = client.heard
     if heard.startswith(BUSY) or (answered and not heard):
         return _TurnedAwayError(heard)
     return Unreachable(
-        f"{target.name}: no SSH session with {target}: no SSH banner in {CONNECT_SECONDS:g} s",
+        f"{target.name}: no SSH session with {target}{_other(target, client)}:"
+        f" no SSH banner in {CONNECT_SECONDS:g} s",
         said=heard or said,
         hint="is this the port of its sshd?" if heard else "does the host hang?",
     )
 
 
-def _failed(target: Target, when: str, said: str) -> Unreachable:
+# Of the addresses of a name one may be wrong, and it is not always the same that answers.
+def _other(target: Target, client: Client) -> str:
+    same = client.reached_at.split(" ")[0] == target.address
+    return "" if same else f" (at {client.reached_at})"
+
+
+def _failed(target: Target, client: Client, when: str, said: str) -> Unreachable:
     return Unreachable(
-        f"{target.name}: no SSH session with {target}: failed {when}",
+        f"{target.name}: no SSH session with {target}{_other(target, client)}: failed {when}",
         said=said,
         hint=f"try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

@@ -33,6 +33,11 @@ class Local(ThroughShell):
         """The same machine, as root."""
         return replace(self, sudo=Sudo.of("localhost", password))
 
+    @property
+    def reached_at(self) -> str:
+        """No address: it is this machine."""
+        return ""
+
     def round_trip(self) -> float:
         """No way at all."""
         return 0.0

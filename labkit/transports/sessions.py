@@ -158,6 +158,12 @@ class Sessions:
                 connection.asked_about = True
             return connection.round_trip
 
+    @property
+    def reached_at(self) -> str:
+        """The address that answered; empty while nobody is connected."""
+        with self._lock:
+            return next((one.client.reached_at for one in self._live()), "")
+
     def closed(self, connection: Connection) -> None:
         """One session less on a connection."""
         self._count(connection, held=-1)

@@ -44,6 +44,11 @@ class Ssh(ThroughShell):
         login = f"{self.at.user or 'root'}@{self.at.control}"
         return Ssh(self.at, Sudo.of(login, password), self._all)
 
+    @property
+    def reached_at(self) -> str:
+        """The address that answered; empty while nobody is connected."""
+        return self._all.reached_at
+
     def round_trip(self) -> float:
         """Seconds to the host's sshd and back, measured once on each connection."""
         return self._all.round_trip()

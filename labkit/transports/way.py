@@ -47,6 +47,8 @@ class Way:
     command: subprocess.Popen[bytes] | None = None
     words: IO[bytes] | None = None
     """What the command complains of."""
+    address: str = ""
+    """What answered, of the several addresses that a name may have, and what it was reached by."""
 
     def broken(self) -> str:
         """Which host or command on the way has ended, and its last words; empty when none has."""
@@ -79,7 +81,7 @@ def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> 
         return _by_jump(target, target.jump, reached)
     if target.proxy:
         return _by_command(target)
-    return Way(_dialled(target))
+    return _dialled(target)
 
 
 def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.Transport]) -> Way:
@@ -99,7 +101,8 @@ def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.
                 " (AllowTcpForwarding)?",
             ) from refused
         raise
-    return Way(_Carried(channel), client, jump.name)
+    by = getattr(client, "reached_at", "") or jump.address
+    return Way(_Carried(channel), client, jump.name, address=f"{target.address} by {by}")
 
 
 # ssh too gives the command a shell, which it replaces.
@@ -111,27 +114,29 @@ def _by_command(target: Target) -> Way:
             ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=its.fileno(), stdout=its.fileno(),
             stderr=words, start_new_session=True,
         )  # fmt: skip
-    return Way(ours, command=command, words=words)
+    return Way(ours, command=command, words=words, address=f"{target.address} by a ProxyCommand")
 
 
-def _dialled(target: Target) -> socket.socket:
+def _dialled(target: Target) -> Way:
     deadline = time.monotonic() + target.seconds
-    failed = OSError("it has no address of this family")
+    failed, tried = OSError("it has no address of this family"), list[str]()
     try:
         family = FAMILIES[target.family]
         found = socket.getaddrinfo(target.address, target.port, family, socket.SOCK_STREAM)
         for left in range(len(found), 0, -1):
             # An address that does not answer leaves its share of the time to the others.
             seconds = max(deadline - time.monotonic(), 0.1) / left
+            address = str(found[-left][4][0])
             try:
-                return _attempt(found[-left], seconds)
+                return Way(_attempt(found[-left], seconds), address=address)
             except OSError as refused:
                 failed = refused
+                tried.append(f"{address}: {refused}")
     except OSError as unknown:
         failed = unknown
     raise Unreachable(
         f"{target.name}: cannot reach {target.address} port {target.port}",
-        said=str(failed),
+        said="\n".join(tried) if len(tried) > 1 else str(failed),
         hint="is the host up, and is its control address right?",
     ) from failed
 
