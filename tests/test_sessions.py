@@ -1,5 +1,6 @@
 """Many at once on one host, and connections that break: nothing is run twice, nothing hangs."""
 
+import multiprocessing
 import signal
 import threading
 import time
@@ -35,6 +36,23 @@ def test_more_threads_than_sessions_wait_their_turn(ssh):
             pool.map(lambda n: ssh.run("sh", "-c", f"sleep 0.1; exit {n}").code, range(24))
         )
     assert codes == list(range(24))
+
+
+def _echoes(host, who, count):
+    return [host.check("echo", f"{who} {turn}") for turn in range(count)]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(ssh, server):
+    assert _echoes(ssh, "before", 1) == ["before 0\n"]
+    ours, fork = set(server.sessions()), multiprocessing.get_context("fork")
+    reads, writes = fork.Pipe(duplex=False)
+    child = fork.Process(target=lambda: writes.send((_echoes(ssh, "child", 20), ssh.close())))
+    child.start()
+    assert _echoes(ssh, "parent", 50) == [f"parent {turn}\n" for turn in range(50)]
+    assert reads.poll(60) and reads.recv()[0] == [f"child {turn}\n" for turn in range(20)]
+    child.join(30)
+    assert _echoes(ssh, "after", 1) == ["after 0\n"] and ours <= set(server.sessions())
 
 
 def test_a_session_that_the_server_ended_is_opened_again(ssh, server):

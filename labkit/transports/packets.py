@@ -7,6 +7,7 @@ itself. Where several wait, or what came is no channel's, it is paramiko's threa
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import threading
@@ -73,6 +74,7 @@ class Packets(Packetizer):
         # Whether somebody other than paramiko's thread is in the middle of a packet, or was when
         # Ctrl-C came: what follows can then be read by nobody.
         self._torn = False
+        self._process = os.getpid()
 
     # --- paramiko's thread ------------------------------------------------------------------
 
@@ -253,9 +255,19 @@ class Packets(Packetizer):
         del self._read[:n]
         return part
 
+    def send_message(self, data: paramiko.Message) -> None:
+        """Send a message, as long as the connection is this process's own."""
+        self._not_inherited()
+        super().send_message(data)
+
+    # After fork(2) a child has the socket too: what it sent or read would be its parent's.
+    def _not_inherited(self) -> None:
+        if os.getpid() != self._process:
+            raise EOFError("the connection is that of the parent process")
+
     def close(self) -> None:
         """Close the socket, and wake whoever waits for it."""
-        if self._quiet:
+        if self._quiet and os.getpid() == self._process:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
         super().close()
@@ -271,6 +283,7 @@ class Packets(Packetizer):
 
     # Whether anything came before the socket's own time-out.
     def _more(self) -> bool:
+        self._not_inherited()
         if self.handshake_timed_out():
             raise EOFError
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections import Counter, deque
@@ -76,10 +77,13 @@ class Sessions:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _connecting: threading.Lock = field(default_factory=threading.Lock)
     _free: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SESSIONS))
+    _process: int = field(default_factory=os.getpid)
+    _parents: list[object] = field(default_factory=list)
 
     @contextmanager
     def turn(self, spare: bool = False) -> Iterator[None]:
         """Wait until fewer than the usual number of commands are running; `spare` never waits."""
+        self._apart()
         if spare:
             yield
             return
@@ -147,6 +151,7 @@ class Sessions:
 
     def round_trip(self) -> float:
         """Seconds to sshd and back, by a request that every server has to answer."""
+        self._apart()
         with self._lock:
             connection = self.usable()
             known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
@@ -185,9 +190,21 @@ class Sessions:
 
     def close(self) -> None:
         """Close all connections; the next command opens a new one."""
+        self._apart()
         with self._lock:
             for connection in list(self._connections):
                 self.drop(connection)
+
+    # A child of fork(2), such as multiprocessing makes, has our sockets but not the threads that
+    # read them, and perhaps locks that nobody will open: it begins anew. What it has inherited is
+    # kept, for paramiko would say goodbye for whatever is let go of.
+    def _apart(self) -> None:
+        if self._process != os.getpid():
+            self._parents += [*self._connections, *self._idle]
+            fresh = Sessions(self.at)
+            self._connections, self._idle, self._failed = [], [], None
+            self._lock, self._connecting, self._free = fresh._lock, fresh._connecting, fresh._free
+            self._process = fresh._process
 
     # A connection that `pick` finds, or a new one. Those who waited for a login that failed share
     # its error, instead of failing one by one.
