@@ -1,7 +1,7 @@
 """A network of our own whose loopback is slow or loses packets; prints what a host was like by it.
 
-unshare --net python narrow.py slow FOLDER       1 Mbit/s (tbf), and 100 ms there and back
-unshare --net python narrow.py lossy FOLDER      15 % of the packets are lost (nftables)
+unshare --net python narrow.py slow FOLDER MS           1 Mbit/s (tbf), and MS there and back
+unshare --net python narrow.py lossy FOLDER LOSS LOGINS  LOSS % of the packets are lost (nftables)
 """
 
 import json
@@ -20,10 +20,10 @@ from tests.wire import delayed
 SLOW = "tc qdisc add dev lo root tbf rate 1mbit burst 16kb latency 400ms"
 LOSSY = """\
 add table inet labkit
-add chain inet labkit in { type filter hook input priority 0; }
-add rule inet labkit in numgen random mod 100 < 15 drop
+add chain inet labkit in {{ type filter hook input priority 0; }}
+add rule inet labkit in numgen random mod 100 < {loss} drop
 """
-BYTES, LOGINS = 120_000, 16
+BYTES = 120_000
 
 
 def taking(action):
@@ -32,9 +32,9 @@ def taking(action):
     return found, time.monotonic() - begun
 
 
-def slow(server):
+def slow(server, milliseconds):
     subprocess.run(SLOW.split(), check=True)
-    with delayed(server.port, 0.1) as port:
+    with delayed(server.port, milliseconds / 1000) as port:
         public = (server.folder / "host_ed25519.pub").read_text()
         (server.folder / "known_hosts").write_text(known(port, public))
         with reached(server.address(port=port)) as host:
@@ -50,8 +50,9 @@ def slow(server):
                     "right": said and back == content, "bytes": BYTES}  # fmt: skip
 
 
-def lossy(server):
-    subprocess.run(["nft", "-f", "-"], input=LOSSY, text=True, check=True)
+def lossy(server, loss, logins):
+    lost = LOSSY.format(loss=loss)
+    subprocess.run(["nft", "-f", "-"], input=lost, text=True, check=True)
 
     def once(number):
         begun = time.monotonic()
@@ -62,15 +63,15 @@ def lossy(server):
                 return type(failed).__name__, str(failed), time.monotonic() - begun
             return "well" if said == f"{number}\n" else "WRONG", said, time.monotonic() - begun
 
-    with ThreadPoolExecutor(LOGINS) as pool:
-        return list(pool.map(once, range(LOGINS)))
+    with ThreadPoolExecutor(logins) as pool:
+        return list(pool.map(once, range(logins)))
 
 
 def main():
     what, folder = {"slow": slow, "lossy": lossy}[sys.argv[1]], Path(sys.argv[2])
     subprocess.run(["ip", "link", "set", "lo", "mtu", "1500", "up"], check=True)
     with serving(folder) as server:
-        print(json.dumps(what(server)))
+        print(json.dumps(what(server, *map(int, sys.argv[3:]))))
 
 
 if __name__ == "__main__":
