@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import paramiko
 import pytest
+from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EXTENDED_DATA
 from sshds import agent, refused, sshd, unreachable
 from stubs import Stub, answering, hurry, stub, stub_target
 
@@ -59,6 +60,29 @@ def test_no_server_gets_a_channel_to_our_agent(own, tmp_path):
                 with pytest.raises(paramiko.ChannelException):
                     served[0].open_channel(kind, ("127.0.0.1", 1), ("127.0.0.1", 1), timeout=5)
             assert served[0].stub.asked == []
+
+
+@pytest.mark.parametrize("extended", [False, True], ids=["stdout", "stderr"])
+def test_a_server_that_sends_more_than_it_was_given_room_for_is_hung_up_on(own, tmp_path, extended):
+    window, part = 1 << 16, bytes(30_000)
+    with (
+        stub(tmp_path) as (port, served),
+        closing(connection.reached(stub_target(own, tmp_path, port))) as client,
+    ):
+        channel = client.open_session(window_size=window, timeout=5)
+        message = paramiko.Message()
+        message.add_byte(cMSG_CHANNEL_EXTENDED_DATA if extended else cMSG_CHANNEL_DATA)
+        message.add_int(channel.chanid)
+        if extended:
+            message.add_int(1)
+        message.add_string(part)
+        with suppress(EOFError, OSError):
+            for _ in range(1000):
+                served[0]._send_user_message(message)
+        client.join(10)
+        assert not client.is_active()
+        held = len(channel.in_buffer) + len(channel.in_stderr_buffer)
+        assert window < held <= window + len(part)
 
 
 @pytest.mark.slow

@@ -7,12 +7,12 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import paramiko
-from paramiko.common import MSG_CHANNEL_REQUEST
+from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA, MSG_CHANNEL_REQUEST
 
 from labkit.errors import Unreachable
 from labkit.transports.address import Address as Address
@@ -77,12 +77,28 @@ def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> No
     channel._handle_request(message)  # type: ignore[attr-defined]
 
 
+Hand = Callable[[paramiko.Channel, paramiko.Message], None]
+
+
+# sshd sends no more than it was given room for (RFC 4254, 5.2); paramiko would keep all of it.
+def _in_its_window(hand: Hand) -> Hand:
+    def fed(channel: paramiko.Channel, message: paramiko.Message) -> None:
+        held = len(channel.in_buffer) + len(channel.in_stderr_buffer)
+        if held > channel.in_window_size:
+            raise paramiko.SSHException("the host sends more than it was given room for")
+        hand(channel, message)
+
+    return fed
+
+
 class Client(paramiko.Transport):
     """paramiko's connection, with the key the host showed and the way that it runs over."""
 
     _channel_handler_table = {  # noqa: RUF012
         **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
         MSG_CHANNEL_REQUEST: _channel_request,
+        MSG_CHANNEL_DATA: _in_its_window(paramiko.Channel._feed),  # type: ignore[attr-defined]
+        MSG_CHANNEL_EXTENDED_DATA: _in_its_window(paramiko.Channel._feed_extended),  # type: ignore[attr-defined]
     }
     # paramiko computes these lists anew each time it asks for them, 14 times a login.
     preferred_kex, preferred_ciphers, preferred_macs = KEX, CIPHERS, MACS
