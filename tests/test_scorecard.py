@@ -97,3 +97,8 @@ def test_it_shows_itself_in_a_notebook(folder):
     shown = scorecard(folder)._repr_mimebundle_()
     assert "<table" in shown["text/html"] and "lat-ping-01" in shown["text/plain"]
     assert isinstance(scorecard(folder).table(), Table)
+
+
+def test_a_folder_without_results_is_no_scorecard(tmp_path, capsys):
+    assert main(["scorecard", str(tmp_path)]) == 1
+    assert f"no results in {tmp_path}" in capsys.readouterr().err.replace("\n", " ")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.errors import ResultsError
 
 
 def add(verbs: Any) -> None:
@@ -36,6 +37,11 @@ def _scorecard(asked: argparse.Namespace) -> None:
 
     with busy("judging all results"):
         card = scorecard(*asked.folders)
+    if asked.folders and not card.unread and not any(line.evidence for line in card.lines):
+        named = ", ".join(map(str, asked.folders))
+        raise ResultsError(
+            f"no results in {named}", hint="`labkit results list` names what there is"
+        )
     if asked.json:
         print_json(plain(card))
     elif asked.markdown:
