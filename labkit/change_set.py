@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from labkit.errors import Busy, HostError, SettingRefused, Unreachable
+from labkit.errors import Busy, HostError, ResultsError, SettingRefused, Unreachable
 from labkit.frames import encoded
 from labkit.host import Host
 from labkit.journal import SECONDS, Answer, Line, Look, Seen, ask, command, refuse, show
@@ -103,6 +103,7 @@ class ChangeSet:
                 self.number = answer.fields[0]
             elif answer.word == "whole":
                 self.whole = answer.fields
+        self._copy(verb, "answered", [(one.word, *one.fields) for one in answers])
         return answers
 
     def _told(
@@ -110,10 +111,8 @@ class ChangeSet:
         words: Sequence[str],
     ) -> list[Answer]:  # fmt: skip
         introduction = self.introduction(flags)
-        self._copy("asked", lines)
-        answers = ask(self.host, verb, *words, lines=[introduction, *lines], seconds=seconds)
-        self._copy("answered", [(one.word, *one.fields) for one in answers])
-        return answers
+        self._copy(verb, "asked", lines)
+        return ask(self.host, verb, *words, lines=[introduction, *lines], seconds=seconds)
 
     def introduction(self, flags: str) -> tuple[str, ...]:
         """Who asks, as the script wants to hear it."""
@@ -123,12 +122,20 @@ class ChangeSet:
             me.study, str(self.silence), str(self.deadman), flags,
         )  # fmt: skip
 
-    # Should the host's disk die, this says what was there before.
-    def _copy(self, side: str, lines: Sequence[Line]) -> None:
+    # Should the host's disk die, this says what was there before. Should ours be full, nothing is
+    # changed; but putting back is better than the copy of it.
+    def _copy(self, verb: str, side: str, lines: Sequence[Line]) -> None:
         folder = out() / "journal" / self.host.name
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / f"{self.owner.token}.log").open("a", encoding="utf-8") as file:
-            file.writelines(f"{side} {' '.join(map(encoded, line))}\n" for line in lines)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / f"{self.owner.token}.log").open("a", encoding="utf-8") as file:
+                file.writelines(f"{side} {' '.join(map(encoded, line))}\n" for line in lines)
+        except OSError as failed:
+            if verb == "change":
+                raise ResultsError(
+                    f"{self.host.name}: no copy of its journal can be kept here: {failed}",
+                    hint="make room there, or name another folder: LABKIT_OUT=FOLDER",
+                ) from None
 
     def _confirm(self) -> None:
         self.armed_until = time.monotonic() + self.deadman + 10

@@ -17,7 +17,14 @@ from knobs import Bench, Knob
 
 from labkit.change import InForce, applied, in_force
 from labkit.change_set import restore_all
-from labkit.errors import Busy, HostError, JournalDamaged, SettingRefused, Unfinished
+from labkit.errors import (
+    Busy,
+    HostError,
+    JournalDamaged,
+    ResultsError,
+    SettingRefused,
+    Unfinished,
+)
 from labkit.frames import cksum, decoded, encoded, frames
 from labkit.host import Host
 from labkit.journal import hello, history, lines_of
@@ -89,6 +96,31 @@ def test_the_controller_keeps_a_copy_of_what_was_there(bench, hosts):
     with applied([knob(bench, "a")], hosts):
         (copy,) = (bench.folder / "out/journal/here").glob("*.log")
         assert f"hold {bench.folder}/a old%0A" in copy.read_text()
+
+
+def test_without_room_for_the_copy_nothing_is_changed(bench, hosts):
+    changes = InForce(hosts, Owner.me("x"))
+    log = bench.folder / f"out/journal/here/{changes.owner.token}.log"
+    log.parent.mkdir(parents=True)
+    log.symlink_to("/dev/full")
+    with pytest.raises(ResultsError, match=r"(?s)no copy .*No space left on device.*LABKIT_OUT"):
+        changes.move_to([knob(bench, "a")])
+    assert bench.values() == OLD and not bench.changes.exists()
+
+
+def test_a_disk_that_is_full_in_the_midst_of_it_keeps_nothing_from_going_back(bench, hosts):
+    owner, a = Owner.me("x"), bench.folder / "a"
+    log = bench.folder / f"out/journal/here/{owner.token}.log"
+
+    def fill(value):
+        return (("ln", "-sf", "/dev/full", str(log)), ("sh", "-c", f"echo {value} > {a}"))
+
+    changes = InForce(hosts, owner)
+    with pytest.raises(ResultsError, match="No space left"):
+        changes.move_to([Odd(str(a), "new", fill)])
+    assert bench.values() == {"a": "new\n", "b": "old\n"}
+    changes.put_back()
+    assert bench.values() == OLD and bench.left() == []
 
 
 def test_a_process_that_knows_nothing_of_the_settings_puts_all_back(bench):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Way
+from labkit.settings._disk import DISK, DISKS
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import (
@@ -50,7 +52,10 @@ PROFILES = ("single", "raid0", "raid1", "raid10", "raid5", "raid6")
 
 @dataclass(frozen=True)
 class OfDisk(OnHost):
-    """A setting of one disk, by its name in /sys/block, or on ESXi by its naa. name."""
+    """A setting of one disk, by its name in /sys/block, or on ESXi by its naa. name.
+
+    On Linux it is about that very disk from the first look on, whatever name that gets.
+    """
 
     disk: str
 
@@ -65,8 +70,9 @@ class OfDisk(OnHost):
         """The disk."""
         return self.disk
 
-    def _queue(self, file: str) -> str:
-        return f"/sys/block/{self.disk}/queue/{file}"
+    def _queue(self, file: str, of: Callable[[str], Way] = of_machine) -> Way:
+        here, way = (of(f"/sys/block/{name}/queue/{file}") for name in (self.disk, DISK))
+        return DISKS.way(replace(way, probe=here.probe), self.disk)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ class DiskScheduler(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """A new one starts with its own DiskQueue, so that comes afterwards."""
-        return of_choice(self._queue("scheduler"))
+        return self._queue("scheduler", of_choice)
 
 
 @dataclass(frozen=True)
@@ -106,7 +112,7 @@ class DiskQueue(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """`nr_requests`."""
-        return replace(of_machine(self._queue("nr_requests")), after=("DiskScheduler",))
+        return replace(self._queue("nr_requests"), after=("DiskScheduler",))
 
     def on_esxi(self, host: Host) -> Way:
         """Outstanding requests with competing worlds."""
@@ -136,7 +142,7 @@ class ReadAhead(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """`read_ahead_kb`, in whole pages of 4 KiB."""
-        return of_machine(self._queue("read_ahead_kb"))
+        return self._queue("read_ahead_kb")
 
 
 @dataclass(frozen=True)
@@ -165,12 +171,13 @@ class DirectIo(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """`losetup`; the file's own file system must have it."""
-        return Way(
-            ("cat", f"/sys/block/{self.disk}/loop/dio"),
-            lambda value: (("losetup", f"--direct-io={value}", f"/dev/{self.disk}"),),
+        way = Way(
+            ("cat", f"/sys/block/{DISK}/loop/dio"),
+            lambda value: (("losetup", f"--direct-io={value}", f"/dev/{DISK}"),),
             lambda text: on_or_off(text.strip() == "1"),
             probe=script(OWN_KERNEL), needs=ROOT, legal="on or off",
         )  # fmt: skip
+        return DISKS.way(way, self.disk)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Only its boot loader is a stand-in: what `update-grub` writes to the disk is giv
 """
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -46,6 +47,15 @@ sync
 PASSWD = "root:x:0:0:root:/root:/bin/sh\nsshd:x:64002:65534::/run/sshd:/bin/false\n"
 SHADOW = "root:*:19000:0:99999:7:::\nsshd:!:19000::::::\n"
 CARD = "virtio-net-pci,netdev={0},id={0},mac=52:54:00:00:00:{1:02x},addr={2:#x},romfile="
+
+
+DISKS = ("red", "blue")
+
+
+def disk(name):
+    """A disk as its monitor is told of it."""
+    at = f"{16 + DISKS.index(name):#x}"
+    return {"driver": "virtio-blk-pci", "drive": name, "id": name, "serial": name, "addr": at}
 
 
 @dataclass
@@ -94,6 +104,7 @@ class Machine:
             "-drive", f"file={self.folder}/disk,format=raw,if=virtio", "-netdev", forward,
             "-netdev", "hubport,id=data,hubid=1", "-netdev", "hubport,id=other,hubid=2",
             "-device", CARD.format("control", 1, 4), "-device", CARD.format("data", 2, 5),
+            *(word for name in DISKS for word in self.disk(name)),
             "-qmp", f"unix:{self.folder}/qmp,server=on,wait=off",
         ]  # fmt: skip
         with (self.folder / "log").open("ab") as log:
@@ -102,6 +113,13 @@ class Machine:
         while not greets("127.0.0.1", port=self.port):
             assert self.process.poll() is None and time.monotonic() < end, self.log()
             time.sleep(0.1)
+
+    def disk(self, name):
+        """What it is told of a disk of that name, which can be pulled out."""
+        (self.folder / name).touch()
+        os.truncate(self.folder / name, 2**20)
+        file = f"driver=raw,node-name={name},file.driver=file,file.filename={self.folder}/{name}"
+        return ["-blockdev", file, "-device", ",".join(map("=".join, disk(name).items()))]
 
     def log(self):
         return (self.folder / "log").read_text("utf-8", "replace")[-2000:]

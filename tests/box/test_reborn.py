@@ -11,7 +11,8 @@ from labkit.plan import plan
 from labkit.putting_back import restore
 from labkit.settings.boot import BootOptions
 from labkit.settings.mtu import Mtu
-from tests.box.reborn import LACKING, machine  # noqa: F401
+from labkit.settings.storage import ReadAhead
+from tests.box.reborn import DISKS, LACKING, disk, machine  # noqa: F401
 
 pytestmark = [
     pytest.mark.box,
@@ -84,3 +85,32 @@ def test_a_card_that_was_pulled_out_is_said_and_one_in_its_place_is_left_alone(m
     machine.told("device_add", id="data", netdev="data", mac="52:54:00:00:00:02", **card)
     until(host, there)
     assert restore(host).ok and not hello(host).open
+
+
+def ahead(host):
+    """How much is read ahead from each disk, by its own name; and the names it has there."""
+    look = "echo $(cat $d/serial) $(cat $d/queue/read_ahead_kb) $d"
+    said = host.check("sh", "-c", f"cd /sys/block; for d in vd[b-z]; do {look}; done").splitlines()
+    return {name: (kib, now) for name, kib, now in map(str.split, said)}
+
+
+def test_a_disk_of_another_name_goes_back_and_the_one_with_its_name_does_not(machine, host):  # noqa: F811
+    was = ahead(host)
+    assert {*was} == {*DISKS}
+    left_in_force(host, ReadAhead(was["red"][1], 512))
+    for name in DISKS:
+        machine.pull_out(name)
+    until(host, "[ ! -e /sys/block/vdb ] && [ ! -e /sys/block/vdc ]")
+    for name in sorted(DISKS, key=lambda name: was[name][1], reverse=True):
+        machine.told("device_add", **disk(name))
+        until(host, f"grep -qx {name} /sys/block/vd?/serial")
+    now = ahead(host)
+    assert [now[name][1] for name in DISKS] == [was[name][1] for name in DISKS[::-1]]
+    # As if it were still so after another start: both have the very value that we had made.
+    host.check("sh", "-c", "echo 512 | tee /sys/block/vd[bc]/queue/read_ahead_kb")
+    assert restore(host).ok and not hello(host).open
+    assert ahead(host) == {
+        **now,
+        "red": (was["red"][0], now["red"][1]),
+        "blue": ("512", now["blue"][1]),
+    }

@@ -1,0 +1,60 @@
+"""Devices that can get another name: held to by what they are from the first look on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from labkit.setting import Way, Words
+from labkit.settings._ways import script
+
+# FOLDER WHAT SIGN DEV KNOWN COMMAND...: with nothing known the device says what it is; else the one
+# that says so is looked for. SIGN in the command's words becomes its name.
+HOLD = """\
+folder=$1 what=$2 sign=$3 dev=$4 known=$5; shift 5
+now=$(told "$dev")
+if [ -z "$known" ]; then echo "$now"
+elif [ "$now" != "$known" ]; then
+    was=$dev dev=
+    for path in "$folder"/*; do
+        [ "$known" = software ] || [ "$(told "${path##*/}")" != "$known" ] || dev=${path##*/}
+    done
+    [ "$dev" ] || { echo "the $what that was $was ($known) is gone" >&2; exit 1; }
+fi
+for word; do
+    shift
+    case $word in *"$sign"*) word=${word%%"$sign"*}$dev${word#*"$sign"} ;; esac
+    set -- "$@" "$word"
+done
+exec "$@\""""
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Devices of one sort, all in a folder of /sys."""
+
+    what: str
+    folder: str
+    sign: str
+    """Stands for a device's name in the words of a way."""
+    told: str
+    """A function for the shell: what the device of the name $1 is; `software` when only that."""
+
+    def way(self, way: Way, dev: str) -> Way:
+        """A way whose words say the sign: from the first look on it is about that very device.
+
+        One that gets another name is found again, and another that got its name is left alone.
+        """
+
+        def held(text: str) -> tuple[Way, str]:
+            device, _, shown = text.partition("\n")
+            return self._on(way, dev, device), shown
+
+        return replace(self._on(way, dev, ""), held=held)
+
+    def _on(self, way: Way, dev: str, device: str) -> Way:
+        def on(words: Words) -> Words:
+            return script(self.told + HOLD, self.folder, self.what, self.sign, dev, device, *words)
+
+        return replace(
+            way, reads=on(way.reads), writes=lambda value: tuple(map(on, way.writes(value)))
+        )
