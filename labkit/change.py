@@ -199,6 +199,8 @@ class InForce:
         host = self.hosts[role]
         try:
             answers = self.sets[role].restore()
+            if any(one.word == "gone" for one in answers) and self._started_anew(role):
+                return []
         except LabkitError as failed:
             return [failed.what]
         return [

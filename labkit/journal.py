@@ -178,7 +178,8 @@ def _held(host: str, fields: Sequence[str]) -> HostError:
 
 
 def _fenced(host: str, fields: Sequence[str]) -> HostError:
-    now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else "it was put back meanwhile"
+    gone = "it was put back meanwhile, or its journal is gone"
+    now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else gone
     return Busy(
         f"{host}: our lease has ended, so nothing more was written; {now}",
         hint=f"labkit journal {host} says what became of the changes",
@@ -195,7 +196,8 @@ def _damaged(host: str, fields: Sequence[str]) -> HostError:
 def _gone(host: str, _: Sequence[str]) -> HostError:
     return HostError(
         f"{host}: the change set is closed or gone",
-        hint=f"was it put back by another process, or the host started anew? labkit journal {host}",
+        hint=f"was it put back by another process, or the host started anew? labkit journal {host};"
+        f" who changed it has a copy of what was there before: out/journal/{host}",
     )
 
 

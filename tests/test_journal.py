@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import shutil
 import subprocess
 import threading
 import typing
@@ -121,6 +122,15 @@ def test_a_disk_that_is_full_in_the_midst_of_it_keeps_nothing_from_going_back(be
     assert bench.values() == {"a": "new\n", "b": "old\n"}
     changes.put_back()
     assert bench.values() == OLD and bench.left() == []
+
+
+def test_a_journal_that_somebody_has_removed_is_said_and_not_taken_for_put_back(bench, hosts):
+    words = r"(?s)did not go back.*closed or gone"
+    with pytest.raises(SettingRefused, match=words), in_force(hosts) as changes:
+        changes.move_to([knob(bench, "a")])
+        shutil.rmtree(bench.changes)
+    (copy,) = (bench.folder / "out/journal/here").glob("*.log")
+    assert "old%0A" in copy.read_text() and bench.values() == {"a": "new\n", "b": "old\n"}
 
 
 def test_a_process_that_knows_nothing_of_the_settings_puts_all_back(bench):

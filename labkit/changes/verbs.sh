@@ -268,11 +268,16 @@ not_made() {
 # restore all|NUMBER
 restore() {
     introduce
-    if ! find_place; then return; fi
+    if ! find_place || is_gone "$1"; then
+        [ "$1" = all ] || answer gone
+        return
+    fi
     acquire restore
     restore_sets "$1"
     free_lease
 }
+
+is_gone() { [ "$1" != all ] && [ ! -e "$home/$1.open" ] && [ ! -e "$home/$1.closed" ]; }
 
 # leave: what is made stays, and whoever comes next is told of it.
 leave() {
