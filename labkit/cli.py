@@ -55,6 +55,21 @@ def main(words: Sequence[str] | None = None) -> int:
         except OSError as refused:
             print(f"labkit: {_said(refused)}", file=sys.stderr)
             return 1
+        except ModuleNotFoundError as lacking:
+            if str(lacking.name).startswith(("labkit.", "None")):
+                raise
+            print(f"labkit: {_lacks(str(lacking.name))}", file=sys.stderr)
+            return 1
+
+
+# Before anything else can say it: most of labkit needs some package.
+def _lacks(name: str) -> str:
+    import shlex
+    from importlib import metadata
+
+    asked = [word for word in metadata.requires("labkit") or () if "extra ==" not in word]
+    command = shlex.join([sys.executable, "-m", "pip", "install", *asked])
+    return f"the Python package {name} is not installed\n  hint: {command}"
 
 
 def _asked(words: Sequence[str] | None) -> Namespace:

@@ -281,3 +281,14 @@ def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(t
     assert main(["report", str(theirs)]) == 2
     assert "a label holds letters" in capsys.readouterr().err
     assert list(tmp_path.rglob("*taken*")) == []
+
+
+def test_a_python_package_that_is_missing_is_named_with_what_installs_it():
+    code = (
+        "import sys; sys.modules['paramiko'] = None\n"
+        "from labkit.cli import main; sys.exit(main(['doctor']))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    first, hint = done.stderr.splitlines()
+    assert (done.returncode, first) == (1, "labkit: the Python package paramiko is not installed")
+    assert "-m pip install" in hint and "'paramiko" in hint

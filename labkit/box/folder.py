@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.lab import held_by
+
 BOXES = Path("/run/labkit")
 Tell = Callable[[str], None]
 
@@ -71,10 +73,6 @@ class Folder:
 
     def held(self, stem: str) -> Path:
         """What a relay keeps locked for as long as it runs."""
-        from labkit.lab import (
-            held_by,  # it needs paramiko, and `labkit doctor` says what is missing
-        )
-
         return self.path / held_by(stem)
 
     def log(self, role: str) -> Path:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from labkit.box.inside import inside, tier
 from labkit.box.layout import Layout
 from labkit.box.splice import stems
+from labkit.lab import RELAYS
 
 SSH_CONFIG = "ssh_config"
 """Beside the file, where only a command leads to the hosts."""
@@ -56,8 +57,6 @@ def disks(layout: Layout) -> str:
 
 
 def _link_table(link: LinkStatus, relays: str) -> str:
-    from labkit.lab import RELAYS  # it needs paramiko, and `labkit doctor` says what is missing
-
     said = {"by": link.by, **({RELAYS: relays} if relays else {}), **link.asked}
     said |= {f"{key}_measured": text for key, text in link.measured.items()}
     lines = "".join(f'{key} = "{text}"\n' for key, text in said.items())
