@@ -137,9 +137,12 @@ def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, 
 def refuse_conflicts(settings: Sequence[Setting]) -> None:
     """Raise when two of them cannot be in force on one host at the same time."""
     asked: dict[str, str] = {}
+    of_role: dict[str, list[Setting]] = {}
     for one in settings:
         if (other := asked.setdefault(one.thing, one.wanted)) != one.wanted:
             raise BadInput(f"{one.thing} cannot be both {other!r} and {one.wanted!r}")
-    for one, two in permutations(settings, 2):
-        if one.role == two.role and (why := one.clash(two)):
-            raise BadInput(f"{one.thing} and {two.thing} rule each other out: {why}")
+        of_role.setdefault(one.role, []).append(one)
+    for some in of_role.values():
+        for one, two in permutations(some, 2):
+            if why := one.clash(two):
+                raise BadInput(f"{one.thing} and {two.thing} rule each other out: {why}")
