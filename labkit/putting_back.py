@@ -48,7 +48,8 @@ class Restored:
     def lines(self) -> list[str]:
         """A line for each thing."""
         return [outcome_words(answer) for answer in self.answers] + [
-            f"{file} is damaged: nothing is put back by guessing; `labkit journal` shows the rest"
+            f"{file} is damaged: nothing is put back by guessing; `labkit journal` says where, or"
+            " that a later labkit wrote it, and shows the rest"
             for file in self.damaged
         ]
 

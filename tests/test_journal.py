@@ -418,6 +418,16 @@ def test_a_journal_cut_at_any_length_makes_no_wrong_value(bench):
         assert set(bench.values().values()) <= {"old\n", "new\n"}
 
 
+def test_nothing_is_put_back_by_the_journal_of_a_later_labkit(bench, hosts):
+    file = bench.changes / "1.open"
+    file.write_bytes(as_applied(bench).replace(b"labkit1 ", b"labkit2 "))
+    found = restore(hosts["server"], breaking=True)
+    assert not found.ok and "a later labkit wrote it" in str(found) and bench.values() == NEW
+    (one,) = history(hosts["server"])
+    assert "is written as labkit2; this labkit reads labkit1" in one.damage
+    assert bench.left() == ["1.open"]
+
+
 def test_a_journal_of_a_later_labkit_is_refused(bench):
     with pytest.raises(JournalDamaged, match="labkit2"):
         list(frames(["labkit2 1 2 begin\n"], "1.open"))
