@@ -12,6 +12,8 @@ from typing import Any
 
 from labkit import __version__
 from labkit.host import Host
+from labkit.interrupt import together
+from labkit.plan import AT_ONCE
 from labkit.results import HOME
 
 # One line a fact; every line is there on any Linux, and whatever is missing there prints nothing.
@@ -70,7 +72,8 @@ def of_run(
     hosts: Mapping[str, Host], links: Mapping[str, Mapping[str, str]] | None = None
 ) -> dict[str, Any]:
     """What a run keeps: our versions, the facts of each host by role, and of each shaped link."""
-    found = {"versions": versions(), "hosts": {role: of_host(host) for role, host in hosts.items()}}
+    of_each = together(of_host, hosts.values(), AT_ONCE)
+    found = {"versions": versions(), "hosts": dict(zip(hosts, of_each, strict=True))}
     return found | ({"links": dict(links)} if links else {})
 
 

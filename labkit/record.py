@@ -100,6 +100,17 @@ def write(path: Path, whole: bytes) -> None:
     sync(path.parent)
 
 
+def fill(folder: Path, files: Mapping[str, bytes]) -> None:
+    """New files in a folder that has not its name yet, so that none of them needs a name twice."""
+    for name, whole in files.items():
+        with (folder / name).open("xb") as file:
+            file.write(whole)
+            file.flush()
+            os.fsync(file.fileno())
+    for place in {(folder / name).parent for name in files}:
+        sync(place)
+
+
 def sync(path: Path) -> None:
     """Make a file, or the names in a folder, safe on disk."""
     number = os.open(path, os.O_RDONLY)

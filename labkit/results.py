@@ -223,11 +223,11 @@ class Results:
 
     def _fill(self, half: Path, run: Run, raw: Mapping[str, str]) -> None:
         (half / "raw").mkdir(parents=True)
-        for name, text in raw.items():
-            record.write(half / "raw" / f"{name}.gz", compress(text.encode(), mtime=0))
-        record.write(half / "run.json", record.pretty({"format": FORMAT, **_plain(run)}))
-        names = ["../../study.json", "run.json", *(f"raw/{name}.gz" for name in raw)]
-        record.write(half / record.SUMS, record.sums(half, names))
+        texts = {f"raw/{name}.gz": compress(text.encode(), mtime=0) for name, text in raw.items()}
+        said = record.pretty({"format": FORMAT, **_plain(run)})
+        record.fill(half, {**texts, "run.json": said})
+        names = ["../../study.json", "run.json", *texts]
+        record.fill(half, {record.SUMS: record.sums(half, names)})
 
     # A failed run and its later repetition have the same name, so have those of two notebooks at
     # once; all of them stay, for a folder never takes the place of one that is not empty.

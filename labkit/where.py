@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labkit import box, bundle, studies
+from labkit.change import applied
 from labkit.errors import ResultsError, Unknown
 from labkit.facts import of_run
 from labkit.host import Host
+from labkit.interrupt import together
 from labkit.lab import Lab
+from labkit.plan import AT_ONCE, Plan
 from labkit.results import HOME, Results, check_label, out, stored
+from labkit.settings.guest_power import GuestPower
 from labkit.study import Study
 
 LONGEST_NAME = 10
@@ -73,18 +78,36 @@ def study_results(
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
     plan = study.plan(lab)
-    refused = study.refusals(lab, plan)
-    if not (path / "study.json").exists():
-        study.able(lab, refused)
-    here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
-    whole = {
-        **asked,
-        "label": label,
-        "lab": facts(lab),
-        "refused": refused,
-        "here": here,
-    }
-    return replace(Results.begin(path, whole), facts=of_run(lab.hosts, lab.links_now()))
+    with _all_on(lab, plan):
+        refused = study.refusals(lab, plan)
+        if not (path / "study.json").exists():
+            study.able(lab, refused)
+        here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
+        whole = {
+            **asked,
+            "label": label,
+            "lab": facts(lab),
+            "refused": refused,
+            "here": here,
+        }
+        return replace(Results.begin(path, whole), facts=of_run(lab.hosts, lab.links_now()))
+
+
+# Guests that the study itself will start cannot be asked what they are while they are off.
+@contextmanager
+def _all_on(lab: Lab, plan: Plan) -> Iterator[None]:
+    powers = [step.setting for step in plan.steps if step.changes]
+    off = [one for one in powers if isinstance(one, GuestPower) and one.power == "on"]
+    off = [one for one in off if one.named in lab.hosts]
+    if not off:
+        yield
+        return
+    try:
+        with applied(off, lab.hosts):
+            yield
+    finally:
+        for one in off:
+            lab.host(one.named).close()
 
 
 def named_results(named: str) -> Results:
@@ -132,7 +155,9 @@ def facts(lab: Lab) -> dict[str, Any]:
         **({"containers": lab.containers} if lab.containers else {}),
         **({"disks": lab.disks} if lab.disks else {}),
         **({"links": links} if (links := lab.links_now()) else {}),
-        "hosts": {role: _host_facts(host) for role, host in lab.hosts.items()},
+        "hosts": dict(
+            zip(lab.hosts, together(_host_facts, lab.hosts.values(), AT_ONCE), strict=True)
+        ),
     }
 
 

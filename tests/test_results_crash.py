@@ -172,7 +172,7 @@ def test_a_disk_that_refuses_any_call_loses_nothing_and_is_said(tracing, results
 def test_what_a_killed_writer_left_is_shown_and_is_no_run(tracing, results, tmp_path, capsys):
     from labkit.cli import main
 
-    tracing.does("keep", results.path, tmp_path / "log", "rename:signal=SIGKILL:when=2")
+    tracing.does("keep", results.path, tmp_path / "log", "fsync:signal=SIGKILL:when=2")
     assert [run.path.name for run in results.runs()] == ["001-Native-b1"]
     assert main(["results", "verify", str(results.path)]) == 1
     assert "was being written when its writer ended" in capsys.readouterr().out

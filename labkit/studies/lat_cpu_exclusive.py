@@ -25,7 +25,7 @@ study = Study(
     "beside it lose in the same run?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
-    workload=SharedHost(duration=8),
+    workload=SharedHost(duration=16),
     quick={"repeats": 2, "duration": 1},
     metric="response time",
     unit="us",

@@ -15,7 +15,7 @@ study = Study(
     "machine come, on the median and in the worst of ten thousand responses?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
-    workload=Sockperf(duration=2),
+    workload=Sockperf(duration=4),
     also=(Netperf(duration=2),),
     quick={"repeats": 1, "duration": 1},
     metric="round trip",

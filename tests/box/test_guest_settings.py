@@ -1,7 +1,10 @@
 """Settings that need the box's guest: they take, they are real, and they are put back."""
 
+from dataclasses import replace
+
 import pytest
 
+from labkit import studies
 from labkit.change import applied
 from labkit.errors import CommandFailed, Unknown
 from labkit.plan import plan
@@ -9,6 +12,7 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.offloads import Offloads
+from labkit.where import study_results
 from labkit.workloads.ping import Ping
 
 pytestmark = pytest.mark.box
@@ -42,6 +46,27 @@ def test_a_setting_takes_and_goes_back_after_an_exception(lab, setting):
         assert step(setting, lab).current == setting.wanted
         1 / 0  # noqa: B018
     assert values(lab) == before
+
+
+@pytest.mark.parametrize(("verb", "state"), [("stop", "stopped\n"), ("pause", "paused\n")])
+def test_a_study_starts_the_guest_that_it_finds_at_rest_and_leaves_it_so(
+    lab, verb, state, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    known, server = studies.find("lat_ping"), lab.host("server")
+    study = replace(known, workload=Ping(count=50), conditions=known.conditions[:2])
+    server.check("guest", verb)
+    lab.host("guest").close()
+    try:
+        results = study_results(study, lab, str(lab.path))
+        assert server.check("guest", "state") == state
+        assert results.asked["refused"] == {} and results.asked["lab"]["hosts"]["guest"]["kernel"]
+        study.run(lab, results, repeats=1)
+        assert {run.condition for run in results.finished()} == {"Native", "VM-Default"}
+        assert server.check("guest", "state") == state
+    finally:
+        server.check("guest", "start")
+        lab.host("guest").close()
 
 
 def test_the_guest_keeps_its_cpu_when_its_nic_changes(lab):

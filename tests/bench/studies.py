@@ -1,0 +1,78 @@
+"""How long each study takes, from no box to the report, and what came on top of measuring (T9).
+
+`python tests/bench/studies.py` measures studies on recorded data and quick ones, in minutes;
+`python tests/bench/studies.py default`, with the names of some studies if need be, those of the
+usual length, in half an hour. The box is one of its own; the notebook and the report are included.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from _figures import at_most, seconds, write
+
+from labkit import box, studies
+from labkit.overhead import overhead
+from labkit.results import Results
+
+NAME = "bench-run"
+LIMITS = {"recorded": 10, "quick": 60, "default": 300}
+SHARE = 0.05
+
+
+def main(asked):
+    lengths = [word for word in asked if word in LIMITS] or ["recorded", "quick"]
+    names = [word for word in asked if word not in LIMITS] or studies.names()
+    found = [figure for name in names for length in lengths for figure in measured(name, length)]
+    write("studies", found)
+
+
+def measured(name, length):
+    with tempfile.TemporaryDirectory() as folder:
+        if length == "recorded":
+            up, (took, _) = 0.0, ran(name, "recorded", folder)
+            return [timed(name, length, up, took)]
+        made_of = {"made_of": topology} if (topology := studies.find(name).topology) else {}
+        try:
+            up = seconds(lambda: box.up(NAME, **made_of))
+            quick = ("--quick",) if length == "quick" else ()
+            took, answer = ran(name, str(box.up(NAME, **made_of)), folder, *quick)
+            cost = overhead(Results.open(Path(answer["results"])))
+        finally:
+            box.down(NAME)
+    print(f"{name}, {length}: {cost}")
+    share = at_most(
+        f"T9 {name} {length}", f"{name}, {length}: seconds on top of the measured",
+        cost.seconds - cost.measured, "measured", cost.measured, SHARE,
+    )  # fmt: skip
+    return (
+        [timed(name, length, up, took), share]
+        if length == "default"
+        else [timed(name, length, up, took)]
+    )
+
+
+def timed(name, length, up, took):
+    what = f"{name}, {length}: seconds with box ({up:.1f} s), notebook and report"
+    return at_most(f"time {name} {length}", what, up + took, "limit", LIMITS[length], 1)
+
+
+def ran(name, where, folder, *words):
+    command = (sys.executable, "-m", "labkit.cli", "run", name, "--where", where, *words, "--json")
+    done = []
+
+    def run():
+        done.append(subprocess.run(
+            command, env={**os.environ, "LABKIT_OUT": folder}, capture_output=True, text=True,
+        ))  # fmt: skip
+
+    took = seconds(run)
+    assert done[0].returncode == 0, done[0].stderr
+    return took, json.loads(done[0].stdout)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
