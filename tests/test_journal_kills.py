@@ -21,6 +21,8 @@ pytestmark = [
 KILLER = Path(__file__).parent / "killer.py"
 # All processes at once; only the one that calls, as when memory is short; a disk full or broken.
 FAULTS = {"kill": "kill", "one": "one", "ENOSPC": errno.ENOSPC, "EIO": errno.EIO}
+# In a PID namespace of its own all that the script has started ends with it.
+APART = ("unshare", "--pid", "--mount-proc", "--fork")
 # All of them in `make torture`; every so-and-so-manieth here, others for each fault.
 STRIDE = 6
 
@@ -74,9 +76,9 @@ def bench(tmp_path):
     Bench(tmp_path).reset()
 
 
-def lost(bench):
+def lost(bench, script=SCRIPT):
     """What is not as it was once another process has put back all there is to put back."""
-    done = bench.restore(flags="breaking")
+    done = bench.restore(flags="breaking", script=script)
     whole = bench.values() == dict.fromkeys(bench.names, "old\n") and not bench.left()
     return "" if whole else f"{bench.values()} {bench.left()} {done.stdout} {done.stderr}"
 
@@ -90,15 +92,14 @@ def points(bench, phase, fault, stride, script=SCRIPT, at=1):
         if phase != "apply":
             first = replace(bench, names=("b",)) if phase in SLOW else bench
             assert first.apply(script=script).returncode == 0
-        # In a PID namespace of its own all that the script has started ends with it.
         killer = (sys.executable, "-I", "-S", KILLER, log, str(FAULTS[fault]), str(at))
-        done = act(bench, script=script, before=(*killer, "unshare", "--pid", "--fork"))
+        done = act(bench, script=script, before=(*killer, *APART))
         calls = log.read_text().splitlines()
         if len(calls) < at:
             assert done.returncode == 0 and completed in done.stdout, done
             return
         undone = bench.values() == dict.fromkeys(bench.names, "old\n")
-        yield calls[at - 1], lost(bench) or not_said(phase, calls, at, done, undone)
+        yield calls[at - 1], lost(bench, script) or not_said(phase, calls, at, done, undone)
         at += stride
 
 
@@ -133,6 +134,16 @@ def test_no_fault_at_a_system_call_loses_a_value(bench, phase):
 @pytest.mark.parametrize("phase", [*PHASES, *SLOW])
 def test_no_fault_at_every_single_system_call_loses_a_value(bench, phase, fault):
     check(bench, phase, fault)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("fault", ["kill", "one"])
+@pytest.mark.parametrize("phase", ["apply", "take over"])
+def test_no_kill_leaves_a_host_locked_that_has_no_flock(bench, tmp_path, phase, fault):
+    script = tmp_path / "without.sh"
+    script.write_text(SCRIPT.read_text().replace("command -v flock", "command -v no-flock"))
+    found = list(points(bench, phase, fault, 1, script))
+    assert len(found) > 12 and [(call, why) for call, why in found if why] == []
 
 
 # The oracle bites: a script that writes first and makes its mark afterwards is found out.
