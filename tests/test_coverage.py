@@ -51,7 +51,7 @@ def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("between", [0.02, 0.06, 0.15])
+@pytest.mark.parametrize("between", [0, 0.05, 0.15])
 @pytest.mark.parametrize(
     "kinds",
     [
@@ -60,6 +60,7 @@ def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
         ("outliers", "outliers"),
         ("lognormal", "outliers"),
         ("bimodal", "outliers"),
+        ("bimodal", "lognormal"),
     ],
     ids="/".join,
 )
@@ -68,7 +69,8 @@ def test_coverage_over_2000_studies_at_3_5_and_10_blocks(kinds, between):
     for key, held in found.items():
         print(*kinds, between, *key, f"{100 * held:.1f}")
     for (what, q, _), held in found.items():
-        assert held >= (0.93 if q < 99 else 0.92), (what, q, held)
+        assert held >= (0.93 if q < 99 else 0.91), (what, q, held)
+    assert np.mean(list(found.values())) <= 0.975, "wider than it need be"
 
 
 def different(kind, many, *, q=50, between=0.06, samples=500, effect=1.0, seed=18, count=5):
