@@ -35,12 +35,15 @@ V5 = "application/vnd.vegalite.v5+json"
 V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.20.1.json"
 # Text and axes get no colour here, so that JupyterLab's dark theme can choose one.
 LOOK = {
-    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.5, "labelLimit": 400},
-    "legend": {"labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 400},
+    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.5, "labelLimit": 480},
+    "legend": {"labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 600},
     "title": {"anchor": "start", "fontSize": 14, "subtitleFontSize": 12, "subtitlePadding": 6},
     "range": {"category": list(COLOURS)},
     "view": {"continuousWidth": 640, "continuousHeight": 320},
 }
+
+LEGEND_WIDTH = 90
+"""So many characters of legend fit beside each other."""
 
 
 def enable() -> None:
@@ -99,31 +102,49 @@ def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
         raise Unknown("scale", scale, SCALES)
     if not any(len(values) for blocks in measured.values() for values in blocks.values()):
         raise BadInput("nothing to draw: no finished runs", hint="run the study first")
+    odd = [n for n, blocks in measured.items() for v in blocks.values() if not np.isfinite(v).all()]
+    if odd:
+        raise BadInput(f"{odd[0]}: the samples hold something that is not a number")
 
 
 # On a log scale the ends are chosen here: Vega would go down and up to the next power of ten.
+# It has no place for 0 and less, which Vega would draw at the wrong end: they need a linear one.
 def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
     """An axis of times from the smallest to the largest that is drawn."""
     axis = alt.Axis(format=",~f", tickCount=6)
     how = alt.Scale(zero=True)
     if scale == "log":
-        found = [row[key] for row in rows for key in ("low", "value", "high") if row.get(key)]
-        how = alt.Scale(type="log", domain=[min(found) / 1.25, max(found) * 1.25], nice=False)
+        keys = ("low", "value", "high")
+        found = [row[key] for row in rows for key in keys if row.get(key) is not None]
+        if min(found) > 0:
+            how = alt.Scale(type="log", domain=[min(found) / 1.25, max(found) * 1.25], nice=False)
     return {"title": f"{metric} ({shown(unit)})", "axis": axis, "scale": how}
 
 
 def colour(names: Sequence[str], field: str = "condition") -> alt.Color:
     """A colour for each condition, the same whichever of them are drawn."""
     cycle = [COLOURS[i % len(COLOURS)] for i in range(len(names))]
-    legend = alt.Legend(orient="top", title=None, symbolOpacity=1)
-    return alt.Color(f"{field}:N", legend=legend, scale=alt.Scale(domain=list(names), range=cycle))
+    return alt.Color(
+        f"{field}:N", legend=_legend(names), scale=alt.Scale(domain=list(names), range=cycle)
+    )
 
 
 def shape(names: Sequence[str]) -> alt.Shape:
     """A shape for each condition, for eyes and printers without colour."""
     cycle = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
-    legend = alt.Legend(orient="top", title=None, symbolOpacity=1)
-    return alt.Shape("condition:N", legend=legend, scale=alt.Scale(domain=list(names), range=cycle))
+    return alt.Shape(
+        "condition:N", legend=_legend(names), scale=alt.Scale(domain=list(names), range=cycle)
+    )
+
+
+# As many columns as fit above the picture; one row of many names would be wider than any screen.
+def _legend(names: Sequence[str]) -> alt.Legend:
+    longest = max(map(len, names), default=1)
+    columns = max(1, min(len(names), LEGEND_WIDTH // (longest + 4)))
+    return alt.Legend(
+        orient="top", title=None, symbolOpacity=1, symbolLimit=0,
+        columns=columns if columns < len(names) else alt.Undefined,
+    )  # fmt: skip
 
 
 def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:

@@ -45,6 +45,8 @@ def round_trips(
     """
     if len(values) == 0:
         raise BadInput("nothing to draw: the run has no values")
+    if not np.isfinite(values).all():
+        raise BadInput("the run holds something that is not a number")
     if scale not in SCALES:
         raise Unknown("scale", scale, SCALES)
     kept = thinned(values)
