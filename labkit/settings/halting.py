@@ -13,9 +13,9 @@ HALTS, AWAKE = "halts", "stays awake"
 NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
-FIND = "pgrep -f '[l]abkit-awake-'"
+FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline | tr -dc '0-9\\n'"
 TOOLS = """\
-for p in setsid taskset chrt pgrep; do
+for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
 READS = f"""\
 for pid in $({FIND}); do
