@@ -69,7 +69,11 @@ class Lease:
 def _boot() -> str:
     if not BOOT.exists():
         return "0"
-    return f"{BOOT.read_text().strip()} {os.readlink('/proc/self/ns/pid')}"
+    try:
+        processes = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        processes = UNSEEN
+    return f"{BOOT.read_text().strip()} {processes}"
 
 
 # In ticks since the machine's start, so that a new process of the same number is told apart.
