@@ -1,5 +1,6 @@
 """Jobs on hosts of the box: a guest that really reboots, and hosts that share a kernel."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -7,13 +8,15 @@ from small_hosts import Within
 
 from labkit.box import Faults
 from labkit.box.view import GUESTS
-from labkit.errors import CommandFailed
+from labkit.errors import CommandFailed, OutcomeUnknown
 from labkit.job import State
 from tests.box.conftest import NAME
 
 pytestmark = pytest.mark.box
 
 SPOOL = "/run/jobs"
+STROBE = """now=$(date +%s); echo now
+while :; do date -s "@$((now + 259200))"; sleep 0.2; date -s "@$now"; sleep 0.2; done >/dev/null"""
 # The one folder that outlives the guest is the server's, who lends it to a user of its own.
 KEPT = "/var/tmp/kept"
 LEND = f"mkdir -p {KEPT} && mount -t hostfs none {KEPT} -o /run/{GUESTS}/guest/run"
@@ -25,8 +28,20 @@ def guest(lab):
     lab.host("server").check("guest", "start")
 
 
+def stop(lab, _):
+    lab.host("server").check("guest", "stop")
+
+
+def panic(_, guest):
+    """F24: the kernel ends without a word to anybody (sysrq-trigger, c)."""
+    with pytest.raises(OutcomeUnknown) as cut:
+        guest.run("sh", "-c", "echo c >/proc/sysrq-trigger; sleep 1000", seconds=120)
+    assert "the connection was lost during" in str(cut.value)
+
+
 @pytest.mark.slow
-def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest):
+@pytest.mark.parametrize("ends", [stop, pytest.param(panic, marks=pytest.mark.torture)])
+def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest, ends):
     guest.check("sh", "-c", LEND)
     owner = guest.check("stat", "-c", "%u", KEPT).strip()
     as_user = ("setpriv", f"--reuid={owner}", "--clear-groups", "env", f"HOME={KEPT}")
@@ -37,7 +52,7 @@ def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest):
     gone = guest.start("sleep", "1000", key="gone", seconds=600, spool="/root/jobs")
     assert ended.wait(30).code == 3
     assert next(running.follow()) == b"begun\n"
-    lab.host("server").check("guest", "stop")
+    ends(lab, guest)
     assert running.status().state is State.UNKNOWN
     lab.host("server").check("guest", "start")
     guest.check("sh", "-c", LEND)
@@ -52,6 +67,27 @@ def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest):
     for job in user.jobs():
         job.forget()
     guest.check("umount", KEPT)
+
+
+@pytest.mark.slow
+def test_seconds_and_deadlines_stay_right_while_the_clock_jumps_to_and_fro(lab, guest):
+    """F21 (I-CLOCK, strobe): three days on and back every 200 ms, while commands and jobs run."""
+    try:
+        with guest.stream("sh", "-c", STROBE, seconds=120) as jumps:
+            assert next(iter(jumps)).text == "now"
+            late = guest.start("sleep", "1000", key="late", seconds=3, spool=SPOOL)
+            done = guest.run("sleep", "1")
+            assert done.code == 0 and 0.9 <= done.host_seconds < 60 and 0.9 <= done.seconds < 60
+            whole = guest.start("sleep", "1", key="whole", seconds=60, spool=SPOOL).wait(60)
+            assert whole.state is State.FINISHED and 0.9 <= whole.seconds < 60
+            status = late.wait(60)
+            assert status.state is State.TIMED_OUT and 2.9 <= status.seconds < 60
+            clock = {int(guest.check("date", "+%s")) // 86400 for _ in range(40)}
+            assert len(clock) > 1, "the clock did not jump"
+    finally:
+        guest.check("date", "-s", f"@{time.time():.6f}")
+    for job in guest.jobs(SPOOL):
+        job.forget()
 
 
 @pytest.mark.torture
