@@ -75,7 +75,9 @@ def examine() -> Report:
     checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
               *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
     tier = _tier(checks)
-    return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
+    why = plain.impossible() if tier == "recorded" and not needs.is_root() else ""
+    lacks = f"{LACKS[tier]}: {why}" if why else LACKS[tier]
+    return Report(tier, TIERS[tier], lacks, _next(checks, tier), _machine(), checks)
 
 
 def _tier(checks: Iterable[Check]) -> str:

@@ -86,7 +86,11 @@ class Line:
         """Show how far a study has come; a remark stays on the screen."""
         if progress.remark:
             wipe = "\r\x1b[K" if self._draws else ""
-            print(wipe + readable(" ".join(progress.remark.split())), file=self.stream, flush=True)
+            print(
+                wipe + readable("; ".join(progress.remark.splitlines())),
+                file=self.stream,
+                flush=True,
+            )
         if progress.step == "measuring" or progress.step == "finished":
             self._plain(_drawn(progress, progress.seconds_left))
         self.progress, self.since = progress, time.monotonic()

@@ -135,3 +135,12 @@ def test_it_is_quick_and_writes_nothing(tmp_path):
     assert time.process_time() - begun < 0.2
     subprocess.run([sys.executable, "-m", "labkit.cli", "doctor"], cwd=tmp_path, check=True)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_can_have_no_box_at_all_is_told_why(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(sudo, "works", lambda: False)
+    monkeypatch.setattr(doctor.rootless, "lacking", lambda: ("nothing for you", "ask"))
+    report = doctor.examine()
+    assert report.tier == "recorded"
+    assert report.lacks.endswith("user 54321 cannot log in: no account")
