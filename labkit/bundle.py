@@ -79,7 +79,11 @@ def unpack(bundle: Bundle, folder: Path) -> Results:
     with _opened(bundle.path) as whole, record.keeping(f"{folder}"), record.half(folder) as half:
         for name, wanted in bundle.files.items():
             _place(half / name, _read(whole, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
-        _look(Results.open(half), bundle)
+        try:
+            _look(Results.open(half), bundle)
+        except ResultsError as odd:
+            what, said = (x.replace(str(half), str(bundle.path)) for x in (odd.what, odd.said))
+            raise ResultsError(what, said=said, hint=odd.hint) from None
         record.place(half, folder)
     return Results.open(folder)
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from errno import EEXIST, ENOTEMPTY
 from gzip import compress
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ HOME = PACKAGE if (PACKAGE / "notebooks").is_dir() else PACKAGE.parent
 """Notebooks and data lie here: in the checkout, or in the package where that was installed."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
+FIGURE = re.compile(r"p\d[\d.]*|n|lost|max|min|mean")
+MOST_RUNS = 10**9
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 
 Rows = tuple[Mapping[str, Any], ...]
@@ -254,17 +257,30 @@ def stored(study: str) -> list[Path]:
 # A file may come from anywhere: names in it become paths, and figures go into charts.
 def _sensible(run: Run) -> Run:
     shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int, "gates": dict,
+              "started": str, "seconds": int | float,
               "settings": dict, "before": dict, "raw": dict, "facts": dict}  # fmt: skip
     for name, shape in shapes.items():
         if not isinstance(getattr(run, name), shape):
-            raise TypeError(f"{name} is not {shape.__name__}")
+            raise TypeError(f"{name} is not {getattr(shape, '__name__', 'a number')}")
+    if not (1 <= run.block <= MOST_RUNS and 0 <= run.order <= MOST_RUNS):
+        raise TypeError(f"no run is number {run.order} in block {run.block}"[:80])
     if not all(isinstance(row, dict) for row in run.rows):
         raise TypeError("rows holds something else than objects")
+    for name, value in (pair for row in run.rows for pair in row.items()):
+        if FIGURE.fullmatch(name) and not _is_figure(value):
+            raise TypeError(f"{name} of a row is {str(value)[:40]!r}, which is no number")
     if not all(isinstance(found, dict) for found in run.gates.values()):
         raise TypeError("gates holds something else than objects")
     if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
         raise TypeError(f"{odd[0][:80]!r} is no name of a raw text")
     return run
+
+
+# None is a percentile that too few samples have; SQLite takes whole numbers of 64 bits.
+def _is_figure(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        return False
+    return value is None or (abs(value) < 2**63 if isinstance(value, int) else isfinite(value))
 
 
 # A few bytes of gzip can hold more than the memory does.

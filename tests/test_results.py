@@ -6,6 +6,7 @@ import random
 import resource
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -156,3 +157,22 @@ def test_a_question_that_is_none_is_refused(results, odd):
 def test_results_that_do_not_exist_say_so(tmp_path):
     with pytest.raises(ResultsError, match="no results at"):
         Results.open(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ({"order": 10**30}, "no run is number"),
+        ({"block": -5}, "no run is number"),
+        ({"started": 7}, "started is not str"),
+        ({"seconds": "long"}, "seconds is not a number"),
+        ({"rows": [{"metric": "a", "p50": "abc"}]}, "p50 of a row is 'abc'"),
+        ({"rows": [{"metric": "a", "p99.9": float("inf")}]}, "p99.9 of a row is 'inf'"),
+        ({"rows": [{"metric": "a", "n": 2**63}]}, "n of a row"),
+    ],
+)
+def test_figures_that_no_run_has_are_refused(odd, said):
+    fields = {"condition": "a", "block": 1, "order": 1, "state": "finished", "rows": []}
+    assert Run.of(fields, Path("x")).block == 1
+    with pytest.raises(ResultsError, match=said):
+        Run.of({**fields, **odd}, Path("x"))

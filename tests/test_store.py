@@ -113,10 +113,18 @@ def test_odd_types_in_a_row_are_kept_as_they_are_and_break_nothing(folder):
     results = Results.begin(
         folder / "lat_ping" / "odd", {**ASKED, "label": ["a"], "lab": {"name": 7}}
     )
-    results.keep(Run("<b>", 1, 1, "finished", rows=({"p50": [1], "metric": {"a": 1}},)), {})
+    results.keep(Run("<b>", 1, 1, "finished", rows=({"own": [1], "metric": {"a": 1}},)), {})
     (row,) = open_store(folder).query(
         "select label, lab, p50, metric, fields from results, runs, rows"
     )
     assert (row["label"], row["lab"]) == ('["a"]', "7")
-    assert (row["p50"], row["metric"]) == ("[1]", '{"a": 1}')
-    assert json.loads(row["fields"]) == {"p50": [1], "metric": {"a": 1}}
+    assert (row["p50"], row["metric"]) == (None, '{"a": 1}')
+    assert json.loads(row["fields"]) == {"own": [1], "metric": {"a": 1}}
+
+
+def test_a_run_whose_figures_are_none_is_damaged_and_the_others_are_still_listed(folder):
+    results = made(folder, "a")
+    results.keep(Run("VM", 9, 10**30, "finished", rows=({"metric": "a", "p50": "abc"},)), {})
+    states = [row["state"] for row in open_store(folder).query("select state from runs")]
+    assert sorted(states) == sorted(["damaged", *["finished"] * (len(states) - 1)])
+    assert len(states) > 1

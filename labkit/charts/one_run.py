@@ -43,12 +43,7 @@ def round_trips(
 
     Where a warm-up ends is marked; nothing is cut. `run` says which run it was.
     """
-    if len(values) == 0:
-        raise BadInput("nothing to draw: the run has no values")
-    if not np.isfinite(values).all():
-        raise BadInput("the run holds something that is not a number")
-    if scale not in SCALES:
-        raise Unknown("scale", scale, SCALES)
+    _insist(values, scale)
     kept = thinned(values)
     typical, worst = stats.percentile(values, 50), float(values.max())
     rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in kept]
@@ -81,6 +76,15 @@ def round_trips(
     title = title or "One run, request by request"
     drawn = alt.LayerChart(layer=layers)
     return framed(drawn, 260, title, said, note, f"{metric} over time: {said}")
+
+
+def _insist(values: Values, scale: str) -> None:
+    if len(values) == 0:
+        raise BadInput("nothing to draw: the run has no values")
+    if not np.isfinite(values).all():
+        raise BadInput("the run holds something that is not a number")
+    if scale not in SCALES:
+        raise Unknown("scale", scale, SCALES)
 
 
 def _end_of_warm_up(cut: int) -> alt.Chart:
