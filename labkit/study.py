@@ -153,7 +153,8 @@ class Study:
                 loop.through(self._order(able, blocks, seed))
         if not results.finished():
             whys = "\n".join(gated.left_out(results).values())
-            raise ResultsError(f"no run of {self.name} could be used", said=whys)
+            helped = "what cannot be helped on these hosts can be named: `tolerates` of a lab file"
+            raise ResultsError(f"no run of {self.name} could be used", said=f"{whys}\n{helped}")
         return results
 
     # So many more than these blocks; 0 when there are enough. Some may lack a valid run.
