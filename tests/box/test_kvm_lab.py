@@ -106,6 +106,7 @@ def test_lat_feature_puts_its_neighbours_beside_a_guest_of_libvirt_and_takes_the
                   "-p", "count=100")  # fmt: skip
     measured = {row["condition"] for row in done["rows"]}
     assert {"Default", "Idle host", "CPU owned", "Latency-High"} <= measured
+    assert "Latency-High, never halting" in measured, "by a loop in the guest"
     assert "Latency-High, CPU reserved" not in measured, "libvirt reserves nothing"
     assert "Latency-High, memory reclaimed" not in measured, "its server has memory enough"
     # Pins to all CPUs stand in the definition from then on, where none stood before.
