@@ -98,7 +98,7 @@ def noisy(study, results, blocks, other):
             lines = [text.format(n, v / 1000) for n, v in enumerate(values, 1)]
             end = f"{len(values)} packets transmitted, {len(values)} received, 0% packet loss"
             said = "\n".join([*lines, "", "--- 127.0.0.1 ping statistics ---", end])
-            results.keep(Run(results.asked["names"][name], block, block, "finished"),
+            results.keep(Run(results.asked["names"][name], 1 + block, 1 + block, "finished"),
                          {"ping.txt": said})  # fmt: skip
 
 
