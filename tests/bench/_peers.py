@@ -19,6 +19,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+# By its path: `true` alone is a word of most login shells, which then start nothing.
+PROGRAM = "/bin/true"
+
 
 class Paramiko:
     """As its documentation shows, with host keys checked."""
@@ -41,7 +44,7 @@ class Paramiko:
         return client
 
     def run(self, client):
-        _, out, _ = client.exec_command("true")
+        _, out, _ = client.exec_command(PROGRAM)
         assert out.channel.recv_exit_status() == 0
         out.read()
 
@@ -77,7 +80,7 @@ class Fabric(Paramiko):
         return connection
 
     def run(self, connection):
-        assert connection.run("true", hide=True, in_stream=False).ok
+        assert connection.run(PROGRAM, hide=True, in_stream=False).ok
 
 
 class ParallelSsh:
@@ -90,7 +93,7 @@ class ParallelSsh:
         return self.one("127.0.0.1", port=host["port"], user=host["user"], pkey=host["key"])
 
     def run(self, client):
-        out = client.run_command("true")
+        out = client.run_command(PROGRAM)
         client.wait_finished(out)
         assert out.exit_code == 0
 
@@ -101,7 +104,7 @@ class ParallelSsh:
         client = self.many(["127.0.0.1"] * len(hosts), host_config=config, pool_size=len(hosts))
 
         def once():
-            out = client.run_command("true")
+            out = client.run_command(PROGRAM)
             client.join(out)
             assert [one.exit_code for one in out] == [0] * len(hosts)
 
@@ -126,7 +129,7 @@ class Asyncssh:
         return self.loop.run_until_complete(self.opened(host))
 
     async def command(self, connection):
-        assert (await connection.run("true")).exit_status == 0
+        assert (await connection.run(PROGRAM)).exit_status == 0
 
     def run(self, connection):
         self.loop.run_until_complete(self.command(connection))
@@ -165,7 +168,7 @@ class Mitogen:
     def run(self, context):
         import subprocess
 
-        assert context.call(subprocess.call, ["true"]) == 0
+        assert context.call(subprocess.call, [PROGRAM]) == 0
 
 
 class Labkit:
@@ -182,10 +185,10 @@ class Labkit:
         return self.host("bench", "127.0.0.1", self.ssh(at))
 
     def run(self, host):
-        assert host.run("true").code == 0
+        assert host.run(PROGRAM).code == 0
 
     def batch(self, host, count):
-        assert [done.code for done in host.batch([("true",)] * count)] == [0] * count
+        assert [done.code for done in host.batch([(PROGRAM,)] * count)] == [0] * count
 
     def fleet(self, hosts):
         opened = [self.connect(host) for host in hosts]

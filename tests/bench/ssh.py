@@ -16,6 +16,7 @@ from pathlib import Path
 
 from _figures import at_least, at_most, median, seconds, write
 from _peer_python import python_with
+from _peers import PROGRAM
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.sshd import serving
@@ -98,7 +99,7 @@ def echo():
 
 def on_this_machine():
     """Seconds a command by a shell here, as the one on the host runs it: no SSH, nobody asking."""
-    loop = "i=0; while [ $i -lt 500 ]; do (exec true </dev/null 2>&1); i=$((i+1)); done"
+    loop = "i=0; while [ $i -lt 500 ]; do (exec /bin/true </dev/null 2>&1); i=$((i+1)); done"
     return median(
         [seconds(lambda: subprocess.run(["sh", "-c", loop])) / 500 for _ in range(ROUNDS)]
     )
@@ -168,7 +169,7 @@ def commands(python, where, tool):
             f"ansible_ssh_private_key_file={h['key']}\n" for n, h in enumerate(machines)
         ))  # fmt: skip
         words = [python.with_name("ansible"), "all", "-i", inventory, "-f", str(len(machines)),
-                 "-m", "raw", "-a", "true"]  # fmt: skip
+                 "-m", "raw", "-a", PROGRAM]  # fmt: skip
     elif tool == "pyinfra":
         inventory = where.with_name("inventory.py")
         inventory.write_text("hosts = " + repr([
@@ -176,7 +177,7 @@ def commands(python, where, tool):
                        "ssh_key": h["key"], "ssh_known_hosts_file": h["known_hosts"]})
             for n, h in enumerate(machines)
         ]))  # fmt: skip
-        words = [python.with_name("pyinfra"), "-y", inventory, "exec", "--", "true"]
+        words = [python.with_name("pyinfra"), "-y", inventory, "exec", "--", PROGRAM]
     else:
         return None
     known = f"-o UserKnownHostsFile={where.parent}/.ssh/known_hosts"
