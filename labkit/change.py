@@ -24,6 +24,8 @@ from labkit.transports.pins import check_pin
 
 T = TypeVar("T")
 PERIOD_SECONDS = 5.0
+BEAT_SECONDS = 15.0
+"""Where nothing is to be read again we are heard so often: a guest has to work to hear, too."""
 """How often settings in force are read again while something is measured."""
 
 
@@ -139,13 +141,17 @@ class InForce:
             raise _refused(others[0])
         return [self.changed[one.thing] for one in drifts]
 
-    def drifted(self, settings: Iterable[Setting]) -> list[Drift]:
-        """Read the settings again; those that are not as they were made."""
+    def drifted(self, settings: Iterable[Setting], beat: float = 0.0) -> list[Drift]:
+        """Read the settings again; those that are not as they were made.
+
+        Where there are none, the host hears us if it has not for `beat` seconds.
+        """
         with self._lock:
             roles: dict[str, list[Setting]] = {role: [] for role in self.sets}
             for setting in settings:
                 roles[setting.role].append(setting)
-            found = _on_all({role: partial(self._drifted, role, s) for role, s in roles.items()})
+            read = {role: partial(self._drifted, role, s, beat) for role, s in roles.items()}
+            found = _on_all(read)
             after, self._good = self._good, _now()
         return [
             Drift(host, thing, now, after, self._good, waits)
@@ -270,13 +276,15 @@ class InForce:
         if not went_back(answer):
             raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
 
-    def _drifted(self, role: str, settings: Sequence[Setting]) -> list[tuple[str, str, str, bool]]:
+    def _drifted(
+        self, role: str, settings: Sequence[Setting], beat: float
+    ) -> list[tuple[str, str, str, bool]]:
         ways = {one: way for one in settings if (way := self.steps[one].way)}
         looks = [Look(one.thing, way.reads, live=way.live) for one, way in ways.items()]
         if not looks:
             # Perhaps a guest that is stopped now: it will be asked when it matters.
             with suppress(HostError):
-                self.sets[role].look([])
+                self.sets[role].beat(beat)
             return []
         seen = self.sets[role].look(looks)
         found = []
@@ -296,7 +304,7 @@ class InForce:
             # A host that cannot be asked now is asked again; the check after a run insists.
             with suppress(HostError), self._lock:
                 if self.sets and not stop.is_set():
-                    self.drifts += self.drifted(list(self.changed.values()))
+                    self.drifts += self.drifted(list(self.changed.values()), BEAT_SECONDS)
 
 
 def stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:

@@ -33,6 +33,8 @@ class ChangeSet:
     token: str = ""
     held: dict[str, Step] = field(default_factory=dict)
     armed_until: float = 0.0
+    heard: float = 0.0
+    """When the host last heard us, by our clock."""
     whole: tuple[str, ...] = ()
     """Checksum and length of its journal over there, as the last change left it."""
 
@@ -68,7 +70,14 @@ class ChangeSet:
 
     def look(self, looks: Sequence[Look]) -> dict[str, Seen]:
         """What the host shows of some things now; it hears that we are there."""
-        return show(self.host, looks, self.token)
+        seen = show(self.host, looks, self.token)
+        self.heard = time.monotonic()
+        return seen
+
+    def beat(self, after: float) -> None:
+        """Let the host hear us, if it has not for so many seconds."""
+        if time.monotonic() - self.heard >= after:
+            self.look([])
 
     def restore(self) -> list[Answer]:
         """Put back what is ours, latest first, and let go of the host."""
@@ -103,6 +112,7 @@ class ChangeSet:
                 self.number = answer.fields[0]
             elif answer.word == "whole":
                 self.whole = answer.fields
+        self.heard = time.monotonic()
         self._copy(verb, "answered", [(one.word, *one.fields) for one in answers])
         return answers
 

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 import typing
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from knobs import Bench, Knob
 
-from labkit.change import InForce, applied, in_force
+from labkit.change import BEAT_SECONDS, InForce, applied, in_force
 from labkit.change_set import restore_all
 from labkit.errors import (
     Busy,
@@ -292,6 +293,26 @@ def test_an_owner_whose_host_was_taken_over_writes_nothing_more(bench, hosts):
         with pytest.raises(Busy, match="lease has ended, so nothing more was written"):
             changes.move_to([knob(bench, "a"), knob(bench, "b")])
     assert bench.values() == OLD
+
+
+def test_a_host_of_which_nothing_is_read_again_hears_us_after_runs_and_seldom_during_them(
+    bench, hosts
+):
+    with in_force(hosts, period=0.05) as changes:
+        changes.move_to([knob(bench, "a")])
+        changes.move_to([])
+        heard = (bench.changes / "beat").read_text
+        before = heard()
+        time.sleep(0.5)
+        assert heard() == before
+        changes.drifted([])
+        after = heard()
+        assert after != before
+        changes.sets["server"].heard -= BEAT_SECONDS
+        until = time.monotonic() + 20
+        while heard() == after:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 def test_a_thing_that_is_left_stays_as_it_is_until_another_move_and_goes_back_at_the_end(
