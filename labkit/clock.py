@@ -14,7 +14,7 @@ from labkit.files import Pipe
 ASKED = 5
 """So often a clock is read; the reading with the shortest way there and back counts."""
 LONGEST_LINE = 200
-_TIME = re.compile(r"(\d{1,12})(\.\d{1,9})?")
+_TIME = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))?")
 
 
 @dataclass(frozen=True)
@@ -59,16 +59,21 @@ def _read(name: str, ask: Callable[[], str]) -> Reading:
     taken = monotonic() - begun
     host, middle = seconds(name, said), at + taken / 2
     # What is finer than its last digit cannot be told; few hosts tell nanoseconds.
-    resolution = 10.0 ** -len(said.strip().partition(".")[2])
+    resolution = 10.0 ** -len(_told(name, said)[2] or "")
     return Reading(name, utc(middle), utc(host), host - middle, taken, resolution)
 
 
 def seconds(name: str, said: str) -> float:
-    """The time that a host tells; BusyBox's date knows no fractions."""
+    """The time that a host tells."""
+    return float(_told(name, said)[0])
+
+
+# BusyBox's date knows no fractions, and repeats the letters that should become one.
+def _told(name: str, said: str) -> re.Match[str]:
     found = _TIME.match(said)
     if not found:
         raise HostError(f"{name}: its clock says {said!r}")
-    return float(found[0])
+    return found
 
 
 def utc(seconds: float) -> str:

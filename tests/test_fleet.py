@@ -302,3 +302,11 @@ def test_each_clock_is_known_within_half_the_way_there_and_back(fleet):
         assert abs(reading.offset) <= reading.bound + 1e-5
         assert 0 < reading.round_trip < 1
         assert reading.host_utc.endswith("+00:00")
+
+
+def test_a_clock_that_tells_whole_seconds_is_known_within_a_second(tmp_path):
+    (tmp_path / "sshd").mkdir()
+    with only(tmp_path / "sshd", busybox()) as host:
+        for reading in Fleet.of([host]).clocks().check().values():
+            assert reading.resolution == 1
+            assert abs(reading.offset) <= reading.bound + 1e-5
