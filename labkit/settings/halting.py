@@ -33,7 +33,7 @@ work='printf {NAME} > /proc/self/comm; while :; do :; done'
 [ "$1" != all ] || set -- $(sed -n 's/^processor[[:space:]]*:[[:space:]]*//p' /proc/cpuinfo)
 mark=labkit-aw mark=${{mark}}ake
 for cpu; do
-    setsid -f chrt -i 0 taskset -c "$cpu" sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
+    setsid -f taskset -c "$cpu" chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
 done"""
 
 
