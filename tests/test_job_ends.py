@@ -60,7 +60,7 @@ def orphan(place, key):
     os.kill(int((place.seen / key / "sup.pid").read_text().split()[0]), signal.SIGKILL)
 
 
-def eventually(truth, seconds=10):
+def eventually(truth, seconds=30):
     end = time.monotonic() + seconds
     while not truth():
         assert time.monotonic() < end, "it did not come about in time"
