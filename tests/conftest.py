@@ -7,6 +7,7 @@ import signal
 
 import pytest
 from hypothesis import settings
+from knobs import Bench
 from sshd import SSHD, reached, serving
 from sshds import sshd
 
@@ -112,3 +113,15 @@ def own(tmp_path_factory):
 def state(tmp_path, monkeypatch):
     """Refused logins are remembered for a minute: in each test anew."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """Knobs of a test's own; what labkit does on this machine goes into their journal."""
+    found = Bench(tmp_path)
+    found.reset()
+    monkeypatch.setenv("LABKIT_CHANGES", str(found.changes))
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    yield found
+    # A watch that finds no lease any more ends.
+    found.reset()

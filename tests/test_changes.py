@@ -19,15 +19,6 @@ from labkit.transports.local import Local
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 
 
-@pytest.fixture
-def bench(tmp_path):
-    found = Bench(tmp_path)
-    found.reset()
-    yield found
-    # A watch that finds no lease any more ends.
-    found.reset()
-
-
 def without(folder, *lacking):
     """A folder that has this machine's commands, but for some."""
     folder.mkdir()

@@ -40,18 +40,7 @@ OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 
 
 @pytest.fixture
-def bench(tmp_path):
-    found = Bench(tmp_path)
-    found.reset()
-    yield found
-    # A watch that finds no lease any more ends.
-    found.reset()
-
-
-@pytest.fixture
-def hosts(bench, monkeypatch):
-    monkeypatch.setenv("LABKIT_CHANGES", str(bench.changes))
-    monkeypatch.setenv("LABKIT_OUT", str(bench.folder / "out"))
+def hosts(bench):
     return {"server": Host("here", "127.0.0.1", Local())}
 
 

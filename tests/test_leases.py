@@ -11,7 +11,7 @@ from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
-from knobs import SCRIPT, Bench, Knob
+from knobs import SCRIPT, Knob
 
 from labkit.change import InForce, applied
 from labkit.errors import Busy, Unfinished
@@ -39,16 +39,6 @@ with in_force({"server": Host("here", "", Local())}) as changes:
     sys.stdin.readline()
     changes.move_to([Knob(a, "newest"), Knob(b, "new")])
 """
-
-
-@pytest.fixture
-def bench(tmp_path, monkeypatch):
-    found = Bench(tmp_path)
-    found.reset()
-    monkeypatch.setenv("LABKIT_CHANGES", str(found.changes))
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
-    yield found
-    found.reset()
 
 
 @pytest.fixture

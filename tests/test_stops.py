@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from knobs import Bench, Knob
+from knobs import Knob
 
 from labkit.change import in_force
 from labkit.errors import SettingRefused
@@ -44,17 +44,6 @@ traced = pytest.mark.skipif(
 # All of them in `make torture`; every so-and-so-manieth here, others for each signal.
 STRIDE = 12
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
-
-
-@pytest.fixture
-def bench(tmp_path, monkeypatch):
-    found = Bench(tmp_path)
-    found.reset()
-    monkeypatch.setenv("LABKIT_CHANGES", str(found.changes))
-    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
-    yield found
-    # A watch that finds no lease any more ends.
-    found.reset()
 
 
 def points(bench, name, stride, at):
