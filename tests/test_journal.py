@@ -1,8 +1,6 @@
 """The journal of a host, and what puts things back by it: on real files, by the real script."""
 
-import io
 import os
-import re
 import shutil
 import subprocess
 import threading
@@ -10,7 +8,6 @@ import time
 import typing
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import product
 
 import pytest
 from hypothesis import given, settings
@@ -27,9 +24,9 @@ from labkit.errors import (
     SettingRefused,
     Unfinished,
 )
-from labkit.frames import cksum, decoded, encoded, frames
+from labkit.frames import cksum, decoded, encoded
 from labkit.host import Host
-from labkit.journal import hello, history, lines_of
+from labkit.journal import hello, history
 from labkit.lease import Owner
 from labkit.plan import plan
 from labkit.putting_back import restore
@@ -343,104 +340,6 @@ def test_the_lease_of_a_process_that_has_ended_on_this_machine_is_taken_over_at_
         pytest.fail("the body must not run")
     restore_all(hosts["server"], me, breaking=False, forgetting=False)
     assert bench.values() == OLD
-
-
-SLOW = pytest.mark.slow
-
-
-@pytest.mark.parametrize(
-    "cut", [1, 7, *(pytest.param(n, marks=SLOW) for n in (2, 3, 4, 5, 6, 8, 9))]
-)
-def test_a_journal_cut_anywhere_makes_no_wrong_value(bench, cut):
-    bench.apply()
-    file = bench.changes / "1.open"
-    whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) * cut // 12])
-    bench.restore(flags="breaking")
-    assert set(bench.values().values()) <= {"old\n", "new\n"}
-    assert all((bench.changes / name).exists() for name in bench.left())
-
-
-def test_what_is_damaged_is_said_with_the_part_that_can_be_read(bench, hosts):
-    whole = as_applied(bench)
-    (bench.changes / "1.open").write_bytes(with_flipped(whole, len(whole) // 2, 0))
-    done = bench.restore(flags="breaking")
-    assert "damaged" in done.stdout and bench.values() == NEW
-    (one,) = history(hosts["server"])
-    assert one.damage and one.damage.split("\n")[0] in "\n".join(lines_of(one))
-
-
-def with_flipped(whole, at, bit):
-    return bytes([*whole[:at], whole[at] ^ 1 << bit, *whole[at + 1 :]])
-
-
-def believed(bench, journals):
-    """Which of these journals the script does not call damaged."""
-    bench.reset()
-    bench.apply()
-    # Each is a change set of its own, so that the script need be started only once.
-    for n, whole in enumerate(journals, 1):
-        (bench.changes / f"{n}.open").write_bytes(whole)
-    said = decoded(bench.restore(flags="breaking").stdout)
-    damaged = re.findall(r"damaged \S+/(\d+)\.open", said)
-    assert bench.values() == NEW and len(bench.left()) == len(journals)
-    return {*range(1, len(journals) + 1)} - {*map(int, damaged)}
-
-
-def as_applied(bench):
-    bench.apply()
-    return (bench.changes / "1.open").read_bytes()
-
-
-# All but the very last byte, the end of its line: without it that is a torn tail, and no damage.
-def test_a_flipped_bit_in_any_byte_is_found_by_labkit(bench):
-    whole = as_applied(bench)
-    for at, bit in product(range(len(whole) - 1), range(8)):
-        changed = with_flipped(whole, at, bit).decode("utf-8", "surrogateescape")
-        with pytest.raises(JournalDamaged):
-            list(frames(io.StringIO(changed), "1.open"))
-
-
-def test_a_flipped_bit_in_any_byte_is_found_by_the_script_and_nothing_is_put_back(bench):
-    whole = as_applied(bench)
-    changed = [with_flipped(whole, at, at % 8) for at in range(len(whole) - 1)]
-    for first in range(0, len(changed), 150):
-        assert believed(bench, changed[first : first + 150]) == set()
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("bit", range(8))
-def test_each_flipped_bit_of_any_byte_is_found_by_the_script(bench, bit):
-    whole = as_applied(bench)
-    changed = [with_flipped(whole, at, bit) for at in range(len(whole) - 1)]
-    for first in range(0, len(changed), 150):
-        assert believed(bench, changed[first : first + 150]) == set()
-
-
-@pytest.mark.torture
-def test_a_journal_cut_at_any_length_makes_no_wrong_value(bench):
-    whole = as_applied(bench)
-    for length in range(len(whole)):
-        bench.reset()
-        bench.apply()
-        (bench.changes / "1.open").write_bytes(whole[:length])
-        bench.restore(flags="breaking")
-        assert set(bench.values().values()) <= {"old\n", "new\n"}
-
-
-def test_nothing_is_put_back_by_the_journal_of_a_later_labkit(bench, hosts):
-    file = bench.changes / "1.open"
-    file.write_bytes(as_applied(bench).replace(b"labkit1 ", b"labkit2 "))
-    found = restore(hosts["server"], breaking=True)
-    assert not found.ok and "a later labkit wrote it" in str(found) and bench.values() == NEW
-    (one,) = history(hosts["server"])
-    assert "is written as labkit2; this labkit reads labkit1" in one.damage
-    assert bench.left() == ["1.open"]
-
-
-def test_a_journal_of_a_later_labkit_is_refused(bench):
-    with pytest.raises(JournalDamaged, match="labkit2"):
-        list(frames(["labkit2 1 2 begin\n"], "1.open"))
 
 
 @settings(max_examples=25, deadline=None)
