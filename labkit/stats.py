@@ -37,6 +37,7 @@ from labkit.pooled import Pooled
 from labkit.pooled import beyond as beyond
 from labkit.pooled import percentile as percentile
 from labkit.pooled import pieces as pieces
+from labkit.risk import holm as holm
 from labkit.unseen import upper_limit
 
 MOST_BLOCKS = 200
@@ -209,15 +210,6 @@ def samples_needed(blocks: Blocks, q: float) -> int:
     wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
     by_size = math.ceil(wanted / (samples / len(blocks)))
     return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Each p value as it counts when all are looked at (Holm's step-down), in the same order."""
-    adjusted, largest = [0.0] * len(p), 0.0
-    for rank, at in enumerate(sorted(range(len(p)), key=lambda i: p[i])):
-        largest = max(largest, min(1.0, (len(p) - rank) * p[at]))
-        adjusted[at] = largest
-    return adjusted
 
 
 @dataclass(frozen=True)

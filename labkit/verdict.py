@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 from labkit import stats
 from labkit.quantity import Quantity, Statistic
+from labkit.risk import RISK as RISK
 from labkit.stats import Blocks, Estimate
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
-RISK = 0.05
 
 
 @dataclass(frozen=True)

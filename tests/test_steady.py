@@ -146,3 +146,40 @@ def test_a_study_is_told_of_warm_ups_of_runs_that_never_settle_and_of_drift():
     rising = {b: (1 + b / 10) * values for b, values in calm.items()}
     assert "x: its median rises from block to block" in told({"x": rising})[0]
     assert told({"few": {1: np.ones(10)}}) == []
+
+
+def standing(rng, conditions, blocks, *, shared=0.05, slope=0.0, step=0.0):
+    """The median of each run of a study, whose conditions share the luck of their blocks."""
+    luck = shared * rng.standard_normal(blocks) + slope * np.arange(blocks)
+    figures = 50 * np.exp(luck + 0.03 * rng.standard_normal((conditions, blocks)))
+    figures = np.round(figures / step) * step if step else figures
+    return {f"c{n}": {k: np.array([v]) for k, v in enumerate(row)} for n, row in enumerate(figures)}
+
+
+@pytest.mark.parametrize("conditions", [1, 2, 7])
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize("shared", [0, 0.05])
+def test_a_study_without_drift_is_told_of_one_in_at_most_5_of_100(conditions, step, shared):
+    rng, many = np.random.default_rng(10), 150
+    told_of = [
+        bool(told(standing(rng, conditions, blocks, shared=shared, step=step)))
+        for blocks in (5, 8) for _ in range(many)
+    ]  # fmt: skip
+    assert np.mean(told_of) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(told_of))
+
+
+def test_a_lab_that_drifts_is_found_by_all_conditions_together_when_none_of_them_shows_it():
+    rng = np.random.default_rng(11)
+    said = [told(standing(rng, 7, 6, shared=0, slope=0.02)) for _ in range(100)]
+    assert np.mean([bool(sentences) for sentences in said]) > 0.8
+    first = next(sentences for sentences in said if sentences)[0]
+    assert first.startswith("all conditions together: the median rises from block to block (p ")
+    alone = [any(s.startswith("c") for s in sentences) for sentences in said]
+    assert np.mean(alone) < 0.5
+
+
+def test_one_condition_that_drifts_alone_is_named():
+    study = standing(np.random.default_rng(12), 7, 8)
+    study["c3"] = {block: np.array([50.0 - block]) for block in range(8)}
+    (said,) = [sentence for sentence in told(study) if sentence.startswith("c")]
+    assert said.startswith("c3: its median falls from block to block (p ")
