@@ -220,6 +220,7 @@ class Shape(Claim):
 
     linear: in proportion to x. plateau: flat from x = `at` on, and risen before. lowest, highest:
     at x = `at`. rising, falling, flat: from first to last. differs: the last from the first.
+    `each`: it goes so for each of these words in place of EACH.
     """
 
     form: ClassVar[str] = "shape"
@@ -229,6 +230,7 @@ class Shape(Claim):
     at: float | None = None
     within: float = 1.1
     percentile: Statistic = 50
+    each: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         needs_at = self.kind in ("plateau", "lowest", "highest")
@@ -241,6 +243,8 @@ class Shape(Claim):
 
     def comparisons(self) -> list[Comparison]:
         """The steps between points that the shape speaks of."""
+        if self.each:
+            return [step for word in self.each for step in self._with(word).comparisons()]
         xs = sorted(self.points)
         first, at = xs[0], self.at if self.at is not None else xs[0]
         near = {"low": 1 / self.within, "high": self.within}
@@ -260,6 +264,10 @@ class Shape(Claim):
         if self.kind == "differs":
             return [replace(self._step(xs[-1], first, **near), outside=True)]
         return [self._step(x, first, **near) for x in xs[1:]]
+
+    def _with(self, word: str) -> Shape:
+        points = {x: text.replace("EACH", word) for x, text in self.points.items()}
+        return replace(self, points=points, each=())
 
     def _step(
         self, x: float, under: float, low: float = -math.inf, high: float = math.inf, by: float = 1

@@ -26,7 +26,7 @@ FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "order": (Order, {"conditions", "chains"}),
     "ratio": (Ratio, {"over", "under", "published", "within"}),
     "bound": (Bound, {"what", "low", "high", "published"}),
-    "shape": (Shape, {"kind", "points", "at", "within"}),
+    "shape": (Shape, {"kind", "points", "at", "within", "each"}),
     "not here": (NotHere, {"why", "conditions"}),
 }
 
