@@ -201,90 +201,6 @@ data_nic() {
     esac
 }
 
-boot() {
-    cpus=$(value_of "$home/running" cpus)
-    memory=$(value_of "$home/running" memory)
-    if [ "$(wire accelerator)" = uml ]; then boot_uml; else boot_qemu; fi
-}
-
-disks() { sed -n 's/^disk[0-9]*=//p' "$home/wires"; }
-
-device_of() { name=${1##*/}; echo "${name%.*}"; }
-
-show_disks() {
-    disks | while read -r file format; do
-        echo "$(device_of "$file") $format $file"
-    done
-}
-
-# A copy on write stands before the file that it is a copy of.
-disks_uml() {
-    disks | while read -r file format; do
-        [ "$format" != cow ] || file=$file,${file%.cow}.base
-        echo "$(device_of "${file%,*}")=$file"
-    done
-}
-
-disks_qemu() {
-    disks | while read -r file format; do
-        name=$(device_of "$file")
-        echo "-drive if=none,id=$name,file=$file,format=$format"
-        echo "-device virtio-blk-pci,drive=$name,serial=$name"
-    done
-}
-
-# The file is executable, and gone from its folder as soon as it is made.
-backing() {
-    at=$(wire backing)
-    case ",$(findmnt -n -o OPTIONS -T "$at" 2> /dev/null)," in
-        *,noexec,* | *,ro,* | ,,) echo /tmp ;;
-        *) echo "$at" ;;
-    esac
-}
-
-show_memory() {
-    [ "$(wire accelerator)" = uml ] || fail "the memory of a guest of QEMU is no file"
-    for pid in $(pids); do
-        link=$(find "/proc/$pid/fd" -lname "/*(deleted)" -printf '%f\n' 2> /dev/null | head -n 1)
-        [ -z "$link" ] || { echo "$pid $link $(stat -L -f -c %T "/proc/$pid/fd/$link")" && return; }
-    done
-    fail "it does not run"
-}
-
-# It has no rights but to read raw frames, so that what it shares with this host stays as it is.
-# What its kernel skips is a race of ways to compute RAID 6, a second long at each start.
-boot_uml() {
-    # shellcheck disable=SC2046
-    exec env -i HOME=/tmp TMPDIR="$(backing)" PATH="$PATH" \
-        taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
-        setpriv --reuid="$user" --regid="$user" --clear-groups \
-        --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
-        linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
-        init="$home/init" con=null con0=null,fd:1 ssl=null quiet \
-        initcall_blacklist=raid6_select_algo pty.legacy_count=0 $(disks_uml) \
-        "uml_dir=$home/run/" umid=monitor \
-        "vec0:transport=raw,ifname=$(wire control),depth=128,gro=1,mac=$(wire mac0)" \
-        "$(data_nic "$home/running" 1)"
-}
-
-nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }
-
-boot_qemu() {
-    cat "$(wire image)" "$home/run/own.cpio" > "$home/initrd" || fail "cannot make its first root"
-    accelerator=$(wire accelerator)
-    [ "$accelerator" = kvm ] || accelerator=tcg,thread=multi
-    # shellcheck disable=SC2046
-    exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
-        taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
-        setpriv --reuid="$user" --regid="$user" --clear-groups --inh-caps=-all \
-        qemu-system-x86_64 -name "${home##*/}" -accel "$accelerator" -machine q35 -cpu max \
-        -m "$memory" -smp "$(value_of "$home/running" vcpus)" -nodefaults -no-user-config \
-        -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
-        -append "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on cryptomgr.notests=1" \
-        -qmp "unix:$home/run/qmp,server=on,wait=off" $incoming -device virtio-rng-pci $(disks_qemu) \
-        $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
-}
-
 watch() {
     boot 2>&1 < /dev/null | while IFS= read -r line; do
         printf '%s\n' "$line" >> "$home/console"
@@ -375,6 +291,7 @@ stop() {
     rm -rf "$home/running" "$home/unplugged" "$home/run/monitor"
 }
 
+# include guest_boot.sh
 # include guest_monitors.sh
 # include one_of.sh
 user=$(wire user)

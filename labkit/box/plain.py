@@ -142,9 +142,9 @@ class Plain(OfUser):
         words = [
             accelerator.QEMU, "-name", GUEST, "-accel", chosen, "-machine", "q35", "-cpu", "max",
             "-m", MEMORY[:-1], "-nodefaults", "-no-user-config", "-display", "none",
-            "-serial", "stdio", "-kernel", str(found.image), "-initrd", str(root), "-append",
-            "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on cryptomgr.notests=1",
-            "-qmp", f"unix:{self.path}/qmp,server=on,wait=off", "-device", "virtio-rng-pci",
+            "-serial", "stdio", "-kernel", str(found.image), "-initrd", str(root),
+            "-append", kernel.WORDS, "-qmp", f"unix:{self.path}/qmp,server=on,wait=off",
+            "-device", "virtio-rng-pci",
             "-netdev", f"user,id=control,restrict=on,{forward}",
             "-device", "virtio-net-pci,netdev=control,romfile=",
         ]  # fmt: skip

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.box import disk
+from labkit.box import disk, kernel
 from labkit.box.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
 from labkit.box.links import at_guest, at_host, container_ends, guest_ends
@@ -182,7 +182,7 @@ def _wires(layout: Layout, guest: str) -> str:
     for number, (file, one) in enumerate(disk.files(place, plan.volumes, plan.accelerator)):
         fixed[f"disk{number}"] = f"{file} {one.format}"
     if layout.kernel:
-        fixed |= {"kernel": layout.kernel, "image": layout.image}
+        fixed |= {"kernel": layout.kernel, "image": layout.image, "kernel_words": kernel.WORDS}
     return _lines(fixed)
 
 
