@@ -12,10 +12,11 @@ from functools import partial
 from typing import TypeVar
 
 from labkit.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
+from labkit.drift import Drift, read_again, refusal
 from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.interrupt import undisturbed
-from labkit.journal import Answer, Greeting, Look, hello, refusals
+from labkit.journal import Answer, Greeting, hello, refusals
 from labkit.lease import Owner
 from labkit.plan import AT_ONCE, Plan, Step, in_order, plan
 from labkit.putting_back import outcome_words, went_back
@@ -24,29 +25,9 @@ from labkit.transports.pins import check_pin
 
 T = TypeVar("T")
 PERIOD_SECONDS = 5.0
+"""How often settings in force are read again while something is measured."""
 BEAT_SECONDS = 15.0
 """Where nothing is to be read again we are heard so often: a guest has to work to hear, too."""
-"""How often settings in force are read again while something is measured."""
-
-
-@dataclass(frozen=True)
-class Drift:
-    """A setting that somebody else changed: between `after` and `seen` it became `now`.
-
-    One that `waits` is as it was made, but `now` runs until the host's next start.
-    """
-
-    host: str
-    thing: str
-    now: str
-    after: str
-    seen: str
-    waits: bool = False
-
-    def __str__(self) -> str:
-        if self.waits:
-            return f"{self.host}: {self.thing} waits for the next start; until then {self.now!r}"
-        return f"{self.host}: {self.thing} became {self.now!r} between {self.after} and {self.seen}"
 
 
 @dataclass(frozen=True)
@@ -123,7 +104,7 @@ class InForce:
     def check(self, settings: Sequence[Setting]) -> None:
         """Refuse to go on when a setting is no longer what it was made to be."""
         if drifts := self.drifted(settings):
-            raise _refused(drifts[0])
+            raise refusal(drifts[0])
 
     def check_live(self, settings: Sequence[Setting]) -> None:
         """The same of those settings that can be made although something else still runs.
@@ -138,7 +119,7 @@ class InForce:
         """Those that only a host's next start will bring; refuses as `check` does for the rest."""
         drifts = self.drifted(self.changed.values())
         if others := [one for one in drifts if not one.waits]:
-            raise _refused(others[0])
+            raise refusal(others[0])
         return [self.changed[one.thing] for one in drifts]
 
     def drifted(self, settings: Iterable[Setting], beat: float = 0.0) -> list[Drift]:
@@ -147,17 +128,17 @@ class InForce:
         Where there are none, the host hears us if it has not for `beat` seconds.
         """
         with self._lock:
-            roles: dict[str, list[Setting]] = {role: [] for role in self.sets}
+            roles: dict[str, list[Step]] = {role: [] for role in self.sets}
             for setting in settings:
-                roles[setting.role].append(setting)
-            read = {role: partial(self._drifted, role, s, beat) for role, s in roles.items()}
+                roles[setting.role].append(self.steps[setting])
+            read = {
+                role: partial(read_again, self.sets[role], steps, beat)
+                for role, steps in roles.items()
+            }
             found = _on_all(read)
             after, self._good = self._good, _now()
-        return [
-            Drift(host, thing, now, after, self._good, waits)
-            for some in found.values()
-            for host, thing, now, waits in some
-        ]
+        seen = [one for some in found.values() for one in some]
+        return [replace(one, after=after, seen=self._good) for one in seen]
 
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
@@ -276,28 +257,6 @@ class InForce:
         if not went_back(answer):
             raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
 
-    def _drifted(
-        self, role: str, settings: Sequence[Setting], beat: float
-    ) -> list[tuple[str, str, str, bool]]:
-        ways = {one: way for one in settings if (way := self.steps[one].way)}
-        looks = [Look(one.thing, way.reads, live=way.live) for one, way in ways.items()]
-        if not looks:
-            # Perhaps a guest that is stopped now: it will be asked when it matters.
-            with suppress(HostError):
-                self.sets[role].beat(beat)
-            return []
-        seen = self.sets[role].look(looks)
-        found = []
-        for setting, way in ways.items():
-            one = seen[setting.thing]
-            now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
-            runs = way.value(one.live) if way.live else now
-            if now != setting.wanted:
-                found.append((self.hosts[role].name, setting.thing, now, False))
-            elif runs != now:
-                found.append((self.hosts[role].name, setting.thing, runs, True))
-        return found
-
     def keep_watch(self, stop: threading.Event) -> None:
         """Until `stop`: let the hosts know that we are there, and note what somebody changes."""
         while not stop.wait(self.period):
@@ -383,12 +342,6 @@ def _on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = {role: pool.submit(one) for role, one in work.items()}
     return {role: one.result() for role, one in begun.items()}
-
-
-def _refused(drift: Drift) -> SettingRefused:
-    waits = "start the host with it first; labkit starts no host anew"
-    fought = "is something else on that host managing the same setting?"
-    return SettingRefused(str(drift), hint=waits if drift.waits else fought)
 
 
 def _now() -> str:
