@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from labkit import studies
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, UNSEEN, WARNING, Check, Finding, Place
 from labkit.errors import Unknown
 from labkit.lab import Lab
 from labkit.plan import plan
@@ -32,8 +32,8 @@ def _finding(place: Place, study: Study, one: Condition, why: str) -> Finding:
     silent = [role for role in asked if role not in place.roles]
     cut = [way for way in place.cut if set(way) <= asked.keys()]
     if why and silent:
-        why, fix = f"{', '.join(silent)} cannot be asked", "put right first what failed above"
-    elif cut and not why:
+        return Finding(UNSEEN, f"{' and '.join(silent)} cannot be asked", where=where)
+    if cut and not why:
         why, fix = f"no way from {' to '.join(cut[0])}", "put right first what failed above"
     elif not why:
         return Finding(OK, "can be measured", where=where)

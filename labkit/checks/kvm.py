@@ -17,6 +17,9 @@ def _look(place: Place) -> Iterator[Finding]:
     # A client only asks, whatever is installed there; a box runs its guests in its own way.
     if place.role == "client" or place.lab.emulated:
         return
+    if not place.host.guests:
+        yield Finding(OK, f"none of its guests is in {place.lab.path} (vm = ...)")
+        return
     found = place.shown(DEVICE).split()
     if "kvm" in found:
         yield Finding(OK, "/dev/kvm is there (whether guests boot with it, only a guest shows)")

@@ -12,7 +12,8 @@ def _look(place: Place) -> Iterator[Finding]:
     try:
         place.host.check("true", seconds=COMMAND_SECONDS)
     except LoginRefused as refused:
-        yield Finding(FAILED, refused.what, refused.said or refused.hint, _copy_id(place))
+        other = f"   # or the right user = ... in [hosts.{place.role}] of {place.lab.path}"
+        yield Finding(FAILED, refused.what, refused.said or refused.hint, _copy_id(place) + other)
         return
     took = 1000 * place.host.round_trip()
     at = place.host.transport.reached_at

@@ -9,8 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.workloads._server import PORTS as SERVERS
 
-PORTS = {12865: "netserver", 11111: "sockperf", 5201: "iperf3", 40404: "data of netperf"}
+# The first and the last that a server of ours may get, and one that Linux itself gives.
+PORTS = {
+    SERVERS[0]: "servers of netperf and sockperf", SERVERS[-1]: "the same",
+    40404: "data of netperf",
+}  # fmt: skip
 # What tells a closed port from a silent one: any of these, as the client has them.
 TRY = r"""
 address=$1; shift

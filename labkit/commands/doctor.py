@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ Say what this machine can do. With --lab: look at each host of a lab, step by st
 between them, and at which conditions of the studies can be measured there; nothing is changed on
 any host. Ends with 1 when a check of a lab failed; warnings are no failure.
 """
+STUDIES = "studies"
+Row = tuple[str, str, str]
 SIGNS = {"ok": "ok", "warning": "!!", "failed": "XX", "not looked at": "--"}
 
 
@@ -69,51 +72,68 @@ def _of_lab(asked: argparse.Namespace) -> int:
         print_json({"lab": lab.name, "file": str(Path(lab.path).resolve()),
                     "ready": not counts["failed"], "counts": counts, "checks": rows})  # fmt: skip
     else:
-        print(rendered(lab.name, found, counts))
+        print(rendered(lab.name, found, counts, asked.lab))
     return 1 if counts["failed"] else 0
 
 
-def rendered(name: str, found: Sequence[Finding], counts: dict[str, int]) -> str:
+def rendered(name: str, found: Sequence[Finding], counts: dict[str, int], file: str) -> str:
     """All findings for a person to read: by place, each that is not well with what mends it."""
     from labkit.terminal import table
 
     parts = [name]
     for where in dict.fromkeys(_place(one) for one in found):
-        rows: list[tuple[str, str, str]] = []
         here = [one for one in found if _place(one) == where]
-        for one, *others in _alike(here):
-            rows += _rows(one, others)
-        if unseen := [one for one in here if one.state == "not looked at"]:
-            names = ", ".join(one.check for one in unseen)
-            rows.append((SIGNS["not looked at"], "", f"{unseen[0].found}; then: {names}"))
+        rows = _conditions(here) if where == STUDIES else _checks(here)
         head, *lines = table(rows, ("", "", "")).split("\n")
         assert not head.strip()
         parts.append("\n".join([where, *lines]))
-    wrong = [one for state in ("failed", "warning") for one in found if one.state == state]
     said = ", ".join(f"{n} {state}" for state, n in counts.items() if n)
-    mend = next((f"\nnext: {one.fix}" for one in wrong if one.fix), "")
-    return "\n\n".join([*parts, said + mend])
-
-
-# What is true of many conditions, such as that a host does not answer, is told once.
-def _alike(found: Sequence[Finding]) -> Iterable[list[Finding]]:
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for one in found:
-        name = "" if one.check == "conditions" else one.check
-        groups.setdefault((name, one.state, one.found, one.said, one.fix), []).append(one)
-    return groups.values()
+    return "\n\n".join([*parts, f"{said}\n{_next(found, file)}".strip()])
 
 
 def _place(one: Finding) -> str:
-    return "studies" if one.check == "conditions" else one.where
+    return STUDIES if one.check == "conditions" else one.where
 
 
-def _rows(one: Finding, others: Sequence[Finding]) -> list[tuple[str, str, str]]:
-    if one.state == "not looked at":
+def _checks(here: Sequence[Finding]) -> list[Row]:
+    rows: list[Row] = []
+    for one in here:
+        if one.state != "not looked at":
+            rows.append((SIGNS[one.state], one.check, one.found))
+            rows += [("", "", line) for line in _mended(one)]
+    if unseen := [one for one in here if one.state == "not looked at"]:
+        names = ", ".join(one.check for one in unseen)
+        rows.append((SIGNS["not looked at"], "", f"{unseen[0].found}; then: {names}"))
+    return rows
+
+
+def _mended(one: Finding) -> list[str]:
+    if one.state not in ("warning", "failed"):
         return []
-    name = one.where if one.check == "conditions" else one.check
-    rows = [(SIGNS[one.state], name, one.found)]
-    if one.state in ("warning", "failed"):
-        rows += [("", "", f"it says: {line}") for line in one.said.splitlines()]
-        rows += [("", "", f"mend it: {one.fix}")] if one.fix else []
-    return rows + [("", other.where, "the same") for other in others]
+    said = [f"it says: {line}" for line in one.said.splitlines() if line.strip()]
+    return [*said, *([f"mend it: {one.fix}"] if one.fix else [])]
+
+
+# What is true of many conditions, such as that there is no guest, is told once.
+def _conditions(here: Sequence[Finding]) -> list[Row]:
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for one in here:
+        groups.setdefault((one.state, one.found, one.said), []).append(one)
+    rows: list[Row] = []
+    for alike in groups.values():
+        one, named = alike[0], [other.where.partition(": ") for other in alike]
+        rows.append((SIGNS[one.state], "", one.found))
+        rows += [("", "", line) for line in _mended(one)]
+        for study in dict.fromkeys(study for study, _, _ in named):
+            rows.append(("", study, "; ".join(name for of, _, name in named if of == study)))
+    return rows
+
+
+# What is wrong with a host comes first; a condition that a lab has no host for is no mistake.
+def _next(found: Sequence[Finding], file: str) -> str:
+    for state in ("failed", "warning"):
+        if mend := [one.fix for one in found if one.state == state and _place(one) != STUDIES]:
+            return f"next: {mend[0]}"
+    able = next((one.where for one in found if _place(one) == STUDIES and one.state == "ok"), "")
+    run = shlex.join(["labkit", "run", able.partition(":")[0], "--quick", "--where", file])
+    return f"next: {run}" if able else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
@@ -45,7 +46,20 @@ def rendered(study: Study, plan: Plan) -> str:
     """A plan for a person to read."""
     from labkit.tables import plan_table
 
+    made = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
+    parts = [study.title, plan_table(made).text() if made.steps else "Nothing would be changed."]
+    if lacking := _lacking(plan):
+        parts.append(f"Not possible there; conditions that need it are left out:\n{lacking}")
     end = (
         f"About {plan.seconds:.0f} s to make it all once; plan {plan.digest}; nothing was touched."
     )
-    return "\n\n".join([study.title, plan_table(plan).text(), end])
+    return "\n\n".join([*parts, end])
+
+
+# A lab without guests lacks the same thing dozens of times.
+def _lacking(plan: Plan) -> str:
+    whys: dict[str, list[str]] = {}
+    for step in plan.steps:
+        if step.why:
+            whys.setdefault(step.why, []).append(type(step.setting).__name__)
+    return "\n".join(f"  {', '.join(dict.fromkeys(names))}: {why}" for why, names in whys.items())

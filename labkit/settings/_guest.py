@@ -65,7 +65,7 @@ class OfGuest(Setting):
         if self.named not in host.guests:
             raise Impossible(
                 f"{host.name} has no guest of the box, and which of its virtual machines is the "
-                f"{self.named} is not said",
+                f"{self.named} is not said (`vm` in the lab file)",
                 hint=f'add vm = "..." to [hosts.{self.named}] in lab.toml',
             )
         plainly_named("virtual machine", host.guests[self.named].vm)

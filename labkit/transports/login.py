@@ -202,15 +202,21 @@ def _certificate(file: str) -> HostCertificate | None:
 
 
 def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
+    bring = f"ssh-copy-id -p {target.port} {target.user}@{target.address}"
+    make = f"make one: ssh-keygen -t ed25519; bring it to the host: {bring}"
     if found.unusable:
+        file = found.unusable[0].partition(":")[0]
+        absent = not Path(file).expanduser().exists()
         return Unreachable(
-            f"{target.name}: cannot use the private key {found.unusable[0].partition(':')[0]}",
+            f"{target.name}: cannot use the private key {file}",
             said="\n".join(found.unusable),
-            hint="a key with a passphrase is used through an ssh-agent: ssh-add",
+            hint=f"put the right key = ... into the lab file, or {make}"
+            if absent
+            else "a key with a passphrase is used through an ssh-agent: ssh-add",
         )
     return Unreachable(
         f"{target.name}: no key to log in with",
-        hint="name one with key = in the lab file, or add one to an ssh-agent that is not locked",
+        hint=f"{make}; or name one with key = in the lab file, or add one to an ssh-agent",
     )
 
 
