@@ -39,7 +39,8 @@ class Claim(ABC):
     """One testable statement of a document, in our words; `source` is the figure or section.
 
     `hardware` says why its figure is the document's own: it is then judged on real hosts only.
-    `dispute` says where a document contradicts this, and what was made of that.
+    `dispute` says where a document contradicts this, and what was made of that; `prints` is what it
+    prints of it, in words.
     """
 
     form: ClassVar[str]
@@ -50,6 +51,7 @@ class Claim(ABC):
     metric: str = field(default="", kw_only=True)
     hardware: str = field(default="", kw_only=True)
     dispute: str = field(default="", kw_only=True)
+    prints: str = field(default="", kw_only=True)
 
     @abstractmethod
     def comparisons(self) -> list[Comparison]:

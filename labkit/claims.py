@@ -7,21 +7,28 @@ claims are about that name no other. What is printed comes from the CSV file bes
 
 from __future__ import annotations
 
-import csv
 import functools
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
 from labkit.errors import BadInput, Unknown
+from labkit.printed import FOLDER, Figure, chosen, figures, words
 from labkit.quantity import SUMMARIES, Statistic
-from labkit.results import HOME
 
-FOLDER = HOME / "data" / "published"
-COMMON = {"id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics"}
+COMMON = {
+    "id",
+    "form",
+    "statement",
+    "source",
+    "metric",
+    "hardware",
+    "dispute",
+    "statistics",
+    "prints",
+}
 FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "order": (Order, {"conditions", "chains"}),
     "ratio": (Ratio, {"over", "under", "published", "within"}),
@@ -64,9 +71,11 @@ def read(text: str, study: str) -> Published:
     """Read one file of claims; a key or a form that is not known is refused by name."""
     try:
         whole = tomllib.loads(text)
-        printed = _printed(study, whole)
+        known = figures(study)
+        printed = _printed(known, whole)
         head = {"metric": "", "statistics": whole["statistics"]}
-        claims = tuple(_claim({**head, **fields}, printed) for fields in whole["claim"])
+        given = [{**head, **fields, "prints": _prints(known, fields)} for fields in whole["claim"]]
+        claims = tuple(_claim(fields, printed) for fields in given)
         return Published(study, whole["document"], whole["metric"], claims)
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as odd:
         what = f"the claims of {study} cannot be read"
@@ -90,7 +99,7 @@ def _claim(fields: dict[str, Any], printed: Mapping[str, Mapping[float, float]])
     for key in ("published", "within") if kind is Ratio else ():
         if key in fields:
             given[key] = _quotient(fields[key])
-    about = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute")}
+    about = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute", "prints")}
     claim = kind(fields["id"], fields["statement"], fields["source"], **given, **about)
     claim.comparisons()  # refuses a quantity that is none
     return claim
@@ -110,24 +119,16 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
+def _prints(known: Sequence[Figure], fields: Mapping[str, Any]) -> str:
+    return words(chosen(known, fields.get("prints", ())))
+
+
 # Condition -> percentile -> figure, for the metric and the point that the claims are about.
-def _printed(study: str, whole: Mapping[str, Any]) -> dict[str, dict[float, float]]:
-    file: Path = FOLDER / f"{study}.csv"
+def _printed(known: Sequence[Figure], whole: Mapping[str, Any]) -> dict[str, dict[float, float]]:
     printed: dict[str, dict[float, float]] = {}
-    if not file.is_file():
-        return printed
-    with file.open(encoding="utf-8", newline="") as lines:
-        for row in csv.DictReader(lines):
-            statistic = row["statistic"]
-            if row["metric"] != whole["metric"] or not _is_percentile(statistic):
-                continue
-            at = f"{row['x_name']}={row['x']}"
-            name = row["condition"] + ("" if at == whole.get("point") else f" [{at}]")
-            printed.setdefault(name, {}).setdefault(
-                float(_statistic(statistic)), float(row["value"])
-            )
+    for f in known:
+        if f.metric == whole["metric"] and f.percentile:
+            at = f"{f.x_name}={f.x}"
+            name = f.condition + ("" if at == whole.get("point") else f" [{at}]")
+            printed.setdefault(name, {}).setdefault(float(_statistic(f.percentile)), float(f.value))
     return printed
-
-
-def _is_percentile(word: str) -> bool:
-    return word == "median" or word.removeprefix("p").replace(".", "", 1).isdigit()

@@ -6,7 +6,7 @@ import html
 from collections import Counter
 from pathlib import Path
 
-from labkit.scorecard import WORDS, Line, Scorecard, measured
+from labkit.scorecard import NO_FIGURE, NO_STUDY, WORDS, Line, Scorecard, measured
 from labkit.tables import chip, safe
 from labkit.verdict import NOT_TESTABLE
 
@@ -76,7 +76,8 @@ def _section(document: str, lines: list[Line]) -> str:
     table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     if _tested(lines):
         return f"<section><h2>{safe(document)}</h2>{table}</section>"
-    (why, many), *_ = Counter(line.reason for line in lines).most_common(1)
+    short = (line.reason.partition(f"{NO_STUDY};")[1].strip(";") or line.reason for line in lines)
+    (why, many), *_ = Counter(short).most_common(1)
     said = why if many == len(lines) else NOT_TESTABLE
     summary = f"{safe(document)} <small>({len(lines)} claims: {safe(said)})</small>"
     return f"<details><summary>{summary}</summary>{table}</details>"
@@ -87,11 +88,12 @@ def _row(line: Line) -> str:
     figures = f"<b>{safe(effect)}</b>, the document: {safe(printed)}<br>" if printed else ""
     if effect and not printed:
         figures = f"<b>{safe(effect)}</b><br>"
+    prints = f"<br><small>Printed: {safe(line.prints or NO_FIGURE)}</small>"
     disputed = f"<br><small>Disputed: {safe(line.dispute)}</small>" if line.dispute else ""
     claim = f"{safe(line.statement)}<br><small><code>{safe(line.claim)}</code>, {safe(line.source)}"
     return (
         f"<tr><td>{claim}</small></td><td>{chip(line.verdict)}</td>"
-        f"<td>{figures}{safe(line.reason)}{disputed}</td><td>{_evidence(line)}</td></tr>"
+        f"<td>{figures}{safe(line.reason)}{prints}{disputed}</td><td>{_evidence(line)}</td></tr>"
     )
 
 

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
 from pathlib import Path
 
-from labkit import bundle, claims, studies
+from labkit import bundle, claims, studies, terminal
 from labkit.claim import Claim
-from labkit.errors import LabkitError, readable
+from labkit.errors import LabkitError, Unknown, readable
 from labkit.results import Results
 from labkit.store import chosen, found
 from labkit.tables import Table
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict, figure
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict
 
 WORDS = (HOLDS, CONTRADICTED, UNDECIDED, NOT_TESTABLE)
 HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
-        "evidence")  # fmt: skip
-SHORT = ("claim", "verdict", "runs", "lab", "what was measured")
+        "the document", "evidence")  # fmt: skip
+NO_FIGURE = "no figure"
+NO_STUDY = "labkit has no study of it yet"
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,7 @@ class Line:
     tier: str
     source: str
     dispute: str
+    prints: str
     evidence: str
     when: str
 
@@ -51,6 +55,22 @@ class Scorecard:
 
     lines: tuple[Line, ...]
     unread: tuple[str, ...] = ()
+    narrowed: bool = False
+    """Whether lines were chosen; then a terminal shows those too that nothing was measured of."""
+
+    def only(self, document: str = "", verdict: str = "", disputed: bool = False) -> Scorecard:
+        """The lines of documents with this in their titles, of this verdict, and in dispute."""
+        if not (document or verdict or disputed):
+            return self
+        titles = {line.document for line in self.lines}
+        if not any(document.lower() in title.lower() for title in titles):
+            raise Unknown("document", document, titles)
+        kept = [
+            line for line in self.lines
+            if document.lower() in line.document.lower()
+            and verdict in ("", line.verdict) and (line.dispute or not disputed)
+        ]  # fmt: skip
+        return replace(self, lines=tuple(kept), narrowed=True)
 
     def counts(self) -> Table:
         """Per document: how many of its claims hold, by the newest verdict on each."""
@@ -72,15 +92,22 @@ class Scorecard:
         return f"{_markdown(self.counts())}\n\n{_markdown(self.table())}\n"
 
     def text(self) -> str:
-        """Both tables, for a terminal; what cannot be tested yet is counted only."""
-        tested = [line for line in self.lines if line.verdict != NOT_TESTABLE]
-        rest = len(self.lines) - len(tested)
-        rows = [
-            tuple(dict(zip(HEAD, _row(line), strict=True))[n] for n in SHORT) for line in tested
-        ]
-        shown = Table(SHORT, tuple(rows), self.caption()).text() if tested else ""
-        untested = f"{rest} more are not testable here; --json and --markdown say why"
-        return "\n\n".join(part for part in (shown, untested, self.counts().text()) if part)
+        """For a terminal; what cannot be tested is counted only, unless it was asked for."""
+        shown = [x for x in self.lines if self.narrowed or x.verdict != NOT_TESTABLE]
+        parts = [terminal.paragraph(self.caption())]
+        for document, lines in groupby(shown, key=lambda line: line.document):
+            parts.append(f"{document}\n{'-' * len(document)}")
+            groups = groupby(lines, key=lambda line: (line.study, line.evidence))
+            parts += [_group(list(group)) for _, group in groups]
+        if rest := len(self.lines) - len(shown):
+            parts.append(f"{rest} more are {NOT_TESTABLE}: --verdict not-testable lists them.")
+        parts.append(self._counted() if self.lines else "No claim is like that.")
+        return "\n\n".join(part for part in parts if part)
+
+    def _counted(self) -> str:
+        head, rows = self.counts().head, self.counts().rows
+        turned = [(*numbers, name) for name, *numbers in rows]
+        return terminal.table(turned, [*(word.removesuffix(" here") for word in head[1:]), head[0]])
 
     def html(self) -> str:
         """Both tables as HTML, every word escaped."""
@@ -106,9 +133,14 @@ class Scorecard:
         return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
 
 
-def scorecard(*folders: Path) -> Scorecard:
-    """Judge all claims on all results below these folders, on those of this machine if none."""
-    lines: dict[str, list[Line]] = {study: [] for study in claims.names()}
+def scorecard(*folders: Path, study: str = "") -> Scorecard:
+    """Judge all claims on all results below these folders, on those of this machine if none.
+
+    With a `study`, only its claims.
+    """
+    if study and study not in claims.names():
+        raise Unknown("study with claims", study, claims.names())
+    lines: dict[str, list[Line]] = {name: [] for name in claims.names() if study in ("", name)}
     unread: list[str] = []
     for path in found(chosen(folders)):
         try:
@@ -117,8 +149,10 @@ def scorecard(*folders: Path) -> Scorecard:
                 lines[results.study] += _judged(results)
         except LabkitError as refused:
             unread.append(refused.what)
-    whole = [line for study, known in lines.items() for line in known or _untested(study)]
-    return Scorecard(tuple(sorted(whole, key=lambda line: line.document)), tuple(unread))
+    whole = [line for name, known in lines.items() for line in known or _untested(name)]
+    return Scorecard(
+        tuple(sorted(whole, key=lambda line: line.document)), tuple(unread), narrowed=bool(study)
+    )
 
 
 def _judged(results: Results) -> list[Line]:
@@ -134,8 +168,18 @@ def _judged(results: Results) -> list[Line]:
 
 def _untested(study: str) -> list[Line]:
     known = study in studies.names()
-    why = f"not measured yet: labkit run {study}" if known else "labkit has no study of it yet"
-    return [_line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c in claims.of(study)]
+    whys = {c: f"not measured yet: labkit run {study}" if known else _wanted(c)
+            for c in claims.of(study)}  # fmt: skip
+    return [
+        _line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c, why in whys.items()
+    ]
+
+
+def _wanted(claim: Claim) -> str:
+    names = claim.names()
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    named = ", ".join(names[:MOST_NAMED])
+    return f"{NO_STUDY}; it would have to measure {named}{more}"
 
 
 def _line(
@@ -144,16 +188,17 @@ def _line(
 ) -> Line:  # fmt: skip
     return Line(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
-        v.low, v.high, v.published, runs, v.why, lab, tier, v.source, claim.dispute, evidence, when,
+        v.low, v.high, v.published, runs, v.why, lab, tier, v.source, claim.dispute, claim.prints,
+        evidence, when,
     )  # fmt: skip
 
 
 def measured(line: Line) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
-    effect = "" if line.effect is None else figure(line.effect)
+    effect = "" if line.effect is None else _short(line.effect)
     if line.low is not None and line.high is not None:
-        effect += f" ({figure(line.low)} to {figure(line.high)})"
-    return effect, "" if line.published is None else figure(line.published)
+        effect += f" ({_short(line.low)} to {_short(line.high)})"
+    return effect, "" if line.published is None else _short(line.published)
 
 
 def _row(line: Line) -> tuple[str, ...]:
@@ -170,8 +215,30 @@ def _row(line: Line) -> tuple[str, ...]:
         runs,
         lab,
         reason,
+        f"{line.source}: {line.prints or NO_FIGURE}",
         line.evidence,
     )
+
+
+# One study of a document on one lab: where the evidence is, then claim by claim.
+def _group(lines: Sequence[Line]) -> str:
+    first = lines[0]
+    on = f" on {first.lab} ({first.tier}), {first.runs} runs, {first.when[:10]}: {first.evidence}"
+    head = readable(first.study + (on if first.evidence else ""))
+    return "\n\n".join([head, *map(_paragraph, lines)])
+
+
+def _paragraph(line: Line) -> str:
+    reason = line.reason if line.verdict == NOT_TESTABLE else f"Measured: {line.reason}"
+    printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
+    disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
+    said = [f"    {text}." for text in (line.statement, reason, printed, *disputed)]
+    whole = [f"{line.claim}: {line.verdict}", *said]
+    return "\n".join(terminal.paragraph(readable(text)) for text in whole)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _markdown(table: Table) -> str:

@@ -35,6 +35,13 @@ def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def paragraph(text: str) -> str:
+    """Text that wraps at the width of the terminal, each line indented as the first is."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    room = max(24, shutil.get_terminal_size().columns - len(indent))
+    return "\n".join(f"{indent}{line}" for line in _wrapped(text, room))
+
+
 def _one_line(cell: Any) -> str:
     return readable("; ".join(str(cell).strip().splitlines()))
 

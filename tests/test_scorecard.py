@@ -29,9 +29,45 @@ def test_all_136_claims_are_in_it_and_what_was_measured_is_judged(folder):
     assert judged["lat-ping-01"].verdict == "holds"
     assert judged["lat-ping-01"].runs == 16
     assert "not measured" in judged["lat-ping-03"].reason
-    untested = {line.reason for line in card.lines if not line.evidence}
-    assert "labkit has no study of it yet" in untested
-    assert card.counts().rows[-1][:3] == ("all", "136", str(card.text().count(" holds ") - 1))
+    assert card.counts().rows[-1][:3] == ("all", "136", str(card.text().count(": holds\n")))
+
+
+def test_a_claim_that_nothing_measured_says_what_it_would_take_and_what_its_document_prints(folder):
+    lines = {line.claim: line for line in scorecard(folder).lines}
+    kernels = lines["redis-scaleout-05"]
+    assert kernels.reason.startswith("labkit has no study of it yet; it would have to measure VM,")
+    assert "= 3.408 million ops/sec" in kernels.prints and "= 4 % below" in kernels.prints
+    assert lines["docker-netperf-03"].prints.endswith("~ 9 to 10 us")
+    assert lines["lat-feature-05"].prints == ""
+    assert len([line for line in lines.values() if line.prints]) == 79
+
+
+def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, capsys):
+    def claims(*words):
+        assert main(["scorecard", str(folder), "--json", *words]) == 0
+        return [line["claim"] for line in json.loads(capsys.readouterr().out)]
+
+    assert set(claims("--study", "lat-ping")) == {claim.id for claim in STUDY.claims}
+    assert len(claims("--document", "DOCKER ON vsphere")) == 12
+    assert claims("--document", "docker on", "--verdict", "holds") == []
+    assert "lat-ping-01" in claims("--verdict", "holds")
+    assert "lat-10us-02" in claims("--disputed") and "lat-ping-01" not in claims("--disputed")
+    assert main(["scorecard", str(folder), "--study", "vcenter_ha"]) == 0
+    shown = capsys.readouterr().out
+    assert "vcenter-ha-05: not testable here" in shown and "~ 439 s" in shown
+    assert main(["scorecard", str(folder), "--document", "docker on", "--verdict", "holds"]) == 0
+    assert capsys.readouterr().out == "No claim is like that.\n"
+    for words, said in ((("--study", "vcentre"), "vcenter_ha"), (("--document", "x9"), "Docker")):
+        assert main(["scorecard", str(folder), *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_it_fits_a_narrow_terminal(folder, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = scorecard(folder).only(disputed=True).text().splitlines()
+    titles = {line.document for line in scorecard(folder).lines}
+    wide = [x for x in lines if len(x) > 80 and x not in titles and x.strip("-")]
+    assert len(lines) > 100 and not [x for x in wide if str(folder) not in x]
 
 
 @pytest.mark.slow

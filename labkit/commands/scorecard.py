@@ -9,18 +9,33 @@ from typing import Any
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import ResultsError
 
+VERDICTS = ("holds", "contradicted", "undecided", "not-testable")
+
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
         verbs, "scorecard", _scorecard, "show documents, claims and labs in one table",
         " | what this machine has measured, and what comes recorded",
+        "--study lat_ping | the claims of one study, judged or not",
+        "--document docker | what documents with this in their titles claim, and print",
+        "--verdict contradicted | what did not come out as claimed",
+        "--disputed | where documents contradict each other, or themselves",
         "out/results --html >card.html | of one folder, as a page",
     )  # fmt: skip
     parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
         help="results or bundles; those of this machine and the recorded ones if absent",
     )  # fmt: skip
+    parser.add_argument("--study", default="", metavar="NAME", help="only the claims of this study")
+    parser.add_argument(
+        "--document", default="", metavar="TEXT", help="only documents with this in their titles"
+    )
+    parser.add_argument(
+        "--verdict", default="", choices=VERDICTS, metavar="WORD",
+        help=f"only claims with this verdict: {', '.join(VERDICTS)}",
+    )  # fmt: skip
+    parser.add_argument("--disputed", action="store_true", help="only claims in dispute")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument(
         "--markdown", action="store_true", help="the whole table, for a page of Markdown"
@@ -33,11 +48,14 @@ def add(verbs: Any) -> None:
 
 def _scorecard(asked: argparse.Namespace) -> None:
     from labkit.score_page import page
-    from labkit.scorecard import plain, scorecard
+    from labkit.scorecard import WORDS, plain, scorecard
 
     with busy("judging all results"):
-        card = scorecard(*asked.folders)
-    if asked.folders and not card.unread and not any(line.evidence for line in card.lines):
+        whole = scorecard(*asked.folders, study=asked.study.replace("-", "_"))
+    verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(asked.verdict, "")
+    card = whole.only(asked.document, verdict, asked.disputed)
+    empty = not whole.unread and not any(line.evidence for line in whole.lines)
+    if asked.folders and not asked.study and empty:
         named = ", ".join(map(str, asked.folders))
         raise ResultsError(
             f"no results in {named}", hint="`labkit results list` names what there is"
