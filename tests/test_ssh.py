@@ -77,27 +77,25 @@ def test_the_clock_of_the_host_may_be_slower_than_the_way_to_it(server):
 
 # --- shells of all kinds ----------------------------------------------------------------------
 
-SHELLS = [["dash"], ["bash"], ["busybox", "sh"]]
 
-
-@pytest.fixture(params=SHELLS, ids=lambda words: words[0])
+@pytest.fixture(params=["dash perl", "bash perl", "busybox", "busybox perl"])
 def other(request, server, tmp_path):
-    """A host whose `sh` is another shell; the one with BusyBox has no perl."""
-    program = shutil.which(request.param[0])
+    """A host whose `sh` is another shell; without perl, each command has one of its own."""
+    shell, *perl = request.param.split()
+    program = shutil.which(shell)
     if not program:
-        pytest.skip(f"no {request.param[0]}")
+        pytest.skip(f"no {shell}")
     folder = tmp_path / "bin"
     folder.mkdir()
     # A shell that is called sh behaves as sh; busybox goes by the name, too.
     (folder / "sh").symlink_to(program)
-    wanted = "cat echo env kill perl printf setsid sleep true".split()  # noqa: SIM905
-    for name in wanted:
-        if (found := shutil.which(name)) and not (request.param[0] == "busybox" and name == "perl"):
+    for name in ["cat", "echo", "env", "kill", "ls", "printf", "setsid", "sleep", "true", *perl]:
+        if found := shutil.which(name):
             (folder / name).symlink_to(found)
     config = tmp_path / "sshd"
     config.mkdir()
     with (
-        serving(config, extra=[f"SetEnv HOME={config} PATH={folder}"]) as found,
+        serving(config, extra=[f"SetEnv HOME={config} PATH={folder}:{tmp_path}/later"]) as found,
         reached(found.address()) as host,
     ):
         yield host
@@ -123,6 +121,52 @@ def test_every_shell_keeps_the_promises(other):
         other.run("sleep", "60", seconds=0.3)
     with pytest.raises(OutcomeUnknown):
         other.run("sh", "-c", "kill -9 $PPID; sleep 1")
+
+
+SCRIPTS = [
+    "kill -9 $$", "kill -SEGV $$", "kill -INT $$", "echo Killed >&2; kill -9 $$",
+    "printf Killed >&2; kill -TERM $$", "echo Killed >&2; exit 137", "sh -c 'kill -9 $$'; exit 137",
+    "echo x; cat; cat <&9; echo $#", "ls /proc/self/fd", "env", "exit 255",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_program_that_the_shell_starts_itself_does_as_in_a_copy_of_the_shell(other, tmp_path):
+    sh = tmp_path / "bin/sh"
+    for script in SCRIPTS:
+        by_copy, *directly = [
+            other.run(name, "-c", script, env=env)
+            for name, env in [("sh", {"A": ""}), ("sh", {}), ("sh", {}), (str(sh), {})]
+        ]
+        for done in directly:
+            said = done.stderr.replace(str(sh), "sh")
+            assert (done.code, said) == (by_copy.code, by_copy.stderr), script
+            assert _without(done.stdout, "A=") == _without(by_copy.stdout, "A=")
+    for name in ("./no-such", str(tmp_path), __file__):
+        codes = {other.run(name, env=env).code for env in ({}, {"A": ""})}
+        assert codes == {127 if "no" in name[:4] else 126}, name
+
+
+def _without(text, line):
+    return [one for one in text.splitlines() if one != line and not one.startswith("_=")]
+
+
+@pytest.mark.slow
+def test_a_name_is_a_program_of_the_path_as_it_is_now_and_no_word_of_the_shell(other, tmp_path):
+    for name in ("cd", "exit", "eval", "hash", "labkit_a"):
+        assert {other.run(name, "3").code for _ in range(3)} == {127}, name
+    first, later = tmp_path / "bin/tool", tmp_path / "later/tool"
+    later.parent.mkdir()
+    for path in (later, first, None):
+        if path:
+            path.write_text("#!/bin/sh\necho $0\n")
+            path.chmod(0o755)
+            assert {other.check("tool") for _ in range(3)} == {f"{path}\n"}
+        else:
+            first.unlink()
+            assert other.check("tool") == f"{later}\n"
+            later.unlink()
+            assert {other.run("tool").code for _ in range(3)} == {127}
 
 
 def test_without_perl_and_python_each_command_has_a_shell_of_its_own(server, tmp_path):

@@ -6,6 +6,7 @@ both streams; what a command prints can therefore never pass for a mark, nor for
 
 from __future__ import annotations
 
+import re
 import secrets
 import shlex
 import time
@@ -52,13 +53,22 @@ ONCE = 'IFS= read -r labkit_p; eval "$labkit_p"'
 PRELUDE = """\
 exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL;
 labkit_a() {{ read labkit_s labkit_r </proc/uptime; }};
+labkit_w() {{ {{ read labkit_r labkit_r; read labkit_r labkit_o; }} </proc/$$/task/$$/io; }};
 labkit_z() {{ labkit_c=$?; read labkit_t labkit_r </proc/uptime;
-read labkit_k </proc/$$/task/$$/children;
-echo "$labkit $1 $labkit_c ${{labkit_s:--}} ${{labkit_t:--}} ${{labkit_k:+left}}";
+read labkit_k </proc/$$/task/$$/children; labkit_x=;
+[ $labkit_c -le 128 ] || [ -z "$2" ] || {{ labkit_w; labkit_x=$((labkit_o-$2)); }};
+echo "$labkit $1 $labkit_c ${{labkit_s:--}} ${{labkit_t:--}} ${{labkit_k:+left}} $labkit_x";
 echo "$labkit $1" >&9; [ -z "$labkit_k" ] || exit; }};
+labkit_v() {{ command -v "$2"; echo "$labkit $1"; echo "$labkit $1" >&9; }};
 read labkit_r labkit_r labkit_r labkit_r labkit_g labkit_r </proc/$$/stat;
-echo "$labkit 0 ${{labkit_g:-$$}}"; echo "$labkit 0" >&9
+labkit_o=; labkit_w; : </dev/null || labkit_o=;
+[ -z "$BASH_VERSION$KSH_VERSION$POSH_VERSION$YASH_VERSION$ZSH_VERSION" ] || labkit_o=;
+echo "$labkit 0 ${{labkit_g:-$$}} ${{labkit_o:+counts}}"; echo "$labkit 0" >&9
 """.replace("\n", " ").strip()
+# A command whose first word can mean nothing but a program, should the shell know it for one.
+PLAIN = re.compile(r"exec ([\w./+][\w./+-]{0,63}) ", re.ASCII)
+# What dash and BusyBox say of a command that was killed: what strsignal(3) does, within 48 bytes.
+KILLED = re.compile(rb"[A-Z][\w ,/-]{,47}( \(core dumped\))?\n", re.ASCII)
 END = """\
 exec 2>/dev/null; kill -s TERM -- "-$1"; for turn in 1 2 3 4 5 6 7 8 9 10; do
 kill -s 0 -- "-$1" || exit 0; sleep 0.1; done; kill -s KILL -- "-$1\""""
@@ -128,6 +138,13 @@ class Kept:
         if self.tell:
             self.tell(part)
 
+    def unsay(self, size: int) -> None:
+        """Forget so many bytes at its end, should they be a shell's complaint of a signal."""
+        whole = self.size == len(self.content)
+        if size and whole and KILLED.fullmatch(self.content, max(self.size - size, 0)):
+            self.size -= size
+            del self.content[-size:]
+
 
 @dataclass
 class Order:
@@ -149,6 +166,12 @@ class Order:
         """Whether a process of its was still there."""
         return b"left" in self.words[3:]
 
+    @property
+    def complained(self) -> int:
+        """So many bytes the shell itself said while it ran the command."""
+        last = b"".join(self.words[3:][-1:])
+        return int(last) if last.isdigit() else 0
+
 
 class Shell:
     """One shell on one channel, which it closes; `once` for a single command."""
@@ -161,6 +184,7 @@ class Shell:
         self._queues: tuple[deque[Order], deque[Order]] = (deque(), deque())
         self._count = 0
         self.foreign = False
+        self._programs: dict[str, Kept] = {}
         self.ready = self._expect(Kept(NOISE), Kept(NOISE))
         self.used = time.monotonic()
 
@@ -182,16 +206,22 @@ class Shell:
 
     def give(self, command: str, out: Kept, err: Kept) -> Order:
         """Send one command, which `line` made."""
+        asked, direct = self._directly(command)
         order = self._expect(out, err)
-        text = f"{self._unsent}labkit_a;({command});labkit_z {order.number}\n"
+        run = f"labkit_a;({command});labkit_z {order.number}"
+        if direct:
+            # What the shell wrote before and after, for its complaint of a signal goes where the
+            # command's own do.
+            run = f"labkit_a;labkit_w;{direct};labkit_z {order.number} $labkit_o"
+        self.channel.send(f"{self._unsent}{asked}{run}\n".encode("utf-8", "surrogateescape"))
         self._unsent = ""
-        self.channel.send(text.encode("utf-8", "surrogateescape"))
         return order
 
     def wait(self, order: Order, deadline: float) -> None:
         """Read until the command has ended; see what it left behind."""
         while not order.ended:
             self.read(deadline)
+        order.streams[1].unsay(order.complained)
         if order.left or self.once:
             order.left_behind = not self._silent_to_the_end() or self.foreign
             self.foreign = True
@@ -217,6 +247,22 @@ class Shell:
         with suppress(Late, Gone):
             while True:
                 self.read(until)
+
+    # dash starts a program itself, by vfork(2), in less time than by a copy of itself; others gain
+    # nothing. So it is asked about each name, at the name's first use, whether that is a program
+    # to it; a path is always one. It looks for it anew each time (`hash -r`), as its copies do.
+    def _directly(self, command: str) -> tuple[str, str]:
+        found = PLAIN.match(command)
+        if not found or self.once or b"counts" not in self.ready.words:
+            return "", ""
+        name, direct = found[1], command.removeprefix("exec ")
+        if "/" in name:
+            return "", direct
+        if (known := self._programs.get(name)) is None:
+            known = self._programs[name] = Kept(NOISE)
+            return f"labkit_v {self._expect(known, Kept(0)).number} {name};", ""
+        program = known.content.startswith(b"/") and known.content.endswith(f"/{name}\n".encode())
+        return "", f"hash -r;{direct}" if program else ""
 
     def _expect(self, out: Kept, err: Kept) -> Order:
         order = Order(self._count, (out, err))
