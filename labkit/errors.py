@@ -117,7 +117,10 @@ class CommandFailed(HostError):
 
 
 class TimedOut(HostError):
-    """A command was still running at its deadline; it has been told to end."""
+    """A command was still running at its deadline, and was told to end, or could not begin by then.
+
+    The message says which.
+    """
 
 
 class SudoRefused(HostError):

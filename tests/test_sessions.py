@@ -38,6 +38,31 @@ def test_more_threads_than_sessions_wait_their_turn(ssh):
     assert codes == list(range(24))
 
 
+def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch, tmp_path):
+    monkeypatch.setattr(sessions, "SESSIONS", 1)
+    mark = str(tmp_path / "begun")
+    with reached(server.address()) as host:
+        with host.stream("sleep", "60"):
+            for asked in (
+                lambda: host.run("touch", mark, seconds=0.2),
+                lambda: host.run("touch", mark, stdin=b"x", seconds=0.2),
+                lambda: host.batch([("touch", mark)], seconds=0.2),
+                lambda: host.stream("touch", mark, seconds=0.2).__enter__(),
+            ):
+                with pytest.raises(TimedOut, match=r"was not started within 0\.2 s"):
+                    asked()
+        assert not (tmp_path / "begun").exists()
+        assert host.check("echo", "room") == "room\n"
+        with ThreadPoolExecutor(1) as pool:
+            with host.transport._all.turn(1):
+                begun = time.monotonic()
+                waits = pool.submit(host.run, "sleep", "60", seconds=2.5)
+                time.sleep(1.5)
+            with pytest.raises(TimedOut, match=r"had not ended after 2\.5 s"):
+                waits.result()
+        assert time.monotonic() - begun < 4, "the wait was counted"
+
+
 def _echoes(host, who, count):
     return [host.check("echo", f"{who} {turn}") for turn in range(count)]
 

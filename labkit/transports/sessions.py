@@ -81,14 +81,20 @@ class Sessions:
     _parents: list[object] = field(default_factory=list)
 
     @contextmanager
-    def turn(self, spare: bool = False) -> Iterator[None]:
-        """Wait until fewer than the usual number of commands are running; `spare` never waits."""
+    def turn(self, seconds: float) -> Iterator[float | None]:
+        """Wait until fewer than the usual number of commands are running, but only so long.
+
+        Yields the seconds that it took, or None when none of them has ended.
+        """
         self._apart()
-        if spare:
-            yield
+        begun, free = time.monotonic(), self._free
+        if not free.acquire(timeout=min(max(seconds, 0), threading.TIMEOUT_MAX)):
+            yield None
             return
-        with self._free:
-            yield
+        try:
+            yield time.monotonic() - begun
+        finally:
+            free.release()
 
     def open(self, seconds: float, window: int | None = None, patient: bool = True) -> Session:
         """A new session. One that was not opened has run nothing, so trying again is safe.

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from labkit.errors import Unreachable
+from labkit.errors import TimedOut, Unreachable
 from labkit.host import NOTHING
 from labkit.transports.connection import CONNECT_SECONDS, Address
-from labkit.transports.sessions import Session, Sessions
+from labkit.transports.sessions import SESSIONS, Session, Sessions
 from labkit.transports.shell import LOOPS, Channel, Gone, Kept, Late, Shell
 from labkit.transports.shell import line as shell_line
 from labkit.transports.sudo import Sudo
@@ -62,32 +62,39 @@ class Ssh(ThroughShell):
         self._all.close()
 
     @contextmanager
+    def _turn(self, words: tuple[str, ...], seconds: float) -> Iterator[float]:
+        with self._all.turn(seconds) as waited:
+            if waited is None:
+                raise TimedOut(
+                    f"{self.name}: `{shlex.join(words)}` was not started within {seconds:g} s",
+                    said=f"{SESSIONS} commands of ours were still running there",
+                    hint="allow more time with seconds=, or fewer at once",
+                )
+            yield waited
+
+    @contextmanager
     def _channel(self, script: str, spare: bool, window: int | None = None) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
         line = f"exec sh -c {shlex.quote(script)}"
-        with (
-            self._all.turn(spare),
-            closing(self._started(line, seconds, not spare, window)) as session,
-        ):
+        with closing(self._started(line, seconds, not spare, window)) as session:
             yield session
 
     @contextmanager
     def _loop(self, seconds: float) -> Iterator[Shell | None]:
-        with self._all.turn():
-            found = self._kept(seconds) or self._new(seconds)
-            if found is None:
-                yield None
-                return
-            shell, session = found
-            try:
-                yield shell
-            finally:
-                if not shell.up and session.ended and not session.lost:
-                    session.connection.refused[self.sudo] += 1
-                if shell.fit:
-                    self._all.keep(self.sudo, shell, session)
-                else:
-                    session.close()
+        found = self._kept(seconds) or self._new(seconds)
+        if found is None:
+            yield None
+            return
+        shell, session = found
+        try:
+            yield shell
+        finally:
+            if not shell.up and session.ended and not session.lost:
+                session.connection.refused[self.sudo] += 1
+            if shell.fit:
+                self._all.keep(self.sudo, shell, session)
+            else:
+                session.close()
 
     def _new(self, seconds: float) -> tuple[Shell, Session] | None:
         ways = LOOPS[self._all.usable().refused[self.sudo] :]

@@ -40,10 +40,14 @@ class ThroughShell:
 
     name: str
 
+    def _turn(self, words: tuple[str, ...], seconds: float) -> AbstractContextManager[float]:
+        """Wait until the host has room for another command; yields how long that took."""
+        return nullcontext(0.0)
+
     def _channel(
         self, script: str, spare: bool, window: int | None = None
     ) -> AbstractContextManager[Channel]:
-        """Start `sh -c script`; `spare` when it may not wait for others to end."""
+        """Start `sh -c script`; `spare` for one that has not waited for its turn."""
         raise NotImplementedError
 
     def _loop(self, seconds: float) -> AbstractContextManager[Shell | None]:
@@ -57,14 +61,16 @@ class ThroughShell:
         """Run one command and read both its streams to their end."""
         checked(self.name, words, env)
         text = line(words, env, bool(stdin), once=False)
-        if not stdin and len(text) <= LONGEST_LINE:
-            with self._loop(seconds) as shell:
-                if shell:
-                    with suppress(NotRun), Running(self, shell, words, seconds, cap) as command:
-                        command.give(text)
-                        return command.done
-        with self._once(words, stdin, env, seconds, cap) as command:
-            return command.done
+        with self._turn(words, seconds) as waited:
+            if not stdin and len(text) <= LONGEST_LINE:
+                with self._loop(seconds - waited) as shell:
+                    if shell:
+                        order = Running(self, shell, words, seconds, cap, waited)
+                        with suppress(NotRun), order as command:
+                            command.give(text)
+                            return command.done
+            with self._once(words, stdin, env, seconds, cap, waited) as command:
+                return command.done
 
     def batch(
         self, commands: Sequence[tuple[str, ...]], *, seconds: float = 60.0, cap: int = KEPT
@@ -75,8 +81,12 @@ class ThroughShell:
         completed: list[Completed] = []
         try:
             while rest := commands[len(completed) :]:
-                for done in self._pipelined(rest, seconds, cap):
-                    completed.append(done)
+                before = len(completed)
+                with self._turn(rest[0], seconds):
+                    for done in self._pipelined(rest, seconds, cap):
+                        completed.append(done)
+                if len(completed) == before:
+                    completed.append(self.run(rest[0], seconds=seconds, cap=cap))
         except HostError as failed:
             failed.completed = tuple(completed)
             raise
@@ -89,7 +99,10 @@ class ThroughShell:
     ) -> Iterator[Running]:  # fmt: skip
         """Run one command on a shell of its own, and hand out its lines as they come."""
         checked(self.name, words, env)
-        with self._once(words, stdin, env, seconds, cap) as command:
+        with (
+            self._turn(words, seconds) as waited,
+            self._once(words, stdin, env, seconds, cap, waited) as command,
+        ):
             command.split()
             yield command
 
@@ -100,19 +113,22 @@ class ThroughShell:
         mark = f"labkit-ended-{secrets.token_hex(8)}"
         # A command may end its whole group, and this shell has to say so.
         script = f'LC_ALL=C; export LC_ALL; trap : TERM; {shlex.join(words)}; echo "{mark} $?" >&2'
-        with self._channel(script, False, window) as channel, Pipe(self.name, channel, mark) as one:
+        with (
+            self._turn(words, float("inf")),
+            self._channel(script, False, window) as channel,
+            Pipe(self.name, channel, mark) as one,
+        ):
             yield one
 
-    # As many as one shell runs: all, unless one of them leaves something behind, and then none
-    # after it has been run.
+    # As many as one shell runs: none where the host has no such shell; all, unless one of them
+    # leaves something behind, and then none after it has been run.
     def _pipelined(
         self, commands: Sequence[tuple[str, ...]], seconds: float, cap: int
     ) -> Iterator[Completed]:
         with self._loop(seconds) as shell:
             texts = ((words, line(words, NOTHING, False, once=False)) for words in commands)
             following, sent = next(texts, None), 0
-            if shell is None or following is None or len(following[1]) > LONGEST_LINE:
-                yield self.run(commands[0], seconds=seconds, cap=cap)
+            if shell is None:
                 return
             given: deque[Running] = deque()
             while given or following:
@@ -133,12 +149,12 @@ class ThroughShell:
     @contextmanager
     def _once(
         self, words: tuple[str, ...], stdin: bytes | Path, env: Mapping[str, str],
-        seconds: float, cap: int, spare: bool = False,
+        seconds: float, cap: int, waited: float = 0.0, spare: bool = False,
     ) -> Iterator[Running]:  # fmt: skip
         with (
             _opened(self.name, stdin) as parts,
             self._channel(ONCE, spare) as channel,
-            Running(self, Shell(channel, once=True), words, seconds, cap) as command,
+            Running(self, Shell(channel, once=True), words, seconds, cap, waited) as command,
         ):
             command.give(line(words, env, parts is not None, once=True))
             if parts is not None:
@@ -160,8 +176,9 @@ class Running:
     """A command that was given to a shell: its lines as they come, and how it ended."""
 
     def __init__(
-        self, host: ThroughShell, shell: Shell, words: tuple[str, ...], seconds: float, cap: int
-    ) -> None:
+        self, host: ThroughShell, shell: Shell, words: tuple[str, ...], seconds: float, cap: int,
+        waited: float = 0.0,
+    ) -> None:  # fmt: skip
         self.words, self.seconds, self.text = words, seconds, ""
         self._host, self._shell = host, shell
         self._streams = (Kept(cap), Kept(cap))
@@ -172,6 +189,7 @@ class Running:
         self._failed: HostError | None = None
         self._told: bool | None = None
         self.begin()
+        self._waited = waited
 
     def __enter__(self) -> Running:
         return self
@@ -182,7 +200,7 @@ class Running:
 
     def begin(self) -> None:
         """Count its seconds from now on."""
-        self._begun, self._at = time.monotonic(), time.time()
+        self._begun, self._at, self._waited = time.monotonic(), time.time(), 0.0
 
     def give(self, text: str) -> None:
         """Send it; what the shell's end means for it is said when its result is asked for."""
@@ -227,7 +245,7 @@ class Running:
         try:
             if self._order is None:
                 raise Gone
-            read(self._shell, self._order, self._begun + self.seconds)
+            read(self._shell, self._order, self._begun + self.seconds - self._waited)
         except Late:
             self._failed = self._late(self._stop())
         except Gone:
