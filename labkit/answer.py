@@ -13,6 +13,7 @@ from typing import Any
 from labkit import campaign
 from labkit.distribution import tail_note
 from labkit.errors import LabkitError, readable
+from labkit.limits import ends
 from labkit.overhead import overhead
 from labkit.results import Results, check_label, out
 from labkit.stats import intervals
@@ -103,7 +104,7 @@ def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
                 {"condition": condition, "metric": study.metric, "unit": study.unit,
                  "percentile": q, "blocks": len(blocks),
                  "n": sum(len(values) for values in blocks.values()),
-                 "lost": lost[condition], **asdict(found)}
+                 "lost": lost[condition], **asdict(found), "low": found.least, "high": found.most}
             )  # fmt: skip
     return rows
 
@@ -145,6 +146,8 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
     for name, answered, lost in sorted(gone):
         shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
     shown += "\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
+    if any(row["enough"] and None in (row["low"], row["high"]) for row in rows):
+        shown += "\n(> and <: so few blocks set no limit on the other side)"
     # Of the condition with the fewest samples; the others lack less.
     fewest = min((r["n"] for r in rows), default=0)
     notes = [tail_note(q, fewest) for q in PERCENTILES if fewest]
@@ -154,7 +157,7 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["enough"]:
         return f"~{row['value']:.0f}"
-    return f"{row['value']:.0f} ({row['low']:.0f} to {row['high']:.0f})"
+    return f"{row['value']:.0f} ({ends(row['low'], row['high'], '{:.0f}'.format)})"
 
 
 def _document(study: Study) -> dict[str, str]:

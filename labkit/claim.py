@@ -103,11 +103,11 @@ class Claim(ABC):
         about = self.id, self.statement, self.form, verdict, why
         if found is None:
             return Verdict(*about, None, None, None, None, 0, self.source)
-        i, printed = found.estimate.interval(), found.comparison.printed
+        (low, high), printed = found.ends, found.comparison.printed
         what = found.comparison.what
         alone = what.ratio and not what.metric and not isinstance(what.statistic, str)
         return Verdict(
-            *about, i.value, i.low, i.high, printed, found.blocks, self.source,
+            *about, found.estimate.value, low, high, printed, found.blocks, self.source,
             float(what.statistic) if alone else None, found.among,
         )  # fmt: skip
 
@@ -305,14 +305,15 @@ def judge(
     claims = list(claims)
     whys = {claim.id: _untestable(claim, measured, emulated) for claim in claims}
     testable = [claim for claim in claims if not whys[claim.id]]
-    found, refused = _find((c for claim in testable for c in claim.comparisons()), measured)
+    asked = {c.id: [one.measurable(measured) for one in c.comparisons()] for c in testable}
+    found, refused = _find((c for claim in testable for c in asked[claim.id]), measured)
     together = {f.comparison: f for f in _together(found)}
     for claim in testable:
-        whys[claim.id] = next((refused[c] for c in claim.comparisons() if c in refused), "")
+        whys[claim.id] = next((refused[c] for c in asked[claim.id] if c in refused), "")
     return [
         claim.not_testable(whys[claim.id])
         if whys[claim.id]
-        else claim.decide([together[c] for c in claim.comparisons()])
+        else claim.decide([together[c] for c in asked[claim.id]])
         for claim in claims
     ]
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
 from labkit.errors import BadInput, Unknown
+from labkit.formula import SUMMARIES
 from labkit.printed import FOLDER, Figure, chosen, figures, words
-from labkit.quantity import SUMMARIES, Statistic
+from labkit.quantity import Statistic
 
 COMMON = {
     "id",

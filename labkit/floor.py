@@ -16,6 +16,7 @@ from typing import Protocol
 
 from labkit.distribution import Values
 from labkit.errors import ResultsError
+from labkit.limits import FAR
 from labkit.pooled import Blocks
 from labkit.results import Results, Run, out
 from labkit.stats import PERCENTILES, Interval, ratio, samples_needed
@@ -125,4 +126,6 @@ def folder(lab: str, study: str) -> Path:
 
 def percent(share: float) -> str:
     """A share as a reader sees it."""
+    if share > FAR:
+        return f"more than a factor of {FAR:g}"
     return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"

@@ -5,23 +5,27 @@ about. There are + - * / and numbers, and of one condition `median`, `mean`, `ma
 `p(99.9, 'VM')` and `variation` (the standard deviation of the runs' means over their mean); of
 several figures `largest`, `smallest`, `middle` and `distance` (without its sign).
 
-The block is what counts as evidence. The error is the wider of two: how the figure differs between
-blocks, and how the pooled one moves when a block is left out (the jackknife).
+The block is what counts as evidence. The error is the mean (of squares) of two: how the figure
+differs between blocks, and how the pooled one moves when a block is left out (the jackknife);
+widened by what the ranks of its percentiles have beyond them, as that of a ratio is (stats.py).
+What can only be above 0 has an interval above 0.
 """
 
 from __future__ import annotations
 
 import ast
-import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit import stats
 from labkit.errors import BadInput
+from labkit.formula import OPERATORS, SEVERAL, SUMMARIES, called, is_name, range_of, tree
+from labkit.pooled import Pooled
 from labkit.stats import Blocks, Estimate
 
 Values = npt.NDArray[np.float64]
@@ -29,20 +33,9 @@ Runs = Mapping[str, Sequence[Values]]
 Sides = Mapping[str, Mapping[int, Values]]
 Statistic = float | str
 """A percentile, or `mean`."""
-
-SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
-    "mean": lambda runs: float(np.concatenate(runs).mean()),
-    "max": lambda runs: float(np.concatenate(runs).max()),
-    "min": lambda runs: float(np.concatenate(runs).min()),
-    "median": lambda runs: stats.percentile(np.concatenate(runs), 50),
-    "variation": lambda runs: _variation([float(values.mean()) for values in runs]),
-}
-SEVERAL: Mapping[str, Callable[..., float]] = {
-    "largest": max,
-    "smallest": min,
-    "middle": lambda *figures: float(np.median(figures)),
-    "distance": lambda figure: abs(figure),
-}
+Term = tuple[str, Statistic]
+"""The key of a condition, and what is taken of it."""
+SMALLEST = 1e-300
 LEAST = 1e-12
 
 
@@ -55,23 +48,30 @@ class Quantity:
     metric: str = ""
 
     def __post_init__(self) -> None:
-        _tree(self.text)
+        tree(self.text)
 
     @property
     def names(self) -> tuple[str, ...]:
         """What has to be measured, as the keys of the measurements."""
-        nodes = [node for node in ast.walk(_tree(self.text)) if isinstance(node, ast.Constant)]
+        nodes = [node for node in ast.walk(tree(self.text)) if isinstance(node, ast.Constant)]
         quoted = [node.value for node in nodes if isinstance(node.value, str)]
         return tuple(dict.fromkeys(map(self._key, quoted)))
 
     @property
     def ratio(self) -> tuple[str, str] | None:
         """The two names, if it is one over the other and nothing else."""
-        tree = _tree(self.text)
-        if not (isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.Div)):
+        whole = tree(self.text)
+        if not (isinstance(whole, ast.BinOp) and isinstance(whole.op, ast.Div)):
             return None
-        over, under = tree.left, tree.right
-        return self._pair(over, under) if _is_name(over) and _is_name(under) else None
+        over, under = whole.left, whole.right
+        return self._pair(over, under) if is_name(over) and is_name(under) else None
+
+    def as_difference(self) -> Quantity:
+        """The one less the other, of what is one over the other."""
+        whole = tree(self.text)
+        assert isinstance(whole, ast.BinOp)
+        text = f"{ast.unparse(whole.left)} - {ast.unparse(whole.right)}"
+        return Quantity(text, self.statistic, self.metric)
 
     @property
     def shown(self) -> str:
@@ -82,21 +82,15 @@ class Quantity:
     def percentiles(self) -> dict[str, float]:
         """Of which names a percentile is taken, and which."""
         found = dict.fromkeys(self.names, self.statistic)
-        for node in ast.walk(_tree(self.text)):
-            if isinstance(node, ast.Call) and _called(node) in ("p", *SUMMARIES):
-                q: Statistic = ast.literal_eval(node.args[0]) if _called(node) == "p" else "mean"
+        for node in ast.walk(tree(self.text)):
+            if isinstance(node, ast.Call) and called(node) in ("p", *SUMMARIES):
+                q: Statistic = ast.literal_eval(node.args[0]) if called(node) == "p" else "mean"
                 found[self._key(str(ast.literal_eval(node.args[-1])))] = q
         return {name: float(q) for name, q in found.items() if not isinstance(q, str)}
 
     def value(self, runs: Runs) -> float:
         """What it comes to; refused where it comes to nothing, as one over zero does."""
-        try:
-            value = float(self._value(_tree(self.text), runs))
-        except ZeroDivisionError:
-            value = math.nan
-        if not math.isfinite(value):
-            raise BadInput(f"{self.shown} has no value here: it divides by 0")
-        return value
+        return self._of(lambda term: _summary(term[1], runs[term[0]]))
 
     def estimate(self, measured: Mapping[str, Blocks]) -> Estimate:
         """The value over all blocks that the conditions share, with its error."""
@@ -120,48 +114,74 @@ class Quantity:
         return kept
 
     def _paired(self, sides: Sides, common: Sequence[int]) -> Estimate:
-        all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
-        logarithmic = self._positive(all_of)
+        seen = {term: _Term.of(sides[term[0]], term[1]) for term in self._terms()}
+        value = self._of(lambda term: seen[term].value)
+        each, without = self._varied(seen, len(common))
+        of_name, figures = self._range(sides), [value, *each, *without]
+        logarithmic = of_name[0] >= 0 and min(figures) > 0
         scale = math.log if logarithmic else float
-        value = self.value(all_of)
-        without = [
-            scale(self.value({n: [b[k] for k in common if k != out] for n, b in sides.items()}))
-            for out in common
-        ]
-        each = self._each(sides, common, scale)
-        error = max(_jackknife(without), _spread(each), LEAST)
-        middle = float(np.mean(each)) if each else scale(value)
-        low, high = sorted((scale(value), middle))
-        return Estimate(value, low, high, error, error, len(common) - 1, len(common),
-                        self._enough(sides), logarithmic)  # fmt: skip
+        each, without = [*map(scale, each)], [*map(scale, without)]
+        error = max(_middling(each, without), LEAST)
+        down, up = self._beyond_spread(seen, scale, len(common))
+        low, high = sorted((scale(value), float(np.mean(each)) if each else scale(value)))
+        return Estimate(value, low, high, math.hypot(error, down), math.hypot(error, up),
+                        len(common) - 1, len(common), self._enough(sides), logarithmic,
+                        of_name)  # fmt: skip
+
+    # The figure in each block and without each; of the blocks of one term only, if one is named.
+    def _varied(
+        self, seen: Mapping[Term, _Term], blocks: int, only: Term | None = None
+    ) -> tuple[list[float], list[float]]:
+        def figures(of: Callable[[_Term], Values]) -> list[float]:
+            varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
+            fixed = {t: s.value for t, s in seen.items()}
+            return [
+                self._of({**fixed, **{t: float(v[k]) for t, v in varied.items()}}.__getitem__)
+                for k in range(blocks)
+            ]
+
+        one_run_has_it = not any(statistic == "variation" for _, statistic in seen)
+        each = figures(lambda term: term.each) if one_run_has_it else []
+        return each, figures(lambda term: term.without)
+
+    # As of a ratio (stats.py): what the rank of each percentile may move it by, beyond its spread.
+    def _beyond_spread(
+        self, seen: Mapping[Term, _Term], scale: Callable[[float], float], blocks: int
+    ) -> tuple[float, float]:
+        def moved(term: Term, end: float) -> float:
+            figure = self._of(lambda t: end if t == term else seen[t].value)
+            return scale(figure if scale is float else max(figure, SMALLEST)) - here
+
+        here, downs, ups = scale(self._of(lambda t: seen[t].value)), [0.0], [0.0]
+        t = stats.student(blocks - 1)
+        for term in (term for term in seen if seen[term].ends is not None):
+            each, without = ([*map(scale, some)] for some in self._varied(seen, blocks, term))
+            own = _middling(each, without)
+            low, high = sorted(moved(term, end) for end in seen[term].ends or ())
+            downs.append(math.sqrt(max(0.0, (min(low, 0) / t) ** 2 - own**2)))
+            ups.append(math.sqrt(max(0.0, (max(high, 0) / t) ** 2 - own**2)))
+        return math.hypot(*downs), math.hypot(*ups)
 
     # Blocks that do not belong together: each condition's own error, added up.
     def _apart(self, sides: Sides) -> Estimate:
         all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
-        logarithmic = self._positive(all_of)
-        scale = math.log if logarithmic else float
-        value = self.value(all_of)
-        errors = [
-            _jackknife([
-                scale(self.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]}))
-                for out in range(len(runs))
-            ]) if len(runs) > 1 else 0.0
+        value, of_name = self.value(all_of), self._range(sides)
+        without = {
+            name: [self.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]})
+                   for out in range(len(runs))] if len(runs) > 1 else []
             for name, runs in all_of.items()
-        ]  # fmt: skip
+        }  # fmt: skip
+        logarithmic = of_name[0] >= 0 and min([value, *chain(*without.values())]) > 0
+        scale = math.log if logarithmic else float
+        errors = [_jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
         fewest = min(len(runs) for runs in all_of.values())
         error = max(math.hypot(*errors), LEAST)
         return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
-                        fewest, self._enough(sides), logarithmic)  # fmt: skip
+                        fewest, self._enough(sides), logarithmic, of_name)  # fmt: skip
 
-    def _each(
-        self, sides: Sides, common: Sequence[int], scale: Callable[[float], float]
-    ) -> list[float]:
-        if "variation" in self.text:
-            return []  # one run has none
-        return [scale(self.value({n: [b[k]] for n, b in sides.items()})) for k in common]
-
-    def _positive(self, runs: Runs) -> bool:
-        return bool(self.ratio) and all(v.min() > 0 for side in runs.values() for v in side)
+    def _range(self, sides: Sides) -> tuple[float, float]:
+        least = min(values.min() for blocks in sides.values() for values in blocks.values())
+        return range_of(tree(self.text), (0.0 if least >= 0 else -math.inf, math.inf))
 
     def _enough(self, sides: Sides) -> bool:
         blocks = min(len(side) for side in sides.values())
@@ -181,21 +201,46 @@ class Quantity:
         sizes = [stats.count(measured[name]) for name in names]
         return min(stats.beyond(q, size) for size in sizes)
 
-    def _value(self, node: ast.expr, runs: Runs) -> float:
+    def _of(self, figure: Callable[[Term], float]) -> float:
+        try:
+            value = float(self._value(tree(self.text), figure))
+        except ZeroDivisionError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise BadInput(f"{self.shown} has no value here: it divides by 0")
+        return value
+
+    def _value(self, node: ast.expr, figure: Callable[[Term], float]) -> float:
+        if (term := self._term(node)) is not None:
+            return figure(term)
         if isinstance(node, ast.Constant):
-            if not isinstance(node.value, str):
-                return float(node.value)  # type: ignore[arg-type]
-            return _summary(self.statistic, runs[self._key(node.value)])
+            return float(node.value)  # type: ignore[arg-type]
         if isinstance(node, ast.UnaryOp):
-            return -self._value(node.operand, runs)
+            return -self._value(node.operand, figure)
         if isinstance(node, ast.BinOp):
-            left, right = self._value(node.left, runs), self._value(node.right, runs)
-            return _OPERATORS[type(node.op)](left, right)
+            left, right = self._value(node.left, figure), self._value(node.right, figure)
+            return OPERATORS[type(node.op)](left, right)
         assert isinstance(node, ast.Call)
-        if (name := _called(node)) in SEVERAL:
-            return SEVERAL[name](*(self._value(part, runs) for part in node.args))
-        q = ast.literal_eval(node.args[0]) if name == "p" else name
-        return _summary(q, runs[self._key(str(ast.literal_eval(node.args[-1])))])
+        return SEVERAL[called(node)](*(self._value(part, figure) for part in node.args))
+
+    def _terms(self) -> list[Term]:
+        found, waiting = [], [tree(self.text)]
+        while waiting:
+            node = waiting.pop()
+            if (term := self._term(node)) is not None:
+                found.append(term)
+            else:
+                waiting += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.expr)]
+        return list(dict.fromkeys(found))
+
+    def _term(self, node: ast.expr) -> Term | None:
+        if is_name(node):
+            return self._key(str(ast.literal_eval(node))), self.statistic
+        if (name := called(node)) in ("p", *SUMMARIES):
+            assert isinstance(node, ast.Call)
+            q: Statistic = float(ast.literal_eval(node.args[0])) if name == "p" else name
+            return self._key(str(ast.literal_eval(node.args[-1]))), q
+        return None
 
     def _pair(self, over: ast.expr, under: ast.expr) -> tuple[str, str]:
         first, second = (self._key(str(ast.literal_eval(node))) for node in (over, under))
@@ -205,54 +250,28 @@ class Quantity:
         return f"{self.metric}: {name}" if self.metric and ": " not in name else name
 
 
-_OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
-    ast.Add: lambda a, b: a + b,
-    ast.Sub: lambda a, b: a - b,
-    ast.Mult: lambda a, b: a * b,
-    ast.Div: lambda a, b: a / b,
-}
+@dataclass(frozen=True)
+class _Term:
+    # A percentile or mean of one condition: of all blocks, of each, without each; and where the
+    # rank of a percentile may put it.
+    value: float
+    each: Values
+    without: Values
+    ends: tuple[float, float] | None
 
-
-# Python's own parser reads the expression; nothing of it is ever run.
-@functools.lru_cache(maxsize=4096)
-def _tree(text: str) -> ast.expr:
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-        _insist(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as odd:
-        raise BadInput(f"{text!r} is no quantity", said=str(odd)) from None
-    return tree
-
-
-def _insist(node: ast.expr) -> None:
-    if isinstance(node, ast.Constant) and type(node.value) in (str, int, float):
-        return
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return _insist(node.operand)
-    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-        _insist(node.left)
-        return _insist(node.right)
-    name = _called(node)
-    if isinstance(node, ast.Call) and name in SEVERAL and node.args:
-        for part in node.args:
-            _insist(part)
-        return None
-    if isinstance(node, ast.Call) and name in SUMMARIES and [*map(_is_name, node.args)] == [True]:
-        return None
-    if isinstance(node, ast.Call) and name == "p" and len(node.args) == 2:
-        stats.beyond(float(ast.literal_eval(node.args[0])), 1)  # refuses what is no percentile
-        if _is_name(node.args[1]):
-            return None
-    raise ValueError(f"{ast.unparse(node)} may not stand in one")
-
-
-def _called(node: ast.expr) -> str:
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
-    return node.func.id if named else ""  # type: ignore[attr-defined]
-
-
-def _is_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+    @classmethod
+    def of(cls, blocks: Mapping[int, Values], statistic: Statistic) -> _Term:
+        runs = list(blocks.values())
+        q = 50.0 if statistic == "median" else statistic
+        if not isinstance(q, str):
+            pooled = Pooled.of(blocks)
+            value = pooled.percentile(q)
+            ends = stats.rank_ends(pooled, q, value)
+            return cls(value, pooled.each(q), pooled.without_each(q), ends)
+        each = np.array([_summary(q, [run]) for run in runs])
+        others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
+        without = np.array([_summary(q, some) for some in others])
+        return cls(_summary(q, runs), each, without, None)
 
 
 def _summary(statistic: Statistic, runs: Sequence[Values]) -> float:
@@ -261,8 +280,10 @@ def _summary(statistic: Statistic, runs: Sequence[Values]) -> float:
     return stats.percentile(np.concatenate(runs), statistic)
 
 
-def _variation(means: Sequence[float]) -> float:
-    return float(np.std(means, ddof=1) / np.mean(means)) if len(means) > 1 else 0.0
+def _middling(each: Sequence[float], without: Sequence[float]) -> float:
+    if not each:
+        return _jackknife(without)
+    return math.hypot(_spread(each), _jackknife(without)) / math.sqrt(2)
 
 
 def _jackknife(without: Sequence[float]) -> float:
@@ -270,4 +291,4 @@ def _jackknife(without: Sequence[float]) -> float:
 
 
 def _spread(each: Sequence[float]) -> float:
-    return float(np.std(each, ddof=1)) / math.sqrt(len(each)) if len(each) > 1 else 0.0
+    return float(np.std(each, ddof=1)) / math.sqrt(len(each))

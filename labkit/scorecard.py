@@ -11,6 +11,7 @@ from pathlib import Path
 from labkit import bundle, claims, studies, terminal
 from labkit.claim import Claim
 from labkit.errors import LabkitError, Unknown, readable
+from labkit.limits import ends
 from labkit.results import Results
 from labkit.store import chosen, found
 from labkit.tables import Table
@@ -196,8 +197,8 @@ def _line(
 def measured(line: Line) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
     effect = "" if line.effect is None else _short(line.effect)
-    if line.low is not None and line.high is not None:
-        effect += f" ({_short(line.low)} to {_short(line.high)})"
+    if line.effect is not None:
+        effect += f" ({ends(line.low, line.high, _short)})"
     return effect, "" if line.published is None else _short(line.published)
 
 

@@ -30,6 +30,7 @@ import numpy as np
 
 from labkit.distribution import Distribution, Values
 from labkit.errors import BadInput
+from labkit.limits import Interval as Interval
 from labkit.pooled import BEYOND as BEYOND
 from labkit.pooled import FEWEST_BLOCKS as FEWEST_BLOCKS
 from labkit.pooled import Blocks as Blocks
@@ -50,16 +51,6 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A value and its 95 % interval; not `enough` when blocks or samples are too few for it."""
-
-    value: float
-    low: float
-    high: float
-    enough: bool
-
-
-@dataclass(frozen=True)
 class Estimate:
     """A value whose error is known each way, from which an interval or a probability is read.
 
@@ -76,15 +67,18 @@ class Estimate:
     blocks: int
     enough: bool
     logarithmic: bool = True
+    range: tuple[float, float] = (-math.inf, math.inf)
+    """Where the figure lies whatever was measured: a share of positive figures is never below 0."""
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The two-sided interval of that confidence."""
-        t = _student(self.freedom, 0.5 + confidence / 2)
+        t = student(self.freedom, 0.5 + confidence / 2)
         ends = np.array([self.lowest - t * self.down, self.highest + t * self.up])
         # Clipped, so that samples without any sense still give numbers that JSON can hold.
         low, high = np.exp(np.clip(ends, -700, 700)) if self.logarithmic else ends
         # Through logarithms and back a value may move in its last digit, past its own end.
-        low, high = min(float(low), self.value), max(float(high), self.value)
+        low = min(max(float(low), self.range[0]), self.value)
+        high = max(min(float(high), self.range[1]), self.value)
         return Interval(self.value, low, high, self.enough)
 
     def below(self, limit: float) -> float:
@@ -250,7 +244,7 @@ class _Seen:
         low, high = (float(scale(end)) for end in _reach(pooled, q, raw))
         if unseen and q > 50 and pooled.enough:
             high = max(high, upper_limit(pooled, q, logarithmic=logarithmic))
-        t = _student(max(each.size - 1, 1), 0.975)
+        t = student(max(each.size - 1, 1), 0.975)
         low_reach, high_reach = (
             math.sqrt(max(0.0, (far / t) ** 2 - error**2)) for far in (value - low, high - value)
         )
@@ -277,13 +271,19 @@ def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
 
 def _beyond_spread(pooled: Pooled, q: float, seen: _Seen) -> tuple[float, float]:
     # What must be added to a side's own error to cover its rank's error, down and up.
-    # As many standard errors of the rank as 1.4 deviations of Student's t: found by simulation.
-    off = PAIRED_REACH * _rank_error(pooled, seen.raw) * math.sqrt(seen.blocks / (seen.blocks - 2))
     own = math.hypot(_middling(seen.each, seen.without), seen.clock)
-    t = _student(seen.blocks - 1, 0.975)
-    ends = (math.log(pooled.percentile(min(max(q + d, 0.0), 100.0))) for d in (-off, off))
+    t = student(seen.blocks - 1, 0.975)
+    ends = map(math.log, rank_ends(pooled, q, seen.raw))
     down, up = (math.sqrt(max(0.0, ((end - seen.value) / t) ** 2 - own**2)) for end in ends)
     return down, up
+
+
+def rank_ends(pooled: Pooled, q: float, value: float) -> tuple[float, float]:
+    """Where the percentile may lie by how its rank differs between three blocks or more."""
+    # As many standard errors of the rank as 1.4 deviations of Student's t: found by simulation.
+    blocks = len(pooled.below)
+    off = PAIRED_REACH * _rank_error(pooled, value) * math.sqrt(blocks / (blocks - 2))
+    return pooled.percentile(max(q - off, 0.0)), pooled.percentile(min(q + off, 100.0))
 
 
 # A tail is skewed: its figures err further upwards, and with an error that was as large both ways
@@ -292,7 +292,7 @@ def _beyond_spread(pooled: Pooled, q: float, seen: _Seen) -> tuple[float, float]
 def _down(pooled: Pooled, q: float, seen: _Seen) -> float:
     if q < 50 or seen.blocks < 2:
         return math.hypot(seen.error, seen.low_reach)
-    t = _student(seen.blocks - 1, 0.975)
+    t = student(seen.blocks - 1, 0.975)
     end = pooled.percentile(max(q - t * _rank_error(pooled, seen.raw), 0.0))
     by_rank = (seen.value - (math.log(end) if seen.logarithmic else end)) / t
     return max(BY_RANK * max(by_rank, 0.0) + (1 - BY_RANK) * seen.error, seen.clock)
@@ -359,7 +359,8 @@ def _measured(blocks: Blocks, q: float) -> bool:
     return len(blocks) >= FEWEST_BLOCKS and beyond(q, count(blocks)) >= BEYOND
 
 
-def _student(freedom: float, share: float) -> float:
+def student(freedom: float, share: float = 0.975) -> float:
+    """Student's quantile; as it stands, so many standard errors are half a 95 % interval."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))

@@ -14,6 +14,7 @@ import numpy as np
 
 from labkit.errors import Stopped, readable
 from labkit.lab import Lab
+from labkit.limits import lacking
 from labkit.overhead import overhead
 from labkit.panels import alone, show
 from labkit.progress import Progress
@@ -72,8 +73,11 @@ def _figure(medians: Mapping[int, float], unit: str) -> str:
     found = interval({block: np.array([value]) for block, value in medians.items()}, 50)
     if len(medians) < 2:
         return f"{found.value:.3g} {unit}"
+    shown = f"{found.value:.3g} {unit}, {found.ends('{:.3g}'.format)}"
+    if lack := lacking(found.least, found.most, len(medians)):
+        return f"{shown} ({lack})"
     width = (found.high - found.low) / found.value if found.value else 0.0
-    return f"{found.value:.3g} {unit}, {found.low:.3g} to {found.high:.3g} ({width:.0%} wide)"
+    return f"{shown} ({width:.0%} wide)"
 
 
 @dataclass

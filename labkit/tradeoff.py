@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 
+from labkit.charts import ends
 from labkit.charts.look import (
     GREY,
     colour,
@@ -15,7 +16,7 @@ from labkit.charts.look import (
     framed,
     inline,
     insist,
-    interval_tips,
+    interval_tip,
     rounded,
     runs_of,
     shape,
@@ -61,8 +62,8 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
         for name, blocks in of_metric(study, results, metric).items():
             mean = _mean(f"'{name}'", {name: blocks})
             rows.append({"metric": metric.replace("_", " "), "condition": name,
-                         "mean": figure(mean["value"]), "low": _shown(mean["low"]),
-                         "high": _shown(mean["high"]), "blocks": len(blocks)})  # fmt: skip
+                         "mean": figure(mean["value"]), "low": _shown(mean, "low"),
+                         "high": _shown(mean, "high"), "blocks": len(blocks)})  # fmt: skip
     return rows
 
 
@@ -98,6 +99,7 @@ def against_rate(
         for condition, blocks in of_metric(study, results, f"{metric}_at_{rate}").items()
     ]  # fmt: skip
     insist(study.blocks(results))
+    rows = ends.reaching(rows)
     order = [c.name for c in study.conditions]
     what = metric.replace("_", " ").replace("cpu", "CPU")
     x = alt.X("rate:Q", title="datagrams sent in each second").scale(type="log", nice=False)
@@ -105,35 +107,38 @@ def against_rate(
     y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({unit})".replace("(us)", "(µs)"))
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(order))
     tips = [tip("condition"), tip("rate", ",d"), tip("value", ".4~f", what),
-            *interval_tips(".4~f"), tip("runs")]  # fmt: skip
+            interval_tip(), tip("runs")]  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
     layers = [base.mark_line().encode(y=y), bars.transform_filter("isValid(datum.low)"),
               base.mark_point(filled=True, size=80, opacity=1)
-              .encode(y=y, shape=shape(order), tooltip=tips)]  # fmt: skip
+              .encode(y=y, shape=shape(order), tooltip=tips),
+              *ends.arrows(rows, base, "y", tips)]  # fmt: skip
     said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
     title, drawn = f"{what[:1].upper()}{what[1:]} by packet rate", alt.LayerChart(layer=layers)
     said = f"{what} by packet rate: {said}"
-    return framed(drawn, 280, title, "Bars: 95 % intervals.", note, said)
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}".rstrip()
+    return framed(drawn, 280, title, legend, note, said)
 
 
 def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str) -> alt.LayerChart:
-    names = [row["metric"] for row in rows]
+    rows, names = ends.reaching(rows, 1.0), [row["metric"] for row in rows]
     x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
     y = alt.Y("metric:N", sort=names, title=None)
     base = alt.Chart(inline(rows)).encode(y=y)
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), *interval_tips(".3~f"),
+    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), interval_tip(),
             tip("runs")]  # fmt: skip
     layers = [
         one,
         base.mark_rule(strokeWidth=2, color=OURS)
         .encode(x="low:Q", x2="high:Q", tooltip=tips).transform_filter("isValid(datum.low)"),
         base.mark_point(filled=True, size=90, opacity=1, color=OURS).encode(x=x, tooltip=tips),
+        *ends.arrows(rows, base.encode(color=alt.value(OURS)), "x", tips),
         alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color=GREY)
         .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
     ]  # fmt: skip
     said = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
-    legend = "Bars: 95 % intervals. Grey diamonds: the document's own."
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}Grey diamonds: the document's own."
     drawn, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
     said = f"Run 2 over Run 1: {said}"
     return framed(drawn, height, "What owning CPUs changes", legend, note, said)
@@ -143,14 +148,13 @@ def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
     try:
         estimate = Quantity(what, "mean").estimate(sides)
     except LabkitError:
-        estimate = None
-    if estimate is None:
-        return {"value": float("nan"), "low": None, "high": None}
+        return {"value": float("nan"), **ends.bar(None, 0)}
     i = estimate.interval()
-    if estimate.blocks < FEWEST:
-        return {"value": rounded(i.value), "low": None, "high": None}
-    return {"value": rounded(i.value), "low": rounded(i.low), "high": rounded(i.high)}
+    found = ends.bar(i if estimate.blocks >= FEWEST else None, estimate.blocks)
+    return {"value": rounded(i.value), **found}
 
 
-def _shown(limit: float | None) -> str:
-    return "" if limit is None else figure(max(0.0, limit))
+def _shown(mean: Mapping[str, Any], end: str) -> str:
+    if mean["less" if end == "low" else "more"]:
+        return "no limit"
+    return "" if mean[end] is None else figure(max(0.0, mean[end]))

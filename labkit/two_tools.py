@@ -25,7 +25,7 @@ def beside(study: Study, results: Results, other: Mapping[float, str]) -> list[d
             own = interval(runs, q)
             rows.append({
                 "condition": condition, "percentile": f"{q:g} %",
-                study.workload.name: f"{own.value:.0f} ({own.low:.0f} to {own.high:.0f})",
+                study.workload.name: f"{own.value:.0f} ({own.ends('{:.0f}'.format)})",
                 metric.split()[0]: _spread(values), "unit": study.unit,
             })  # fmt: skip
     return rows

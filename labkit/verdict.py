@@ -6,7 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from labkit import stats
+from labkit.distribution import Distribution, Values
+from labkit.limits import ends, lacking
 from labkit.quantity import Quantity, Statistic
 from labkit.risk import RISK as RISK
 from labkit.stats import Blocks, Estimate
@@ -19,7 +23,8 @@ UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
 class Verdict:
     """What the measurements say about one claim; `why` is a sentence with the figures.
 
-    `effect` is the figure that is most in doubt with its 95 % interval, `published` the document's.
+    `effect` is the figure that is most in doubt with its 95 % interval, an end of which is None
+    where the measurements set no limit; `published` is the document's.
     """
 
     claim: str
@@ -51,13 +56,21 @@ class Comparison:
     high: float = math.inf
     outside: bool = False
     printed: float | None = None
+    order: bool = False
 
     @classmethod
     def lower(cls, a: str, b: str, statistic: Statistic = 50, metric: str = "") -> Comparison:
         """`a` is lower than `b`; each is the name of a condition, or a quantity with quotes."""
         if "'" in a + b:
             return cls(Quantity(f"{a} - ({b})", statistic, metric), high=0.0)
-        return cls(Quantity(f"'{a}' / '{b}'", statistic, metric), high=1.0)
+        return cls(Quantity(f"'{a}' / '{b}'", statistic, metric), high=1.0, order=True)
+
+    def measurable(self, measured: Mapping[str, Blocks]) -> Comparison:
+        """Itself, or as a difference where it asks for an order of what is not always above 0."""
+        names = self.what.names if self.order else ()
+        if all(_above_0(values) for name in names for values in measured[name].values()):
+            return self
+        return replace(self, what=self.what.as_difference(), high=0.0, printed=None)
 
 
 @dataclass(frozen=True)
@@ -103,22 +116,36 @@ class Found:
         return (self.side == 0) != self.comparison.outside
 
     @property
+    def ends(self) -> tuple[float | None, float | None]:
+        """Its 95 % interval; None for an end that the measurements do not bind."""
+        i, limits = self.estimate.interval(), (self.comparison.low, self.comparison.high)
+        # However far an end may be, one that keeps a limit out is what a verdict rests on.
+        low = i.low if any(-math.inf < x <= i.low for x in limits) else i.least
+        high = i.high if any(i.high <= x < math.inf for x in limits) else i.most
+        return low, high
+
+    @property
     def figures(self) -> str:
         """The figure with its interval, as words."""
-        c, i = self.comparison.what, self.estimate.interval()
+        c, value, (low, high) = self.comparison.what, self.estimate.value, self.ends
         # Two digits of the interval's width, so that its ends never look like 1 when they are not.
-        width = max(i.high - i.low, 1e-3 * abs(i.value), 1e-9)
+        known = [value, *(end for end in (low, high) if end is not None)]
+        width = max(known) - min(known) if len(known) > 1 else abs(value)
+        width = max(width, 1e-3 * abs(value), 1e-9)
         digits = 1 - math.floor(math.log10(width))
+
         # What would look like 0 beside a wide interval has two digits of its own.
-        own = [math.floor(math.log10(abs(x))) if x else 0 for x in (i.value, i.low, i.high)]
-        value, low, high = (
-            figure(x, digits if first + digits > 0 else 1 - first)
-            for x, first in zip((i.value, i.low, i.high), own, strict=True)
-        )
+        def shown(x: float) -> str:
+            first = math.floor(math.log10(abs(x))) if x else 0
+            return figure(x, digits if first + digits > 0 else 1 - first)
+
+        lack = lacking(low, high, self.blocks)
+        within = "" if low is None and high is None else ends(low, high, shown)
+        around = "; ".join(part for part in (within, lack) if part)
         metric = f" of {c.metric}" if c.metric else ""
         alone = c.percentiles and not isinstance(c.statistic, str)
         where = f" at {named(float(c.statistic))}" if alone else ""
-        return f"{c.shown} = {value} ({low} to {high}){where}{metric}"
+        return f"{c.shown} = {shown(value)} ({around}){where}{metric}"
 
     def after(self, level: float) -> Found:
         """With the number of blocks that would make it clear at this level."""
@@ -136,6 +163,11 @@ class Found:
             if 2 * _tail(e.freedom + more, t) <= level:
                 return more
         return stats.MOST_BLOCKS + 1
+
+
+def _above_0(values: Values | Distribution) -> bool:
+    least = values.least if isinstance(values, Distribution) else np.min(values)
+    return bool(least > 0)
 
 
 def one_risk(among: Iterable[int]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import altair as alt
 
+from labkit.charts import ends
 from labkit.charts.look import (
     COLOURS,
     GREY,
@@ -19,7 +20,7 @@ from labkit.charts.look import (
     framed,
     inline,
     insist,
-    interval_tips,
+    interval_tip,
     rounded,
     runs_of,
     shape,
@@ -61,7 +62,7 @@ def ratios(
     if native not in measured:
         raise Unknown("condition", native, measured)
     names = [name for name in measured if name != native]
-    rows = [_ratio(name, native, measured, statistic, runs) for name in names]
+    rows = ends.reaching([_ratio(name, native, measured, statistic, runs) for name in names], 1.0)
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
@@ -74,11 +75,13 @@ def ratios(
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     shade = [_shade(noise, x)] if noise else []
-    layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots]
+    layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots,
+              *ends.arrows(rows, base, "x", _tips(f"over {native}"))]  # fmt: skip
     if theirs:
         layers.append(_diamonds(theirs, x, names))
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend = "Bars: 95 % intervals. " + ("Grey diamonds: the document's own. " if theirs else "")
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}"
+    legend += "Grey diamonds: the document's own. " if theirs else ""
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %." if noise else ""
     title = title or f"{metric.capitalize()}, relative to {native}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
@@ -106,22 +109,24 @@ def speed_up(
         {**_ratio(f"{x:g}", f"{first:g}", named, "mean", runs), "x": x}
         for x in sorted(measured) if x != first
     ]  # fmt: skip
-    if not rows:
+    if not (rows := ends.reaching(rows, 1.0)):
         raise BadInput("a speed-up needs two points", hint="measure more workers than one")
     basis = runs_of(runs, f"{first:g}", measured[first])
-    rows.insert(0, {"x": first, "value": 1.0, "low": None, "high": None, "from": "the basis",
+    rows.insert(0, {"x": first, "value": 1.0, **ends.bar(None, 0), "from": "the basis",
                     "runs": basis})  # fmt: skip
     lines = [{"law": "ideal", "x": x, "value": x / first} for x in sorted(measured)]
     lines += [{"law": f.name, "x": x, "value": y} for f in fits for x, y in f.points]
     x = alt.X("x:Q", title=by).axis(values=sorted(measured), format="~g")
     y = alt.Y("value:Q", title=f"times as much as {first:g}")
-    base = alt.Chart(inline(rows)).encode(x=x, tooltip=[tip("x", "~g", by), *_tips("")[1:]])
+    base = alt.Chart(inline(rows)).encode(x=x, tooltip=_speed_tips(by))
     laws = alt.Chart(inline(lines)).mark_line(strokeDash=[6, 4]).encode(
         x=x, y=y, color=alt.Color("law:N", title=None, sort=None).legend(orient="top")
     )  # fmt: skip
     bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+    ours = base.encode(color=alt.value(OURS))
     layers = [laws, bars.transform_filter("isValid(datum.low)").encode(color=alt.value(OURS)),
-              base.mark_point(filled=True, opacity=1, size=90, color=OURS).encode(y=y)]  # fmt: skip
+              base.mark_point(filled=True, opacity=1, size=90, color=OURS).encode(y=y),
+              *ends.arrows(rows, ours, "y", _speed_tips(by))]  # fmt: skip
     if published:
         theirs: Rows = [{"x": x, "value": v} for x, v in published.items()]
         diamonds = alt.Chart(inline(theirs)).mark_point(
@@ -129,9 +134,8 @@ def speed_up(
         )
         layers.append(diamonds.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's")))
     said = "; ".join(f"{row['x']:g}: {figure(row['value'])}" for row in rows)
-    legend = "Dots: measured. Bars: 95 % intervals. Dashed: laws." + (
-        " Grey diamonds: the document's." * bool(published)
-    )
+    legend = f"Dots: measured. Bars: 95 % intervals. {ends.legend(rows)}Dashed: laws."
+    legend += " Grey diamonds: the document's." * bool(published)
     whole, drawn = f"Speed-up by {by}", alt.LayerChart(layer=layers)
     return framed(drawn, 340, title or whole, legend, note, f"{whole}: {said}")
 
@@ -186,10 +190,9 @@ def _ratio(
     except LabkitError as refused:
         raise BadInput(f"{name} cannot be compared with {under}", said=refused.what) from None
     i = e.interval()
-    low, high = (rounded(i.low), rounded(i.high)) if e.blocks >= 3 else (None, None)
+    bar = ends.bar(i if e.blocks >= 3 else None, e.blocks)
     both = "; over ".join(runs_of(named, side, measured[side]) for side in (name, under))
-    return {"condition": name, "value": rounded(i.value), "low": low, "high": high, "from": about,
-            "runs": both}  # fmt: skip
+    return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": both}
 
 
 def _shade(noise: float, x: alt.X) -> alt.Chart:
@@ -207,8 +210,12 @@ def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
 
 
 def _tips(over: str) -> list[alt.Tooltip]:
-    return [tip("condition"), tip("value", ".4~f", over or "times"), *interval_tips(".4~f"),
+    return [tip("condition"), tip("value", ".4~f", over or "times"), interval_tip(),
             tip("from", title="measured"), tip("runs")]  # fmt: skip
+
+
+def _speed_tips(by: str) -> list[alt.Tooltip]:
+    return [tip("x", "~g", by), *_tips("")[1:]]
 
 
 def _plain(names: Sequence[str]) -> alt.Color:

@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 
 from labkit import stats
+from labkit.charts import ends
 from labkit.charts.look import (
     GREY,
     PERCENTILES,
@@ -21,7 +22,7 @@ from labkit.charts.look import (
     framed,
     inline,
     insist,
-    interval_tips,
+    interval_tip,
     rounded,
     run_of,
     runs_of,
@@ -55,7 +56,7 @@ def ladder(
     `runs` (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
     insist(measured, scale)
-    ours = _rungs(measured, percentiles, runs)
+    ours = ends.reaching(_rungs(measured, percentiles, runs))
     theirs = _published(published, list(measured), percentiles)
     names = list(among or measured)
     axis = time_axis(metric, unit, scale, [*ours, *theirs])
@@ -72,6 +73,7 @@ def ladder(
     layers: list[alt.Chart] = [
         base.mark_line(strokeWidth=1, strokeDash=[3, 3]).add_params(chosen),
         bars.encode(y=alt.Y("low:Q", **axis), y2="high:Q", tooltip=_rung_tips(unit)),
+        *ends.arrows(ours, base, "y", _rung_tips(unit)),
         *([_ticks(each, base, unit)] if each else []),
         *_dots(ours, base.encode(shape=shape(names), tooltip=_rung_tips(unit))),
         *([_diamonds(theirs, base, unit)] if theirs else []),
@@ -136,10 +138,10 @@ def _rungs(measured: Mapping[str, Blocks], percentiles: Sequence[float], runs: R
         count = sum(len(values) for values in blocks.values())
         for q, at in zip(percentiles, stats.intervals(blocks, percentiles), strict=True):
             # Few values give a bar so long that it would hide all the others.
-            bar = at.enough and math.isfinite(at.low + at.high) and at.low > 0
+            wide = at.enough and math.isfinite(at.low + at.high) and (at.low > 0 or not at.least)
             rows.append({
                 "condition": name, "percentile": named(q), "value": rounded(at.value),
-                "low": rounded(at.low) if bar else None, "high": rounded(at.high) if bar else None,
+                **ends.bar(at if wide else None, len(blocks)),
                 "enough": bool(at.enough), "from": f"{count:,} values, {len(blocks)} blocks"
                 if at.enough else f"too few values for sure: {count:,} in {len(blocks)} blocks",
                 "runs": runs_of(runs, name, blocks),
@@ -214,7 +216,7 @@ def _run_tips(unit: str) -> list[alt.Tooltip]:
 
 def _rung_tips(unit: str) -> list[alt.Tooltip]:
     return [tip("condition"), tip("percentile"), tip("value", ",.1f", shown(unit)),
-            *interval_tips(",.1f"), tip("from", title="measured"), tip("runs")]  # fmt: skip
+            interval_tip(), tip("from", title="measured"), tip("runs")]  # fmt: skip
 
 
 # The share of values above each, and its block; all of the slowest twenty, and ever fewer towards
@@ -235,4 +237,4 @@ def _legend(ours: Rows, theirs: Rows, each: Rows) -> str:
     hollow = "" if all(row["enough"] for row in ours) else "Hollow: too few values for one. "
     grey = "Grey diamonds: the document's own numbers." if theirs else ""
     ticks = "Ticks: single runs. " if each else ""
-    return f"Bars: 95 % intervals. {ticks}{hollow}{grey}".rstrip()
+    return f"Bars: 95 % intervals. {ends.legend(ours)}{ticks}{hollow}{grey}".rstrip()

@@ -171,9 +171,9 @@ def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
     return alt.Tooltip(f"{field}:N", title=title or field)
 
 
-def interval_tips(form: str) -> list[alt.Tooltip]:
-    """The two lines of a 95 % interval."""
-    return [tip("low", form, "95 % interval from"), tip("high", form, "to")]
+def interval_tip() -> alt.Tooltip:
+    """The line of a 95 % interval, in words: an end may be none."""
+    return tip("interval", title="95 % interval")
 
 
 def fading() -> tuple[alt.Parameter, Any]:

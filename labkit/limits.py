@@ -1,0 +1,60 @@
+"""An interval, and which of its ends the measurements bind.
+
+Student's t of few blocks, on logarithms, may put an end a millionfold away. That is no limit that
+anybody measured, and is told as none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+FAR = 100.0
+"""An end that is further than by this factor from a value above 0 is no limit."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and its 95 % interval; not `enough` when blocks or samples are too few for it."""
+
+    value: float
+    low: float
+    high: float
+    enough: bool
+
+    @property
+    def least(self) -> float | None:
+        """The low end; None if the measurements set no lower limit."""
+        return None if self._positive and self.low * FAR < self.value else self.low
+
+    @property
+    def most(self) -> float | None:
+        """The high end; None if the measurements set no upper limit."""
+        return None if self._positive and self.high > FAR * self.value else self.high
+
+    def ends(self, form: Callable[[float], str]) -> str:
+        """Both ends for a table: `3 to 5`, or `> 3` without an upper limit."""
+        return ends(self.least, self.most, form)
+
+    # What may lie on either side of 0 has no factor to be away by.
+    @property
+    def _positive(self) -> bool:
+        return self.value > 0 and self.low >= 0
+
+
+def ends(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
+    """As `Interval.ends`, of ends that are None where there is no limit."""
+    if low is None and high is None:
+        return "no limits"
+    if low is None or high is None:
+        return f"< {form(high)}" if high is not None else f"> {form(low or 0.0)}"
+    return f"{form(low)} to {form(high)}"
+
+
+def lacking(low: float | None, high: float | None, blocks: int) -> str:
+    """What to say behind such ends: `no upper limit from 5 blocks`; nothing if both are there."""
+    if low is not None and high is not None:
+        return ""
+    sides = {"lower": low, "upper": high}
+    missing = " or ".join(side for side, end in sides.items() if end is None)
+    return f"no {missing} limit from {blocks} block{'s' * (blocks != 1)}"
