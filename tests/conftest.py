@@ -20,24 +20,31 @@ settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
-OF_THE_MACHINE = ("tests/box/", "tests/browser/", "tests/test_noise.py", "tests/test_gates.py")
-# These have machines of their own, or none, and share nothing with a box.
-APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power"))
+BROWSER, DEMO = "tests/browser/", "tests/box/test_demo.py"
+OF_THE_MACHINE = ("tests/box/", "tests/test_noise.py", "tests/test_gates.py")
+# These have machines of their own, or none, or a box that they only want to come up and go.
+APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power", "demo"))
 
 
-def of_the_machine(nodeid):
-    return nodeid.startswith(OF_THE_MACHINE) and not nodeid.startswith(APART)
+def scope(nodeid):
+    """What runs one by one in one process: all that measures on boxes, and all in a browser."""
+    file = nodeid.partition("::")[0]
+    if file.startswith(BROWSER):
+        return BROWSER
+    return "machine" if file.startswith(OF_THE_MACHINE) and file not in APART else file
 
 
-# Boxes share the machine's CPUs and links, so one process has all of them, one by one. (xdist 3.8
-# sets the group of a test in a way that pytest 9.2 no longer reads; folders do as well.)
+# Boxes share the machine's CPUs and links, so one process has nearly all of them. (xdist 3.8 sets
+# the group of a test in a way that pytest 9.2 no longer reads; folders do as well.)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
+    # By default it begins with the scopes that have the most tests, however short they are.
+    config.option.loadscopereorder = False
+
     class OneForTheMachine(LoadScopeScheduling):
         def _split_scope(self, nodeid):
-            file = nodeid.partition("::")[0] if nodeid.startswith(APART) else nodeid
-            return "machine" if of_the_machine(nodeid) else file
+            return scope(nodeid)
 
     return OneForTheMachine(config, log) if config.getvalue("dist") == "loadscope" else None
 
@@ -54,12 +61,20 @@ def pytest_collection_modifyitems(config, items):
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
     one_of_two = hasattr(config, "workerinput")
-    items.sort(key=lambda item: (one_of_two and not of_the_machine(item.nodeid), *late(item)))
+    items.sort(key=long_first if one_of_two else late)
 
 
 def late(item):
     """What takes long comes last, where nothing runs beside it."""
     return [bool(item.get_closest_marker(marker)) for marker in ("browser", "box")]
+
+
+# So that two processes end at about the same time. One that has begun a scope takes the next, too.
+def long_first(item):
+    """Scopes by what they take, the minutes first."""
+    of = scope(item.nodeid)
+    first = [of != "machine", of != DEMO, of != BROWSER]
+    return [*first, not of.startswith("tests/box/"), *late(item)]
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Boxes that come and go, and what they could leave on this machine."""
 
 import json
+import re
 import subprocess
 import tempfile
 import time
@@ -77,6 +78,12 @@ def snapshot(name=""):
     shared = {f"file {path}" for path in Path("/dev/shm").glob("*")}
     found = _processes() | _links() | groups | files | shared | _named_namespaces() | _loops()
     return mounts | {what for what in found if name in what}
+
+
+def snapshot_but_for_others(name):
+    """The same of the whole machine, without what tells that it is of a box of another name."""
+    other = re.compile(rf"(?:lk-|{PREFIX}|/run/labkit/)(?!{re.escape(name)}\b)")
+    return {what for what in snapshot() if not other.search(what.rpartition(" in ")[2])}
 
 
 @contextmanager
