@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 
@@ -60,8 +61,8 @@ def pytest_collection_modifyitems(config, items):
         for marker, why in lacking.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
-    one_of_two = hasattr(config, "workerinput")
-    items.sort(key=long_first if one_of_two else late)
+    one_of_some = hasattr(config, "workerinput")
+    items.sort(key=long_first if one_of_some else late)
 
 
 def late(item):
@@ -69,7 +70,7 @@ def late(item):
     return [bool(item.get_closest_marker(marker)) for marker in ("browser", "box")]
 
 
-# So that two processes end at about the same time. One that has begun a scope takes the next, too.
+# So that all processes end at about the same time. One that has begun a scope takes the next, too.
 def long_first(item):
     """Scopes by what they take, the minutes first."""
     of = scope(item.nodeid)
@@ -77,10 +78,19 @@ def long_first(item):
     return [*first, not of.startswith("tests/box/"), *late(item)]
 
 
+@pytest.fixture(scope="session")
+def _journals(tmp_path_factory):
+    return tmp_path_factory.mktemp("changes"), itertools.count()
+
+
+# pytest would look through all folders of earlier tests to number the next one.
 @pytest.fixture(autouse=True)
-def _journals_of_their_own(tmp_path_factory, monkeypatch):
+def _journals_of_their_own(_journals, monkeypatch):
     """This machine is a host of many tests: their journals are apart from a real one."""
-    monkeypatch.setenv("LABKIT_CHANGES", str(tmp_path_factory.mktemp("changes")))
+    folder, numbers = _journals
+    own = folder / str(next(numbers))
+    own.mkdir()
+    monkeypatch.setenv("LABKIT_CHANGES", str(own))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ def name_of(path):
     return str(path.relative_to(HOME))
 
 
+@cache
 def tree(path):
     return ast.parse(path.read_text("utf-8"))
 
@@ -50,6 +52,7 @@ def imported(path):
         yield from (name.split(".")[1] for name in names if name.startswith("labkit."))
 
 
+@cache
 def functions(path):
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
     return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
