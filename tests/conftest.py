@@ -91,6 +91,9 @@ def _journals_of_their_own(_journals, monkeypatch):
     own = folder / str(next(numbers))
     own.mkdir()
     monkeypatch.setenv("LABKIT_CHANGES", str(own))
+    yield
+    # A watch that finds no lease any more ends.
+    (own / "lease").unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -148,5 +151,4 @@ def bench(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_CHANGES", str(found.changes))
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     yield found
-    # A watch that finds no lease any more ends.
     found.reset()

@@ -91,11 +91,13 @@ def serving(folder, kinds=("ed25519",), extra=(), extra_last=(), before=()):
             yield server
         finally:
             tell([*server.processes(), process.pid], signal.SIGTERM)
-            process.wait(10)
+            process.wait(30)
+            # A watch over changes that finds no lease any more ends.
+            (folder / "changes" / "lease").unlink(missing_ok=True)
 
 
 def wait_until_it_listens(server, process):
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         try:
             return socket.create_connection(("127.0.0.1", server.port), 1).close()

@@ -152,7 +152,7 @@ def cut_off_and_back(folder, host, cut, deadman):
         except HostError:
             assert time.monotonic() - begun < deadman + 60
             continue
-        watched.join(5)
+        watched.join(30)
         return watched.seconds, greeting
 
 

@@ -72,7 +72,7 @@ def test_all_hosts_answer_at_once_and_by_name(fleet):
     fleet.run("true").check()
     begun = time.monotonic()
     answers = fleet.run("sh", "-c", "sleep 1; echo $SSH_CONNECTION").check()
-    assert time.monotonic() - begun < 1.9
+    assert time.monotonic() - begun < HOSTS - 1, "one after another, each takes a second"
     assert list(answers) == [f"host{n}" for n in range(HOSTS)]
     assert len({answer.stdout for answer in answers.values()}) == HOSTS
 
@@ -112,8 +112,8 @@ def test_each_host_has_the_deadline_for_itself(fleet):
     fleet.run("true").check()
     begun = time.monotonic()
     script = f"if {IT_IS} {port(fleet, 2)} ]; then sleep 30; fi"
-    outcomes = fleet.run("sh", "-c", script, seconds=1)
-    assert time.monotonic() - begun < 8
+    outcomes = fleet.run("sh", "-c", script, seconds=3)
+    assert time.monotonic() - begun < 20
     assert isinstance(outcomes.failed["host2"], TimedOut) and len(outcomes.ok) == HOSTS - 1
 
 

@@ -127,9 +127,9 @@ def test_tools_speak_the_c_locale(host):
 
 def test_a_command_is_told_to_end_at_its_deadline(host, tmp_path):
     begun = time.monotonic()
-    with pytest.raises(TimedOut, match=r"had not ended after 0\.3 s"):
-        host.run("sh", "-c", f"echo $$ >{tmp_path}/pid; exec sleep 60", seconds=0.3)
-    assert time.monotonic() - begun < 5
+    with pytest.raises(TimedOut, match=r"had not ended after 1 s"):
+        host.run("sh", "-c", f"echo $$ >{tmp_path}/pid; exec sleep 60", seconds=1)
+    assert time.monotonic() - begun < 20
     gone_soon(int((tmp_path / "pid").read_text()))
     assert host.check("echo", "still here") == "still here\n"
 
@@ -142,7 +142,7 @@ def test_a_command_that_never_stops_printing_meets_its_deadline_too(host):
 def test_a_command_that_ignores_the_first_word_is_killed(host, tmp_path):
     script = f"trap '' TERM; echo $$ >{tmp_path}/pid; while :; do sleep 0.1; done"
     with pytest.raises(TimedOut):
-        host.run("sh", "-c", script, seconds=0.3)
+        host.run("sh", "-c", script, seconds=1)
     gone_soon(int((tmp_path / "pid").read_text()))
 
 

@@ -215,7 +215,7 @@ def test_binary_output_arrives_byte_for_byte(ssh, spool, tmp_path):
 
 def test_output_that_looks_like_an_answer_is_output(ssh, spool):
     forged = "labkit-job 0 /x\\nnow b 1\\nmain exit 0 1\\n\\npart 0 0\\n"
-    job = ssh.start("sh", "-c", f"printf '{forged}'; exit 3", key="lies", seconds=9, spool=spool)
+    job = ssh.start("sh", "-c", f"printf '{forged}'; exit 3", key="lies", seconds=60, spool=spool)
     assert job.wait(30).code == 3
     assert job.output().decode() == forged.replace("\\n", "\n")
 

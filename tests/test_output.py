@@ -82,15 +82,15 @@ def test_a_command_that_closes_its_streams_ends_as_usual(host):
 @pytest.mark.slow
 def test_what_holds_the_output_at_the_end_is_said_and_not_waited_for(host, tmp_path):
     begun = time.monotonic()
-    late = f"trap '' PIPE; sleep 1; echo late; echo late >&2; touch {tmp_path}/done"
+    late = f"trap '' PIPE; sleep 2; echo late; echo late >&2; touch {tmp_path}/done"
     done = host.run("sh", "-c", f"({late}) & echo first")
-    assert time.monotonic() - begun < 1
+    assert not (tmp_path / "done").exists()
     assert done.left_behind and done.stdout == "first\n"
     seen = ""
     while not (tmp_path / "done").exists():
         after = host.run("sh", "-c", "sleep 0.05; echo next")
         seen += after.stdout + after.stderr
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 30
     assert set(seen.split()) == {"next"}
 
 

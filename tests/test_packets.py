@@ -57,13 +57,12 @@ def test_many_who_wait_on_one_connection_are_all_served(host):
 def test_while_one_reads_for_long_others_get_sessions_and_answers(host):
     host.check("true")
     with ThreadPoolExecutor(1) as pool:
-        long = pool.submit(host.run, "sleep", "2")
+        long = pool.submit(host.run, "sleep", "3")
         time.sleep(0.3)
-        begun = time.monotonic()
         with host.stream("echo", "line") as lines:
             assert [line.text for line in lines] == ["line"]
         assert host.check("echo", "another") == "another\n"
-        assert time.monotonic() - begun < 1.5 and not long.done()
+        assert not long.done()
         assert long.result().code == 0
 
 
@@ -149,7 +148,7 @@ def test_a_turn_that_ctrl_c_took_and_nobody_uses_is_taken_back(host):
     end = time.monotonic() + 10
     while not packets_of._turn.acquire(blocking=False):  # from the thread, while it stands aside
         assert host.check("true") == "" and time.monotonic() < end
-    assert host.run("sleep", "0.4", seconds=5).code == 0
+    assert host.run("sleep", "0.4", seconds=60).code == 0
 
 
 def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_command_is_sent(server):

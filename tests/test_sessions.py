@@ -156,8 +156,8 @@ def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkey
         host.check("true")
         with hung(set(server.processes()) - before):
             begun = time.monotonic()
-            assert host.check("echo", "new", seconds=1) == "new\n"
-            assert time.monotonic() - begun < 5
+            assert host.check("echo", "new", seconds=60) == "new\n"
+            assert time.monotonic() - begun < 30
 
 
 def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):

@@ -129,7 +129,7 @@ def test_a_command_can_lead_to_the_host_and_ends_with_the_connection(own):
     with closing(connection.reached(own.target(proxy=relay))) as client:
         command = client._way.command
         assert client.is_authenticated() and command.poll() is None
-    command.wait(5)
+    command.wait(30)
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 """One box for all tests of this folder; its name is not one that a user's box would have."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -21,6 +23,19 @@ def lab_file():
         yield box.up(NAME)
     finally:
         box.down(NAME)
+
+
+@pytest.fixture
+def labkit(tmp_path):
+    """The command line; its results are in the folder of the test."""
+
+    def call(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "labkit.cli", *words],
+            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+        )  # fmt: skip
+
+    return call
 
 
 @pytest.fixture

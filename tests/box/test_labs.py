@@ -1,9 +1,6 @@
 """Hosts of the box as a lab of one's own, by a lab.toml written by hand: no [box] in it."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +13,7 @@ from tests.box.machine import another
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 BARE = f"{NAME}-5"
 HOST = """
-[hosts.{role}]
+pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.usefixtures("state")]
 control = "{at.control}"
 address = "{address}"
 interface = "{interface}"
@@ -24,19 +21,6 @@ user = "{at.user}"
 port = {port}
 key = "{at.key}"
 """
-
-
-@pytest.fixture
-def labkit(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-    def call(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "labkit.cli", *words],
-            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-        )  # fmt: skip
-
-    return call
 
 
 @pytest.fixture

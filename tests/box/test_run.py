@@ -1,9 +1,6 @@
 """`labkit run` and `labkit report` on real hosts, by their lab.toml as on hosts of one's own."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,17 +9,6 @@ from labkit.where import named_results
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 SHORT = ("-p", "repeats=2", "-p", "count=300")
-
-
-@pytest.fixture
-def labkit(tmp_path):
-    def call(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "labkit.cli", *words],
-            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-        )  # fmt: skip
-
-    return call
 
 
 def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(
