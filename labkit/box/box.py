@@ -268,7 +268,11 @@ def _start_inner(folder: Folder, roles: Sequence[str], tell: Tell) -> None:
             try:
                 outcome.result()
             except HostError as failed:
-                raise BoxError(f"{role} of the box did not start", said=failed.said) from failed
+                raise BoxError(
+                    f"{role} of the box did not start", said=failed.said,
+                    hint="`labkit doctor` says what this machine lacks; one that is busy with"
+                    " something else may need another try",
+                ) from failed  # fmt: skip
     tell(f"{', '.join(roles)} up after {time.monotonic() - begun:.1f} s")
 
 

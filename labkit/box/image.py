@@ -50,7 +50,10 @@ def _programs() -> Iterator[tuple[str, Path]]:
         if found := shutil.which(name, path=SEARCHED):
             yield name, Path(found).resolve()
         elif name in required:
-            raise BoxError(f"an image of a guest needs `{name}`, which this machine has not")
+            raise BoxError(
+                f"an image of a guest needs `{name}`, which this machine has not",
+                hint="`labkit doctor` says how to get what is missing",
+            )
 
 
 def _digest(found: Kernel, programs: Iterable[Path]) -> str:

@@ -171,7 +171,7 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
             hint="labkit box up migration: its guest is one of QEMU",
         )
     if now.on(guest) == to:
-        raise BadInput(f"{guest} is on {to} already")
+        raise BadInput(f"{guest} is on {to} already", hint="labkit box status says who is where")
     if shaped := {link.role for link in in_force(folder)} & {guest, to}:
         raise BadInput(
             f"the link of {shaped.pop()} is shaped, and would not be so after the migration",
@@ -248,7 +248,10 @@ def _awaited(move: _Move, patience: float) -> Any:
         if now != sent:
             sent, since = now, time.monotonic()
         if time.monotonic() - since > patience:
-            raise BoxError(f"nothing came through for {patience:g} s")
+            raise BoxError(
+                f"nothing came through for {patience:g} s",
+                hint="is a link of its hosts cut? labkit box status shows them",
+            )
         time.sleep(0.05)
     if said["status"] != "completed":
         raise BoxError(said.get("error-desc", f"QEMU says that it {said['status']}"))

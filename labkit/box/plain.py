@@ -166,7 +166,10 @@ class Plain(OfUser):
         while not self.alive(role):
             if time.monotonic() > until:
                 said = (self.path / f"{role}.log").read_text("utf-8", "replace")[-500:]
-                raise BoxError(f"the {role} of the box did not start", said=said)
+                raise BoxError(
+                    f"the {role} of the box did not start within {seconds:g} s", said=said,
+                    hint="`labkit doctor` says what this machine lacks",
+                )  # fmt: skip
             time.sleep(0.02)
 
     def _lab_toml(self, ports: dict[str, int]) -> str:

@@ -19,6 +19,7 @@ from labkit.box.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, BoxError, Unknown
 
 BUILT_IN = Path(__file__).parent / "topologies"
+DOCS = "notebooks/docs/box.md"
 ROLE = re.compile(r"[a-z][a-z0-9]{0,11}", re.ASCII)
 MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
 LEAST_MEMORY = 64
@@ -242,7 +243,9 @@ def _read(path: Path) -> Topology:
     except FileNotFoundError:
         raise BadInput(f"no topology {path}", hint=f"built in: {', '.join(names())}") from None
     except (OSError, ValueError, RecursionError) as unreadable:
-        raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
+        raise BadInput(
+            f"{path}: cannot be read as TOML", said=str(unreadable), hint=f"{DOCS} has examples"
+        ) from None
     return from_tables(path.stem, asked)
 
 
@@ -286,7 +289,7 @@ def _texts(
     _refuse(not isinstance(table, dict), name, f"{role} is no table", f"write [hosts.{role}]")
     _known(name, f"key of {role}", table, known)
     for key in sorted(required - set(table)):
-        raise BadInput(f"{name}: {role} lacks {key} = ...")
+        raise BadInput(f"{name}: {role} lacks {key} = ...", hint=f"{DOCS} says what it means")
     for key, value in table.items():
         _refuse(not isinstance(value, str), name, f"{role}: {key} must be text", f"not {value!r}")
     return dict(table)

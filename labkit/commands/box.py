@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import json_flag, print_json, verb
 from labkit.errors import BoxError, Unknown
+
+if TYPE_CHECKING:
+    from labkit.box import BoxStatus
 
 MADE_OF = "what it is made of: a name that `labkit box topologies` lists, or a file (pair)"
 
@@ -196,44 +199,40 @@ def _box_down(asked: argparse.Namespace) -> None:
 
 def _show_box(asked: argparse.Namespace) -> int:
     from labkit import box
-    from labkit.terminal import table
 
     status = box.status(asked.name)
     if asked.json:
         print_json(asdict(status))
     else:
-        tier = f": tier {status.tier}" if status.tier else ""
-        guests = f", guests by {status.accelerator}" if status.accelerator else ""
-        made_of = f", made of {status.topology}" if status.topology else ""
-        print(f"box {status.name} is {status.state}{made_of}{tier}{guests}")
-        rows = [
-            (
-                h.role,
-                h.control,
-                h.address,
-                h.interface,
-                _cpus(h.cpus),
-                h.memory or "-",
-                "alive" if h.alive else "-",
-            )
-            for h in status.hosts
-        ]
-        if rows:
-            print()
-            print(table(rows, ["role", "control", "data", "interface", "cpus", "memory", "state"]))
-        if status.links:
-            print()
-            print(table(_link_rows(status.links), ["link", "by", "what", "asked", "measured"]))
-        disks = [(g.name, *disk) for g in status.guests for disk in g.disks.items()]
-        if disks:
-            print()
-            print(table(disks, ["guest", "disk", "size and format"]))
-        if status.state == "broken":
-            print("\nof it there is: " + "; ".join(status.left))
-            print(f"`labkit box up --name {status.name}` takes that down and makes it anew")
-        if dead := [link.role for link in status.links if not link.alive]:
-            print(f"`labkit box shape {dead[0]} --name {status.name}` makes only that link anew")
+        _print_box(status)
     return 0 if status.state == "up" else 1
+
+
+def _print_box(status: BoxStatus) -> None:
+    tier = f": tier {status.tier}" if status.tier else ""
+    guests = f", guests by {status.accelerator}" if status.accelerator else ""
+    made_of = f", made of {status.topology}" if status.topology else ""
+    print(f"box {status.name} is {status.state}{made_of}{tier}{guests}")
+    _print_rows(
+        [(h.role, h.control, h.address, h.interface, _cpus(h.cpus), h.memory or "-",
+          "alive" if h.alive else "-") for h in status.hosts],
+        "role", "control", "data", "interface", "cpus", "memory", "state",
+    )  # fmt: skip
+    _print_rows(_link_rows(status.links), "link", "by", "what", "asked", "measured")
+    disks = [(g.name, *disk) for g in status.guests for disk in g.disks.items()]
+    _print_rows(disks, "guest", "disk", "size and format")
+    if status.state == "broken":
+        print("\nof it there is: " + "; ".join(status.left))
+        print(f"`labkit box up --name {status.name}` takes that down and makes it anew")
+    if dead := [link.role for link in status.links if not link.alive]:
+        print(f"`labkit box shape {dead[0]} --name {status.name}` makes only that link anew")
+
+
+def _print_rows(rows: Sequence[tuple[str, ...]], *heads: str) -> None:
+    from labkit.terminal import table
+
+    if rows:
+        print(f"\n{table(rows, list(heads))}")
 
 
 def _link_rows(links: Iterable[Any]) -> list[tuple[str, ...]]:

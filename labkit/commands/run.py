@@ -51,5 +51,5 @@ def _run(asked: argparse.Namespace) -> None:
 def _pair(word: str) -> tuple[str, str]:
     name, equals, value = word.partition("=")
     if not equals or not name:
-        raise BadInput(f"-p needs NAME=VALUE, not {word!r}")
+        raise BadInput(f"-p needs NAME=VALUE, not {word!r}", hint="such as: -p repeats=10")
     return name, value
