@@ -180,3 +180,32 @@ def test_a_name_that_leads_elsewhere_is_refused_and_one_with_a_dead_address_too_
     assert "CHANGED" in found[1][1] and "box1 (at 127.0.0.2): the key of labhost" in found[1][1]
     assert [found[n][1] for n in (0, 2, 3)] == ["127.0.0.1"] * 3
     assert all(address in found[4][1] for address in ("127.0.0.3: ", "127.0.0.4: "))
+
+
+SILENT = """
+import socket, subprocess, sys, time
+name_server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+name_server.bind(("127.0.0.1", 53))
+for file, text in {"resolv.conf": "nameserver 127.0.0.1", "nsswitch.conf": "hosts: dns"}.items():
+    open(sys.argv[1] + file, "w").write(text)
+    subprocess.run(["mount", "--bind", sys.argv[1] + file, "/etc/" + file], check=True)
+from labkit.errors import Unreachable
+from labkit.transports import connection
+from labkit.transports.address import Target
+from labkit.transports.known_hosts import Name
+begun = time.monotonic()
+try:
+    connection.reached(Target("box1", Name("no.such.lab", 22), seconds=0.5))
+except Unreachable as failed:
+    print(failed, time.monotonic() - begun < 4)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a name server of its own")
+def test_a_name_server_that_says_nothing_costs_no_more_than_the_deadline(tmp_path):
+    words = ["unshare", "--mount", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
+    told = subprocess.run(
+        [*words, sys.executable, "-c", SILENT, f"{tmp_path}/"], capture_output=True, text=True
+    )
+    assert "box1: cannot reach no.such.lab port 22: unknown name" in told.stdout, told
+    assert "no name server answered within 0.5 s" in told.stdout and "True" in told.stdout

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, Check, Finding, Place
+from labkit.transports import names
 
 
 def _look(place: Place) -> Iterator[Finding]:
@@ -17,8 +18,8 @@ def _look(place: Place) -> Iterator[Finding]:
         yield Finding(OK, f"{target}, through `{first.proxy}`")
         return
     try:
-        found = socket.getaddrinfo(first.address, first.port, type=socket.SOCK_STREAM)
-    except OSError as unknown:
+        found = names.addresses(first.address, first.port, socket.AF_UNSPEC, first.seconds)
+    except (OSError, UnicodeError) as unknown:
         yield Finding(
             FAILED, f"{first.address!r} means no address", str(unknown),
             f'put the right control = "..." into [hosts.{place.role}] of {place.lab.path}',

@@ -16,6 +16,7 @@ from typing import IO, Any
 import paramiko
 
 from labkit.errors import Unreachable
+from labkit.transports import names
 from labkit.transports.address import Target
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
@@ -120,25 +121,33 @@ def _by_command(target: Target) -> Way:
 def _dialled(target: Target) -> Way:
     deadline = time.monotonic() + target.seconds
     failed, tried = OSError("it has no address of this family"), list[str]()
-    try:
-        family = FAMILIES[target.family]
-        found = socket.getaddrinfo(target.address, target.port, family, socket.SOCK_STREAM)
-        for left in range(len(found), 0, -1):
-            # An address that does not answer leaves its share of the time to the others.
-            seconds = max(deadline - time.monotonic(), 0.1) / left
-            address = str(found[-left][4][0])
-            try:
-                return Way(_attempt(found[-left], seconds), address=address)
-            except OSError as refused:
-                failed = refused
-                tried.append(f"{address}: {refused}")
-    except OSError as unknown:
-        failed = unknown
+    found = _looked_up(target)
+    for left in range(len(found), 0, -1):
+        # An address that does not answer leaves its share of the time to the others.
+        seconds = max(deadline - time.monotonic(), 0.1) / left
+        address = str(found[-left][4][0])
+        try:
+            return Way(_attempt(found[-left], seconds), address=address)
+        except OSError as refused:
+            failed = refused
+            tried.append(f"{address}: {refused}")
     raise Unreachable(
         f"{target.name}: cannot reach {target.address} port {target.port}",
         said="\n".join(tried) if len(tried) > 1 else str(failed),
         hint="is the host up, and is its control address right?",
     ) from failed
+
+
+def _looked_up(target: Target) -> names.Found:
+    try:
+        family = FAMILIES[target.family]
+        return names.addresses(target.address, target.port, family, target.seconds)
+    except (OSError, UnicodeError) as unknown:
+        raise Unreachable(
+            f"{target.name}: cannot reach {target.address} port {target.port}: unknown name",
+            said=str(unknown),
+            hint=f"is its control address right? try `getent hosts {target.address}`",
+        ) from unknown
 
 
 def _attempt(where: tuple[Any, ...], seconds: float) -> socket.socket:

@@ -1,0 +1,42 @@
+"""What addresses a name means, by this machine's resolver, which would take as long as it likes."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+Found = list[tuple[Any, ...]]
+
+
+class Silent(OSError):
+    """No name server has answered in time."""
+
+
+def addresses(host: str, port: int, family: int, seconds: float) -> Found:
+    """As getaddrinfo(3) finds them; an OSError when there are none, or no answer in time.
+
+    Nothing ends a resolver that waits for its servers: it is left behind in a thread of its own.
+    """
+    with suppress(socket.gaierror):
+        # What is an address already has to be asked of nobody.
+        return _asked(host, port, family, socket.AI_NUMERICHOST)
+    answer: Future[Found] = Future()
+    threading.Thread(target=_answer, args=(answer, host, port, family), daemon=True).start()
+    try:
+        return answer.result(seconds)
+    except TimeoutError:
+        raise Silent(f"no name server answered within {seconds:g} s") from None
+
+
+def _asked(host: str, port: int, family: int, flags: int = 0) -> Found:
+    return list(socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=flags))
+
+
+def _answer(answer: Future[Found], host: str, port: int, family: int) -> None:
+    try:
+        answer.set_result(_asked(host, port, family))
+    except (OSError, UnicodeError) as unknown:
+        answer.set_exception(unknown)
