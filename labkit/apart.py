@@ -45,7 +45,8 @@ def of_runs(a: tuple[Results, Run], b: tuple[Results, Run]) -> Difference:
     values = [{s.metric: s.values for s in measured.samples(*side)} for side in (a, b)]
     effects = [
         compare(values[0][metric], values[1][metric], q, names)
-        for metric in values[0].keys() & values[1].keys()
+        for metric in values[0]
+        if metric in values[1]
         for q in PERCENTILES
     ]
     return Difference(str(a[1].path), str(b[1].path), _facts(*sides), tuple(effects))
@@ -59,7 +60,9 @@ def of_results(a: Results, b: Results) -> Difference:
         raise BadInput(f"{a.path} measured {metrics[0]}, {b.path} {metrics[1]}: not comparable")
     ours, theirs = (measured.of_metric(one, metrics[0]) for one in (a, b))
     effects, why_not = [], []
-    for name in dict.fromkeys([*ours, *theirs]):
+    asked = [name for one in (a, b) for name in one.asked.get("conditions", ())]
+    measured_in = {*ours, *theirs}
+    for name in dict.fromkeys([*(n for n in asked if n in measured_in), *ours, *theirs]):
         if name not in ours or name not in theirs:
             why_not.append(f"{name}: only {'the first' if name in ours else 'the second'} has it")
             continue
@@ -103,5 +106,7 @@ def _flat(whole: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
 
 
 def _facts(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Fact, ...]:
+    tops = list(dict.fromkeys(name.partition(":")[0] for name in [*a, *b]))
     names = [name for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]
+    names.sort(key=lambda name: tops.index(name.partition(":")[0]))
     return tuple(Fact(name, a.get(name, ""), b.get(name, "")) for name in names)

@@ -224,7 +224,8 @@ def _row(line: Line) -> tuple[str, ...]:
 # One study of a document on one lab: where the evidence is, then claim by claim.
 def _group(lines: Sequence[Line]) -> str:
     first = lines[0]
-    on = f" on {first.lab} ({first.tier}), {first.runs} runs, {first.when[:10]}: {first.evidence}"
+    parts = [f"{first.lab} ({first.tier})", f"{first.runs} runs", first.when[:10]]
+    on = f" on {', '.join(filter(None, parts))}: {first.evidence}"
     head = readable(first.study + (on if first.evidence else ""))
     return "\n\n".join([head, *map(_paragraph, lines)])
 

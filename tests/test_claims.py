@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 
-from labkit import claims
+from labkit import claims, studies
 from labkit.claim import NotHere, judge
 from labkit.errors import BadInput, Unknown
 
@@ -137,6 +137,11 @@ def test_a_claim_that_cannot_be_meant_is_refused(what):
     with pytest.raises(BadInput):
         claims.read(BAD[what], "lat_ping")
     assert claims.read(HEAD + GOOD, "lat_ping").claims[0].id == "x-01"
+
+
+def test_a_study_judges_all_that_is_claimed_in_it():
+    judged = {name: studies.find(name).claims for name in studies.names()}
+    assert judged == {name: claims.of(name) for name in judged}
 
 
 def test_an_unknown_study_is_answered_with_the_known_ones():

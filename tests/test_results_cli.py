@@ -40,6 +40,7 @@ def test_results_are_listed_with_how_many_runs_finished(home, said):
     )
     assert "12 of 12" in said("list")
     assert said("list", "--study", "nothing", "--json") == []
+    assert said("list", "--study", "nothing") == "There are no results of nothing here.\n"
 
 
 def test_results_of_a_study_and_one_run_are_shown(home, said):
@@ -47,7 +48,8 @@ def test_results_of_a_study_and_one_run_are_shown(home, said):
     assert len(whole["runs"]) == 12 and whole["damaged"] == {}
     run = said("show", whole["runs"][0]["path"], "--json")
     assert run["condition"] == "Native" and run["rows"]
-    assert "001-Native-b1" in said("show", "lat_ping")
+    shown = said("show", "lat_ping")
+    assert "001-Native-b1" in shown and "Native, VM-Default, VM-SRIOV" in shown
 
 
 def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeypatch):
@@ -83,6 +85,10 @@ def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said
     found = said("diff", str(other.with_name("a")), str(other), "--json")
     assert {"what": "workload: count", "a": "60", "b": "80"} in found["facts"]
     assert len(found["effects"]) == 8 and {e["verdict"] for e in found["effects"]} == {"undecided"}
+    shown = said("diff", str(other.with_name("a")), str(other))
+    assert shown.index("workload: count") < shown.index("(Native)") < shown.index("(VM-Default)")
+    assert shown.count("not clearly other  a / b") == 8 and "risk of 5 %" in shown
+    assert "are the same" in said("diff", "lat_ping", "lat_ping", code=2)
     run = str(other / "runs" / "001-Native-b1")
     assert "the other is not" in said("diff", str(other), run, code=2)
 

@@ -24,6 +24,7 @@ where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
 
+A_IS = {"holds": "lower", "contradicted": "higher", "undecided": "not clearly other"}
 RESULTS = "a folder of results, one of its runs, a bundle, or a study: its newest"
 OTHERS = "where to look, instead of the results of this machine"
 
@@ -114,9 +115,9 @@ def _list(asked: argparse.Namespace) -> None:
          r["path"] + (f"  DAMAGED: {r['damaged']}" if r["damaged"] else _rest(r)))
         for r in found
     ]  # fmt: skip
-    print(
-        tables.Table(("study", "label", "lab", "finished", "started", "where"), tuple(rows)).text()
-    )
+    head = ("study", "label", "lab", "finished", "started", "where")
+    of = f" of {asked.study}" if asked.study else ""
+    print(tables.Table(head, tuple(rows)).text() if rows else f"There are no results{of} here.")
 
 
 def _rest(row: dict[str, Any]) -> str:
@@ -164,8 +165,17 @@ def _pairs(whole: Any, above: str = "") -> list[dict[str, object]]:
         if isinstance(value, dict) and value:
             rows += _pairs(value, f"{above}{key}: ")
         elif value not in ("", {}, (), []):
-            rows.append({"what": f"{above}{key}", "value": value})
+            rows.append({"what": f"{above}{key}", "value": _plain(value)})
     return rows
+
+
+# Words one after another, without Python's brackets.
+def _plain(value: Any) -> object:
+    if isinstance(value, dict):
+        return " ".join(f"{key}={_plain(one)}" for key, one in value.items())
+    return (
+        ", ".join(str(_plain(one)) for one in value) if isinstance(value, list | tuple) else value
+    )
 
 
 def _verify(asked: argparse.Namespace) -> int:
@@ -209,14 +219,24 @@ def _diff(asked: argparse.Namespace) -> None:
     (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
     if (run_a is None) != (run_b is None):
         raise BadInput("one of them is a run and the other is not", hint="name two runs, or none")
+    if (run_a.path if run_a else a.path) == (run_b.path if run_b else b.path):
+        raise BadInput(f"{asked.a} and {asked.b} are the same, so nothing can differ")
     found = apart.of_runs((a, run_a), (b, run_b)) if run_a and run_b else apart.of_results(a, b)
     if asked.json:
         print_json(asdict(found))
         return
     print(f"a  {found.a}\nb  {found.b}\n")
-    print(tables.table([asdict(f) for f in found.facts], ("what", "a", "b")).text(), end="\n\n")
-    effects = [v.why.removeprefix("the other way round: ") for v in found.effects]
-    print("\n".join([*effects, *found.why_not]))
+    if found.facts:
+        print(tables.table([asdict(f) for f in found.facts], ("what", "a", "b")).text())
+    else:
+        print("Nothing that is known of them differs.")
+    effects = tuple(
+        (A_IS[v.verdict], v.why.removeprefix("the other way round: ")) for v in found.effects
+    )
+    if effects:
+        risk = "Each comparison by itself has a risk of 5 % of a wrong answer."
+        print("\n" + tables.Table(("a is", "figure"), effects, risk).text())
+    print("\n".join(found.why_not))
 
 
 def _export(asked: argparse.Namespace) -> None:
