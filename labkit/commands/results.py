@@ -13,6 +13,7 @@ from labkit.errors import BadInput
 
 if TYPE_CHECKING:
     from labkit.results import Results, Run
+    from labkit.verdict import Verdict
 
 LISTED = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
@@ -230,13 +231,20 @@ def _diff(asked: argparse.Namespace) -> None:
         print(tables.table([asdict(f) for f in found.facts], ("what", "a", "b")).text())
     else:
         print("Nothing that is known of them differs.")
-    effects = tuple(
-        (A_IS[v.verdict], v.why.removeprefix("the other way round: ")) for v in found.effects
-    )
+    effects = tuple((A_IS[v.verdict], _figure(v)) for v in found.effects)
     if effects:
         risk = "Each comparison by itself has a risk of 5 % of a wrong answer."
         print("\n" + tables.Table(("a is", "figure"), effects, risk).text())
     print("\n".join(found.why_not))
+
+
+# A figure that lacks samples does not say by itself what it is of.
+def _figure(v: Verdict) -> str:
+    why, against = (
+        v.why.removeprefix("the other way round: "),
+        v.statement.split(" lower than ")[-1],
+    )
+    return why if against in why else f"{against}: {why}"
 
 
 def _export(asked: argparse.Namespace) -> None:
