@@ -82,21 +82,24 @@ def gates(
     *,
     limit: float = float("inf"),
     slack: float = 0.0,
+    stepped: float = 0.0,
     generator: bool = False,
     ours: Collection[str] = OURS,
 ) -> tuple[Gate, ...]:
     """All gates of one host for a repetition that took so many `seconds` by the controller's clock.
 
-    `limit` is how long it may take, `slack` how far `seconds` may be off, `generator` says that the
-    host made the load, and `ours` are the processes of the study that were running before it, such
+    `limit` is how long it may take, `slack` how far `seconds` may be off, `stepped` how far our
+    own time of day moved against the clock of `seconds`, `generator` says that the host made the
+    load, and `ours` are the processes of the study that were running before it, such
     as a server.
     """
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)
         return (
             _steal(span), _throttled(span), _swapped(span), _retransmitted(span), _nic_errors(span),
-            _clock_stepped(span), _paused(span, slack), _foreign_load(span, {*ours, *OURS}),
-            _saturated(span, generator), _in_time(seconds, limit),
+            _clock_stepped(span, stepped), _paused(span, slack),
+            _foreign_load(span, {*ours, *OURS}), _saturated(span, generator),
+            _in_time(seconds, limit),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as odd:
         raise ResultsError("what a host counted cannot be read", said=str(odd)) from None
@@ -252,7 +255,11 @@ def _nic_errors(span: _Span) -> Gate:
     return Gate("NIC errors", not wrong, named or "no network card counted an error")
 
 
-def _clock_stepped(span: _Span) -> Gate:
+def _clock_stepped(span: _Span, stepped: float) -> Gate:
+    # The times of a record are ours: they are as wrong as our clock.
+    if abs(stepped) > STEP:
+        why = f"the controller's time of day moved {stepped:+.2f} s against its monotonic clock"
+        return Gate("clock step", False, why)
     (begun, rough), (ended, also_rough) = span.before.date, span.after.date
     if span.uptime is None:
         return Gate("clock step", None, "this host does not tell how long it is up")

@@ -26,6 +26,11 @@ LATE, LATE_SECONDS = 5, 60
 MOST_SHOWN = 3
 
 
+# What a host counted, when it was asked by the monotonic clock, for how long, and how far our
+# time of day was ahead of that clock.
+_Asked = tuple[str, float, float, float]
+
+
 @dataclass(frozen=True)
 class Watch:
     """The hosts of one run by role; ask `begin` before it and `end` after it.
@@ -40,8 +45,8 @@ class Watch:
     limit: float = float("inf")
     collect: Callable[[Host], str] = gate.collect
     """Asks a host what it counts."""
-    _before: dict[str, tuple[str, float, float]] = field(default_factory=dict)
-    _after: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    _before: dict[str, _Asked] = field(default_factory=dict)
+    _after: dict[str, _Asked] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Ask every host at the same time what it has counted so far."""
@@ -65,7 +70,7 @@ class Watch:
         found = {role: self._tripped(role) for role in self.hosts}
         return {role: wrong for role, wrong in found.items() if wrong}
 
-    def _asked(self) -> dict[str, tuple[str, float, float]]:
+    def _asked(self) -> dict[str, _Asked]:
         found = Fleet(self.hosts).each(self._counted)
         if lost := [one for role, one in found.failed.items() if role in self.between]:
             raise lost[0] if isinstance(lost[0], LabkitError) else HostError(str(lost[0]))
@@ -73,25 +78,26 @@ class Watch:
 
     # A guest that a setting has started again since has lost its connection; to ask twice does no
     # harm.
-    def _counted(self, host: Host) -> tuple[str, float, float]:
+    def _counted(self, host: Host) -> _Asked:
         try:
             return self._timed(host)
         except OutcomeUnknown:
             return self._timed(host)
 
-    def _timed(self, host: Host) -> tuple[str, float, float]:
-        begun = time.monotonic()
-        return self.collect(host), begun, time.monotonic() - begun
+    def _timed(self, host: Host) -> _Asked:
+        begun, ahead = time.monotonic(), time.time() - time.monotonic()
+        return self.collect(host), begun, time.monotonic() - begun, ahead
 
     # A host whose counts nobody can read says so, and the run stands as it is.
     def _tripped(self, role: str) -> dict[str, str]:
         if role not in self._before or role not in self._after:
             return {}
-        (before, begun, first), (after, ended, last) = self._before[role], self._after[role]
+        before, begun, first, was_ahead = self._before[role]
+        after, ended, last, ahead = self._after[role]
         try:
             found = gate.gates(
                 before, after, ended - begun, limit=self.limit, slack=first + last,
-                generator=role in self.generators, ours=self.ours,
+                stepped=ahead - was_ahead, generator=role in self.generators, ours=self.ours,
             )  # fmt: skip
         except LabkitError as odd:
             return {"unreadable": str(odd)}

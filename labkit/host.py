@@ -29,7 +29,9 @@ class Completed:
 
     `seconds` are the controller's, the way to the host included; `host_seconds` are the host's, to
     0.01 s, and nan where it has no /proc. `left_behind`: something that the command started still
-    held its output when it had ended, so that there may be more, which nobody reads.
+    held its output when it had ended, so that there may be more, which nobody reads. `clock_step`:
+    seconds by which the controller's time of day moved meanwhile against its monotonic clock; where
+    that is more than a few hundredths, somebody set it, and `begun` and `ended` are no better.
     """
 
     host: str
@@ -44,6 +46,7 @@ class Completed:
     begun: datetime
     ended: datetime
     left_behind: bool = False
+    clock_step: float = 0.0
 
     @property
     def ok(self) -> bool:

@@ -273,12 +273,13 @@ class Running:
         assert order is not None
         code, up, now, *_ = (word.decode("ascii", "replace") for word in order.words)
         out, err = order.streams
+        step = (time.time() - self._at) - (time.monotonic() - self._begun)
         return Completed(
             self._host.name, self.words, int(code), bytes(out.content), bytes(err.content),
             out.size, err.size, order.ended - self._begun, _seconds(up, now),
             datetime.fromtimestamp(self._at, UTC),
             datetime.fromtimestamp(self._at + order.ended - self._begun, UTC),
-            order.left_behind,
+            order.left_behind, round(step, 3),
         )  # fmt: skip
 
     @property
