@@ -164,6 +164,13 @@ class Host:
     interface: str = ""
     guests: Mapping[str, Guest] = field(default_factory=dict, repr=False, compare=False)
     """The virtual machines on it that studies are about, by their roles."""
+    lab: str = field(default="", repr=False, compare=False)
+    """The file that describes the lab that it is of, if any does."""
+
+    def verb(self, verb: str) -> str:
+        """What to type for a verb of labkit about it: `labkit restore server --lab lab.toml`."""
+        of = ["--lab", self.lab] if self.lab else []
+        return shlex.join(["labkit", verb, self.name, *of])
 
     def run(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,

@@ -152,7 +152,7 @@ def refuse(host: Host, answers: Sequence[Answer]) -> None:
         sets = [_open_set(one.fields) for one in unfinished]
         raise Unfinished(
             f"{host.name}: unfinished {sets[0]}",
-            hint=f"put it back first: labkit restore {host.name}",
+            hint=f"put it back first: {host.verb('restore')}",
         )
 
 
@@ -160,57 +160,59 @@ def refusals(host: Host, answers: Sequence[Answer]) -> Iterator[HostError]:
     """What went wrong, for each answer that says that something did."""
     for answer in answers:
         if made := REFUSALS.get(answer.word):
-            yield made(host.name, answer.fields)
+            yield made(host, answer.fields)
 
 
-def _failed(host: str, fields: Sequence[str]) -> HostError:
+def _failed(host: Host, fields: Sequence[str]) -> HostError:
     return HostError(
-        f"{host}: nothing more was changed", said=fields[0],
-        hint=f"what was changed is in the journal: labkit restore {host}",
+        f"{host.name}: nothing more was changed", said=fields[0],
+        hint=f"what was changed is in the journal: {host.verb('restore')}",
     )  # fmt: skip
 
 
-def _held(host: str, fields: Sequence[str]) -> HostError:
+def _held(host: Host, fields: Sequence[str]) -> HostError:
     return Busy(
-        f"{host} is held by {Lease.told(fields)}",
-        hint=f"wait; or, when that is over for sure: labkit restore {host} --break",
+        f"{host.name} is held by {Lease.told(fields)}",
+        hint=f"wait; or, when that is over for sure: {host.verb('restore')} --break",
     )
 
 
-def _fenced(host: str, fields: Sequence[str]) -> HostError:
+def _fenced(host: Host, fields: Sequence[str]) -> HostError:
     gone = "it was put back meanwhile, or its journal is gone"
     now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else gone
     return Busy(
-        f"{host}: our lease has ended, so nothing more was written; {now}",
-        hint=f"labkit journal {host} says what became of the changes",
+        f"{host.name}: our lease has ended, so nothing more was written; {now}",
+        hint=f"{host.verb('journal')} says what became of the changes",
     )
 
 
-def _damaged(host: str, fields: Sequence[str]) -> HostError:
+def _damaged(host: Host, fields: Sequence[str]) -> HostError:
     return JournalDamaged(
-        f"{host}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
-        hint=f"labkit journal {host} shows the part that can be read",
+        f"{host.name}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
+        hint=f"{host.verb('journal')} shows the part that can be read",
     )
 
 
-def _gone(host: str, _: Sequence[str]) -> HostError:
+def _gone(host: Host, _: Sequence[str]) -> HostError:
     return HostError(
-        f"{host}: the change set is closed or gone",
-        hint=f"was it put back by another process, or the host started anew? labkit journal {host};"
-        f" who changed it has a copy of what was there before: out/journal/{host}",
+        f"{host.name}: the change set is closed or gone",
+        hint="was it put back by another process, or the host started anew? "
+        f"{host.verb('journal')}; who changed it has a copy of what was there before: "
+        f"out/journal/{host.name}",
     )
 
 
-def _changed(host: str, fields: Sequence[str]) -> HostError:
+def _changed(host: Host, fields: Sequence[str]) -> HostError:
     thing, now, before = (repr(field.strip()) for field in fields[:3])
     return SettingRefused(
-        f"{host}: {thing[1:-1]} was changed by somebody else from {before} to {now}; it is left so",
+        f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {now}; "
+        "it is left so",
         hint="is something else on that host managing the same setting?",
     )
 
 
-def _refused(host: str, fields: Sequence[str]) -> HostError:
-    return SettingRefused(f"{host}: {fields[0]} was refused", said=fields[1])
+def _refused(host: Host, fields: Sequence[str]) -> HostError:
+    return SettingRefused(f"{host.name}: {fields[0]} was refused", said=fields[1])
 
 
 REFUSALS = {

@@ -172,7 +172,8 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         defaults, name=role, control=control, port=table.get("port", 0), user=text["user"],
         key=key, jump=text["jump"],
     )  # fmt: skip
-    return Host(role, text["address"] or control, Ssh(at), text["interface"])
+    lab = str(path.absolute())
+    return Host(role, text["address"] or control, Ssh(at), text["interface"], lab=lab)
 
 
 # The server is told of the virtual machines on it: most of their settings are the server's.

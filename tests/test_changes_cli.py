@@ -7,10 +7,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from knobs import Knob
 from sshd import SSHD, serving
 
 from labkit import box
 from labkit.cli import main
+from labkit.errors import Unfinished
+from labkit.lab import opened
+from labkit.results import Results
+from labkit.study import Condition, Study
+from labkit.workloads.ping import Ping
 
 HOME = Path(__file__).parents[1]
 pytestmark = [
@@ -94,7 +100,8 @@ def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
     refused = labkit("apply", "knobs", "--condition", "newer")
     assert refused.returncode == 1
     assert "unfinished change set #1" in refused.stderr
-    assert "labkit restore server" in refused.stderr
+    put_back = f"labkit restore server --lab {lab / 'lab.toml'}"
+    assert put_back in refused.stderr and f"until: {put_back}" in done.stdout
     assert "unfinished change set #1" in labkit("plan", "knobs").stdout
     assert "NOT put back" in labkit("journal", "server").stdout
     restored = json.loads(labkit("restore", "server", "--json").stdout)
@@ -102,6 +109,18 @@ def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
     assert values(lab) == ("old\n", "old\n")
     assert "nothing to put back" in labkit("restore", "--all").stdout
     assert "#1, put back" in labkit("journal", "server").stdout
+
+
+# What it would measure would be neither its conditions nor what was applied.
+def test_a_study_is_refused_where_something_is_applied_and_says_what_to_type(lab, labkit, tmp_path):
+    assert labkit("apply", "knobs", "--condition", "new").returncode == 0
+    asked = Condition("new", "n", "n", (Knob(str(lab / "a"), "newer"),), roles={"client": "server"})
+    study = Study("knobs", "k", "q", "s", Ping(count=9), (asked,), (), "round trip", "us")
+    results = Results.begin(tmp_path / "runs", {"study": "knobs", "seed": 1})
+    with opened(lab / "lab.toml") as there, pytest.raises(Unfinished) as refused:
+        study.run(there, results, repeats=1)
+    assert f"labkit restore server --lab {lab / 'lab.toml'}" in str(refused.value)
+    assert not results.runs() and values(lab) == ("new\n", "new\n")
 
 
 def test_an_older_plan_is_applied_only_while_the_host_is_as_it_was(lab, labkit):

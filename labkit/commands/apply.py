@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,8 @@ def _tell(
     for host, thing, now, state in made:
         print(f"{host}: {thing}: {before[thing]} -> {now}{f' ({state})' * (state == WAITS)}")
     hosts = dict.fromkeys(host for host, *_ in made)
-    print(f"It stays so until: labkit restore {' '.join(hosts)}")
+    of = ["--lab", asked.lab] if asked.lab != "box" else []
+    print(f"It stays so until: {shlex.join(['labkit', 'restore', *hosts, *of])}")
 
 
 def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
