@@ -1,6 +1,7 @@
 """One SSH tool at one task, in a process of its own; prints what it took as JSON.
 
     _peers.py TOOL commands COUNT HOSTS     COUNT commands in turn on one open connection
+    _peers.py TOOL eight COUNT HOSTS        the same, eight of them at any time
     _peers.py TOOL batch COUNT HOSTS        COUNT commands of which none waits for another
     _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
 
@@ -15,12 +16,14 @@ import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 # By its path: `true` alone is a word of most login shells, which then start nothing.
 PROGRAM = "/bin/true"
+EIGHT = 8
 
 
 class Paramiko:
@@ -134,6 +137,20 @@ class Asyncssh:
     def run(self, connection):
         self.loop.run_until_complete(self.command(connection))
 
+    # sshd counts a session for a moment after its end, and refuses the eleventh (MaxSessions).
+    def eight(self, connection, count):
+        async def some():
+            left = count // EIGHT
+            while left:
+                with suppress(self.asyncssh.ChannelOpenError):
+                    await self.command(connection)
+                    left -= 1
+
+        async def all_of_them():
+            await asyncio.gather(*(some() for _ in range(EIGHT)))
+
+        self.loop.run_until_complete(all_of_them())
+
     def fleet(self, hosts):
         connections = []
 
@@ -170,6 +187,16 @@ class Mitogen:
 
         assert context.call(subprocess.call, [PROGRAM]) == 0
 
+    # Its Python on the host runs one after another; the next seven are there when one has ended.
+    def eight(self, context, count):
+        import subprocess
+
+        given = [context.call_async(subprocess.call, [PROGRAM]) for _ in range(EIGHT)]
+        for turn in range(count):
+            assert given.pop(0).get().unpickle() == 0
+            if turn + EIGHT < count:
+                given.append(context.call_async(subprocess.call, [PROGRAM]))
+
 
 class Labkit:
     def __init__(self):
@@ -186,6 +213,10 @@ class Labkit:
 
     def run(self, host):
         assert host.run(PROGRAM).code == 0
+
+    def eight(self, host, count):
+        with ThreadPoolExecutor(EIGHT) as pool:
+            list(pool.map(lambda _: self.run(host), range(count)))
 
     def batch(self, host, count):
         assert [done.code for done in host.batch([(PROGRAM,)] * count)] == [0] * count
@@ -222,8 +253,10 @@ def main():
         connection = tool.connect(hosts[0])
         for _ in range(3):
             tool.run(connection)
-        if task == "batch":
-            found = took(lambda: tool.batch(connection, count))
+        if task in ("batch", "eight"):
+            if task == "eight":
+                tool.eight(connection, 2 * EIGHT)
+            found = took(lambda: getattr(tool, task)(connection, count))
         else:
             found = took(lambda: [tool.run(connection) for _ in range(count)])
     print(json.dumps(found), flush=True)

@@ -25,6 +25,10 @@ from tests.wire import delayed
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP, BATCH = 5, 40, 32, 0.020, 20
 PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905
 TOOLS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh mitogen".split()  # noqa: SIM905
+EIGHTS = ["labkit", "asyncssh", "mitogen"]
+# As the shell on the host starts a program where its name could mean something else, and as dash
+# does where it cannot: by a copy of itself, or not.
+BY_COPY, DIRECTLY = "(exec /bin/true </dev/null 2>&1)", "/bin/true </dev/null 2>&1"
 FLEETS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh".split()  # noqa: SIM905
 # One that looks for ssh-agents, or for the user's own files, would measure those.
 ENVIRONMENT = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "ANSIBLE_HOST_KEY_CHECKING": "True"}
@@ -67,13 +71,13 @@ def told(python, tool, task, count, where):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def in_turn(python, where, count, tools):
+def in_turn(python, where, count, tools, task="commands"):
     """Seconds a command of each tool, the median of rounds in which each has its turn."""
     times = {tool: [] for tool in tools}
     for _ in range(ROUNDS):
         for tool in tools:
             own = sys.executable if tool == "labkit" else python
-            times[tool].append(told(own, tool, "commands", count, where)["wall"] / count)
+            times[tool].append(told(own, tool, task, count, where)["wall"] / count)
     return {tool: median(found) for tool, found in times.items()}
 
 
@@ -97,12 +101,15 @@ def echo():
     return listener.getsockname()[1]
 
 
-def on_this_machine():
-    """Seconds a command by a shell here, as the one on the host runs it: no SSH, nobody asking."""
-    loop = "i=0; while [ $i -lt 500 ]; do (exec /bin/true </dev/null 2>&1); i=$((i+1)); done"
-    return median(
-        [seconds(lambda: subprocess.run(["sh", "-c", loop])) / 500 for _ in range(ROUNDS)]
-    )
+def on_this_machine(command, at_once=1):
+    """Seconds a command by shells here, as those on the host run it: no SSH, nobody asking."""
+    loop = f"i=0; while [ $i -lt 300 ]; do {command}; i=$((i+1)); done"
+
+    def all_of_them():
+        for one in [subprocess.Popen(["sh", "-c", loop]) for _ in range(at_once)]:
+            one.wait()
+
+    return median([seconds(all_of_them) / 300 / at_once for _ in range(ROUNDS)])
 
 
 def batches(where):
@@ -113,7 +120,9 @@ def batches(where):
 def on_one_connection(python):
     with hosts(1) as where:
         near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
-        batch_near, floor = batches(where), on_this_machine()
+        batch_near, floor = batches(where), on_this_machine(BY_COPY)
+        direct, many = on_this_machine(DIRECTLY), on_this_machine(DIRECTLY, 8)
+        eight = in_turn(python, where, 4 * COMMANDS, EIGHTS, "eight")
     with hosts(1, ROUND_TRIP) as where:
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
         way, batch_far = bare(where), batches(where)
@@ -127,7 +136,14 @@ def on_one_connection(python):
     # What a command costs the host itself bounds what any tool can reach.
     yield at_most("command-floor", "seconds a command on one connection", 1 / ours,
                   "fork and exec by a shell, no SSH", floor, 2)  # fmt: skip
-    yield at_least("floor-mitogen", "fork and exec by a shell, no SSH, a second", 1 / floor,
+    yield at_most("direct-floor", "seconds a command on one connection", 1 / ours,
+                  "vfork and exec by a shell, no SSH", direct, 2)  # fmt: skip
+    for tool, target in (("asyncssh", 7), ("mitogen", 2.5)):
+        yield at_least(f"eight-{tool}", "commands a second on one connection, eight at once",
+                       1 / eight["labkit"], tool, 1 / eight[tool], target)  # fmt: skip
+    yield at_most("eight-floor", "seconds a command, eight at once", eight["labkit"],
+                  "eight shells, no SSH", many, 2)  # fmt: skip
+    yield at_least("floor-mitogen", "vfork and exec by a shell, no SSH, a second", 1 / direct,
                    "mitogen", 1 / near["mitogen"], 2.5)  # fmt: skip
     for tool in ("paramiko-nodelay", "fabric", "parallel-ssh"):
         yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
