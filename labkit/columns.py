@@ -7,10 +7,11 @@ digits at a time; `read` is exact, as `float` is. What a field may hold:
     "12.34"  12  -1e3       a number, quoted or not
     ""  " "  nan            not a number: the counter had no value then
 
-Lines that end with \r\n and a byte order mark are taken. A last line that was cut off is left out,
-and `cut` tells it. A line with too few or too many fields is refused, and so is a field of data
-with a comma or a line break in it: the tools print none. Counters of the same name are all read,
-but such a name alone asks for none of them.
+Lines that end with \r\n and a byte order mark are taken, and so is the same header once more, which
+a tool writes that was started again into the same file; another header is refused. A last line
+that was cut off is left out, and `cut` tells it. A line with too few or too many fields is refused,
+and so is a field of data with a comma or a line break in it: the tools print none. Counters of the
+same name are all read, but such a name alone asks for none of them.
 
 `cached` keeps what it read beside the results, and reads it again in milliseconds as long as the
 file has its size, its time of change, and the same first and last 64 KB; a change in the middle by
@@ -35,8 +36,9 @@ from pathlib import Path
 
 import numpy as np
 
+from labkit.decimals import Numbers, Places
 from labkit.errors import BadInput, ResultsError
-from labkit.fields import Lines, Numbers, Piece, Places, Times
+from labkit.fields import Lines, Piece, Times
 from labkit.results import out
 
 THREADS = min(os.cpu_count() or 1, 4)
@@ -172,7 +174,11 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
         text = line.decode("utf-8-sig").rstrip("\r\n")
         fields = next(csv.reader([text], strict=True), [])
     except (UnicodeDecodeError, csv.Error) as odd:
-        raise ResultsError(f"{path}: the header cannot be read", said=str(odd)) from None
+        raise ResultsError(
+            f"{path}: the header cannot be read",
+            said=str(odd),
+            hint="fields are taken with commas between them, and text as UTF-8: see iconv",
+        ) from None
     if len(fields) < 2 or not fields[0].startswith("(PDH-CSV 4.0)"):
         raise ResultsError(
             f"{path}: is not the CSV of esxtop or perfmon",

@@ -2,8 +2,7 @@
 
 A file comes as pieces of whole lines. In a piece, commas and line ends are found by comparing all
 bytes at once; where few columns are wanted, only their places are worked out, from running counts
-of bits. A number of up to 16 characters with two decimals or none is read as words of eight digits,
-joined to pairs, fours and eights by multiplication; others are read one by one.
+of bits. Numbers that `labkit.decimals` does not take are read one by one.
 """
 
 from __future__ import annotations
@@ -13,19 +12,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from io import FileIO
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from labkit.decimals import Mask, Numbers, Places, Words, decimals
 from labkit.errors import ResultsError
 
-Numbers = npt.NDArray[np.float64]
 Times = npt.NDArray[np.datetime64]
-Places = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Words = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
 
 PIECE = 1 << 21
 LONGEST_LINE = 1 << 26
@@ -33,28 +30,20 @@ BEFORE = 16
 """So many bytes lie before each piece, so that reading backwards from a field never leaves it."""
 AT_ONCE = 32_000
 """So many fields are read together: few calls, and their words stay in the processor's cache."""
+PART = 1 << 17
+"""So many bytes are compared together, for the same reason."""
 FEW = 16
 """Of so many fields less than one is wanted: the others' places are not worth finding."""
 
 LEAST_QUOTED = 2
 """A field in quotes and the delimiter after it are longer than this."""
 
-COMMA, NEWLINE, RETURN, QUOTE = b',\n\r"'
+COMMA, NEWLINE, RETURN, QUOTE, OPENING = b',\n\r"('
+MARK = b"\xef\xbb\xbf"
 SHAPE = b"00/00/0000 00:00:00.000000"
 LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
 NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
-
-# Eight characters in a word, the first of them in its lowest byte; "0" is taken off each by XOR.
-BYTE, SEVEN_BYTES = np.uint64(8), np.uint64(56)
-ZEROS = np.uint64(0x3030_3030_3030_3030)
-SIXES, TOPS = np.uint64(0x7676_7676_7676_7676), np.uint64(0x8080_8080_8080_8080)
-PAIRS, FOURS = np.uint64(0x00FF_00FF_00FF_00FF), np.uint64(0x0000_FFFF_0000_FFFF)
-EIGHT = np.uint64(0xFFFF_FFFF)
-POINT, POINT_MASK = np.uint64((ord(".") ^ ord("0")) << 40), np.uint64(0xFF << 40)
-CENTS, ABOVE = np.uint64(0xFFFF << 48), np.uint64((1 << 40) - 1)
-LAST = np.array([2**64 - 2 ** (64 - 8 * size) for size in range(9)], np.uint64)
-"""The mask of a word's last characters, by their number."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +63,12 @@ class Piece:
     def rows(self) -> int:
         """So many lines."""
         return self.breaks.size
+
+    def part(self, first: int, after: int, start: int) -> Piece:
+        """Some of its lines, of which the first begins at `start`."""
+        breaks, moved = self.breaks[first:after], start - BEFORE
+        buffer = self.buffer[moved : int(breaks[-1]) + 1]
+        return Piece(self.path, buffer, self.line + first, breaks - moved, self.fields)
 
     def read(self, wanted: Places | None, into: Numbers) -> Times:
         """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
@@ -100,13 +95,21 @@ class Piece:
 
     def _all_bounds(self, mask: Mask, places: Places) -> tuple[Places, Places]:
         # Where all is in quotes, as esxtop has it, counting them is quicker than looking at each.
-        sizes, quotes = np.diff(places), self.buffer == QUOTE
-        opened = np.count_nonzero(quotes[1:] & mask[:-1])
-        closed = np.count_nonzero(quotes[:-1] & mask[1:])
-        if opened == closed == sizes.size and sizes.min() > LEAST_QUOTED:
+        sizes = np.diff(places)
+        if self._quoted(mask) == (sizes.size, sizes.size) and sizes.min() > LEAST_QUOTED:
             sizes -= LEAST_QUOTED + 1
             return places[1:] - 1, sizes
         return _unquoted(self, places[:-1] + 1, places[1:])
+
+    # So many fields begin with a quote, and so many end with one.
+    def _quoted(self, mask: Mask) -> tuple[int, int]:
+        opened, closed = 0, 0
+        for first in range(0, mask.size - 1, PART):
+            delimits = mask[first : first + PART + 1]
+            quotes = self.buffer[first : first + PART + 1] == QUOTE
+            opened += int(np.count_nonzero(quotes[1:] & delimits[:-1]))
+            closed += int(np.count_nonzero(quotes[:-1] & delimits[1:]))
+        return opened, closed
 
     def refused(self, start: int, end: int) -> ResultsError:
         """The error that says where a field is that cannot be read."""
@@ -121,7 +124,7 @@ class Piece:
         number, fields = next((n, f) for n, f in found if f != self.fields)
         return ResultsError(
             f"{self.path}: line {number} has {fields} fields, the header {self.fields}",
-            hint="a comma or a line break inside quotes is not read",
+            hint="a comma or a line break inside quotes is not read, and so no decimal comma",
         )
 
 
@@ -191,9 +194,30 @@ class Lines:
                 self._finish(fields)
             if (breaks := self._found()).size:
                 end = int(breaks[-1]) + 1
-                yield Piece(self.path, self.memory[:end], line, breaks, fields)
+                yield from self._data(Piece(self.path, self.memory[:end], line, breaks, fields))
                 line += breaks.size
                 self._drop(end)
+
+    # A tool that was started again, into the same file, wrote its header again.
+    def _data(self, piece: Piece) -> Iterator[Piece]:
+        starts = np.append(BEFORE, piece.breaks[:-1] + 1)
+        second = np.minimum(starts + 1, piece.breaks)
+        opened = (piece.buffer[starts] == OPENING) | (piece.buffer[second] == OPENING)
+        headers = np.flatnonzero(opened).tolist()
+        for row in headers:
+            line = piece.buffer[starts[row] : piece.breaks[row]].tobytes()
+            if line.strip() != self.header.removeprefix(MARK).strip():
+                raise self._other_header(piece.line + row, line)
+        for last, after in pairwise([-1, *headers, piece.rows]):
+            if (first := last + 1) < after:
+                yield piece.part(first, after, int(starts[first])) if headers else piece
+
+    def _other_header(self, number: int, line: bytes) -> ResultsError:
+        return ResultsError(
+            f"{self.path}: cannot read line {number}, which is no row and not the header again",
+            said=line[:80].decode("utf-8", "replace"),
+            hint="begin a file anew where counters come or go",
+        )
 
     def _more(self) -> bool:
         if self.have - BEFORE > LONGEST_LINE:
@@ -251,8 +275,7 @@ def _read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> N
         part = slice(first, first + rows)
         end, size = ends[part].ravel(), sizes[part].ravel()
         values = into[part].reshape(-1)
-        simple = _decimals(words, end, size, values)
-        for at in np.flatnonzero(~simple):
+        for at in decimals(words, end, size, values):
             values[at] = _number(piece, int(end[at] - size[at]), int(end[at]))
 
 
@@ -270,48 +293,6 @@ def _unquoted(piece: Piece, starts: Places, ends: Places) -> tuple[Places, Place
     if (odd := np.flatnonzero((opened != closed) | (opened & ~long))).size:
         raise piece.refused(int(starts[odd[0]]), int(ends[odd[0]]))
     return ends - closed, ends - closed - starts - opened
-
-
-def _decimals(words: Words, ends: Places, size: Places, into: Numbers) -> Mask:
-    # Fields like 1234 and 12.34 of up to 16 characters, and whether each was one. The last eight
-    # characters are one word; a point in it is taken out by moving what is left of it.
-    low = _last(words[ends - 8], size)
-    pointed = (low & POINT_MASK) == POINT
-    low = np.where(pointed, (low & CENTS) | ((low & ABOVE) << BYTE), low)
-    long = np.flatnonzero(size > 8)
-    if long.size:
-        high, moved = _last(words[ends[long] - 16], size[long] - 8), pointed[long]
-        low[long] |= np.where(moved, high >> SEVEN_BYTES, 0)
-        above, also = _digits(np.where(moved, high << BYTE, high))
-    digits, simple = _digits(low)
-    if size.min() < 1 or size.max() > 15:
-        simple &= (size > 0) & (size <= 15 + pointed)
-    if long.size:
-        digits[long] += above * np.uint64(100_000_000)
-        simple[long] &= also
-    # Read as signed, which they are below 2**53 either way: that is turned into doubles faster.
-    np.divide(digits.view(np.int64).astype(np.float64), np.where(pointed, 100.0, 1.0), out=into)
-    return simple
-
-
-def _last(word: Words, size: Places) -> Words:
-    # So many last characters of each word, "0" taken off each; nothing before them.
-    word ^= ZEROS
-    word &= LAST.take(size, mode="clip")
-    return word
-
-
-def _digits(word: Words) -> tuple[Words, Mask]:
-    # Eight digits at once: neighbours are joined to pairs, pairs to fours, fours to a number.
-    only_digits = ((word + SIXES) | word) & TOPS == 0
-    value = word >> BYTE
-    value += word * np.uint64(10)
-    value &= PAIRS
-    value = value * np.uint64(100) + (value >> np.uint64(16))
-    value &= FOURS
-    value = value * np.uint64(10_000) + (value >> np.uint64(32))
-    value &= EIGHT
-    return value, only_digits
 
 
 def _number(piece: Piece, start: int, end: int) -> float:

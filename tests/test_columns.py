@@ -135,6 +135,26 @@ def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(
     assert len(bare.values) == 2 and "3 of 3 fields" in bare.cut
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
+@pytest.mark.parametrize("piece", [50, 1 << 20], ids=["small", "large"])
+def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
+    monkeypatch.setattr(fields, "PIECE", piece)
+    rows = [[f"{n}.50", "2"] for n in range(9)]
+    header, *lines = csv_of(rows, end=end).split(end)[:-1]
+    again = [header, *lines[:3], header, header, *lines[3:8], header, lines[8], header, ""]
+    path = file("\ufeff" + end.join(again))
+    found = read(path, counters(path)[:1] if few else None)
+    assert found.values[:, 0].tolist() == [n + 0.5 for n in range(9)]
+    assert [str(t)[17:19] for t in found.times] == [f"0{n}" for n in range(9)]
+
+
+def test_another_header_is_refused_with_its_place(file):
+    first, second = csv_of([["1.50"]] * 2), csv_of([["1.50"]], names=["b"])
+    with pytest.raises(ResultsError, match="line 4, which is no row and not the header again"):
+        read(file(first + second))
+
+
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
 @pytest.mark.parametrize(
     ("change", "said"),
@@ -172,11 +192,12 @@ def test_what_cannot_be_read_is_refused_with_its_place(file, change, said, few):
         (HEAD.encode(), "no whole header"),
         (b"a,b\n1,2\n", "not the CSV of esxtop"),
         (HEAD.encode() + b"\n", "not the CSV of esxtop"),
-        (b"\xff\xfe\x00\n", "header cannot be read"),
+        (b"\xff\xfe\x00\n", "header cannot be read\n.*\n.*UTF-8"),
+        (csv_of([["1"]]).replace(",", ";").encode(), "header cannot be read\n.*\n.*commas"),
         (csv_of([["1"]]).split("\n")[0] + "\n", "holds no rows"),
         (b"\0" * 100_000, "no whole header"),
     ],
-    ids=["empty", "cut", "other", "no-counter", "utf16", "no-rows", "zeros"],
+    ids=["empty", "cut", "other", "no-counter", "utf16", "semicolons", "no-rows", "zeros"],
 )
 def test_another_file_is_refused_in_plain_words(file, text, said):
     with pytest.raises(ResultsError, match=said):
