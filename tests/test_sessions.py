@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from sshd import gone_soon, reached, tell
+from sshd import gone_soon, reached, serving, tell
 from test_ssh import through
 from wire import UP, Wire
 
@@ -158,6 +158,14 @@ def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkey
             begun = time.monotonic()
             assert host.check("echo", "new", seconds=60) == "new\n"
             assert time.monotonic() - begun < 30
+
+
+def test_a_host_that_opens_no_session_is_named_and_so_is_the_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
+    with serving(tmp_path, extra=["MaxSessions 0"]) as found, reached(found.address()) as host:
+        for asked in (host.run, lambda *words: host.run(*words, stdin=b"x")):
+            with pytest.raises(Unreachable, match="box1: the host is there but opens no session"):
+                asked("true")
 
 
 def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):
