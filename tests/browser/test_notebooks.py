@@ -20,6 +20,27 @@ STUDIES = {
     "08-lat-feature": 4,
 }  # fmt: skip
 """The charts of each."""
+MOST = 3000
+"""Words of a notebook that has run: 15 minutes at 200 a minute."""
+WORDS = """() => {
+  const count = text => (text.match(/\\S+/g) || []).length;
+  const shown = html => {
+    const page = new DOMParser().parseFromString(html, "text/html");
+    page.querySelectorAll("style, script").forEach(node => node.remove());
+    page.querySelectorAll("td, th, p").forEach(node => node.append(" "));
+    return page.body.textContent;
+  };
+  const said = ({ data, text }) => {
+    if (!data) return [text || ""].flat().join("");
+    if (Object.keys(data).some(kind => /vega|widget/.test(kind))) return "";
+    return data["text/html"] ? shown([data["text/html"]].flat().join(""))
+                             : [data["text/plain"] || ""].flat().join("");
+  };
+  return window.jupyterapp.shell.currentWidget.content.widgets
+    .map(widget => widget.model.toJSON())
+    .flatMap(({ source, outputs }) => [[source].flat().join(""), ...(outputs || []).map(said)])
+    .map(count).reduce((all, one) => all + one, 0);
+}"""
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
 
 
@@ -48,6 +69,7 @@ def all_drawn(notebook, stem: str, charts: int) -> None:
         f"document.querySelectorAll({DRAWN!r}).length >= {charts}", timeout=60_000
     )
     assert drawn(notebook) == charts
+    assert 500 < notebook.page.evaluate(WORDS) <= MOST, f"{stem}: too long to read in 15 minutes"
     notebook.shoot(f"{stem}-top", "Parameters")
     notebook.shoot(f"{stem}-run", "One run by hand")
     notebook.shoot(f"{stem}-study", "StudyPanel(study")
