@@ -4,11 +4,13 @@ import getpass
 import os
 import subprocess
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from sshds import sshd
 
 from labkit.errors import BadInput
+from labkit.lab import Lab
 from labkit.transports import connection
 from labkit.transports.address import Address
 from labkit.transports.openssh import resolved
@@ -183,3 +185,15 @@ def test_labkit_and_ssh_arrive_at_the_same_host(tmp_path, way):
             channel.exec_command("echo $SSH_CONNECTION")
             ours = channel.makefile().read().decode()
     assert theirs.stdout.split()[2:] == ours.split()[2:] == ["127.0.0.1", str(host.port)]
+
+
+def test_a_lab_file_in_this_folder_finds_the_ssh_config_beside_it(tmp_path, monkeypatch):
+    (tmp_path / "lab.toml").write_text(
+        'ssh_config = "own"\n[hosts.client]\ncontrol = "a"\n[hosts.server]\ncontrol = "b"\n'
+    )
+    (tmp_path / "own").write_text("Host a\n    ProxyJump gate.example\n")
+    monkeypatch.chdir(tmp_path)
+    lab = Lab.read(Path("lab.toml"))
+    jump = resolved(lab.host("client").transport.at).jump
+    assert jump is not None and jump.address == "gate.example"
+    assert resolved(lab.host("server").transport.at).jump is None

@@ -186,7 +186,9 @@ def _file(at: Address) -> Iterator[str]:
         yield at.ssh_config
         return
     read = {NOT_READ: [], "": ["~/.ssh/config", "/etc/ssh/ssh_config"]}
-    lines = [f'Include "{name}"' for name in read.get(at.ssh_config, [at.ssh_config])]
+    # ssh would look for the file of a relative name in ~/.ssh, and pass over one that is not there.
+    named = read.get(at.ssh_config, [os.path.abspath(os.path.expanduser(at.ssh_config))])
+    lines = [f'Include "{name}"' for name in named]
     with tempfile.NamedTemporaryFile("w", prefix="labkit-ssh-") as file:
         file.write("\n".join([*lines, "Match all", "User root", ""]))
         file.flush()
