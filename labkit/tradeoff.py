@@ -55,16 +55,25 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     rows: list[dict[str, object]] = []
     told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}
     told.add(study.metric.replace(" ", "_"))
+    units = _units(study, results)
     for metric in metrics:
         if metric not in told:
             rows.append({"metric": metric.replace("_", " "), "condition": "not told by this lab"})
             continue
-        for name, blocks in of_metric(study, results, metric).items():
-            mean = _mean(f"'{name}'", {name: blocks})
+        found = of_metric(study, results, metric)
+        for name in [c.name for c in study.conditions if c.name in found]:
+            mean = _mean(f"'{name}'", {name: found[name]})
             rows.append({"metric": metric.replace("_", " "), "condition": name,
                          "mean": figure(mean["value"]), "low": _shown(mean, "low"),
-                         "high": _shown(mean, "high"), "blocks": len(blocks)})  # fmt: skip
+                         "high": _shown(mean, "high"), "unit": units.get(metric, ""),
+                         "blocks": len(found[name])})  # fmt: skip
     return rows
+
+
+# A share has the unit 1, which says nothing beside a number.
+def _units(study: Study, results: Results) -> dict[str, str]:
+    said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
+    return {s.metric.replace(" ", "_"): "" if s.unit == "1" else s.unit for s in said}
 
 
 def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:

@@ -66,7 +66,7 @@ def ratios(
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
-    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(zero=False)
+    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**_even(rows))
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
         tooltip=_tips(f"over {native}"),
@@ -86,6 +86,13 @@ def ratios(
     title = title or f"{metric.capitalize()}, relative to {native}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
     return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")
+
+
+# A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
+def _even(rows: Rows) -> dict[str, Any]:
+    ends = [row[key] for row in rows for key in ("low", "value") if row.get(key) is not None]
+    above = all(end > 0 for end in ends)
+    return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
 
 
 def speed_up(

@@ -21,7 +21,8 @@ Runs = Mapping[tuple[str, int], str]
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
 # Okabe and Ito's colours, told apart by colour-blind eyes; black is left out for dark screens, and
-# their yellow, which is not seen on white, is darker here. The largest study has seven conditions.
+# their yellow, which is not seen on white, is darker here. Of more conditions than colours,
+# those of one colour have different shapes.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00")
 SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
           "triangle-left")  # fmt: skip
@@ -131,7 +132,7 @@ def colour(names: Sequence[str], field: str = "condition") -> alt.Color:
 
 def shape(names: Sequence[str]) -> alt.Shape:
     """A shape for each condition, for eyes and printers without colour."""
-    cycle = [SHAPES[i % len(SHAPES)] for i in range(len(names))]
+    cycle = [SHAPES[(i + i // len(COLOURS)) % len(SHAPES)] for i in range(len(names))]
     return alt.Shape(
         "condition:N", legend=_legend(names), scale=alt.Scale(domain=list(names), range=cycle)
     )

@@ -34,6 +34,10 @@ def _look(place: Place) -> Iterator[Finding]:
 
 
 def _fix(place: Place, failed: OSError) -> str:
+    for role, server in place.lab.hosts.items():
+        if place.role in server.guests and not isinstance(failed, ConnectionRefusedError):
+            machine = server.guests[place.role].vm
+            return f"on {role}: virsh start {machine}   # if off; on ESXi: vim-cmd vmsvc/power.on"
     if isinstance(failed, ConnectionRefusedError):
         return "on the host: systemctl enable --now ssh (on ESXi: Host > Actions > Services)"
     if isinstance(failed, TimeoutError):
