@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import random
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,10 +16,11 @@ from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA, MSG_CHA
 from labkit.errors import Unreachable
 from labkit.transports.address import Address as Address
 from labkit.transports.address import Target
+from labkit.transports.conversation import Conversation
 from labkit.transports.known_hosts import KnownHosts
 from labkit.transports.login import log_in
 from labkit.transports.openssh import resolved
-from labkit.transports.packets import Bell, Packets
+from labkit.transports.packets import Bell
 from labkit.transports.refusals import Refusals
 from labkit.transports.way import MOMENT_SECONDS, Way, through
 
@@ -91,7 +91,7 @@ def _in_its_window(hand: Hand) -> Hand:
     return fed
 
 
-class Client(paramiko.Transport):
+class Client(Conversation):
     """paramiko's connection, with the key the host showed and the way that it runs over."""
 
     _channel_handler_table = {  # noqa: RUF012
@@ -104,15 +104,13 @@ class Client(paramiko.Transport):
     preferred_kex, preferred_ciphers, preferred_macs = KEX, CIPHERS, MACS
 
     def __init__(self, way: Way, algorithms: tuple[str, ...]) -> None:
-        super().__init__(way.end, packetizer_class=Packets)  # type: ignore[arg-type]
+        super().__init__(way.end)
         self._way, self._algorithms = way, algorithms
         self.shown, self.kex, self._closing = b"", "", False
         self.farewell = ""
         """Why the host hung up, if it said so."""
         self.lost_on_the_way = ""
         """Which jump host or command, if any, took the connection with it when it ended."""
-        # We wait no longer than CONNECT_SECONDS, and so know what for; paramiko would not say.
-        self.banner_timeout = self.handshake_timeout = 3 * CONNECT_SECONDS
         self.set_keepalive(ALIVE_SECONDS)
 
     @property
@@ -120,14 +118,12 @@ class Client(paramiko.Transport):
         """The kinds of host key to ask for, certificates among them, in this order."""
         return self._algorithms
 
-    def run(self) -> None:
-        """Paramiko's thread; when the connection ends, however it does, its way goes too."""
-        try:
-            super().run()
-        finally:
-            if not self._closing:
-                self.lost_on_the_way = self._way.broken()
-            self._way.close()
+    # When the connection ends, however it does, its way goes too.
+    def _end(self, failed: Exception | None) -> None:
+        super()._end(failed)
+        if not self._closing:
+            self.lost_on_the_way = self._way.broken()
+        self._way.close()
 
     @property
     def reached_at(self) -> str:
@@ -156,10 +152,6 @@ class Client(paramiko.Transport):
         names = {kind: name for name, kind in self._kex_info.items()}  # type: ignore[attr-defined]
         self.kex = names[type(self.kex_engine)]
 
-    # sshd says in it what a key may do; paramiko would copy it byte by byte, and then log it.
-    def _parse_debug(self, message: paramiko.Message) -> None:
-        """Pass over a message that is for whoever debugs the server."""
-
     # paramiko reads it, and keeps it to itself.
     def _parse_disconnect(self, message: paramiko.Message) -> None:
         message.get_int()
@@ -183,7 +175,7 @@ class Client(paramiko.Transport):
     # What is a channel's; the rest may change how packets are read.
     def _give(self, kind: int, message: paramiko.Message) -> bool:
         hand = self._channel_handler_table.get(kind)
-        if hand is None or self.in_kex or self._expected_packet:  # type: ignore[attr-defined]
+        if hand is None or self.in_kex or self._expected_packet:
             return False
         begun = message.packet.tell()
         channel = self._channels.get(message.get_int())  # type: ignore[attr-defined]
@@ -192,11 +184,6 @@ class Client(paramiko.Transport):
             return False
         hand(channel, message)
         return True
-
-    @property
-    def _packets(self) -> Packets:
-        assert isinstance(self.packetizer, Packets)
-        return self.packetizer
 
     @property
     def heard(self) -> str:
@@ -232,6 +219,7 @@ def reached(target: Target) -> Client:
         who = f"{target.name}{_other(target, client)}"
         known.verify(who, target.known_as, client.shown, target.trust)
         log_in(client, target, refusals)
+        client.start()
     except BaseException as failed:
         client.close()
         if isinstance(failed, LOST):
@@ -270,12 +258,8 @@ def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
 
 def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
     client = Client(through(target, reached), algorithms)
-    done = threading.Event()
     try:
-        client.start_client(done)
-        answered = done.wait(CONNECT_SECONDS)
-        if not answered and client.remote_version:
-            answered = done.wait(CONNECT_SECONDS)
+        answered = client.exchange_keys(CONNECT_SECONDS)
         if answered and client.is_active():
             return client
         failed = client.get_exception()
@@ -290,7 +274,6 @@ def _no_session(
 ) -> Exception:
     ended = str(failed or "") or "it hung up"
     said = ended if answered else f"nothing within {CONNECT_SECONDS:g} s"
-    client.join(2 * MOMENT_SECONDS)
     if client.lost_on_the_way:
         return _failed(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:

@@ -18,6 +18,7 @@ from paramiko.agent import AgentSSH
 from labkit.errors import LoginRefused, Unreachable
 from labkit.transports.address import Target
 from labkit.transports.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
+from labkit.transports.conversation import Conversation
 from labkit.transports.refusals import Refusals
 
 AUTH_SECONDS = 15.0
@@ -55,7 +56,7 @@ class Identities:
             self.usable.append(one)
 
 
-def log_in(client: paramiko.Transport, target: Target, refusals: Refusals) -> None:
+def log_in(client: Conversation, target: Target, refusals: Refusals) -> None:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
     files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
     locked = [file for file, key in files.items() if isinstance(key, str)]
@@ -75,12 +76,11 @@ def _is_meant(target: Target, file: str) -> bool:
     return target.only or os.path.lexists(os.path.expanduser(file))
 
 
-def _let_in(client: paramiko.Transport, target: Target, offered: list[Identity]) -> bool:
+def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> bool:
     deadline = time.monotonic() + AUTH_SECONDS
     for one in offered:
-        client.auth_timeout = max(deadline - time.monotonic(), 0.1)
         try:
-            client.auth_publickey(target.user, one.key)
+            client.offer(target.user, one.key, max(deadline - time.monotonic(), 0.1))
         except paramiko.BadAuthenticationType:
             return False
         except paramiko.AuthenticationException as refused:
@@ -97,7 +97,7 @@ def _let_in(client: paramiko.Transport, target: Target, offered: list[Identity])
 
 
 # sshd says no to the last key that it looks at by hanging up (MaxAuthTries), and says why.
-def _check_farewell(client: paramiko.Transport, first: bool) -> None:
+def _check_farewell(client: Conversation, first: bool) -> None:
     if first and "authentication" not in str(getattr(client, "farewell", "")).lower():
         raise EOFError("it hung up before it had looked at our key")
 
@@ -221,7 +221,7 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
 
 
 def _refused(
-    client: paramiko.Transport, target: Target, offered: list[Identity], found: Identities
+    client: Conversation, target: Target, offered: list[Identity], found: Identities
 ) -> LoginRefused:
     banner = client.get_banner() or b""
     said = [

@@ -14,12 +14,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import paramiko
 from paramiko.packet import NeedRekeyException, Packetizer
 
 from labkit.transports.sealed import Received, Sealed
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 # So long after an answer the socket is left to whoever asks next.
 ASIDE_SECONDS = 0.05
@@ -62,9 +65,11 @@ class Packets(Packetizer):
         self._deadline = float("inf")
         self._shared, self._hasty = False, HASTY_PARTS if _is_tcp(end) else 0
         self._sealed: Sealed | None = None
+        self._unsent: bytes | None = None
         self._quiet = isinstance(end, socket.socket)
         if self._quiet:
             end.settimeout(QUIET_SECONDS)
+            self._poll.register(end, select.POLLIN)
         self._turn, self._mine = threading.Lock(), False
         self._wake, self._counting = threading.Event(), threading.Lock()
         self._bells: list[Bell] = []
@@ -119,6 +124,11 @@ class Packets(Packetizer):
         if self._bells or (not self._mine and self._turn.locked()):
             return True
         return time.monotonic() - self._used < ASIDE_SECONDS
+
+    def next_message(self) -> Received:
+        """The next message, for whoever logs in while paramiko's thread has not begun."""
+        self._used = time.monotonic()
+        return self._next()
 
     # --- those who wait ---------------------------------------------------------------------
 
@@ -210,8 +220,6 @@ class Packets(Packetizer):
         """As paramiko's; others may read only where the length of a packet is not encrypted."""
         super().set_inbound_cipher(*given, **named)
         self._shared = self._quiet and bool(named.get("aead") or named.get("etm"))
-        if self._shared:
-            self._poll.register(self._socket, select.POLLIN)
         aead = named.get("aead")
         self._sealed = Sealed(named["block_engine"], named["iv_in"]) if aead else None
 
@@ -232,7 +240,7 @@ class Packets(Packetizer):
 
     def readline(self, timeout: float) -> str:
         """A line before the keys are exchanged, which is kept."""
-        until = time.monotonic() + timeout
+        until = min(time.monotonic() + timeout, self._deadline)
         while (end := self._read.find(b"\n")) < 0:
             if (not self._more() and time.monotonic() > until) or len(self._read) > LARGEST:
                 raise TimeoutError
@@ -255,6 +263,23 @@ class Packets(Packetizer):
         del self._read[:n]
         return part
 
+    @contextmanager
+    def in_one(self) -> Iterator[None]:
+        """Send what is said meanwhile in one part: each costs the host a look of its own."""
+        self._unsent = b""
+        try:
+            yield
+        finally:
+            unsent, self._unsent = self._unsent, None
+            self.write_all(unsent)
+
+    def write_all(self, out: Buffer) -> None:
+        """Send so many bytes, or keep them until the rest is said."""
+        if self._unsent is None:
+            super().write_all(out)
+        else:
+            self._unsent += out
+
     def send_message(self, data: paramiko.Message) -> None:
         """Send a message, as long as the connection is this process's own."""
         self._not_inherited()
@@ -273,6 +298,13 @@ class Packets(Packetizer):
         super().close()
         self._wake.set()
 
+    # While keys are exchanged, and while we log in: whether anything came before that must end.
+    def _in_time(self) -> bool:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise EOFError
+        return not self._quiet or bool(self._poll.poll(1000 * min(left, QUIET_SECONDS)))
+
     def _has_packet(self) -> bool:
         if len(self._read) < 4:
             return False
@@ -284,8 +316,8 @@ class Packets(Packetizer):
     # Whether anything came before the socket's own time-out.
     def _more(self) -> bool:
         self._not_inherited()
-        if self.handshake_timed_out():
-            raise EOFError
+        if self._deadline < float("inf") and not self._in_time():
+            return False
         try:
             part = self._socket.recv(MANY)
         except OSError as nothing:

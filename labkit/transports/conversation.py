@@ -1,0 +1,189 @@
+"""What the two ends of an SSH connection say until a login has worked, heard by whoever logs in.
+
+paramiko has a thread that hears all and wakes whoever waits: two changes of thread for each step
+of a login. Here that thread begins when the login is over, for what nobody waits for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import paramiko
+from paramiko.auth_handler import AuthHandler
+from paramiko.common import (
+    MSG_DEBUG,
+    MSG_DISCONNECT,
+    MSG_IGNORE,
+    MSG_KEXINIT,
+    MSG_UNIMPLEMENTED,
+    cMSG_UNIMPLEMENTED,
+)
+from paramiko.packet import NeedRekeyException
+from paramiko.ssh_exception import MessageOrderError
+from paramiko.transport import _active_threads  # type: ignore[attr-defined]
+
+from labkit.transports.packets import Packets
+
+KEX_KINDS = range(30, 42)
+
+
+class _Login(AuthHandler):
+    """Says who we are in one breath with the wish to say so: one way there and back less."""
+
+    # What RSA keys sign with depends on what sshd says first, on its own or with its answer.
+    def _request_auth(self) -> None:
+        assert self.private_key is not None
+        self._said = "rsa" not in self.private_key.get_name()
+        with self.transport.in_one():  # type: ignore[attr-defined]
+            super()._request_auth()  # type: ignore[misc]
+            if self._said:
+                accepted = paramiko.Message()
+                accepted.add_string("ssh-userauth")
+                super()._parse_service_accept(paramiko.Message(accepted.asbytes()))  # type: ignore[misc]
+
+    def _parse_service_accept(self, message: paramiko.Message) -> None:
+        if not self._said:
+            super()._parse_service_accept(message)  # type: ignore[misc]
+
+
+class Conversation(paramiko.Transport):
+    """paramiko's connection, whose thread begins once we are logged in."""
+
+    def __init__(self, end: Any) -> None:
+        super().__init__(end, packetizer_class=Packets)
+        assert isinstance(self.packetizer, Packets)
+        self._packets = self.packetizer
+        self.in_one = self._packets.in_one
+
+    def exchange_keys(self, seconds: float) -> bool:
+        """Whether the server said all in time, for its banner and then for its keys.
+
+        What went wrong is told by `get_exception`, and `is_active` whether anything did.
+        """
+        self.active = True
+        # Whoever reads a line waits for it no longer than for all of them.
+        self.banner_timeout = seconds
+        return self._hears(self._greet, seconds) and self._hears(
+            lambda: self._hear(lambda: self.initial_kex_done), seconds
+        )
+
+    def offer(self, user: str, key: paramiko.PKey, seconds: float) -> None:
+        """Log in with a key, as paramiko's `auth_publickey`."""
+        decided = threading.Event()
+        self.auth_handler, self.auth_timeout = _Login(self), 0.0
+        self.auth_handler.auth_publickey(user, key, decided)
+        self._hears(lambda: self._hear(decided.is_set), seconds)
+        self.auth_handler.wait_for_response(decided)
+
+    def run(self) -> None:
+        """paramiko's thread: hears what nobody else does, to the end."""
+        _active_threads.append(self)
+        failed: Exception | None = None
+        try:
+            while self.active:
+                if self._packets.need_rekey() and not self.in_kex:
+                    self._send_kex_init()  # type: ignore[attr-defined]
+                try:
+                    heard = self._packets.read_message()
+                except NeedRekeyException:
+                    continue
+                if not self._take(*heard):
+                    break
+        except Exception as wrong:
+            failed = wrong
+        finally:
+            _active_threads.remove(self)
+            self._end(failed)
+
+    # Our first list of algorithms does not depend on what the server says.
+    def _greet(self) -> None:
+        with self.in_one():
+            self._packets.write_all(f"{self.local_version}\r\n".encode())
+            self._send_kex_init()  # type: ignore[attr-defined]
+        self._check_banner()  # type: ignore[attr-defined]
+        self._expect_packet(MSG_KEXINIT)  # type: ignore[attr-defined]
+
+    # Whether it was heard in time, or never can be.
+    def _hears(self, what: Callable[[], None], seconds: float) -> bool:
+        self._packets.start_handshake(seconds)
+        try:
+            what()
+        except Exception as failed:
+            if self._packets.handshake_timed_out():
+                return False
+            self._end(failed)
+        finally:
+            self._packets.complete_handshake()
+        return True
+
+    def _hear(self, done: Callable[[], bool]) -> None:
+        while self.active and not done():
+            if not self._take(*self._packets.next_message()):
+                self._end(None)
+                return
+
+    # One message, as paramiko's own thread would take it; False when it is the last.
+    def _take(self, kind: int, message: paramiko.Message) -> bool:
+        if kind == MSG_DISCONNECT:
+            self._parse_disconnect(message)  # type: ignore[attr-defined]
+            return False
+        if kind in (MSG_IGNORE, MSG_DEBUG):
+            self._enforce_strict_kex(kind)  # type: ignore[attr-defined]
+            return True
+        if self._expected_packet:
+            self._check_turn(kind)
+            if kind in KEX_KINDS:
+                self.kex_engine.parse_next(kind, message)
+                return True
+        if kind in self._handler_table:  # type: ignore[attr-defined]
+            self._handler_table[kind](message)  # type: ignore[attr-defined]
+            return True
+        if kind in self._channel_handler_table:  # type: ignore[attr-defined]
+            return self._take_of_channel(kind, message)
+        login = self.auth_handler._handler_table if self.auth_handler else {}  # type: ignore[attr-defined]
+        if kind in login:
+            login[kind](message)
+        elif kind != MSG_UNIMPLEMENTED:
+            answer = paramiko.Message()
+            answer.add_byte(cMSG_UNIMPLEMENTED)
+            answer.add_int(message.seqno)
+            self._send_message(answer)  # type: ignore[attr-defined]
+        return True
+
+    def _check_turn(self, kind: int) -> None:
+        expected: tuple[int, ...] = self._expected_packet  # type: ignore[has-type]
+        self._expected_packet = ()
+        if kind not in expected:
+            strict = self.agreed_on_strict_kex  # type: ignore[attr-defined]
+            wrong = MessageOrderError if strict else paramiko.SSHException
+            raise wrong(f"Expecting packet from {expected!r}, got {kind:d}")
+
+    # One that is closed may still be spoken of; of one that never was nobody may speak.
+    def _take_of_channel(self, kind: int, message: paramiko.Message) -> bool:
+        number = message.get_int()
+        channel = self._channels.get(number)  # type: ignore[attr-defined]
+        if channel is not None:
+            self._channel_handler_table[kind](channel, message)  # type: ignore[attr-defined]
+        return channel is not None or number in self.channels_seen
+
+    # Whoever waits for anything is told that it will not come.
+    def _end(self, failed: Exception | None) -> None:
+        self.saved_exception = failed or self.saved_exception
+        for channel in self._channels.values():  # type: ignore[attr-defined]
+            channel._unlink()
+        if self.active:
+            self.active = False
+            self._packets.close()
+            waiting = [self.completion_event, *self.channel_events.values()]
+            for event in filter(None, waiting):
+                event.set()
+            if self.auth_handler is not None:
+                self.auth_handler.abort()
+        self.sock.close()
+
+    # paramiko makes a text of each step, and then finds that nobody reads it.
+    def _log(self, level: int, text: Any, *words: Any) -> None:
+        if self.logger.isEnabledFor(level):
+            super()._log(level, text, *words)  # type: ignore[misc]
