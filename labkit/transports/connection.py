@@ -172,19 +172,6 @@ class Client(Conversation):
         """Whether something has come that nobody has read yet, such as the connection's end."""
         return self._packets.stirs
 
-    # What is a channel's; the rest may change how packets are read.
-    def _give(self, kind: int, message: paramiko.Message) -> bool:
-        hand = self._channel_handler_table.get(kind)
-        if hand is None or self.in_kex or self._expected_packet:
-            return False
-        begun = message.packet.tell()
-        channel = self._channels.get(message.get_int())  # type: ignore[attr-defined]
-        if channel is None:
-            message.packet.seek(begun)
-            return False
-        hand(channel, message)
-        return True
-
     @property
     def heard(self) -> str:
         """The last words of whatever answered, if it was no SSH server."""

@@ -7,26 +7,35 @@ of a login. Here that thread begins when the login is over, for what nobody wait
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import paramiko
 from paramiko.auth_handler import AuthHandler
 from paramiko.common import (
+    MSG_CHANNEL_OPEN_FAILURE,
+    MSG_CHANNEL_OPEN_SUCCESS,
     MSG_DEBUG,
     MSG_DISCONNECT,
+    MSG_GLOBAL_REQUEST,
     MSG_IGNORE,
     MSG_KEXINIT,
     MSG_UNIMPLEMENTED,
+    cMSG_CHANNEL_OPEN,
     cMSG_UNIMPLEMENTED,
 )
 from paramiko.packet import NeedRekeyException
 from paramiko.ssh_exception import MessageOrderError
 from paramiko.transport import _active_threads  # type: ignore[attr-defined]
 
-from labkit.transports.packets import Packets
+from labkit.transports.packets import Packets, Ring
 
 KEX_KINDS = range(30, 42)
+# sshd says which other keys it has just before it opens the first channel.
+ABOUT_CHANNELS = {MSG_CHANNEL_OPEN_SUCCESS, MSG_CHANNEL_OPEN_FAILURE, MSG_GLOBAL_REQUEST}
+# A signal that comes just as a wait begins, Ctrl-C too, is seen when it ends: so none is long.
+TURN_SECONDS = 1.0
 
 
 class _Login(AuthHandler):
@@ -56,6 +65,7 @@ class Conversation(paramiko.Transport):
         assert isinstance(self.packetizer, Packets)
         self._packets = self.packetizer
         self.in_one = self._packets.in_one
+        self._secret: tuple[object, object, bytes] = None, None, b""
 
     def exchange_keys(self, seconds: float) -> bool:
         """Whether the server said all in time, for its banner and then for its keys.
@@ -182,6 +192,84 @@ class Conversation(paramiko.Transport):
             if self.auth_handler is not None:
                 self.auth_handler.abort()
         self.sock.close()
+
+    def open_session(
+        self, window_size: int | None = None, max_packet_size: int | None = None,
+        timeout: float | None = None,
+    ) -> paramiko.Channel:  # fmt: skip
+        """A new channel; whoever wants it hears the answer himself, where nobody else listens."""
+        if not self.active:
+            raise paramiko.SSHException("SSH session not active")
+        until = time.monotonic() + (self.channel_timeout if timeout is None else timeout)
+        channel, bell = self._asked_for_channel(window_size, max_packet_size)
+        number = channel.chanid
+        while not self._answered(number) and self.active:
+            if (left := until - time.monotonic()) <= 0:
+                raise paramiko.SSHException("Timeout opening channel.")
+            self._packets.wait(bell, min(left, TURN_SECONDS), self._give)
+        if self._channels.get(number) is None or not self.active:  # type: ignore[attr-defined]
+            raise self.get_exception() or paramiko.SSHException("Unable to open channel.")
+        return channel
+
+    # paramiko itself holds no channel that nobody else holds.
+    def _asked_for_channel(
+        self, window: int | None, part: int | None
+    ) -> tuple[paramiko.Channel, Ring]:
+        with self.lock:
+            number, bell = self._next_channel(), Ring()  # type: ignore[attr-defined]
+            channel, message = paramiko.Channel(number), paramiko.Message()
+            sizes = self._sanitize_window_size(window), self._sanitize_packet_size(part)  # type: ignore[attr-defined]
+            message.add_byte(cMSG_CHANNEL_OPEN)
+            message.add_string("session")
+            for size in (number, *sizes):
+                message.add_int(size)
+            self._channels.put(number, channel)  # type: ignore[attr-defined]
+            self.channel_events[number] = bell
+            self.channels_seen[number] = True
+            channel._set_transport(self)  # type: ignore[attr-defined]
+            channel._set_window(*sizes)  # type: ignore[attr-defined]
+        self._send_user_message(message)  # type: ignore[attr-defined]
+        return channel, bell
+
+    def _answered(self, number: int) -> bool:
+        with self.lock:
+            return number not in self.channel_events
+
+    # What is a channel's, or about one; the rest may change how packets are read.
+    def _give(self, kind: int, message: paramiko.Message) -> bool:
+        if self.in_kex or self._expected_packet:
+            return False
+        if kind in (MSG_IGNORE, MSG_DEBUG):
+            return True
+        if kind in ABOUT_CHANNELS:
+            self._handler_table[kind](message)  # type: ignore[attr-defined]
+            return True
+        hand = self._channel_handler_table.get(kind)  # type: ignore[attr-defined]
+        begun = message.packet.tell()
+        channel = self._channels.get(message.get_int()) if hand else None  # type: ignore[attr-defined]
+        if channel is None:
+            message.packet.seek(begun)
+            return False
+        hand(channel, message)
+        return True
+
+    # paramiko writes down what all six are made of, six times.
+    def _compute_key(self, name: str, size: int) -> bytes:
+        assert self.H is not None and self.session_id is not None
+        digest = self.kex_engine.hash_algo  # type: ignore[union-attr]
+        if digest().digest_size < size:
+            key: bytes = super()._compute_key(name, size)  # type: ignore[misc]
+            return key
+        if self._secret[:2] != (self.K, self.H):
+            shared = paramiko.Message()
+            self._add_K(shared)  # type: ignore[attr-defined]
+            self._secret = self.K, self.H, shared.asbytes()
+        made: bytes = digest(self._secret[2] + self.H + name.encode() + self.session_id).digest()
+        return made[:size]
+
+    def _parse_newkeys(self, message: paramiko.Message) -> None:
+        super()._parse_newkeys(message)  # type: ignore[misc]
+        self._secret = None, None, b""
 
     # paramiko makes a text of each step, and then finds that nobody reads it.
     def _log(self, level: int, text: Any, *words: Any) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import binascii
 import os
+import re
 import socket
 import time
 from collections.abc import Iterator, Mapping
@@ -17,13 +19,21 @@ from paramiko.agent import AgentSSH
 
 from labkit.errors import LoginRefused, Unreachable
 from labkit.transports.address import Target
-from labkit.transports.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
+from labkit.transports.certificates import (
+    CERTIFICATE,
+    HostCertificate,
+    Malformed,
+    fingerprint,
+    packed,
+)
 from labkit.transports.conversation import Conversation
 from labkit.transports.refusals import Refusals
 
 AUTH_SECONDS = 15.0
 # sshd ends a connection at its sixth refused key (MaxAuthTries).
 MOST_KEYS = 6
+KEY_BYTES = 1 << 16
+OPENSSH = re.compile(rb"-----BEGIN OPENSSH PRIVATE KEY-----([^-]*)-----END")
 
 
 @dataclass(frozen=True)
@@ -176,6 +186,12 @@ def _loaded(file: str) -> paramiko.PKey | str:
 # Once for all hosts of a fleet; another file, or another content, is read anew.
 @lru_cache(maxsize=16)
 def _parsed(path: Path, *_: int) -> paramiko.PKey:
+    with path.open("rb") as file:
+        found = OPENSSH.match(file.read(KEY_BYTES))
+    body = binascii.a2b_base64(found[1]) if found else b""
+    # paramiko would read it twice, first to see of which kind it is.
+    if packed(paramiko.Ed25519Key.name.encode()) in body:
+        return paramiko.Ed25519Key.from_private_key_file(str(path))
     return paramiko.PKey.from_path(path)
 
 

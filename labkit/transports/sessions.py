@@ -24,6 +24,7 @@ from labkit.transports.connection import (
     Client,
     connect,
 )
+from labkit.transports.packets import Ring
 from labkit.transports.shell import Gone, Shell
 
 RETRY_SECONDS = 0.02
@@ -127,8 +128,7 @@ class Sessions:
         self, connection: Connection, window: int | None, seconds: float
     ) -> paramiko.Channel:
         begun = time.monotonic()
-        with connection.client.listening():
-            channel = connection.client.open_session(window_size=window, timeout=seconds)
+        channel = connection.client.open_session(window_size=window, timeout=seconds)
         connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
         return channel
 
@@ -269,42 +269,13 @@ class Sessions:
         return self._connections
 
 
-class _Bell(threading.Event):
-    """Rings for the one thread that waits on a channel; paramiko's own event serves one stream."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._silent = threading.Lock()
-        self._silent.acquire()
-
-    def set(self) -> None:
-        """Ring."""
-        # Two may ring at once, and the second finds it ringing.
-        with suppress(RuntimeError):
-            if self._silent.locked():
-                self._silent.release()
-
-    @property
-    def rung(self) -> bool:
-        """Whether it has rung since it was last waited for."""
-        return not self._silent.locked()
-
-    def clear(self) -> None:
-        """What was read does not say that there is nothing on the other stream."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for a ring since the last one that was waited for."""
-        seconds = threading.TIMEOUT_MAX if timeout is None else timeout
-        return self._silent.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
-
-
 class Session:
     """A channel of a connection: the streams of a shell."""
 
     def __init__(self, owner: Sessions, connection: Connection, channel: paramiko.Channel) -> None:
         self.connection, self.channel = connection, channel
         self._owner = owner
-        self._bell = _Bell()
+        self._bell = Ring()
         self._closing = threading.Lock()
         self._closed = False
         channel.in_buffer.set_event(self._bell)
