@@ -3,9 +3,11 @@
 import os
 import re
 import subprocess
+import threading
 import time
 from contextlib import closing
 
+import paramiko
 import pytest
 from sshd import keygen, reached
 from sshds import agent, certify, key, refused, sshd, unreachable
@@ -210,3 +212,38 @@ def test_an_expired_account_is_asked_once_and_the_message_says_where_to_look(own
         said = refused(own.target(user=expired), LoginRefused)
     assert own.log().count("Connection from") == begun + 1
     assert f"{expired}@127.0.0.1" in said
+
+
+def test_whoever_logs_in_hears_the_answers_himself_and_the_thread_begins_afterwards(
+    own, monkeypatch
+):
+    begun, real = [], connection.Client.start
+
+    def start(self):
+        begun.append(self.is_authenticated())
+        real(self)
+
+    monkeypatch.setattr(connection.Client, "start", start)
+    with closing(connection.reached(own.target())) as client:
+        assert begun == [True] and client.is_alive()
+        channel = client.open_session(timeout=5)
+        channel.exec_command("echo here")
+        assert channel.recv(100) == b"here\n"
+
+
+def test_a_channel_that_nobody_answers_for_is_given_up_and_the_connection_stays(
+    own, tmp_path, monkeypatch
+):
+    slow = threading.Event()
+    monkeypatch.setattr(
+        Stub, "check_channel_request", lambda *_: slow.wait(20) and paramiko.OPEN_SUCCEEDED
+    )
+    with (
+        stub(tmp_path) as (port, _),
+        closing(connection.reached(stub_target(own, tmp_path, port))) as client,
+    ):
+        with pytest.raises(paramiko.SSHException, match="Timeout opening channel"):
+            client.open_session(timeout=0.3)
+        assert client.is_active()
+        slow.set()
+        client.open_session(timeout=10).close()
