@@ -6,9 +6,11 @@ of a login. Here that thread begins when the login is over, for what nobody wait
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import paramiko
@@ -23,6 +25,7 @@ from paramiko.common import (
     MSG_KEXINIT,
     MSG_UNIMPLEMENTED,
     cMSG_CHANNEL_OPEN,
+    cMSG_KEXINIT,
     cMSG_UNIMPLEMENTED,
 )
 from paramiko.packet import NeedRekeyException
@@ -32,10 +35,25 @@ from paramiko.transport import _active_threads  # type: ignore[attr-defined]
 from labkit.transports.packets import Packets, Ring
 
 KEX_KINDS = range(30, 42)
+STRICT = "kex-strict-c-v00@openssh.com"
 # sshd says which other keys it has just before it opens the first channel.
 ABOUT_CHANNELS = {MSG_CHANNEL_OPEN_SUCCESS, MSG_CHANNEL_OPEN_FAILURE, MSG_GLOBAL_REQUEST}
 # A signal that comes just as a wait begins, Ctrl-C too, is seen when it ends: so none is long.
 TURN_SECONDS = 1.0
+
+
+# RFC 4253, 7.1: what protects each direction is said twice, and then that no guess follows.
+@lru_cache(maxsize=16)
+def _offered(
+    kex: tuple[str, ...], keys: tuple[str, ...], ciphers: tuple[str, ...], macs: tuple[str, ...],
+    compression: tuple[str, ...],
+) -> bytes:  # fmt: skip
+    made = paramiko.Message()
+    for names in (kex, keys, ciphers, ciphers, macs, macs, compression, compression, (), ()):
+        made.add_list(names)
+    made.add_boolean(False)
+    made.add_int(0)
+    return made.asbytes()
 
 
 class _Login(AuthHandler):
@@ -94,7 +112,7 @@ class Conversation(paramiko.Transport):
         try:
             while self.active:
                 if self._packets.need_rekey() and not self.in_kex:
-                    self._send_kex_init()  # type: ignore[attr-defined]
+                    self._send_kex_init()
                 try:
                     heard = self._packets.read_message()
                 except NeedRekeyException:
@@ -111,9 +129,23 @@ class Conversation(paramiko.Transport):
     def _greet(self) -> None:
         with self.in_one():
             self._packets.write_all(f"{self.local_version}\r\n".encode())
-            self._send_kex_init()  # type: ignore[attr-defined]
+            self._send_kex_init()
         self._check_banner()  # type: ignore[attr-defined]
         self._expect_packet(MSG_KEXINIT)  # type: ignore[attr-defined]
+
+    # What paramiko sends, made once for all hosts that are asked for the same kinds of key.
+    def _send_kex_init(self) -> None:
+        with self.clear_to_send_lock:
+            self.clear_to_send.clear()
+        self.in_kex = True
+        offered = _offered(
+            (*self.preferred_kex, "ext-info-c", STRICT),
+            tuple(self.preferred_keys), self.preferred_ciphers, self.preferred_macs,
+            self.preferred_compression,
+        )  # fmt: skip
+        said = cMSG_KEXINIT + os.urandom(16) + offered
+        self.local_kex_init = self._latest_kex_init = said
+        self._send_message(paramiko.Message(said))  # type: ignore[attr-defined]
 
     # Whether it was heard in time, or never can be.
     def _hears(self, what: Callable[[], None], seconds: float) -> bool:

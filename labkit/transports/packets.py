@@ -329,12 +329,14 @@ class Packets(Packetizer):
         super().close()
         self._wake.set()
 
-    # While keys are exchanged, and while we log in: whether anything came before that must end.
+    # While keys are exchanged, and while we log in: whether to read before that must end.
     def _in_time(self) -> bool:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise EOFError
-        return not self._quiet or bool(self._poll.poll(1000 * min(left, QUIET_SECONDS)))
+        if left > QUIET_SECONDS or not self._quiet:
+            return True  # the socket's own time-out comes first
+        return bool(self._poll.poll(1000 * left))
 
     def _has_packet(self) -> bool:
         if len(self._read) < 4:
