@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -57,7 +58,9 @@ def reached(server, port):
     known = server.folder / "known_bench"
     text = Path(at.known_hosts[0]).read_text()
     known.write_text(text.replace(f":{server.port}", f":{port}"))
-    return {"port": port, "user": at.user, "key": at.key, "known_hosts": str(known)}
+    return {
+        "port": port, "user": at.user, "key": at.key, "known_hosts": str(known), "pid": server.pid,
+    }  # fmt: skip
 
 
 def told(python, tool, task, count, where):
@@ -112,6 +115,62 @@ def on_this_machine(command, at_once=1):
     return median([seconds(all_of_them) / 300 / at_once for _ in range(ROUNDS)])
 
 
+def shells_on_this_machine(count):
+    """Seconds until so many shells here, asked all at once, have started a program each: no SSH."""
+    ask = f"{PROGRAM} </dev/null; echo done\n".encode()
+    with ExitStack() as stack:
+        shells = [
+            stack.enter_context(subprocess.Popen(["sh"], stdin=-1, stdout=-1, bufsize=0))
+            for _ in range(count)
+        ]
+
+        def all_of_them():
+            for one in shells:
+                one.stdin.write(ask)
+            for one in shells:
+                assert one.stdout.readline() == b"done\n"
+
+        all_of_them()
+        found = median([seconds(all_of_them) for _ in range(ROUNDS)])
+        for one in shells:
+            one.stdin.close()
+    return found
+
+
+def cryptography_of_a_login():
+    """CPU seconds of what a client has to compute: its keys, the host's signature, and its own."""
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    theirs, key = ec.generate_private_key(ec.SECP256R1()), ed25519.Ed25519PrivateKey.generate()
+    shown, signed = key.public_key(), key.sign(b"x" * 32)
+
+    def once():
+        ec.generate_private_key(ec.SECP256R1()).exchange(ec.ECDH(), theirs.public_key())
+        shown.verify(signed, b"x" * 32)
+        key.sign(b"x" * 300)
+
+    before = time.process_time()
+    for _ in range(200):
+        once()
+    return (time.process_time() - before) / 200
+
+
+def cpu_of_sshds(where):
+    """CPU seconds of all sshd so far, and of those of their children that they waited for."""
+    fields = (Path(f"/proc/{one['pid']}/stat").read_text() for one in json.loads(where.read_text()))
+    ticks = sum(sum(map(int, one.rpartition(")")[2].split()[11:15])) for one in fields)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def has_ended(where):
+    """Wait until no sshd has a child any more: until then its CPU time is not counted."""
+    end = time.monotonic() + 5
+    for one in json.loads(where.read_text()):
+        children = Path(f"/proc/{one['pid']}/task/{one['pid']}/children")
+        while children.read_text() and time.monotonic() < end:
+            time.sleep(0.01)
+
+
 def batches(where):
     found = [told(sys.executable, "labkit", "batch", BATCH, where)["wall"] for _ in range(ROUNDS)]
     return median(found)
@@ -164,11 +223,14 @@ def fleet(python, count, tools):
         for _ in range(ROUNDS):
             for tool in tools:
                 own = sys.executable if tool == "labkit" else python
+                before = cpu_of_sshds(where)
                 whole = commands(python, where, tool) or told(own, tool, "fleet", 1, where)
+                has_ended(where)
+                whole["cold"]["sshd"] = cpu_of_sshds(where) - before
                 found[tool].append(whole)
     return {
         tool: {
-            step: {what: median([one[step][what] for one in some]) for what in ("wall", "cpu")}
+            step: {what: median([one[step][what] for one in some]) for what in some[0][step]}
             for step in some[0]
         }
         for tool, some in found.items()
@@ -214,14 +276,24 @@ def on_many_hosts(python):
     found = fleet(python, HOSTS, ["labkit", *FLEETS, "ansible", "pyinfra"])
     ours = found.pop("labkit")
     what = f"one command on {HOSTS} hosts, "
-    best = min(FLEETS, key=lambda tool: found[tool]["cold"]["wall"])
+    best_cold = min(FLEETS, key=lambda tool: found[tool]["cold"]["wall"])
     yield at_most("cold-wall", what + "logins included, s", ours["cold"]["wall"],
-                  f"the best peer, {best}", found[best]["cold"]["wall"], 1)  # fmt: skip
+                  f"the best peer, {best_cold}", found[best_cold]["cold"]["wall"], 1)  # fmt: skip
     yield at_most("cold-cpu", what + "logins included, CPU s", ours["cold"]["cpu"], "asyncssh",
                   found["asyncssh"]["cold"]["cpu"], 1)  # fmt: skip
     best = min(FLEETS, key=lambda tool: found[tool]["warm"]["wall"])
     yield at_most("warm-wall", what + "logged in before, s", ours["warm"]["wall"],
                   f"the best peer, {best}", found[best]["warm"]["wall"], 0.3)  # fmt: skip
+    # What no tool can save: the hosts' own work, where they share our CPUs, and the cryptography.
+    hosts_own = ours["cold"]["sshd"] / len(os.sched_getaffinity(0))
+    yield at_most("cold-floor", what + "logins included, s", ours["cold"]["wall"],
+                  f"what {HOSTS} sshd compute for it, on all CPUs", hosts_own, 2)  # fmt: skip
+    bare_cpu = HOSTS * cryptography_of_a_login()
+    yield at_most("cold-cpu-floor", what + "logins included, CPU s", ours["cold"]["cpu"],
+                  "that of the cryptography alone", bare_cpu, 20)  # fmt: skip
+    yield at_most("warm-floor", what + "logged in before, s", ours["warm"]["wall"],
+                  f"{HOSTS} shells asked at once, no SSH", shells_on_this_machine(HOSTS),
+                  2)  # fmt: skip
     for tool in found:
         yield at_most(f"cold-wall-{tool}", what + "logins included, s", ours["cold"]["wall"], tool,
                       found[tool]["cold"]["wall"], 1)  # fmt: skip
