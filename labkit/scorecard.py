@@ -127,7 +127,12 @@ class Scorecard:
         """What holds for all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines if line.tier not in ("", "hosts")}
         said = (
-            ["Emulated labs judge the order of things, not figures of hardware."] if tiers else []
+            [
+                "Emulated labs judge the order of things, not figures of hardware; what stands "
+                "for the conditions there: labkit results show STUDY."
+            ]
+            if tiers
+            else []
         )
         if any(line.runs for line in self.lines):
             said += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]

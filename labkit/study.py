@@ -6,7 +6,7 @@ import csv
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -54,7 +54,10 @@ class Study:
     topology: str = ""
     """What a lab in a box is made of for this study; empty for the usual pair."""
     untold: Mapping[str, str] = field(default_factory=dict)
-    """Metrics and points that no emulated lab can measure, and why not."""
+    """Metrics and points that no emulated lab can measure, and why not.
+
+    So for a condition that it can measure, but that is not there what the document means by it.
+    """
 
     @property
     def loads(self) -> tuple[Workload, ...]:
@@ -201,10 +204,14 @@ class Study:
         """A verdict on each claim; what could not be measured says why."""
         refused = {**results.asked.get("refused", {}), **gated.left_out(results)}
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
-        verdicts = judge(self.claims, self.measured(results), emulated=emulated)
-        whys = {**refused, **(self.untold if emulated else {})}
+        untold = self.untold if emulated else {}
+        measured = {name: b for name, b in self.measured(results).items() if name not in untold}
+        verdicts = judge(self.claims, measured, emulated=emulated)
+        whys = {**refused, **untold}
         noise = self.noise(results)
-        return [_in_noise(_explained(verdict, whys), noise) for verdict in verdicts]
+        other = [c.name for c in self.conditions if c.name in untold]
+        told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
+        return [_in_noise(verdict, noise) for verdict in told]
 
     def noise(self, results: Results) -> Noise | None:
         """What `labkit noise` has found on the lab of these results; None if it was never asked."""
@@ -231,6 +238,14 @@ class Study:
             at_point = f"{one['condition']} [{one['x_name']}={one['x']}]"
             one["condition"] = at_point if at_point in names else one["condition"]
         return figures
+
+
+# A condition that was measured, but is not what the document means by it.
+def _other_here(verdict: Verdict, names: Sequence[str]) -> Verdict:
+    why = verdict.why
+    for name in names:
+        why = why.replace(f"not measured: {name}: ", f"{name} is not the document's here: ")
+    return replace(verdict, why=why)
 
 
 def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:

@@ -1,12 +1,14 @@
 """The scorecard: every claim is in it, judged where something measured it, and text stays text."""
 
 import json
+import shutil
 
 import pytest
 import synthetic
 
 from labkit import bundle, studies
 from labkit.cli import main
+from labkit.results import HOME
 from labkit.score_page import page
 from labkit.scorecard import scorecard
 from labkit.tables import Table
@@ -60,6 +62,19 @@ def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, cap
     for words, said in ((("--study", "vcentre"), "vcenter_ha"), (("--document", "x9"), "Docker")):
         assert main(["scorecard", str(folder), *words]) == 2
         assert said in capsys.readouterr().err
+
+
+def test_guests_that_share_a_cpu_of_their_own_are_judged_on_real_hosts_only(tmp_path):
+    box, real = HOME / "data" / "recorded" / "lat_ping", tmp_path / "lat_ping" / "a"
+    shutil.copytree(box, real)
+    asked = json.loads((real / "study.json").read_text())
+    asked["lab"]["tier"] = "hosts"
+    (real / "study.json").write_text(json.dumps(asked))
+    (emulated,) = [x for x in scorecard(box).lines if x.claim == "lat-ping-03"]
+    (judged,) = [x for x in scorecard(tmp_path).lines if x.claim == "lat-ping-03"]
+    assert emulated.verdict == "not testable here" and "share its last CPU" in emulated.reason
+    assert emulated.reason.startswith("VM-Latency-SRIOV [vms=4] is not the document's here")
+    assert judged.verdict in ("holds", "contradicted", "undecided")
 
 
 def test_it_fits_a_narrow_terminal(folder, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labkit import claims
-from labkit.studies._guests import TOPOLOGY, four_guests, one_guest
+from labkit.studies._guests import SHARED_CPU, TOPOLOGY, four_guests, one_guest
 from labkit.study import Study
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.sockperf import Sockperf
@@ -23,4 +23,5 @@ study = Study(
     conditions=(*one_guest(), *four_guests()),
     topology=TOPOLOGY,
     claims=claims.of("lat_netperf"),
+    untold=SHARED_CPU,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labkit import claims
-from labkit.studies._guests import TOPOLOGY, four_guests, one_guest
+from labkit.studies._guests import SHARED_CPU, TOPOLOGY, four_guests, one_guest
 from labkit.study import Study
 from labkit.workloads.ping import Ping
 
@@ -21,4 +21,5 @@ study = Study(
     conditions=(*one_guest(), *four_guests()),
     topology=TOPOLOGY,
     claims=claims.of("lat_ping"),
+    untold=SHARED_CPU,
 )
