@@ -3,6 +3,7 @@
 `python tests/bench/studies.py` measures studies on recorded data and quick ones, in minutes;
 `python tests/bench/studies.py default`, with the names of some studies if need be, those of the
 usual length, in half an hour. The box is one of its own; the notebook and the report are included.
+At the end comes a table for notebooks/docs/box.md, of what was measured this time.
 """
 
 import json
@@ -26,11 +27,29 @@ SHARE = 0.05
 def main(asked):
     lengths = [word for word in asked if word in LIMITS] or ["recorded", "quick"]
     names = [word for word in asked if word not in LIMITS] or studies.names()
-    found = [figure for name in names for length in lengths for figure in measured(name, length)]
+    costs = {}
+    found = [one for name in names for length in lengths for one in measured(name, length, costs)]
     write("studies", found)
+    print(markdown(names, {figure.id: figure for figure in found}, costs))
 
 
-def measured(name, length):
+def markdown(names, figures, costs):
+    """The times and the overhead of each study; a dash is for what was not measured."""
+    lines = [
+        "| study | recorded | quick | default | on top at default | changing settings | all else |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in names:
+        times = [figures.get(f"time {name} {length}") for length in LIMITS]
+        cost = costs.get(name)
+        shares = (cost.share, cost.share - cost.own, cost.own) if cost else (None,) * 3
+        cells = [f"{one.ours:.1f} s" if one else "-" for one in times]
+        cells += [f"{share:.1%}" if share is not None else "-" for share in shares]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def measured(name, length, costs):
     with tempfile.TemporaryDirectory() as folder:
         if length == "recorded":
             up, (took, _) = 0.0, ran(name, "recorded", folder)
@@ -44,6 +63,8 @@ def measured(name, length):
         finally:
             box.down(NAME)
     print(f"{name}, {length}: {cost}")
+    if length == "default":
+        costs[name] = cost
     share = at_most(
         f"T9 {name} {length}", f"{name}, {length}: seconds on top of the measured",
         cost.seconds - cost.measured, "measured", cost.measured, SHARE,
