@@ -90,7 +90,7 @@ class _Kept:
     run: Run = field(compare=False)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _samples(kept: _Kept) -> tuple[Sample, ...]:
     found = parse(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
     for sample in found:
