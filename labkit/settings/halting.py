@@ -24,7 +24,8 @@ done 2>/dev/null | sort -u
 sed -n 's/^processor[[:space:]]*:[[:space:]]*/cpu /p' /proc/cpuinfo"""
 # One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
 # awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the
-# kernel clear memory without an end. Elsewhere a loop does, which keeps out of the caches.
+# kernel clear memory without an end. Elsewhere a loop does, which keeps out of the caches. Each is
+# on its CPU before it is left to itself, so that a busy machine shows the same as an idle one.
 START = f"""\
 for pid in $({FIND}); do kill -s KILL -- "-$pid"; done 2>/dev/null
 [ $# -gt 0 ] || exit 0
@@ -33,7 +34,7 @@ work='printf {NAME} > /proc/self/comm; while :; do :; done'
 [ "$1" != all ] || set -- $(sed -n 's/^processor[[:space:]]*:[[:space:]]*//p' /proc/cpuinfo)
 mark=labkit-aw mark=${{mark}}ake
 for cpu; do
-    setsid -f taskset -c "$cpu" chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
+    taskset -c "$cpu" setsid -f chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
 done"""
 
 
@@ -65,7 +66,7 @@ class Halting(OnHost):
     def on_linux(self, host: Host) -> Way:
         """Processes of the policy SCHED_IDLE in sessions of their own, found by their name."""
         return Way(
-            script(READS), _writes, _value, settle_seconds=2, seconds=0.3,
+            script(READS), _writes, _value, settle_seconds=5, seconds=0.3,
             probe=("sh", "-c", TOOLS),
             legal="halts or not",
         )  # fmt: skip

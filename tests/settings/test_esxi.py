@@ -17,8 +17,7 @@ from labkit.settings.power import HyperThreading
 from labkit.settings.queues import Coalescing
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
-# Some are of the whole machine, as boxes are, so one process has them all.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machine")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import subprocess
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -18,8 +19,7 @@ from labkit.host import Guest
 from labkit.plan import plan
 from labkit.setting import KINDS, Setting, held, way_among
 
-# Some are of the whole machine, as boxes are, so one process has them all.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("machine")]
+pytestmark = pytest.mark.slow
 
 NEEDS = {
     "linux": ("ip", "tc", "ethtool", "losetup", "nsenter", "unshare"),
@@ -72,13 +72,21 @@ def tried(host, case):
     try:
         for words in way.writes(setting.wanted):
             host.check(*words)
-        assert way.value(host.check(*way.reads)) == setting.wanted
+        assert settled(host, way, setting.wanted, way.value) == setting.wanted
         if way.live:
             assert way.value(host.check(*way.live)) == way.value(before), "not before a reboot"
     finally:
         for words in way.writes(way.value(before)):
             host.check(*words)
-    assert host.check(*way.reads) == before, "byte by byte as it was"
+    assert settled(host, way, before) == before, "byte by byte as it was"
+
+
+def settled(host, way, wanted, said=str):
+    """What a host shows, once it is as wanted; what needs no time to settle is looked at once."""
+    end = time.monotonic() + 10 * way.settle_seconds
+    while (shown := said(host.check(*way.reads))) != wanted and time.monotonic() < end:
+        time.sleep(0.05)
+    return shown
 
 
 def refused(host, setting, kind):
