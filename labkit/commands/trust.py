@@ -73,7 +73,12 @@ def _trust(asked: argparse.Namespace) -> None:
     at = _address(lab, asked.host)
     target, file = resolved(at), Path(os.path.expanduser(at.known_hosts[0]))
     with busy(f"asking {target.address} for its keys"):
-        keys = trust.shown(target)
+        try:
+            keys = trust.shown(target)
+        except HostError as silent:
+            if at.name not in lab.hosts:
+                silent.hint = f"{silent.hint}; roles of this lab: {', '.join(lab.hosts)}"
+            raise
     known = trust.is_known(target, keys)
     kept = () if known else _agreed(asked, target, keys)
     if kept:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from labkit import starts
-from labkit.errors import HostError
+from labkit.errors import HostError, TimedOut
 from labkit.host import Host
 from labkit.setting import Words
 
@@ -43,7 +43,12 @@ def serving(
                     raise
             else:
                 break
-        yield port
+        try:
+            yield port
+        except TimedOut as late:
+            way = f"{protocol.upper()} port {port} of {host.name}"
+            hint = f"does a firewall drop what goes to {way}? `labkit doctor --lab FILE` tries it"
+            raise TimedOut(late.what, said=late.said, hint=f"{hint}; {late.hint}") from None
 
 
 def _ports(listed: str) -> set[int]:
