@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from labkit import measured
-from labkit.claim import compare
+from labkit import measured, stats
+from labkit.claim import Order, compare
 from labkit.errors import BadInput, LabkitError
+from labkit.quantity import Statistic
 from labkit.results import Results, Run
 from labkit.verdict import Verdict
 
@@ -66,7 +67,8 @@ def of_results(a: Results, b: Results) -> Difference:
         if name not in ours or name not in theirs:
             why_not.append(f"{name}: only {'the first' if name in ours else 'the second'} has it")
             continue
-        for q in PERCENTILES:
+        one_a_run = all(stats.count(side[name]) == len(side[name]) for side in (ours, theirs))
+        for q in ("mean",) if one_a_run else PERCENTILES:
             try:
                 effects.append(_apart(ours[name], theirs[name], q, name))
             except LabkitError as refused:
@@ -75,8 +77,10 @@ def of_results(a: Results, b: Results) -> Difference:
 
 
 # Block 3 of one execution has nothing to do with block 3 of another, so no number is in both.
-def _apart(a: Mapping[int, Any], b: Mapping[int, Any], q: float, name: str) -> Verdict:
-    return compare(a, {-1 - block: values for block, values in b.items()}, q, ("a", f"b ({name})"))
+def _apart(a: Mapping[int, Any], b: Mapping[int, Any], q: Statistic, name: str) -> Verdict:
+    names = "a", f"b ({name})"
+    lower = Order("compare", f"a is lower than {names[1]}", "", (q,), names)
+    return lower.judge({names[0]: a, names[1]: {-1 - block: v for block, v in b.items()}})
 
 
 def _asked(results: Results) -> dict[str, str]:

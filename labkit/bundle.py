@@ -49,6 +49,8 @@ def export(results: Results, file: Path) -> Bundle:
     """Write the results as one file; damaged ones and a file that is there already are refused."""
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")
+    if not file.parent.is_dir():
+        raise BadInput(f"no folder {file.parent}")
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
     with record.keeping(f"{file}"), record.half(file) as half:
@@ -121,7 +123,10 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
     except FileNotFoundError:
         raise ResultsError(f"no bundle {file}") from None
     except ODD as odd:
-        raise ResultsError(f"{file}: is not a whole bundle", said=str(odd)) from None
+        raise ResultsError(
+            f"{file}: is not a whole bundle", said=str(odd),
+            hint="--from TOOL reads what another tool wrote",
+        ) from None  # fmt: skip
     try:
         with whole:
             yield whole

@@ -1,12 +1,14 @@
 """`labkit results`: what scripts rely on."""
 
 import json
+import shutil
 
 import pytest
 import synthetic
 
 from labkit import studies
 from labkit.cli import main
+from labkit.results import HOME
 
 STUDY = studies.find("lat_ping")
 
@@ -56,6 +58,8 @@ def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeyp
     made = said("export", "lat_ping", "--json")
     assert made["path"] == "lat_ping-a.labkit"
     assert "is there already" in said("export", "lat_ping", code=2)
+    assert "no folder" in said("export", "lat_ping", "-o", "nowhere/x.labkit", code=2)
+    assert "--from TOOL" in said("import", __file__, code=1)
     monkeypatch.setenv("LABKIT_OUT", str(home / "other"))
     (taken,) = said("import", "lat_ping-a.labkit", "--json")
     assert taken == {
@@ -92,6 +96,20 @@ def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said
     assert "are the same" in said("diff", "lat_ping", "lat_ping", code=2)
     run = str(other / "runs" / "001-Native-b1")
     assert "the other is not" in said("diff", str(other), run, code=2)
+
+
+def test_what_has_one_value_a_run_is_compared_by_its_mean_and_long_facts_stay_on_the_screen(
+    said, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    recorded = HOME / "data" / "recorded"
+    shown = said("diff", str(recorded / "lat_cpu_exclusive"), str(recorded / "lat_feature"))
+    lines = shown.splitlines()[3:]
+    assert "    a: lat_cpu_exclusive" in lines and not [x for x in lines if len(x) > 80]
+    assert "Run 1: only the first has it" in lines
+    shutil.copytree(recorded / "lat_vmxnet3", tmp_path / "again")
+    shown = said("diff", str(recorded / "lat_vmxnet3"), str(tmp_path / "again"))
+    assert "a / b (VMXNET3) = 1.0" in shown and "Nothing that is known of them differs" in shown
 
 
 def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(

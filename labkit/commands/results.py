@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import busy, json_flag, label_flag, now, print_json, verb
-from labkit.errors import BadInput
+from labkit.errors import BadInput, readable
 
 if TYPE_CHECKING:
+    from labkit.apart import Fact
     from labkit.results import Results, Run
     from labkit.verdict import Verdict
 
@@ -228,7 +231,7 @@ def _diff(asked: argparse.Namespace) -> None:
         return
     print(f"a  {found.a}\nb  {found.b}\n")
     if found.facts:
-        print(tables.table([asdict(f) for f in found.facts], ("what", "a", "b")).text())
+        print(_side_by_side(found.facts))
     else:
         print("Nothing that is known of them differs.")
     effects = tuple((A_IS[v.verdict], _figure(v)) for v in found.effects)
@@ -236,6 +239,17 @@ def _diff(asked: argparse.Namespace) -> None:
         risk = "Each comparison by itself has a risk of 5 % of a wrong answer."
         print("\n" + tables.Table(("a is", "figure"), effects, risk).text())
     print("\n".join(found.why_not))
+
+
+# Two columns where there is room for them, else one below the other.
+def _side_by_side(facts: Sequence[Fact]) -> str:
+    from labkit import tables, terminal
+
+    widest = max(len(f.what) for f in facts) + max(len(f.a) for f in facts)
+    if widest < shutil.get_terminal_size().columns - 28:
+        return tables.table([asdict(f) for f in facts], ("what", "a", "b")).text()
+    lines = [line for f in facts for line in (f.what, f"    a: {f.a}", f"    b: {f.b}")]
+    return "\n".join(terminal.paragraph(readable(line)) for line in lines)
 
 
 # A figure that lacks samples does not say by itself what it is of.
