@@ -124,9 +124,10 @@ class Quantity:
         error = max(_middling(each, without), LEAST)
         down, up = self._beyond_spread(seen, scale, len(common))
         low, high = sorted((scale(value), float(np.mean(each)) if each else scale(value)))
+        largest = max(abs(value), *(abs(term.value) for term in seen.values()))
         return Estimate(value, low, high, math.hypot(error, down), math.hypot(error, up),
                         len(common) - 1, len(common), self._enough(sides), logarithmic,
-                        of_name)  # fmt: skip
+                        of_name, largest)  # fmt: skip
 
     # The figure in each block and without each; of the blocks of one term only, if one is named.
     def _varied(
@@ -144,7 +145,7 @@ class Quantity:
         each = figures(lambda term: term.each) if one_run_has_it else []
         return each, figures(lambda term: term.without)
 
-    # As of a ratio (stats.py): what the rank of each percentile may move it by, beyond its spread.
+    # As of a ratio (stats.py): what each percentile's rank may move it by, beyond its spread.
     def _beyond_spread(
         self, seen: Mapping[Term, _Term], scale: Callable[[float], float], blocks: int
     ) -> tuple[float, float]:
@@ -156,10 +157,11 @@ class Quantity:
         t = stats.student(blocks - 1)
         for term in (term for term in seen if seen[term].ends is not None):
             each, without = ([*map(scale, some)] for some in self._varied(seen, blocks, term))
-            own = _middling(each, without)
+            clock = abs(moved(term, seen[term].value + seen[term].clock))
+            own = math.hypot(_middling(each, without), clock)
             low, high = sorted(moved(term, end) for end in seen[term].ends or ())
-            downs.append(math.sqrt(max(0.0, (min(low, 0) / t) ** 2 - own**2)))
-            ups.append(math.sqrt(max(0.0, (max(high, 0) / t) ** 2 - own**2)))
+            downs += [clock, math.sqrt(max(0.0, (min(low, 0) / t) ** 2 - own**2))]
+            ups += [clock, math.sqrt(max(0.0, (max(high, 0) / t) ** 2 - own**2))]
         return math.hypot(*downs), math.hypot(*ups)
 
     # Blocks that do not belong together: each condition's own error, added up.
@@ -253,11 +255,12 @@ class Quantity:
 @dataclass(frozen=True)
 class _Term:
     # A percentile or mean of one condition: of all blocks, of each, without each; and where the
-    # rank of a percentile may put it.
+    # rank of a percentile may put it, and how far its clock may be off.
     value: float
     each: Values
     without: Values
-    ends: tuple[float, float] | None
+    ends: tuple[float, float] | None = None
+    clock: float = 0.0
 
     @classmethod
     def of(cls, blocks: Mapping[int, Values], statistic: Statistic) -> _Term:
@@ -267,11 +270,11 @@ class _Term:
             pooled = Pooled.of(blocks)
             value = pooled.percentile(q)
             ends = stats.rank_ends(pooled, q, value)
-            return cls(value, pooled.each(q), pooled.without_each(q), ends)
+            return cls(value, pooled.each(q), pooled.without_each(q), ends, pooled.clock)
         each = np.array([_summary(q, [run]) for run in runs])
         others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
         without = np.array([_summary(q, some) for some in others])
-        return cls(_summary(q, runs), each, without, None)
+        return cls(_summary(q, runs), each, without)
 
 
 def _summary(statistic: Statistic, runs: Sequence[Values]) -> float:

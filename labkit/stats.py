@@ -69,6 +69,8 @@ class Estimate:
     logarithmic: bool = True
     range: tuple[float, float] = (-math.inf, math.inf)
     """Where the figure lies whatever was measured: a share of positive figures is never below 0."""
+    scale: float = math.inf
+    """The largest of the figures that a difference was made of."""
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The two-sided interval of that confidence."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from labkit import stats
 from labkit.distribution import Distribution, Values
-from labkit.limits import ends, lacking
+from labkit.limits import FAR, ends, lacking
 from labkit.quantity import Quantity, Statistic
 from labkit.risk import RISK as RISK
 from labkit.stats import Blocks, Estimate
@@ -120,8 +120,13 @@ class Found:
         """Its 95 % interval; None for an end that the measurements do not bind."""
         i, limits = self.estimate.interval(), (self.comparison.low, self.comparison.high)
         # However far an end may be, one that keeps a limit out is what a verdict rests on.
-        low = i.low if any(-math.inf < x <= i.low for x in limits) else i.least
-        high = i.high if any(i.high <= x < math.inf for x in limits) else i.most
+        far = FAR * self.estimate.scale  # a difference is far off beside what it is made of
+        low = None if i.low < -far else i.least
+        high = None if i.high > far else i.most
+        if any(-math.inf < x <= i.low for x in limits):
+            low = i.low
+        if any(i.high <= x < math.inf for x in limits):
+            high = i.high
         return low, high
 
     @property

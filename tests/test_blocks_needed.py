@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from labkit.claim import Order, judge
 from labkit.errors import BadInput
 from labkit.stats import (
     MOST_BLOCKS,
@@ -89,3 +90,52 @@ def test_a_tail_without_samples_says_how_many_blocks_of_this_size_it_needs():
     assert samples_needed(blocks, 99.9) == 0
     assert samples_needed({0: blocks[0]}, 50) == 2
     assert blocks_needed(blocks, blocks, 99.99) >= 29
+
+
+def pair(rng, effect, own, blocks=120):
+    """Two conditions whose blocks share a luck of 5 % and have each a luck of their own."""
+    luck = 0.05 * rng.standard_normal(blocks)
+    return [
+        {k: by * np.exp(luck[k] + own * rng.standard_normal()) * rng.lognormal(4, 0.05, 20)
+         for k in range(blocks)}
+        for by in (1.0, effect)
+    ]  # fmt: skip
+
+
+def first(sides, count):
+    return [{k: side[k] for k in range(count)} for side in sides]
+
+
+def needed(sides, have):
+    """How many more blocks it really took, looked at after each; 120 in all at most."""
+    for count in range(have + 1, len(sides[0])):
+        found = ratio(*first(sides, count), 50)
+        if not found.low <= 1 <= found.high:
+            return count - have
+    return len(sides[0]) - have
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("have", [4, 6])
+@pytest.mark.parametrize(("effect", "own"), [(1.05, 0.04), (1.05, 0.06), (1.03, 0.05)])
+def test_the_advice_is_within_a_factor_of_two_in_the_median(have, effect, own):
+    rng, advised, took = np.random.default_rng(18), [], []
+    while len(took) < 200:
+        sides = pair(rng, effect, own)
+        found = ratio(*first(sides, have), 50)
+        if found.low <= 1 <= found.high:
+            advised.append(blocks_needed(*first(sides, have), 50))
+            took.append(needed(sides, have))
+    shares = np.array(advised) / np.array(took)
+    near = np.mean((shares >= 0.5) & (shares <= 2))
+    print(f"{have} blocks, {effect}, {own}: advised {np.median(advised):g}, took "
+          f"{np.median(took):g}, {100 * near:.0f} % of studies within a factor of 2")  # fmt: skip
+    assert 0.5 <= np.median(advised) / np.median(took) <= 2
+
+
+def test_a_verdict_advises_what_is_foreseen_for_its_ratio():
+    sides = first(pair(np.random.default_rng(19), 1.03, 0.05), 4)
+    (verdict,) = judge(
+        [Order("o", "s", "f", (50,), ("a", "b"))], dict(zip("ab", sides, strict=True))
+    )
+    assert f"about {blocks_needed(*sides, 50)} more block" in verdict.why

@@ -10,6 +10,7 @@ import scipy.stats
 from latencies import KINDS, luck, studies
 
 from labkit.pooled import Pooled
+from labkit.quantity import Quantity
 from labkit.stats import _paired, estimate, percentile, ratio
 
 
@@ -19,26 +20,38 @@ def truth(kind, rng, between, percentiles):
     return {q: percentile(values, q) for q in percentiles}
 
 
-def coverage(kinds, between, many, *, percentiles, counts=(3, 5, 10), samples=3000, seed=1):
-    """The share of intervals that hold the truth: [what, percentile, blocks]."""
+COUNTS = (3, 5, 10)
+
+
+def coverage(kinds, between, many, *, percentiles, samples=3000, seed=1, differences=COUNTS):
+    """The share of intervals that hold the truth: [what, percentile, blocks].
+
+    Of values, of ratios and of differences; the latter are of 1.2 times the first condition, as
+    two equal ones differ by nothing whatever the interval is multiplied with.
+    """
     rng = np.random.default_rng(seed)
     true = [truth(kind, rng, between, percentiles) for kind in kinds]
     if kinds[0] == kinds[1]:
         true[1] = true[0]
     held = {}
     for _ in range(many):
-        shared = luck(rng, 1, max(counts))
+        shared = luck(rng, 1, max(COUNTS))
         sides = [
-            studies(k, rng, 1, between, samples=samples, shared=shared, blocks=max(counts))[0]
+            studies(k, rng, 1, between, samples=samples, shared=shared, blocks=max(COUNTS))[0]
             for k in kinds
         ]
-        for count in counts:
+        for count in COUNTS:
             a, b = (Pooled.of(dict(enumerate(side[:count]))) for side in sides)
             for q in percentiles:
                 i = estimate(a, q).interval()
                 held.setdefault(("value", q, count), []).append(i.low <= true[0][q] <= i.high)
                 i, t = _paired(a, b, q).interval(), true[0][q] / true[1][q]
                 held.setdefault(("ratio", q, count), []).append(i.low <= t <= i.high)
+                if count in differences:
+                    both = {n: dict(enumerate(s[:count])) for n, s in zip("ab", sides, strict=True)}
+                    i = Quantity("1.2 * 'a' - 'b'", q).estimate(both).interval()
+                    t = 1.2 * true[0][q] - true[1][q]
+                    held.setdefault(("difference", q, count), []).append(i.low <= t <= i.high)
     return {key: float(np.mean(h)) for key, h in held.items()}
 
 
@@ -46,8 +59,11 @@ def coverage(kinds, between, many, *, percentiles, counts=(3, 5, 10), samples=30
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
     # 150 studies know a share of 95 % to +- 3.6 %; the full table is in the torture test below.
-    for key, held in coverage((kind, kind), 0.05, 150, percentiles=(50, 90), samples=1000).items():
-        assert held >= 0.91, (key, held)
+    of_few = (5,) if kind == "lognormal" else ()
+    found = coverage(
+        (kind, kind), 0.05, 150, percentiles=(50, 90), samples=1000, differences=of_few
+    )
+    assert all(held >= 0.91 for held in found.values()), found
 
 
 @pytest.mark.torture
@@ -68,9 +84,14 @@ def test_coverage_over_2000_studies_at_3_5_and_10_blocks(kinds, between):
     found = coverage(kinds, between, 2000, percentiles=(50, 90, 99, 99.9))
     for key, held in found.items():
         print(*kinds, between, *key, f"{100 * held:.1f}")
+    # Slow runs that were not measured do not cancel in a difference: notebooks/docs/statistics.md.
+    unlike = kinds == ("bimodal", "lognormal") and between == 0.15
+    least = {"value": 0.91, "ratio": 0.91, "difference": 0.82 if unlike else 0.9}
     for (what, q, _), held in found.items():
-        assert held >= (0.93 if q < 99 else 0.91), (what, q, held)
-    assert np.mean(list(found.values())) <= 0.975, "wider than it need be"
+        assert held >= (0.93 if q < 99 and what != "difference" else least[what]), (what, q, held)
+    for what, most in (("value", 0.975), ("ratio", 0.98), ("difference", 0.99)):
+        shares = [held for (kind, _, _), held in found.items() if kind == what]
+        assert np.mean(shares) <= most, (what, "wider than it need be")
 
 
 def different(kind, many, *, q=50, between=0.06, samples=500, effect=1.0, seed=18, count=5):

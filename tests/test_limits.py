@@ -92,6 +92,14 @@ def test_an_end_that_a_verdict_rests_on_is_shown_however_far_it_is():
     assert near.judge(measured).high is None and "upper limit" in near.judge(measured).why
 
 
+def test_an_end_of_a_difference_far_beyond_what_it_is_made_of_is_none():
+    rng = np.random.default_rng(4)
+    a, b = ({k: rng.lognormal(4, 0.2, 3000) for k in range(3)} for _ in "ab")
+    a[2][2600:] *= 1e6
+    verdict = Bound("b", "s", "f", ("'a' - 'b'",), high=50, percentile=90).judge({"a": a, "b": b})
+    assert verdict.high is None and "upper limit from 3 blocks" in verdict.why
+
+
 @pytest.mark.parametrize(
     ("text", "low", "high"),
     [("'a'", 0, np.inf), ("'a' / 'b'", 0, np.inf), ("'a' * 'b' + 2", 2, np.inf),

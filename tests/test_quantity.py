@@ -156,3 +156,19 @@ def test_compare_is_the_documented_way_to_a_verdict_on_two_sets_of_samples():
     verdict = compare(rng.lognormal(4, 0.2, 3000), rng.lognormal(4.2, 0.2, 3000))
     assert (verdict.verdict, verdict.blocks) == ("holds", 1)
     assert verdict.low < verdict.effect < verdict.high < 1
+
+
+@pytest.mark.parametrize("q", [50, 90, 99, 99.9])
+def test_a_ratio_of_percentiles_is_judged_alike_however_it_is_written(q):
+    rng = np.random.default_rng(7)
+    measured = {name: {k: np.exp(0.05 * rng.standard_normal()) * rng.lognormal(4, 0.3, 3000)
+                       for k in range(5)} for name in "ab"}  # fmt: skip
+    plain, other = (Quantity(text, q).estimate(measured) for text in ("'a' / 'b'", "1 * 'a' / 'b'"))
+    assert other.interval().low == pytest.approx(plain.interval().low, rel=1e-3)
+    assert other.interval().high == pytest.approx(plain.interval().high, rel=1e-3)
+
+
+def test_a_difference_of_percentiles_printed_in_coarse_steps_is_not_mistaken_for_certainty():
+    measured = {name: {k: np.full(40, 7.0 + (k == 0)) for k in range(5)} for name in "ab"}
+    found = Quantity("'a' - 'b'", 50).estimate(measured).interval()
+    assert found.low < -0.5 and found.high > 0.5
