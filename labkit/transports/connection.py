@@ -16,11 +16,11 @@ from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA, MSG_CHA
 from labkit.errors import Unreachable
 from labkit.transports.address import Address as Address
 from labkit.transports.address import Target
+from labkit.transports.bells import Bell
 from labkit.transports.conversation import Conversation
 from labkit.transports.known_hosts import KnownHosts
 from labkit.transports.login import log_in
 from labkit.transports.openssh import resolved
-from labkit.transports.packets import Bell
 from labkit.transports.refusals import Refusals
 from labkit.transports.way import MOMENT_SECONDS, Way, through
 

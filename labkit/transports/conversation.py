@@ -32,7 +32,8 @@ from paramiko.packet import NeedRekeyException
 from paramiko.ssh_exception import MessageOrderError
 from paramiko.transport import _active_threads  # type: ignore[attr-defined]
 
-from labkit.transports.packets import Packets, Ring
+from labkit.transports.bells import Ring
+from labkit.transports.packets import Packets
 
 KEX_KINDS = range(30, 42)
 STRICT = "kex-strict-c-v00@openssh.com"
@@ -241,6 +242,13 @@ class Conversation(paramiko.Transport):
             self._packets.wait(bell, min(left, TURN_SECONDS), self._give)
         if self._channels.get(number) is None or not self.active:  # type: ignore[attr-defined]
             raise self.get_exception() or paramiko.SSHException("Unable to open channel.")
+        return channel
+
+    def open_channel(self, *given: Any, **named: Any) -> paramiko.Channel:
+        """As paramiko's: of what runs through it nobody waits here, so its thread hears all."""
+        with self._packets.needed():
+            channel = super().open_channel(*given, **named)
+        self._packets.left_to_the_thread()
         return channel
 
     # paramiko itself holds no channel that nobody else holds.

@@ -14,11 +14,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import paramiko
 from paramiko.packet import NeedRekeyException, Packetizer
 
+from labkit.transports.bells import Bell
 from labkit.transports.sealed import Received, Sealed
 
 if TYPE_CHECKING:
@@ -38,49 +39,6 @@ HASTY_PARTS = 32
 LARGEST = 1 << 20
 RDHUP: int = getattr(select, "POLLRDHUP", 0)
 """The other end has closed; Linux alone tells it apart."""
-
-
-class Bell(Protocol):
-    """Wakes the one thread that waits for it."""
-
-    @property
-    def rung(self) -> bool:
-        """Whether it has been rung since it was last waited for."""
-
-    def set(self) -> None:
-        """Ring."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for a ring."""
-
-
-class Ring(threading.Event):
-    """A bell for the one thread that waits on a channel; paramiko's own serves one stream."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._silent = threading.Lock()
-        self._silent.acquire()
-
-    def set(self) -> None:
-        """Ring."""
-        # Two may ring at once, and the second finds it ringing.
-        with suppress(RuntimeError):
-            if self._silent.locked():
-                self._silent.release()
-
-    @property
-    def rung(self) -> bool:
-        """Whether it has rung since it was last waited for."""
-        return not self._silent.locked()
-
-    def clear(self) -> None:
-        """What was read does not say that there is nothing on the other stream."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for a ring since the last one that was waited for."""
-        seconds = threading.TIMEOUT_MAX if timeout is None else timeout
-        return self._silent.acquire(timeout=min(seconds, threading.TIMEOUT_MAX))
 
 
 class Packets(Packetizer):
@@ -174,6 +132,10 @@ class Packets(Packetizer):
         finally:
             with self._counting:
                 self._needed -= 1
+
+    def left_to_the_thread(self) -> None:
+        """Have it read at once, and not only when nobody has asked for a while."""
+        self._used = float("-inf")
 
     @property
     def stirs(self) -> bool:

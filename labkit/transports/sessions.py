@@ -16,6 +16,7 @@ import paramiko
 from paramiko.common import cMSG_CHANNEL_REQUEST
 
 from labkit.errors import LabkitError, Unreachable
+from labkit.transports.bells import Ring
 from labkit.transports.connection import (
     ALIVE_SECONDS,
     CONNECT_SECONDS,
@@ -24,7 +25,6 @@ from labkit.transports.connection import (
     Client,
     connect,
 )
-from labkit.transports.packets import Ring
 from labkit.transports.shell import Gone, Shell
 
 RETRY_SECONDS = 0.02
