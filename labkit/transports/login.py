@@ -232,7 +232,8 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
         )
     return Unreachable(
         f"{target.name}: no key to log in with",
-        hint=f"{make}; or name one with key = in the lab file, or add one to an ssh-agent",
+        hint=f"{make}; or name one with key = in the lab file,"
+        " or add one to an ssh-agent that is not locked",
     )
 
 
