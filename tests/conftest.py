@@ -21,17 +21,21 @@ settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
-BROWSER, DEMO = "tests/browser/", "tests/box/test_demo.py"
+BROWSER, SETTINGS, DEMO = "tests/browser/", "tests/settings/", "tests/box/test_demo.py"
 OF_THE_MACHINE = ("tests/box/", "tests/test_noise.py", "tests/test_gates.py")
 # These have machines of their own, or none, or a box that they only want to come up and go.
 APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power", "demo"))
 
 
 def scope(nodeid):
-    """What runs one by one in one process: all that measures on boxes, and all in a browser."""
+    """What runs one by one in one process.
+
+    All that measures on boxes, all in a browser, and all that has a libvirt or Docker of its own.
+    """
     file = nodeid.partition("::")[0]
-    if file.startswith(BROWSER):
-        return BROWSER
+    for folder in (BROWSER, SETTINGS):
+        if file.startswith(folder):
+            return folder
     return "machine" if file.startswith(OF_THE_MACHINE) and file not in APART else file
 
 
@@ -74,7 +78,7 @@ def late(item):
 def long_first(item):
     """Scopes by what they take, the minutes first."""
     of = scope(item.nodeid)
-    first = [of != "machine", of != DEMO, of != BROWSER]
+    first = [of != one for one in ("machine", DEMO, BROWSER, SETTINGS)]
     return [*first, not of.startswith("tests/box/"), *late(item)]
 
 
