@@ -23,20 +23,22 @@ from labkit.errors import ResultsError
 
 Times = npt.NDArray[np.datetime64]
 Bytes = npt.NDArray[np.uint8]
+Bounds = tuple[Places, Places]
 
 PIECE = 1 << 21
 LONGEST_LINE = 1 << 26
 BEFORE = 16
 """So many bytes lie before each piece, so that reading backwards from a field never leaves it."""
-AT_ONCE = 32_000
-"""So many fields are read together: few calls, and their words stay in the processor's cache."""
-PART = 1 << 17
-"""So many bytes are compared together, for the same reason."""
+AT_ONCE = 64_000
+"""So many fields are read together: their words stay in the processor's cache, and yet each call is
+so long that two threads seldom wait for each other between their calls."""
+PART = 1 << 19
+"""So many bytes are compared together, for the same reasons."""
 FEW = 16
 """Of so many fields less than one is wanted: the others' places are not worth finding."""
 
-LEAST_QUOTED = 2
-"""A field in quotes and the delimiter after it are longer than this."""
+LEAST_QUOTED = 3
+"""The quotes of a field and the delimiter after it."""
 
 COMMA, NEWLINE, RETURN, QUOTE, OPENING = b',\n\r"('
 MARK = b"\xef\xbb\xbf"
@@ -72,33 +74,43 @@ class Piece:
 
     def read(self, wanted: Places | None, into: Numbers) -> Times:
         """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
-        ends, sizes = (side.reshape(self.rows, -1) for side in self._bounds(wanted))
-        _read_numbers(self, ends[:, 1:], sizes[:, 1:], into.reshape(self.rows, -1))
-        return _read_times(self, ends[:, 0], sizes[:, 0])
+        table, words, stamps = into.reshape(self.rows, -1), _words(self.buffer), []
+        at_once = max(1, AT_ONCE // max(1, table.shape[1]))
+        for rows, bounds in self._bounds(wanted, at_once):
+            ends, sizes = (side.reshape(-1, 1 + table.shape[1]) for side in bounds)
+            _read_numbers(self, words, ends[:, 1:], sizes[:, 1:], table[rows])
+            stamps.append((ends[:, 0], sizes[:, 0]))
+        return _read_times(self, *(np.concatenate(side) for side in zip(*stamps, strict=True)))
 
-    def _bounds(self, wanted: Places | None) -> tuple[Places, Places]:
-        # Where the wanted fields end and how long they are, row by row, without their quotes.
+    def _bounds(self, wanted: Places | None, at_once: int) -> Iterator[tuple[slice, Bounds]]:
+        # Where the wanted fields end and how long they are without their quotes, some rows at once.
         mask = self.buffer == COMMA
         mask[self.breaks] = True
         mask[: BEFORE - 1] = False
         mask[BEFORE - 1] = True  # so that each field lies between two delimiters
         few = wanted is not None and FEW * wanted.size < self.fields
         found = _Sparse.of(mask) if few else _Dense(np.flatnonzero(mask))
-        lasts = self.fields * np.arange(1, self.rows + 1)
-        if found.count != lasts[-1] + 1 or (found.at(lasts) != self.breaks).any():
+        firsts = self.fields * np.arange(self.rows + 1)
+        if found.count != firsts[-1] + 1 or (found.at(firsts[1:]) != self.breaks).any():
             raise self._ragged()
-        if wanted is None:
-            assert isinstance(found, _Dense)  # only few of many are looked up
-            return self._all_bounds(mask, found.places)
-        numbers = (lasts - self.fields)[:, None] + wanted
-        return _unquoted(self, found.at(numbers.ravel()) + 1, found.at(numbers.ravel() + 1))
+        quoted = wanted is None and self._quoted(mask) == (firsts[-1], firsts[-1])
+        for first in range(0, self.rows, at_once):
+            rows = slice(first, min(first + at_once, self.rows))
+            if wanted is None:
+                assert isinstance(found, _Dense)  # only few of many are looked up
+                places = found.places[firsts[rows.start] : firsts[rows.stop] + 1]
+                yield rows, self._between(places, quoted)
+            else:
+                numbers = (firsts[rows][:, None] + wanted).ravel()
+                yield rows, _unquoted(self, found.at(numbers) + 1, found.at(numbers + 1))
 
-    def _all_bounds(self, mask: Mask, places: Places) -> tuple[Places, Places]:
+    def _between(self, places: Places, quoted: bool) -> Bounds:
         # Where all is in quotes, as esxtop has it, counting them is quicker than looking at each.
-        sizes = np.diff(places)
-        if self._quoted(mask) == (sizes.size, sizes.size) and sizes.min() > LEAST_QUOTED:
-            sizes -= LEAST_QUOTED + 1
-            return places[1:] - 1, sizes
+        if quoted:
+            sizes = np.diff(places)
+            sizes -= LEAST_QUOTED
+            if sizes.min() >= 0:
+                return places[1:] - 1, sizes
         return _unquoted(self, places[:-1] + 1, places[1:])
 
     # So many fields begin with a quote, and so many end with one.
@@ -266,20 +278,20 @@ class Lines:
             self.cut = f"the last line is not whole ({last.count(b',') + 1} of {fields} fields)"
 
 
-def _read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> None:
-    words = np.lib.stride_tricks.as_strided(
-        piece.buffer[:8].view("<u8"), (piece.buffer.size - 7,), (1,), writeable=False
+def _words(buffer: Bytes) -> Words:
+    # The eight bytes that begin at each place.
+    return np.lib.stride_tricks.as_strided(
+        buffer[:8].view("<u8"), (buffer.size - 7,), (1,), writeable=False
     )
-    rows = max(1, AT_ONCE // max(1, into.shape[1]))
-    for first in range(0, piece.rows, rows):
-        part = slice(first, first + rows)
-        end, size = ends[part].ravel(), sizes[part].ravel()
-        values = into[part].reshape(-1)
-        for at in decimals(words, end, size, values):
-            values[at] = _number(piece, int(end[at] - size[at]), int(end[at]))
 
 
-def _unquoted(piece: Piece, starts: Places, ends: Places) -> tuple[Places, Places]:
+def _read_numbers(piece: Piece, words: Words, ends: Places, sizes: Places, into: Numbers) -> None:
+    end, size, values = ends.ravel(), sizes.ravel(), into.reshape(-1)
+    for at in decimals(words, end, size, values):
+        values[at] = _number(piece, int(end[at] - size[at]), int(end[at]))
+
+
+def _unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:
     # The ends and the sizes of fields of which each may be in quotes; the last of a line ends
     # with \r if lines end with \r\n.
     before = ends - 1
