@@ -97,6 +97,11 @@ class Setting(ABC):
         return ()
 
     @property
+    def starts(self) -> tuple[str, ...]:
+        """Roles of guests that it starts, should they be off."""
+        return ()
+
+    @property
     def thing(self) -> str:
         """What is changed; two settings of one thing replace each other."""
         return f"{type(self).__name__} of {self.role}"

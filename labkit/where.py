@@ -20,7 +20,6 @@ from labkit.interrupt import together
 from labkit.lab import Lab
 from labkit.plan import AT_ONCE, Plan
 from labkit.results import HOME, Results, check_label, out, stored
-from labkit.settings.guest_power import GuestPower
 from labkit.study import Study
 
 LONGEST_NAME = 10
@@ -96,9 +95,8 @@ def study_results(
 # Guests that the study itself will start cannot be asked what they are while they are off.
 @contextmanager
 def _all_on(lab: Lab, plan: Plan) -> Iterator[None]:
-    powers = [step.setting for step in plan.steps if step.changes]
-    off = [one for one in powers if isinstance(one, GuestPower) and one.power == "on"]
-    off = [one for one in off if one.named in lab.hosts]
+    changes = [step.setting for step in plan.steps if step.changes]
+    off = [one for one in changes if one.starts and lab.hosts.keys() >= set(one.starts)]
     if not off:
         yield
         return
@@ -106,8 +104,8 @@ def _all_on(lab: Lab, plan: Plan) -> Iterator[None]:
         with applied(off, lab.hosts):
             yield
     finally:
-        for one in off:
-            lab.host(one.named).close()
+        for role in (role for one in off for role in one.starts):
+            lab.host(role).close()
 
 
 def named_results(named: str) -> Results:

@@ -112,7 +112,7 @@ def test_a_lease_whose_number_a_later_process_has_is_taken_over_at_once(bench, h
 # As of a controller that has been started anew, or that nothing is heard of any more.
 def test_a_lease_that_cannot_be_looked_at_is_taken_over_once_it_is_silent(bench):
     hasty = bench.folder / "hasty.sh"
-    hasty.write_text(SCRIPT.read_text().replace("sleep 5 8>&-", "sleep 0.2 8>&-"))
+    hasty.write_text(SCRIPT.read_text().replace('sleep "$step" 8>&-', "sleep 0.2 8>&-"))
     assert "made b" in bench.apply(script=hasty).stdout
     assert "held t1" in bench.restore(script=hasty).stdout and bench.values() == NEW
     end = time.monotonic() + 60

@@ -11,7 +11,7 @@ forget_us() {
         turn_is_taken born_of is_running forget_us look act why_not strip look_until is_wanted \
         numbers insert last_number load frame record find_key mark_key get_key tell_whole \
         is_whole load_or_refuse host_boot read_lease write_lease is_alive state_of_lease \
-        detached acquire take refuse_unfinished tell_open still_ours free_lease watch listen \
+        detached acquire take refuse_unfinished tell_open still_ours free_lease watch holds_lease listen \
         put_back undo_key hand_down heir_of find_later restore_sets restore_set tell_outcome \
         tell_untouched close_set arm deadman somebody_works confirm hello show heard introduce \
         change open_set hold keep_intent keep_on_disk give_back make_round each begin_make \

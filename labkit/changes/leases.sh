@@ -128,17 +128,19 @@ free_lease() {
 }
 
 # Its lock says that the owner has been heard of; when nothing was heard for long, all goes back.
-# It counts its own steps, so no change of the clock can make it early or late.
+# It counts its own steps, so no change of the clock can make it early or late. They are long: in
+# a guest that is measured each of them is seen.
 watch() {
-    token=$1 silence=$2 quiet=0 last='' listening=
+    token=$1 silence=$2 quiet=0 last='' listening='' step=15
+    [ "$silence" -ge 120 ] || step=5
     listen
     echo ready
     exec > /dev/null
-    while read_lease && [ "$lease_token" = "$token" ]; do
-        sleep 5 8>&-
+    while holds_lease; do
+        sleep "$step" 8>&-
         beat=
         [ ! -r "$home/beat" ] || IFS= read -r beat < "$home/beat"
-        if [ "$beat" != "$last" ]; then quiet=0 last=$beat; else quiet=$((quiet + 5)); fi
+        if [ "$beat" != "$last" ]; then quiet=0 last=$beat; else quiet=$((quiet + step)); fi
         if [ "$quiet" -ge "$dead_after" ]; then
             : > "$home/alive-$token"
             exec 8>&-
@@ -155,6 +157,15 @@ watch() {
         fi
     done
     rm -f "$home/alive-$token"
+}
+
+# What is as it was the last time need not be summed up again.
+holds_lease() {
+    IFS= read -r newest 2> /dev/null < "$home/lease" || return 1
+    [ "$newest" != "$our_lease" ] || return 0
+    read_lease
+    our_lease=$newest
+    [ "$lease_token" = "$token" ]
 }
 
 listen() {

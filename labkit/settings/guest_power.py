@@ -56,6 +56,11 @@ class GuestPower(OfGuest):
         return () if self.power == "on" else (self.named,)
 
     @property
+    def starts(self) -> tuple[str, ...]:
+        """The guest, if it is to be on."""
+        return (self.named,) if self.power == "on" else ()
+
+    @property
     def wanted(self) -> str:
         """`on`, `off` or `paused`."""
         return self.power
