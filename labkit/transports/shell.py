@@ -54,11 +54,12 @@ PRELUDE = """\
 exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL;
 labkit_a() {{ read labkit_s labkit_r </proc/uptime; }};
 labkit_w() {{ {{ read labkit_r labkit_r; read labkit_r labkit_o; }} </proc/$$/task/$$/io; }};
-labkit_z() {{ labkit_c=$?; read labkit_t labkit_r </proc/uptime;
-read labkit_k </proc/$$/task/$$/children; labkit_x=;
+labkit_z() {{ labkit_c=$?; labkit_x=;
 [ $labkit_c -le 128 ] || [ -z "$2" ] || {{ labkit_w; labkit_x=$((labkit_o-$2)); }};
+echo "$labkit $1" >&9; read labkit_t labkit_r </proc/uptime;
+read labkit_k </proc/$$/task/$$/children;
 echo "$labkit $1 $labkit_c ${{labkit_s:--}} ${{labkit_t:--}} ${{labkit_k:+left}} $labkit_x";
-echo "$labkit $1" >&9; [ -z "$labkit_k" ] || exit; }};
+[ -z "$labkit_k" ] || exit; }};
 labkit_v() {{ command -v "$2"; echo "$labkit $1"; echo "$labkit $1" >&9; }};
 read labkit_r labkit_r labkit_r labkit_r labkit_g labkit_r </proc/$$/stat;
 labkit_o=; labkit_w; : </dev/null || labkit_o=;

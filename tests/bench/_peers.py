@@ -255,7 +255,7 @@ def main():
             tool.run(connection)
         if task in ("batch", "eight"):
             if task == "eight":
-                tool.eight(connection, 2 * EIGHT)
+                tool.eight(connection, 8 * EIGHT)
             found = took(lambda: getattr(tool, task)(connection, count))
         else:
             found = took(lambda: [tool.run(connection) for _ in range(count)])

@@ -181,7 +181,7 @@ def on_one_connection(python):
         near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
         batch_near, floor = batches(where), on_this_machine(BY_COPY)
         direct, many = on_this_machine(DIRECTLY), on_this_machine(DIRECTLY, 8)
-        eight = in_turn(python, where, 4 * COMMANDS, EIGHTS, "eight")
+        eight = in_turn(python, where, 8 * COMMANDS, EIGHTS, "eight")
     with hosts(1, ROUND_TRIP) as where:
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
         way, batch_far = bare(where), batches(where)
