@@ -5,6 +5,7 @@ import json
 import os
 import pkgutil
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from labkit import pairs, workloads
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
+from labkit.results import Results
+from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload
 from labkit.workloads import shared_host
@@ -196,3 +199,17 @@ def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
         assert shared_host.COUNT.fullmatch(shared_host.counted(mine).strip())
     assert (tmp_path / "theirs").read_text() == "whole"
     assert not counts.exists()
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_workload_says_whether_it_waits_for_answers(name):
+    assert KNOWN[name].loop in ("open", "closed")
+
+
+def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_path):
+    results = Results.begin(tmp_path / "r", {})
+    waits = Study("waits", "t", "q", "s", Sockperf(), (), (), "round trip", "us")
+    sends = replace(waits, workload=Ping())
+    (said,) = waits.remarks(results)
+    assert "a closed loop" in said and "far percentiles look better than they are" in said
+    assert sends.remarks(results) == []
