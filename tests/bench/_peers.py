@@ -228,9 +228,27 @@ class Labkit:
             yield lambda: list(pool.map(self.run, opened))
 
 
+class LabkitByThread(Labkit):
+    """As it would be if paramiko's thread read all answers, and woke who waits."""
+
+    def __init__(self):
+        super().__init__()
+        from labkit.transports.packets import Packets
+
+        class Unshared(Packets):
+            def set_inbound_cipher(self, *given, **named):
+                super().set_inbound_cipher(*given, **named)
+                self._shared = False
+
+        import labkit.transports.connection
+
+        labkit.transports.connection.Packets = Unshared
+
+
 TOOLS = {
     "paramiko": Paramiko, "paramiko-nodelay": ParamikoNodelay, "fabric": Fabric,
     "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen, "labkit": Labkit,
+    "labkit-by-thread": LabkitByThread,
 }  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def in_turn(python, where, count, tools, task="commands"):
     times = {tool: [] for tool in tools}
     for _ in range(ROUNDS):
         for tool in tools:
-            own = sys.executable if tool == "labkit" else python
+            own = sys.executable if tool.startswith("labkit") else python
             times[tool].append(told(own, tool, task, count, where)["wall"] / count)
     return {tool: median(found) for tool, found in times.items()}
 
@@ -178,7 +178,7 @@ def batches(where):
 
 def on_one_connection(python):
     with hosts(1) as where:
-        near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
+        near = in_turn(python, where, COMMANDS, ["labkit", "labkit-by-thread", *TOOLS])
         batch_near, floor = batches(where), on_this_machine(BY_COPY)
         direct, many = on_this_machine(DIRECTLY), on_this_machine(DIRECTLY, 8)
         eight = in_turn(python, where, 8 * COMMANDS, EIGHTS, "eight")
@@ -204,6 +204,10 @@ def on_one_connection(python):
                   "eight shells, no SSH", many, 2)  # fmt: skip
     yield at_least("floor-mitogen", "vfork and exec by a shell, no SSH, a second", 1 / direct,
                    "mitogen", 1 / near["mitogen"], 2.5)  # fmt: skip
+    # What packets.py is for.
+    yield at_least("by-thread", "commands a second on one connection", ours,
+                   "were they read by paramiko's thread", 1 / near["labkit-by-thread"],
+                   1.05)  # fmt: skip
     for tool in ("paramiko-nodelay", "fabric", "parallel-ssh"):
         yield at_least(f"per-second-{tool}", "commands a second on one connection", ours, tool,
                        1 / near[tool], 1)  # fmt: skip
