@@ -7,30 +7,25 @@ not hold is looked up as the plain key it contains; `@revoked` counts for the na
 
 from __future__ import annotations
 
-import base64
-import binascii
-import hashlib
-import hmac
-import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from labkit.errors import HostKeyRefused
 from labkit.transports import certificates
+from labkit.transports._known_lines import (
+    AUTHORITY,
+    REVOKED,
+    RSA_SIGNATURES,
+    bare,
+    lines_of,
+    lower,
+    read_line,
+)
 from labkit.transports.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
 
-REVOKED = "@revoked"
-AUTHORITY = "@cert-authority"
-BLANK = " \t"
-WORD = re.compile(f"([^{BLANK}]*)[{BLANK}]*")
-# OpenSSH compares no more than this of one name.
-NAME_BYTES = 1023
-# What an RSA key, which known_hosts calls ssh-rsa, is asked for as.
-RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 # ssh's order (ssh_config(5), HostKeyAlgorithms), without those that paramiko cannot verify.
 PLAIN = (
     "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
@@ -96,17 +91,17 @@ class Name:
     def first(self) -> str:
         """The name that is looked for."""
         bracketed = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
-        return self.alias or _lower(bracketed)
+        return self.alias or lower(bracketed)
 
     @property
     def second(self) -> str:
         """The name that is looked for when nobody knows the first; empty when there is none."""
-        return "" if self.alias or self.port == 22 else _lower(self.address)
+        return "" if self.alias or self.port == 22 else lower(self.address)
 
     @property
     def principal(self) -> str:
         """The name that a certificate must hold."""
-        return self.alias or _lower(self.address)
+        return self.alias or lower(self.address)
 
 
 @dataclass(frozen=True)
@@ -120,7 +115,7 @@ class KnownHosts:
     @classmethod
     def read(cls, files: Sequence[Path]) -> KnownHosts:
         """Read the files that exist."""
-        text = [(file, n, line) for file in files for n, line in enumerate(_lines(file), 1)]
+        text = [(file, n, line) for file in files for n, line in enumerate(lines_of(file), 1)]
         return cls(tuple(files), tuple(text))
 
     def of(self, name: str) -> tuple[Line, ...]:
@@ -186,7 +181,7 @@ class KnownHosts:
     def _found(self, name: str | None) -> Iterator[Line | Bad]:
         for file, number, line in self.text:
             try:
-                parsed = _parsed(line, name)
+                parsed = read_line(line, name)
             except Malformed as wrong:
                 yield Bad(file, number, str(wrong))
             else:
@@ -240,7 +235,7 @@ def _by_hand(name: Name, files: Sequence[Path]) -> str:
 
 
 def _key(algorithm: str) -> str:
-    return _bare(certificates.plain(algorithm))
+    return bare(certificates.plain(algorithm))
 
 
 # ssh checks the signature of every certificate it is shown, also of those it has no use for.
@@ -274,113 +269,3 @@ def _status(lines: Sequence[Line], shown: bytes, certificate: HostCertificate | 
         return Judgement(Status.KNOWN, same[:1])
     # Another authority proves nothing against this one.
     return Judgement(Status.CHANGED, rivals) if rivals and not marker else Judgement(Status.NEW)
-
-
-# --- lines ----------------------------------------------------------------------------------
-
-
-# A line ends with \n alone, and for ssh, which is written in C, also with a zero byte.
-def _lines(file: Path) -> list[str]:
-    try:
-        text = file.read_bytes().decode("latin-1")
-    except OSError:
-        return []
-    return [line.split("\0")[0] for line in text.split("\n")]
-
-
-# The marker and the key of a line; None for a comment, or when it is about another name.
-def _parsed(line: str, name: str | None) -> tuple[str, bytes] | None:
-    rest = line.lstrip(BLANK)
-    if not rest or rest[0] == "#":
-        return None
-    marker, rest = _marker(rest)
-    names, rest = _word(rest)
-    if name is not None and not _gives(names, name):
-        return None
-    if names.startswith("|") and not _salt(names):
-        raise Malformed("a hashed name that is none")
-    if not rest or rest[0] == "#":
-        raise Malformed("ends before the kind of key")
-    kind, rest = _word(rest)
-    blob = _decoded(_word(rest)[0])
-    if _bare(kind) != _bare(certificates.check_key(blob)):
-        raise Malformed(f"says {kind}, but its key is another kind")
-    return marker, blob
-
-
-# check_markers() looks for a space first: a tab ends a marker only in a line without spaces.
-def _marker(line: str) -> tuple[str, str]:
-    if line[0] != "@":
-        return "", line
-    marker, blank, rest = line.partition(" " if " " in line else "\t")
-    rest = rest.lstrip(BLANK)
-    if marker not in (REVOKED, AUTHORITY) or not blank or rest.startswith("@"):
-        raise Malformed(f"no known marker: {marker[:32]}")
-    return marker, rest
-
-
-def _word(text: str) -> tuple[str, str]:
-    found = WORD.match(text)
-    assert found is not None
-    return found[1], text[found.end() :]
-
-
-# An RSA key may be called by the name of a signature.
-def _bare(kind: str) -> str:
-    return "ssh-rsa" if kind in RSA_SIGNATURES else kind
-
-
-# b64_pton() passes over white space, and takes nothing but whole groups of four.
-def _decoded(text: str) -> bytes:
-    packed = "".join(c for c in text if c not in "\r\v\f")
-    try:
-        blob = binascii.a2b_base64(packed, strict_mode=True)
-    except (binascii.Error, ValueError):
-        blob = b""
-    if not blob or base64.b64encode(blob).decode() != packed:
-        raise Malformed("its key is no base64")
-    return blob
-
-
-# sshd(8): names, patterns with * and ?, `!` before one that must not match, or one hashed name.
-def _gives(names: str, name: str) -> bool:
-    if names.startswith("|"):
-        return hmac.compare_digest(_hashed(name, names).encode("latin-1"), names.encode("latin-1"))
-    found = False
-    for pattern in names.split(","):
-        bare = pattern.removeprefix("!")
-        if len(bare) > NAME_BYTES:
-            return False
-        if _fits(name, _lower(bare)):
-            if pattern.startswith("!"):
-                return False
-            found = True
-    return found
-
-
-# Brackets are no wildcards here: they hold the address where there is a port.
-def _fits(name: str, pattern: str) -> bool:
-    if "*" not in pattern and "?" not in pattern:
-        return name == pattern
-    return fnmatchcase(name, pattern.replace("[", "[[]"))
-
-
-# ssh knows no other letters.
-def _lower(text: str) -> str:
-    return text.translate({upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)})
-
-
-def _salt(names: str) -> bytes:
-    parts = names.split("|")
-    try:
-        salt = base64.b64decode(parts[2], validate=True) if len(parts) == 4 else b""
-    except (binascii.Error, ValueError):
-        return b""
-    return salt if parts[:2] == ["", "1"] and len(salt) == 20 else b""
-
-
-def _hashed(name: str, names: str) -> str:
-    salt = _salt(names)
-    digest = hmac.new(salt, name.encode("latin-1", "replace"), hashlib.sha1).digest()
-    first, second = (base64.b64encode(part).decode() for part in (salt, digest))
-    return f"|1|{first}|{second}" if salt else ""

@@ -10,11 +10,12 @@ from pathlib import Path
 import paramiko
 
 from labkit.errors import Unreachable
+from labkit.transports._known_lines import RSA_SIGNATURES
 from labkit.transports.address import Target
 from labkit.transports.certificates import fingerprint, kind_of
 from labkit.transports.connection import shaken_hands
 from labkit.transports.durable import append
-from labkit.transports.known_hosts import PLAIN, RSA_SIGNATURES, KnownHosts, Status, refusal
+from labkit.transports.known_hosts import PLAIN, KnownHosts, Status, refusal
 
 # One connection for each: a server shows one key at a time.
 KINDS = (PLAIN[:1], PLAIN[1:4], RSA_SIGNATURES)
