@@ -263,3 +263,18 @@ def test_a_small_host_behind_dropbear_is_looked_at_as_any_other(tmp_path, monkey
     assert [one for one in found if one.state == "failed"] == []
     assert "dropbear" in of(found, "port")[0].found
     assert {"tools", "load", "disk", "clock"} <= {one.check for one in found}
+
+
+def test_conditions_are_told_once_for_each_reason_and_none_of_them_is_the_next_thing_to_mend():
+    lacks = "cannot be measured: the lab has no host for it: no guest"
+    found = [
+        Finding("ok", "root", where="client", check="root"),
+        Finding("ok", "can be measured", where="lat_ping: Native", check="conditions"),
+        *(Finding("warning", lacks, fix="a table", where=f"lat_ping: {name}", check="conditions")
+          for name in ("VM-Default", "VM-SRIOV")),
+    ]  # fmt: skip
+    said = rendered("mine", found, {"ok": 2, "warning": 2}, "lab.toml")
+    assert said.count("no guest") == 1 and "VM-Default; VM-SRIOV" in said
+    assert said.endswith("next: labkit run lat_ping --quick --where lab.toml")
+    broken = Finding("warning", "a governor", fix="cpupower", where="client", check="power")
+    assert rendered("mine", [*found, broken], {"ok": 2}, "l").endswith("next: cpupower")
