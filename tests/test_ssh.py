@@ -131,7 +131,9 @@ SCRIPTS = [
 
 
 @pytest.mark.slow
-def test_a_program_that_the_shell_starts_itself_does_as_in_a_copy_of_the_shell(other, tmp_path):
+def test_a_program_that_the_shell_starts_itself_does_as_in_a_copy_of_the_shell(
+    other, tmp_path, request
+):
     sh = tmp_path / "bin/sh"
     for script in SCRIPTS:
         by_copy, *directly = [
@@ -145,6 +147,9 @@ def test_a_program_that_the_shell_starts_itself_does_as_in_a_copy_of_the_shell(o
     for name in ("./no-such", str(tmp_path), __file__):
         codes = {other.run(name, env=env).code for env in ({}, {"A": ""})}
         assert codes == {127 if "no" in name[:4] else 126}, name
+    kept = [shell for _, shell, _ in other.transport._all._idle]
+    direct = request.node.callspec.id in ("dash perl", "busybox perl")
+    assert any(b"counts" in shell.ready.words for shell in kept) == direct
 
 
 def _without(text, line):
