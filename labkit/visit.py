@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from labkit.errors import LabkitError, SettingRefused, Stopped
 from labkit.lab import Lab
 from labkit.progress import Progress, Tell, stop_asked, to_file
 from labkit.results import Results, Run
+from labkit.setting import Setting
 from labkit.stats import PERCENTILES, percentile
 from labkit.workload import Sample, Workload
 
@@ -59,6 +60,8 @@ class Visit:
     done: int = 0
     spent: list[float] = field(default_factory=list)
     left_out: set[tuple[str, int]] = field(default_factory=set)
+    _writer: ThreadPoolExecutor = field(init=False)
+    _unwritten: list[Future[Run]] = field(default_factory=list)
 
     def through(self, steps: list[Step]) -> None:
         """Make the runs that the results lack."""
@@ -68,14 +71,26 @@ class Visit:
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
             self.changes.take(self.changes.possible_roles())
-        for step in todo:
-            if self.stop.is_set() or stop_asked():
-                raise Stopped(
-                    f"stopped after {self.done} of {len(steps)} runs; settings are put back",
-                    hint="run it again to measure only what is missing",
-                )
-            self._valid(step, len(steps))
+        with ThreadPoolExecutor(1) as self._writer:
+            for step in todo:
+                if self.stop.is_set() or stop_asked():
+                    self._settle()
+                    raise Stopped(
+                        f"stopped after {self.done} of {len(steps)} runs; settings are put back",
+                        hint="run it again to measure only what is missing",
+                    )
+                self._valid(step, len(steps))
+            self._settle()
         self._say("finished", steps[-1], len(steps))
+
+    # A run is written while the settings of the next are made, never while that is measured.
+    def _keep(self, run: Run, raw: Mapping[str, str]) -> None:
+        self._settle()
+        self._unwritten.append(self._writer.submit(self.results.keep, run, raw))
+
+    def _settle(self) -> None:
+        while self._unwritten:
+            self._unwritten.pop().result()
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
     def _valid(self, step: Step, of: int) -> None:
@@ -99,12 +114,7 @@ class Visit:
     def _one(self, step: Step, of: int, remark: str) -> tuple[Run, bool]:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
-        wanted = {setting.thing: setting.wanted for setting in settings}
-        begun, started = time.monotonic(), datetime.now(UTC).isoformat(timespec="milliseconds")
-        run = Run(
-            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
-            reread_seconds=changes.period,
-        )  # fmt: skip
+        begun, run = time.monotonic(), self._begun(step, settings)
         raw: dict[str, str] = {}
         watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
         try:
@@ -114,6 +124,7 @@ class Visit:
             changes.move_to(settings, step.condition.left)
             changing = time.monotonic() - begun
             changes.check_live(settings)
+            self._settle()
             watch.begin()
             self._say("measuring", step, of)
             seen = len(changes.drifts)
@@ -128,7 +139,8 @@ class Visit:
             )
         except LabkitError as failed:
             took = time.monotonic() - begun
-            self.results.keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
+            self._keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
+            self._settle()
             raise
         tripped = watch.tripped()
         borne = (*step.condition.expects, *self.lab.tolerates)
@@ -144,7 +156,16 @@ class Visit:
             rows=rows,
             gates=tripped,
         )
-        return self.results.keep(whole, raw), bool(drifts)
+        self._keep(whole, raw)
+        return whole, bool(drifts)
+
+    def _begun(self, step: Step, settings: list[Setting]) -> Run:
+        wanted = {setting.thing: setting.wanted for setting in settings}
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Run(
+            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
+            reread_seconds=self.changes.period,
+        )  # fmt: skip
 
     # What was said before a failure is kept with it.
     def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
