@@ -76,10 +76,11 @@ def late(item):
 
 # So that all processes end at about the same time. One that has begun a scope takes the next, too.
 def long_first(item):
-    """Scopes by what they take, the minutes first."""
+    """Scopes by what they take, the minutes first, and the browser last."""
     of = scope(item.nodeid)
-    first = [of != one for one in ("machine", DEMO, BROWSER, SETTINGS)]
-    return [*first, not of.startswith("tests/box/"), *late(item)]
+    # A process that has had a browser has a loop of asyncio for good, and other tests begin theirs.
+    first = [of != one for one in ("machine", DEMO, SETTINGS)]
+    return [of == BROWSER, *first, not of.startswith("tests/box/"), *late(item)]
 
 
 @pytest.fixture(scope="session")
