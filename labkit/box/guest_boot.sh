@@ -43,7 +43,7 @@ backing() {
 
 show_memory() {
     [ "$(wire accelerator)" = uml ] || fail "the memory of a guest of QEMU is no file"
-    for pid in $(pids); do
+    for pid in $(quick pids); do
         link=$(find "/proc/$pid/fd" -lname "/*(deleted)" -printf '%f\n' 2> /dev/null | head -n 1)
         [ -z "$link" ] || { echo "$pid $link $(stat -L -f -c %T "/proc/$pid/fd/$link")" && return; }
     done
@@ -63,7 +63,7 @@ boot_uml() {
         initcall_blacklist=raid6_select_algo pty.legacy_count=0 $(disks_uml) \
         "uml_dir=$home/run/" umid=monitor \
         "vec0:transport=raw,ifname=$(wire control),depth=128,gro=1,mac=$(wire mac0)" \
-        "$(data_nic "$home/running" 1)"
+        "$(quick nic)"
 }
 
 nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }

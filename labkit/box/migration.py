@@ -47,7 +47,7 @@ cd "/run/labkit/guests/$1" && rm -f ready lock initrd run/qmp || exit
 sed -i "s/^cpus=.*/cpus=$2/" description running"""
 FORGET = """\
 cd /run/labkit && rm -rf "guests/$1" || exit
-rmdir guests 2> /dev/null && rm -f bin/guest
+rmdir guests 2> /dev/null && rm -f bin/guest bin/guest.* bin/guest_*
 true"""
 PING_SECONDS = 900
 PING = """\
@@ -234,7 +234,8 @@ def _prepare(move: _Move, new: dict[str, Wire]) -> None:
     here, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
     (there / GUESTS).mkdir(parents=True, exist_ok=True)
     (there / "labkit/bin").mkdir(exist_ok=True)
-    _run(["cp", "-a", str(here / "labkit/bin/guest"), str(there / "labkit/bin/guest")])
+    command = sorted((here / "labkit/bin").glob("guest*"))
+    _run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
     _run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
     cpus = cpu_list(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)

@@ -56,6 +56,7 @@ NEEDS = {
     "offloads": Need(("ethtool",), "ethtool", "reading and changing network offloads"),
     "archives": Need(("tar",), "tar", "files for the hosts"),
     "search": Need(("find",), "findutils", "finding the guest's processes"),
+    "perl": Need(("perl",), "perl-base", "asking and changing guests in milliseconds"),
 }
 
 

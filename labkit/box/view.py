@@ -68,7 +68,9 @@ def guest_files(
     """A host's links, and what its guests need, each of whom may read its own part only."""
     found = {"labkit/links": File(at_host(layout, host))}
     if layout.guests_on(host):
-        found["labkit/bin/guest"] = File(script("guest.sh"), 0o755)
+        found["labkit/bin/guest"] = File(script("guest.pl"), 0o755)
+        found["labkit/bin/guest_changes.pl"] = File(script("guest_changes.pl"))
+        found["labkit/bin/guest.sh"] = File(script("guest.sh"), 0o755)
     for plan in layout.guests_on(host):
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)

@@ -14,9 +14,7 @@ EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 # What the host's first process may use is what the host has, however many the machine has.
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
-READS = f"GUEST placement && {CPUS} && {{ chrt -f 1 true 2> /dev/null || echo '{NO_PRIORITY}'; }}"
-ON_LAST = f'cpus=$({CPUS}) && GUEST set "cpus=${{cpus##*[,-]}}" policy=fifo'
-ON_ALL = f'cpus=$({CPUS}) && GUEST set "cpus=$cpus" policy=other'
+READS = f"GUEST placement host && {{ chrt -f 1 true 2> /dev/null || echo '{NO_PRIORITY}'; }}"
 
 # libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
 PINS = f"""\
@@ -65,7 +63,7 @@ class ExclusiveCpu(OfGuest):
             return self._on_esxi(self.machine(host))
         only_with_guest(kind, host)
         return Way(
-            ("sh", "-c", self._told(READS)), self._writes, _value, self._refused,
+            ("sh", "-c", READS.replace("GUEST", self.shell)), self._writes, _value, self._refused,
             legal="exclusive or not", apart=self.named,
         )  # fmt: skip
 
@@ -74,13 +72,9 @@ class ExclusiveCpu(OfGuest):
             return NO_PRIORITY
         return "the guest's threads differ in placement" if len(_lines(text)) != 2 else ""
 
-    def _told(self, script: str) -> str:
-        return script.replace("GUEST", self.shell)
-
     def _writes(self, value: str) -> tuple[Words, ...]:
-        if value in (EXCLUSIVE, SHARED):
-            return (("sh", "-c", self._told(ON_LAST if value == EXCLUSIVE else ON_ALL)),)
-        cpus, policy = value.split()
+        known = {EXCLUSIVE: ("last", "fifo"), SHARED: ("all", "other")}
+        cpus, policy = known.get(value) or value.split()
         return ((*self.command, "set", f"cpus={cpus}", f"policy={policy}"),)
 
     # Each CPU of the guest on one of the last CPUs of the host, the next guest's on those before,

@@ -1,0 +1,199 @@
+# Part of the command `guest`: what changes a guest at once.
+use strict;
+our ($home, $shell, $user, %wires);
+my ($seconds, @nic) = (60, "nic", "batch", "lro");
+
+sub write_file {
+    my ($file, $text) = @_;
+    open(my $new, ">", "$file.new") or fail("$file cannot be written: $!");
+    print($new $text) && close($new) && rename("$file.new", $file) or fail("$file cannot be written: $!");
+}
+
+# The lines of a file keep their order.
+sub change {
+    my ($file, %new) = @_;
+    my @lines = split /\n/, whole($file);
+    write_file($file, join "", map { /^([^=]*)=/ && exists $new{$1} ? "$1=$new{$1}\n" : "$_\n" } @lines);
+}
+
+# One change at a time, of this and of guest.sh: until this process ends.
+my $lock;
+sub alone { open($lock, ">", "$home/lock") && flock($lock, 2) or fail("cannot lock $home: $!") }
+
+sub refuse_unless_legal {
+    local $_ = $_[0];
+    if ($wires{accelerator} ne "uml") {
+        return if /^vcpus=([1-9]|[1-5][0-9]|6[0-4])$/ || /^(nic=bridge|batch=128|lro=on)$/;
+        fail("a guest of QEMU has no choice of $_") if /^(nic|batch|lro)=/;
+    }
+    return if /^(vcpus=1|nic=(bridge|direct)|lro=(on|off)|policy=(other|fifo)|memory=[1-9]\d*M)$/;
+    return if /^batch=([1-9]|[1-9][0-9]|1[01][0-9]|12[0-8])$/;
+    return if /^cpus=(last|all)$/;
+    if (/^cpus=(\d[\d,-]*)$/) {
+        mask($1) && `taskset -c $1 true 2>&1` eq "" or fail("cannot have $_");
+        return;
+    }
+    fail("cannot mean $_; known: nic=bridge|direct batch=1..128 lro=on|off memory=...M vcpus=... " .
+        "cpus=...|last|all policy=other|fifo");
+}
+
+sub set {
+    refuse_unless_legal($_) for @_;
+    alone();
+    my %new = map { split /=/, $_, 2 } @_;
+    $new{cpus} = of_host() =~ s/.*[,-]//r if $new{cpus} eq "last";
+    $new{cpus} = of_host() if $new{cpus} eq "all";
+    change("$home/description", %new);
+    my $now = state();
+    return if $now eq "stopped" || !-e "$home/running";
+    my %running = values_in("$home/running");
+    my %told = values_in("$home/description");
+    if (grep { $told{$_} ne $running{$_} } @nic) {
+        if ($now eq "paused") { write_file("$home/unplugged", "") } else { plug(\&fail) }
+    }
+    delete @new{"memory", "vcpus"};
+    change("$home/running", %new);
+    place() if exists $new{cpus} || exists $new{policy};
+}
+
+# A NIC stays what it is, so another one is plugged in. The guest puts it in the place of the one that
+# it has (guest_hotplug.sh) and says so; then that one is pulled out.
+sub plug {
+    my ($had, $last) = split ' ', whole("$home/slot");
+    my $new = $last + 1;
+    write_file("$home/slot", "$had $new\n");
+    open(my $ready, "+<", "$home/ready") or fail("it cannot be heard: $!");
+    my $why = mconsole("config " . data_nic($new)) || hear($ready, "nic $new up") || mconsole("remove vec$had");
+    if ($why) {
+        mconsole("remove vec$new");
+        my %running = values_in("$home/running");
+        change("$home/description", map { ($_ => $running{$_}) } @nic);
+        return $_[0]->("its NIC did not change: $why");
+    }
+    write_file("$home/slot", "$new $new\n");
+}
+
+# A datagram each way: a head of three numbers, and text (arch/um/drivers/mconsole.h). Why it was refused.
+sub mconsole {
+    my ($words, $said, $more) = (@_, "", 1);
+    socket(my $monitor, 1, 2, 0) or return "no socket: $!";
+    bind($monitor, pack("S", 1)) or return "no address: $!";
+    my $request = pack("LLL", 0xCAFEBABE, 2, length $words) . "$words\0";
+    send($monitor, $request, 0, pack("S a*", 1, "$home/run/monitor/mconsole\0"))
+        or return "its monitor does not listen: $!";
+    while ($more) {
+        return "its monitor says nothing" unless readable($monitor, 20);
+        defined recv($monitor, my $answer, 4096, 0) or return "its monitor: $!";
+        (my $wrong, $more, my $length) = unpack("LLL", $answer);
+        $said .= substr($answer, 12, $length) =~ s/\0+$//r;
+        return $said || "its monitor refuses $words" if $wrong && !$more;
+    }
+    ""
+}
+
+sub readable { my $bits = ""; vec($bits, fileno $_[0], 1) = 1; select($bits, undef, undef, $_[1]) > 0 }
+
+# What the guest has to say, until that is what is wanted; why it is not.
+sub hear {
+    my ($ready, $wanted, $said, $until) = (@_, "", time + $seconds);
+    my ($about) = $wanted =~ /^(.* )/;
+    while (time <= $until) {
+        while ($said =~ s/^(.*)\n//) {
+            my $line = $1 =~ s/^\s+|\s+$//gr;
+            return "" if $line eq $wanted;
+            return $line if $line =~ /^gone/ || index($line, $about) == 0;
+        }
+        sysread($ready, $said, 4096, length $said) if readable($ready, 1);
+    }
+    "nothing heard for $seconds s"
+}
+
+# The CPUs of a list as the kernel wants them.
+sub mask {
+    my $mask = "\0" x 128;
+    for (split /,/, $_[0]) {
+        /^(\d{1,3})(?:-(\d{1,3}))?$/ && $1 <= ($2 // $1) or return "";
+        vec($mask, $_, 1) = 1 for $1 .. $2 // $1;
+    }
+    $mask
+}
+
+# A process that the guest made meanwhile may have missed it, so it is done until it is so.
+sub place {
+    my %to = values_in("$home/description");
+    my $why = "";
+    for (1 .. 5) {
+        for my $pid (pids()) { $why = moved($pid, \%to) || $why }
+        return if (my @placements = placement()) == 1;
+    }
+    fail("its threads did not all move: $why");
+}
+
+# By number, where we know it: sched_setaffinity and sched_setscheduler.
+sub moved {
+    my ($pid, $to) = @_;
+    require Config;
+    my $calls = {x86_64 => [203, 144], aarch64 => [122, 119]}->{$Config::Config{archname} =~ s/-.*//r};
+    my $fifo = $to->{policy} eq "fifo" ? 1 : 0;
+    my ($mask, $priority, $why) = (mask($to->{cpus}), pack("i", $fifo), "");
+    unless ($calls) {
+        my $said = `taskset -a -c -p $to->{cpus} $pid 2>&1 && chrt -a @{[$fifo ? "-f" : "-o"]} -p $fifo $pid 2>&1`;
+        return $? ? $said : "";
+    }
+    for my $thread (map { m{(\d+)$} } threads($pid)) {
+        syscall($calls->[0], $thread + 0, length $mask, $mask) >= 0 or $why = "$!";
+        syscall($calls->[1], $thread + 0, $fifo, $priority) >= 0
+            or as_guest(sub { syscall($calls->[1], $thread + 0, $fifo, $priority) >= 0 })
+            or $why = "$!";
+    }
+    $why
+}
+
+# In a user namespace only the guest's own user may, where its limit of real-time priority allows.
+sub as_guest {
+    my $child = fork // fail("cannot fork: $!");
+    if (!$child) {
+        require POSIX;
+        $) = "$user $user";
+        POSIX::_exit(POSIX::setgid($user) && POSIX::setuid($user) && $_[0]->() ? 0 : 1);
+    }
+    waitpid($child, 0);
+    $? == 0
+}
+
+# Those that a guest's kernel traces stop with it; a signal to them would reach the guest.
+sub tell_all { for (pids()) { kill $_[0], $_ if whole("/proc/$_/status") =~ /^TracerPid:\s*0$/m } }
+
+sub start {
+    alone();
+    my $now = state();
+    return if $now eq "running";
+    if ($now eq "paused") {
+        tell_all("CONT");
+        return unless -e "$home/unplugged";
+        plug(sub { rest(); fail(@_) });
+        unlink "$home/unplugged";
+        return;
+    }
+    close $lock;
+    as_shell();
+}
+
+sub pause {
+    state() ne "stopped" or system("/bin/sh", $shell, "\@" . $home =~ s{.*/}{}r, "start") == 0 or exit 1;
+    alone();
+    rest();
+}
+
+# Should one of them be at work just now, it goes on until it comes back to the kernel.
+sub rest {
+    my $until = time + 10;
+    while (state() ne "paused") {
+        if (time > $until) { tell_all("CONT"); fail("it is too busy to be paused") }
+        tell_all("CONT");
+        tell_all("STOP");
+        select(undef, undef, undef, 0.001);
+    }
+}
+
+1;
