@@ -50,7 +50,7 @@ def export(results: Results, file: Path) -> Bundle:
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")
     if not file.parent.is_dir():
-        raise BadInput(f"no folder {file.parent}")
+        raise BadInput(f"{file} cannot be written", said=f"no folder {file.parent}")
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
     with record.keeping(f"{file}"), record.half(file) as half:

@@ -13,7 +13,7 @@ from tests.box.machine import another
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 BARE = f"{NAME}-5"
 HOST = """
-pytestmark = [pytest.mark.box, pytest.mark.slow, pytest.mark.usefixtures("state")]
+[hosts.{role}]
 control = "{at.control}"
 address = "{address}"
 interface = "{interface}"
