@@ -10,6 +10,7 @@ them: ours is compared with the quicker and with the smaller of the two.
 
 import csv
 import json
+import os
 import subprocess
 import sys
 import time
@@ -144,6 +145,8 @@ def esxtop(path, rows):
             file.write(b'\n"11/21/2026 %02d:%02d:%02d",' % (n // 3600, n // 60 % 60, n % 60))
             file.write(b",".join(texts[random.integers(0, texts.size, COLUMNS - 1)].tolist()))
         file.write(b"\n")
+        file.flush()
+        os.fsync(file.fileno())  # or the disk is written to while the first of them read
 
 
 def medians(*calls):
