@@ -168,6 +168,21 @@ def test_a_study_stops_when_something_keeps_changing_its_settings(lab, results, 
     assert results.finished() == []
 
 
+def test_a_run_that_cannot_be_written_ends_the_study_before_the_next_is_measured(
+    lab, results, tmp_path
+):
+    steps, knob, runs = [], tmp_path / "knob", results.path / "runs"
+
+    def tell(progress):
+        steps.append(progress.step)
+        if progress.step == "measuring":
+            runs.write_text("no folder")
+
+    with pytest.raises(ResultsError, match="cannot keep a run"):
+        with_knob(tmp_path).run(lab, results, repeats=3, tell=tell)
+    assert steps.count("measuring") == 1 and knob.read_text() == "old\n"
+
+
 @pytest.mark.slow
 def test_a_setting_that_was_other_only_for_a_while_is_seen_by_reading_it_meanwhile(
     lab, results, tmp_path
