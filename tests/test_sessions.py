@@ -2,6 +2,7 @@
 
 import multiprocessing
 import signal
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -116,6 +117,17 @@ def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, mon
         host.check("true")
         came_through(wire)
         assert len(wire.ends) == 2, "it is the same connection"
+
+
+def test_what_came_before_the_connection_was_lost_is_read_to_its_last_byte(ssh):
+    opened = ssh.transport._all.open(5.0)
+    buffer = opened.channel.in_buffer
+    opened.start(f"exec 2>&-; head -c {MIB} /dev/zero; sleep 60")
+    until = time.monotonic() + 10
+    while len(buffer) < MIB and time.monotonic() < until:
+        opened.connection.client.wait(opened._bell, 0.1)
+    opened.connection.client.sock.shutdown(socket.SHUT_WR)  # what it says next is refused
+    assert len(buffer) == MIB == sum(len(opened.recv(0.0)[0]) for _ in range(3))
 
 
 def came_through(wire):

@@ -13,7 +13,8 @@ from copy import copy
 from dataclasses import dataclass, field
 
 import paramiko
-from paramiko.common import cMSG_CHANNEL_REQUEST
+from paramiko.buffered_pipe import BufferedPipe
+from paramiko.common import cMSG_CHANNEL_REQUEST, cMSG_CHANNEL_WINDOW_ADJUST
 
 from labkit.errors import LabkitError, Unreachable
 from labkit.transports.bells import Ring
@@ -332,12 +333,22 @@ class Session:
         channel = self.channel
         if not self.ended:
             self.connection.client.wait(self._bell, seconds)
-        out = err = b""
-        # To read is also to tell sshd that there is room again, and it may be gone.
-        with suppress(*LOST):
-            out = channel.recv(MANY) if channel.recv_ready() else b""
-            err = channel.recv_stderr(MANY) if channel.recv_stderr_ready() else b""
+        out = self._taken(channel.in_buffer)
+        err = self._taken(channel.in_stderr_buffer)
         return out, err
+
+    # To read is also to tell sshd that there is room again. It may be gone, and paramiko's own
+    # reading would then lose what it has read, though more may have come behind that.
+    def _taken(self, buffer: BufferedPipe[bytes]) -> bytes:
+        part = buffer.read(MANY) if buffer.read_ready() else b""
+        if room := self.channel._check_add_window(len(part)):  # type: ignore[attr-defined]
+            adjust = paramiko.Message()
+            adjust.add_byte(cMSG_CHANNEL_WINDOW_ADJUST)
+            adjust.add_int(self.channel.remote_chanid)
+            adjust.add_int(room)
+            with suppress(*LOST):
+                self.connection.client._send_user_message(adjust)  # type: ignore[attr-defined]
+        return part
 
     def close(self) -> None:
         """Close the channel, once."""
