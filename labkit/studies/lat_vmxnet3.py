@@ -21,7 +21,7 @@ study = Study(
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
     workload=PacketRate(),
-    quick={"repeats": 2, "duration": 1},
+    quick={"repeats": 1, "duration": 1},
     metric="throughput",
     unit="1/s",
     topology="pair",
