@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labkit import measured, stats
-from labkit.claim import Order, compare
+from labkit.claim import compare
 from labkit.errors import BadInput, LabkitError
 from labkit.quantity import Statistic
 from labkit.results import Results, Run
@@ -78,9 +78,7 @@ def of_results(a: Results, b: Results) -> Difference:
 
 # Block 3 of one execution has nothing to do with block 3 of another, so no number is in both.
 def _apart(a: Mapping[int, Any], b: Mapping[int, Any], q: Statistic, name: str) -> Verdict:
-    names = "a", f"b ({name})"
-    lower = Order("compare", f"a is lower than {names[1]}", "", (q,), names)
-    return lower.judge({names[0]: a, names[1]: {-1 - block: v for block, v in b.items()}})
+    return compare(a, {-1 - block: values for block, values in b.items()}, q, ("a", f"b ({name})"))
 
 
 def _asked(results: Results) -> dict[str, str]:

@@ -321,10 +321,10 @@ def judge(
 def compare(
     a: npt.ArrayLike | Blocks,
     b: npt.ArrayLike | Blocks,
-    percentile: float = 50,
+    percentile: Statistic = 50,
     names: tuple[str, str] = ("a", "b"),
 ) -> Verdict:
-    """Is `a` lower than `b` at this percentile? holds: lower; contradicted: higher; undecided.
+    """Is `a` lower than `b` at this statistic? holds: lower; contradicted: higher; undecided.
 
     Give values in the order they were measured, or, better, block number -> values of each.
     """

@@ -20,16 +20,8 @@ from labkit.printed import FOLDER, Figure, chosen, figures, words
 from labkit.quantity import Statistic
 
 COMMON = {
-    "id",
-    "form",
-    "statement",
-    "source",
-    "metric",
-    "hardware",
-    "dispute",
-    "statistics",
-    "prints",
-}
+    "id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics", "prints",
+}  # fmt: skip
 FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "order": (Order, {"conditions", "chains"}),
     "ratio": (Ratio, {"over", "under", "published", "within"}),

@@ -30,8 +30,8 @@ LONGEST_LINE = 1 << 26
 BEFORE = 16
 """So many bytes lie before each piece, so that reading backwards from a field never leaves it."""
 AT_ONCE = 64_000
-"""So many fields are read together: their words stay in the processor's cache, and yet each call is
-so long that two threads seldom wait for each other between their calls."""
+"""So many fields are read together: few enough that their words may stay in the processor's
+cache, so many that two threads work longer than they wait for each other between calls."""
 PART = 1 << 19
 """So many bytes are compared together, for the same reasons."""
 FEW = 16

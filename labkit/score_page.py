@@ -76,7 +76,7 @@ def _section(document: str, lines: list[Line]) -> str:
     table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     if _tested(lines):
         return f"<section><h2>{safe(document)}</h2>{table}</section>"
-    short = (line.reason.partition(f"{NO_STUDY};")[1].strip(";") or line.reason for line in lines)
+    short = (NO_STUDY if line.reason.startswith(NO_STUDY) else line.reason for line in lines)
     (why, many), *_ = Counter(short).most_common(1)
     said = why if many == len(lines) else NOT_TESTABLE
     summary = f"{safe(document)} <small>({len(lines)} claims: {safe(said)})</small>"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import random
 import threading
 from collections import defaultdict
@@ -23,8 +22,9 @@ from labkit.floor import Noise
 from labkit.lab import Lab
 from labkit.plan import Plan
 from labkit.plan import plan as make_plan
+from labkit.printed import figures
 from labkit.progress import Tell
-from labkit.results import HOME, Results, Run
+from labkit.results import Results, Run
 from labkit.setting import Setting
 from labkit.stats import PERCENTILES as PERCENTILES
 from labkit.stats import enough
@@ -228,16 +228,12 @@ class Study:
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""
-        file = HOME / "data" / "published" / f"{self.name}.csv"
-        if not file.is_file():
-            return []
-        with file.open(encoding="utf-8", newline="") as lines:
-            figures = list(csv.DictReader(lines))
         names = {condition.name for condition in self.conditions}
-        for one in figures:
-            at_point = f"{one['condition']} [{one['x_name']}={one['x']}]"
-            one["condition"] = at_point if at_point in names else one["condition"]
-        return figures
+        at_points = ((one, f"{one.condition} [{one.x_name}={one.x}]") for one in figures(self.name))
+        return [
+            {**asdict(one), "condition": at if at in names else one.condition}
+            for one, at in at_points
+        ]
 
 
 # A condition that was measured, but is not what the document means by it.

@@ -61,7 +61,7 @@ class Visit:
     spent: list[float] = field(default_factory=list)
     left_out: set[tuple[str, int]] = field(default_factory=set)
     _writer: ThreadPoolExecutor = field(init=False)
-    _unwritten: list[Future[Run]] = field(default_factory=list)
+    _unwritten: Future[Run] | None = None
 
     def through(self, steps: list[Step]) -> None:
         """Make the runs that the results lack."""
@@ -86,11 +86,12 @@ class Visit:
     # A run is written while the settings of the next are made, never while that is measured.
     def _keep(self, run: Run, raw: Mapping[str, str]) -> None:
         self._settle()
-        self._unwritten.append(self._writer.submit(self.results.keep, run, raw))
+        self._unwritten = self._writer.submit(self.results.keep, run, raw)
 
     def _settle(self) -> None:
-        while self._unwritten:
-            self._unwritten.pop().result()
+        unwritten, self._unwritten = self._unwritten, None
+        if unwritten:
+            unwritten.result()
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
     def _valid(self, step: Step, of: int) -> None:

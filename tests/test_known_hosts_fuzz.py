@@ -1,4 +1,4 @@
-"""A hundred thousand files and certificates: none makes known what it does not hold."""
+"""A hundred thousand files, ten thousand certificates: none makes known what it lacks."""
 
 import base64
 import re

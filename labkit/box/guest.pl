@@ -76,7 +76,7 @@ sub placed {
     "$cpus " . ({0 => "other", 1 => "fifo", 2 => "rr"}->{$fields[38] + 0} // "policy-$fields[38]") . "\n"
 }
 
-# As guest.sh has it for the first one.
+# As the kernel of a guest is told it, at its start (guest_boot.sh) and by its monitor.
 sub data_nic {
     my %of = values_in("$home/description");
     my $end = $of{nic} eq "direct" ? "raw,ifname=$wires{direct}" : "tap,ifname=$wires{tap}";

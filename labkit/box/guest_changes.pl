@@ -73,16 +73,25 @@ sub plug {
     write_file("$home/slot", "$new $new\n");
 }
 
-# A datagram each way: a head of three numbers, and text (arch/um/drivers/mconsole.h). Why it was refused.
+# A datagram each way: a head of three numbers, and text (arch/um/drivers/mconsole.h). What the answer
+# will come to, and why none will.
+sub ask {
+    my ($words, $flags) = @_;
+    socket(my $monitor, 1, 2, 0) or return undef, "no socket: $!";
+    bind($monitor, pack("S", 1)) or return undef, "no address: $!";
+    my $request = pack("LLL", 0xCAFEBABE, 2, length $words) . "$words\0";
+    send($monitor, $request, $flags, pack("S a*", 1, "$home/run/monitor/mconsole\0"))
+        or return undef, "its monitor does not listen: $!";
+    return $monitor, "";
+}
+
+# Why it was refused.
 sub mconsole {
     my ($words, $said, $more) = (@_, "", 1);
-    socket(my $monitor, 1, 2, 0) or return "no socket: $!";
-    bind($monitor, pack("S", 1)) or return "no address: $!";
-    my $request = pack("LLL", 0xCAFEBABE, 2, length $words) . "$words\0";
-    send($monitor, $request, 0, pack("S a*", 1, "$home/run/monitor/mconsole\0"))
-        or return "its monitor does not listen: $!";
+    my ($monitor, $why) = ask($words, 0);
+    return $why if $why;
     while ($more) {
-        return "its monitor says nothing" unless awake_for($monitor, 20);
+        return "its monitor says nothing" unless comes_from($monitor, 20);
         defined recv($monitor, my $answer, 4096, 0) or return "its monitor: $!";
         (my $wrong, $more, my $length) = unpack("LLL", $answer);
         $said .= substr($answer, 12, $length) =~ s/\0+$//r;
@@ -95,13 +104,11 @@ sub readable { my $bits = ""; vec($bits, fileno $_[0], 1) = 1; select($bits, und
 
 # A kernel that goes to sleep just as it is asked may have noted the question, and sleep on until its
 # next timer, which can be many seconds away; whatever it is asked next wakes it.
-sub awake_for {
+sub comes_from {
     my ($from, $longest) = @_;
     for (1 .. 5 * $longest) {
         return 1 if readable($from, 0.2);
-        socket(my $nudge, 1, 2, 0) or next;
-        bind($nudge, pack("S", 1)) or next;
-        send($nudge, pack("LLL", 0xCAFEBABE, 2, 7) . "version\0", 0x40, pack("S a*", 1, "$home/run/monitor/mconsole\0"));
+        ask("version", 0x40);    # without waiting, and nobody hears the answer
     }
     0
 }
@@ -116,7 +123,7 @@ sub hear {
             return "" if $line eq $wanted;
             return $line if $line =~ /^gone/ || index($line, $about) == 0;
         }
-        sysread($ready, $said, 4096, length $said) if awake_for($ready, 1);
+        sysread($ready, $said, 4096, length $said) if comes_from($ready, 1);
     }
     "nothing heard for $seconds s"
 }

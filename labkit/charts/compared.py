@@ -90,8 +90,8 @@ def ratios(
 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
 def _even(rows: Rows) -> dict[str, Any]:
-    ends = [row[key] for row in rows for key in ("low", "value") if row.get(key) is not None]
-    above = all(end > 0 for end in ends)
+    drawn = (row[key] for row in rows for key in ("low", "value"))
+    above = all(end > 0 for end in drawn if end is not None)
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
 
 

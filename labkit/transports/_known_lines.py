@@ -92,10 +92,10 @@ def _gives(names: str, name: str) -> bool:
         return hmac.compare_digest(_hashed(name, names).encode("latin-1"), names.encode("latin-1"))
     found = False
     for pattern in names.split(","):
-        bare = pattern.removeprefix("!")
-        if len(bare) > NAME_BYTES:
+        plain = pattern.removeprefix("!")
+        if len(plain) > NAME_BYTES:
             return False
-        if _fits(name, lower(bare)):
+        if _fits(name, lower(plain)):
             if pattern.startswith("!"):
                 return False
             found = True

@@ -3,7 +3,7 @@
 `python tests/bench/studies.py` measures studies on recorded data and quick ones, in minutes;
 `python tests/bench/studies.py default`, with the names of some studies if need be, those of the
 usual length, in half an hour. The box is one of its own; the notebook and the report are included.
-At the end comes a table for notebooks/docs/box.md, of what was measured this time.
+At the end comes all of it as a table of Markdown.
 """
 
 import json
