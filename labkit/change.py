@@ -96,7 +96,7 @@ class InForce:
         backs = [Op(one.role, self.steps[one], True) for one in gone]
         steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
         makes = [Op(step.setting.role, step, False) for step in steps]
-        with undisturbed("a change of settings"), self._lock:
+        with undisturbed("a change of settings", self._restores()), self._lock:
             for stage in stages([*backs, *makes]):
                 _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
             self._good = _now()
@@ -143,7 +143,7 @@ class InForce:
     def put_back(self) -> None:
         """Put everything back, last change first, whatever fails on the way."""
         # The other way round a stop that comes while somebody reads would leave all as it is.
-        with undisturbed("putting settings back"), self._lock:
+        with undisturbed("putting settings back", back := self._restores()), self._lock:
             count = len(self.changed)
             try:
                 failures = self._put_back_all()
@@ -155,7 +155,7 @@ class InForce:
                 raise SettingRefused(
                     f"{len(failures)} of {count} settings did not go back",
                     said="\n".join(failures),
-                    hint="the journal of each host has what is left: labkit restore HOST",
+                    hint=f"the journal of each host has what is left: {back}",
                 )
 
     def leave(self) -> None:
@@ -164,6 +164,11 @@ class InForce:
             for changes in self.sets.values():
                 changes.leave()
             self.sets.clear()
+
+    # What puts back whatever is left on any of the hosts.
+    def _restores(self) -> str:
+        first, *others = self.hosts.values()
+        return first.verb("restore", *(host.name for host in others))
 
     def _barred(self) -> bool:
         return any(self.steps[one].barrier for one in self.changed.values())

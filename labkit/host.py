@@ -167,10 +167,13 @@ class Host:
     lab: str = field(default="", repr=False, compare=False)
     """The file that describes the lab that it is of, if any does."""
 
-    def verb(self, verb: str) -> str:
-        """What to type for a verb of labkit about it: `labkit restore server --lab lab.toml`."""
+    def verb(self, verb: str, *others: str) -> str:
+        """What to type for a verb of labkit about it, and about other hosts of its lab:
+
+        `labkit restore server --lab lab.toml`.
+        """
         of = ["--lab", self.lab] if self.lab else []
-        return shlex.join(["labkit", verb, self.name, *of])
+        return shlex.join(["labkit", verb, self.name, *others, *of])
 
     def run(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,

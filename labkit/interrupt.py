@@ -54,31 +54,32 @@ class _PutOff:
     """What a signal does while something must not be left half done."""
 
     what: str
+    back: str
     asked: list[int] = field(default_factory=list)
 
     def __call__(self, number: int, _: FrameType | None) -> None:
         if self.asked and number == signal.SIGHUP:
             return
         if self.asked:
-            print(f"stopped during {self.what}; see `labkit restore --all`", file=sys.stderr)
+            print(f"stopped during {self.what}; to put back: {self.back}", file=sys.stderr)
             raise KeyboardInterrupt
         self.asked.append(number)
         print(f"stopping after {self.what}; once more to stop at once", file=sys.stderr)
 
 
 @contextmanager
-def undisturbed(what: str) -> Iterator[None]:
+def undisturbed(what: str, back: str = "labkit restore --all") -> Iterator[None]:
     """Put a first Ctrl-C or its like off until the end of the block; a second one ends it at once.
 
-    Of two such blocks the outer one counts. Signals reach the main thread alone, so that in any
-    other there is nothing to put off.
+    `back` is what to type then, for what is left. Of two such blocks the outer one counts. Signals
+    reach the main thread alone, so that in any other there is nothing to put off.
     """
     before = {number: signal.getsignal(number) for number in SIGNALS}
     inner = any(isinstance(handler, _PutOff) for handler in before.values())
     if inner or threading.current_thread() is not threading.main_thread():
         yield
         return
-    put_off = _PutOff(what)
+    put_off = _PutOff(what, back)
     heard = [number for number in SIGNALS if before[number] is not signal.SIG_IGN]
     for number in heard:
         signal.signal(number, put_off)

@@ -77,15 +77,20 @@ class Greeting:
     lease: Lease | None
     open: tuple[OpenSet, ...]
 
+    @property
+    def held(self) -> bool:
+        """Whether somebody is changing the host now."""
+        return bool(self.lease and self.lives == "alive" and not self.lease.ended)
+
     def trouble(self, name: str) -> str:
         """Why nothing can be changed on this host now; empty when it can."""
-        if self.lease and self.lives == "alive" and not self.lease.ended:
+        if self.held:
             return f"{name} is held by {self.lease}"
         if not self.open:
             return ""
         since = self.open[0].lease.host_boot not in (self.boot, "?")
         anew = " (the host has started anew since)" if since else ""
-        return f"{name}: unfinished {self.open[0]}{anew}: labkit restore {name}"
+        return f"{name}: unfinished {self.open[0]}{anew}"
 
 
 @dataclass(frozen=True)

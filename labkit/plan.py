@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from heapq import heappop, heappush
 from typing import Any
@@ -83,6 +83,8 @@ class Plan:
 
     steps: tuple[Step, ...]
     hosts: Mapping[str, Greeting]
+    warnings: tuple[str, ...] = ()
+    """Who holds a host, and what is not put back there."""
 
     @property
     def digest(self) -> str:
@@ -94,11 +96,6 @@ class Plan:
     def seconds(self) -> float:
         """About how long making it takes, without the way to the hosts."""
         return float(sum(step.told()["seconds"] for step in self.steps))
-
-    @property
-    def warnings(self) -> list[str]:
-        """Who holds a host, and what is not put back there."""
-        return [words for name, one in self.hosts.items() if (words := one.trouble(name))]
 
     def told(self) -> dict[str, Any]:
         """The plan for a machine to read."""
@@ -145,7 +142,14 @@ def plan(
     found = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
     steps = {step.setting: step for _, some in found.values() for step in some}
     greetings = {role: greeting for role, (greeting, _) in found.items()}
-    return Plan(tuple(in_order([steps[setting] for setting in order])), greetings)
+    warnings = tuple(_warnings(greetings, hosts))
+    return Plan(tuple(in_order([steps[setting] for setting in order])), greetings, warnings)
+
+
+def _warnings(greetings: Mapping[str, Greeting], hosts: Mapping[str, Host]) -> Iterator[str]:
+    for role, greeting in greetings.items():
+        if trouble := greeting.trouble(role):
+            yield trouble if greeting.held else f"{trouble}: {hosts[role].verb('restore')}"
 
 
 def _planned(

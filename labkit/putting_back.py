@@ -66,7 +66,7 @@ def restore(
     also on what cannot be put back.
     """
     check_pin(host)
-    with undisturbed(f"putting back {host.name}"):
+    with undisturbed(f"putting back {host.name}", host.verb("restore")):
         answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
     backs = tuple(answer for answer in answers if answer.word == "back")
     return Restored(backs, tuple(one.fields[0] for one in answers if one.word == "damaged"))

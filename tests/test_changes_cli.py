@@ -36,6 +36,7 @@ study = Study(
     name="knobs", title="Knobs", question="q", source="s", workload=Ping(), metric="round trip",
     unit="us", claims=(), conditions=(
         Condition("new", "new", "new", (Knob({a!r}, "new"), Knob({b!r}, "new", WAY))),
+        Condition("none", "none", "none"),
         Condition("newer", "newer", "newer", (Knob({a!r}, "newer"),)),
         Condition("some", "some", "some", (Knob({a!r}, "new"),), optional=(Knob({c!r}, "new"),)),
         Condition("all", "all", "all", (Knob({a!r}, "new"), Knob({c!r}, "new"))),
@@ -102,13 +103,20 @@ def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
     assert "unfinished change set #1" in refused.stderr
     put_back = f"labkit restore server --lab {lab / 'lab.toml'}"
     assert put_back in refused.stderr and f"until: {put_back}" in done.stdout
-    assert "unfinished change set #1" in labkit("plan", "knobs").stdout
+    assert "unfinished change set #1" in (said := labkit("plan", "knobs").stdout)
+    (warned,) = json.loads(labkit("plan", "knobs", "--json").stdout)["warnings"]
+    assert warned.endswith(put_back) and put_back in " ".join(said.split())
     assert "NOT put back" in labkit("journal", "server").stdout
     restored = json.loads(labkit("restore", "server", "--json").stdout)
     assert {one["outcome"] for one in restored["server"]["things"]} == {"restored"}
     assert values(lab) == ("old\n", "old\n")
     assert "nothing to put back" in labkit("restore", "--all").stdout
     assert "#1, put back" in labkit("journal", "server").stdout
+
+
+def test_a_condition_without_settings_leaves_nothing_to_put_back(lab, labkit):
+    done = labkit("apply", "knobs", "--condition", "none")
+    assert (done.returncode, done.stdout) == (0, "Nothing was changed: all is as asked for.\n")
 
 
 # What it would measure would be neither its conditions nor what was applied.

@@ -153,8 +153,9 @@ def test_within_something_undisturbed_a_stop_waits_for_the_outer_end(interruptib
         signal.raise_signal(signal.SIGINT)
 
 
-def test_a_second_stop_ends_it_at_once(interruptible):
-    with pytest.raises(KeyboardInterrupt), undisturbed("the whole"):
+def test_a_second_stop_ends_it_at_once_and_says_what_to_type(interruptible, capsys):
+    with pytest.raises(KeyboardInterrupt), undisturbed("the whole", "labkit restore server"):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGTERM)
         pytest.fail("it went on")
+    assert "stopped during the whole; to put back: labkit restore server" in capsys.readouterr().err

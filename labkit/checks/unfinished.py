@@ -12,10 +12,10 @@ def _look(place: Place) -> Iterator[Finding]:
     trouble = greeting.trouble(place.role)
     if not trouble:
         yield Finding(OK, "nothing is left to put back")
-    elif "is held by" in trouble:
+    elif greeting.held:
         yield Finding(WARNING, trouble, fix=f"wait; or, when that is over for sure: {back} --break")
     else:
-        yield Finding(FAILED, trouble.partition(": labkit restore")[0], fix=back)
+        yield Finding(FAILED, trouble, fix=back)
 
 
 check = Check("no change is under way or left over", _look, after="kind")

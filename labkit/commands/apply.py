@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +60,9 @@ def _apply(asked: argparse.Namespace) -> None:
         changes.put_back()
         raise
     _tell(asked, made, before)
+    if made and not asked.json:
+        first, *others = dict.fromkeys(host for host, *_ in made)
+        print(f"It stays so until: {lab.host(first).verb('restore', *others)}")
 
 
 # What is optional is made where the host can take it; what is required is tried, and says why not.
@@ -81,9 +83,8 @@ def _tell(
         return
     for host, thing, now, state in made:
         print(f"{host}: {thing}: {before[thing]} -> {now}{f' ({state})' * (state == WAITS)}")
-    hosts = dict.fromkeys(host for host, *_ in made)
-    of = ["--lab", asked.lab] if asked.lab != "box" else []
-    print(f"It stays so until: {shlex.join(['labkit', 'restore', *hosts, *of])}")
+    if not made:
+        print("Nothing was changed: all is as asked for.")
 
 
 def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
