@@ -8,6 +8,8 @@ several figures `largest`, `smallest`, `middle` and `distance` (without its sign
 The block is what counts as evidence. The error is the mean (of squares) of two: how the figure
 differs between blocks, and how the pooled one moves when a block is left out (the jackknife);
 widened by what the ranks of its percentiles have beyond them, as that of a ratio is (stats.py).
+What slows all conditions alike cancels in a ratio. In a difference it does not, so that its
+interval also holds what slower runs than the measured ones would make of it (unseen.py).
 What can only be above 0 has an interval above 0.
 """
 
@@ -16,27 +18,33 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from labkit import stats
 from labkit.errors import BadInput
 from labkit.formula import OPERATORS, SEVERAL, SUMMARIES, called, is_name, range_of, tree
 from labkit.pooled import Pooled
 from labkit.stats import Blocks, Estimate
+from labkit.term import Figure, jackknife, middling, summary
+from labkit.term import Statistic as Statistic
+from labkit.term import Values as Values
+from labkit.unseen import possible
 
-Values = npt.NDArray[np.float64]
 Runs = Mapping[str, Sequence[Values]]
 Sides = Mapping[str, Mapping[int, Values]]
-Statistic = float | str
-"""A percentile, or `mean`."""
 Term = tuple[str, Statistic]
 """The key of a condition, and what is taken of it."""
 SMALLEST = 1e-300
 LEAST = 1e-12
+FAR_TAIL = 90.0
+"""Runs that were not seen are reckoned with in percentiles beyond this one."""
+UNSEEN = 0.1
+"""The share of what unseen runs may make of a figure that is left out at each end."""
+REACH = 1.7
+"""Of the ranks where nothing cancels; all three come from simulation (tests/test_coverage.py)."""
 
 
 @dataclass(frozen=True)
@@ -90,19 +98,27 @@ class Quantity:
 
     def value(self, runs: Runs) -> float:
         """What it comes to; refused where it comes to nothing, as one over zero does."""
-        return self._of(lambda term: _summary(term[1], runs[term[0]]))
+        return self._of(lambda term: summary(term[1], runs[term[0]]))
 
     def estimate(self, measured: Mapping[str, Blocks]) -> Estimate:
         """The value over all blocks that the conditions share, with its error."""
         if self.ratio and not isinstance(self.statistic, str):
             over, under = self.ratio
             return stats.ratio_estimate(measured[over], measured[under], float(self.statistic))
+        if (alone := self._term(tree(self.text))) and not isinstance(alone[1], str):
+            return self._alone(alone[1], measured[alone[0]])
         sides = {name: self._one_by_one(measured[name]) for name in self.names}
         common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
         if len(common) >= stats.FEWEST_BLOCKS:
             sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
             return self._paired(sides, common)
         return self._apart(sides)
+
+    # One condition's percentile has the interval that tables and charts show of it.
+    def _alone(self, q: float, blocks: Blocks) -> Estimate:
+        pooled = Pooled.of(blocks)
+        least = 0.0 if pooled.levels[0] >= 0 else -math.inf
+        return replace(stats.estimate(pooled, q), range=(least, math.inf))
 
     # A mean, or a figure of two conditions, is taken from the samples themselves.
     def _one_by_one(self, blocks: Blocks) -> Mapping[int, Values]:
@@ -114,26 +130,57 @@ class Quantity:
         return kept
 
     def _paired(self, sides: Sides, common: Sequence[int]) -> Estimate:
-        seen = {term: _Term.of(sides[term[0]], term[1]) for term in self._terms()}
+        seen = {term: Figure.of(sides[term[0]], term[1]) for term in self._terms()}
         value = self._of(lambda term: seen[term].value)
         each, without = self._varied(seen, len(common))
         of_name, figures = self._range(sides), [value, *each, *without]
         logarithmic = of_name[0] >= 0 and min(figures) > 0
         scale = math.log if logarithmic else float
         each, without = [*map(scale, each)], [*map(scale, without)]
-        error = max(_middling(each, without), LEAST)
-        down, up = self._beyond_spread(seen, scale, len(common))
-        low, high = sorted((scale(value), float(np.mean(each)) if each else scale(value)))
+        error = max(middling(each, without), LEAST)
+        cancels = self._cancels(list(seen))
+        down, up = self._beyond_spread(
+            seen, scale, len(common), stats.PAIRED_REACH if cancels else REACH
+        )
+        down, up = math.hypot(error, down), math.hypot(error, up)
+        low = high = scale(value)
+        if cancels:
+            low, high = sorted((low, float(np.mean(each)) if each else low))
+        else:
+            below, above = self._unseen(seen, scale, len(common))
+            down, up = max(down, below), max(up, above)
         largest = max(abs(value), *(abs(term.value) for term in seen.values()))
-        return Estimate(value, low, high, math.hypot(error, down), math.hypot(error, up),
-                        len(common) - 1, len(common), self._enough(sides), logarithmic,
-                        of_name, largest)  # fmt: skip
+        return Estimate(value, low, high, down, up, len(common) - 1, len(common),
+                        self._enough(sides), logarithmic, of_name, largest)  # fmt: skip
+
+    # Whether it stays as it is when all conditions are slower by the same factor.
+    def _cancels(self, terms: Sequence[Term]) -> bool:
+        figures = {term: 2.0 + math.sqrt(at + 2) for at, term in enumerate(terms)}
+        try:
+            before = self._of(figures.__getitem__)
+            return math.isclose(before, self._of(lambda term: 3 * figures[term]), abs_tol=1e-12)
+        except BadInput:
+            return False
+
+    # What runs that were not measured may make of it: as standard errors, down and up.
+    def _unseen(
+        self, seen: Mapping[Term, Figure], scale: Callable[[float], float], blocks: int
+    ) -> tuple[float, float]:
+        far = {term: (s.pooled, s.q) for term, s in seen.items() if s.pooled and s.q > FAR_TAIL}
+        if not far:
+            return 0.0, 0.0
+        here = {term: s.value for term, s in seen.items()}
+        sets = np.transpose(possible([*far.values()])).tolist()
+        found = [self._of({**here, **dict(zip(far, s, strict=True))}.__getitem__) for s in sets]
+        value, t = scale(self._of(here.__getitem__)), stats.student(blocks - 1)
+        low, high = (scale(float(end)) for end in np.quantile(found, (UNSEEN, 1 - UNSEEN)))
+        return max(0.0, (value - low) / t), max(0.0, (high - value) / t)
 
     # The figure in each block and without each; of the blocks of one term only, if one is named.
     def _varied(
-        self, seen: Mapping[Term, _Term], blocks: int, only: Term | None = None
+        self, seen: Mapping[Term, Figure], blocks: int, only: Term | None = None
     ) -> tuple[list[float], list[float]]:
-        def figures(of: Callable[[_Term], Values]) -> list[float]:
+        def figures(of: Callable[[Figure], Values]) -> list[float]:
             varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
             fixed = {t: s.value for t, s in seen.items()}
             return [
@@ -147,7 +194,11 @@ class Quantity:
 
     # As of a ratio (stats.py): what each percentile's rank may move it by, beyond its spread.
     def _beyond_spread(
-        self, seen: Mapping[Term, _Term], scale: Callable[[float], float], blocks: int
+        self,
+        seen: Mapping[Term, Figure],
+        scale: Callable[[float], float],
+        blocks: int,
+        reach: float,
     ) -> tuple[float, float]:
         def moved(term: Term, end: float) -> float:
             figure = self._of(lambda t: end if t == term else seen[t].value)
@@ -155,11 +206,11 @@ class Quantity:
 
         here, downs, ups = scale(self._of(lambda t: seen[t].value)), [0.0], [0.0]
         t = stats.student(blocks - 1)
-        for term in (term for term in seen if seen[term].ends is not None):
+        for term in (term for term in seen if seen[term].pooled):
             each, without = ([*map(scale, some)] for some in self._varied(seen, blocks, term))
             clock = abs(moved(term, seen[term].value + seen[term].clock))
-            own = math.hypot(_middling(each, without), clock)
-            low, high = sorted(moved(term, end) for end in seen[term].ends or ())
+            own = math.hypot(middling(each, without), clock)
+            low, high = sorted(moved(term, end) for end in seen[term].ends(reach))
             downs += [clock, math.sqrt(max(0.0, (min(low, 0) / t) ** 2 - own**2))]
             ups += [clock, math.sqrt(max(0.0, (max(high, 0) / t) ** 2 - own**2))]
         return math.hypot(*downs), math.hypot(*ups)
@@ -175,7 +226,7 @@ class Quantity:
         }  # fmt: skip
         logarithmic = of_name[0] >= 0 and min([value, *chain(*without.values())]) > 0
         scale = math.log if logarithmic else float
-        errors = [_jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
+        errors = [jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
         fewest = min(len(runs) for runs in all_of.values())
         error = max(math.hypot(*errors), LEAST)
         return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
@@ -250,48 +301,3 @@ class Quantity:
 
     def _key(self, name: str) -> str:
         return f"{self.metric}: {name}" if self.metric and ": " not in name else name
-
-
-@dataclass(frozen=True)
-class _Term:
-    # A percentile or mean of one condition: of all blocks, of each, without each; and where the
-    # rank of a percentile may put it, and how far its clock may be off.
-    value: float
-    each: Values
-    without: Values
-    ends: tuple[float, float] | None = None
-    clock: float = 0.0
-
-    @classmethod
-    def of(cls, blocks: Mapping[int, Values], statistic: Statistic) -> _Term:
-        runs = list(blocks.values())
-        q = 50.0 if statistic == "median" else statistic
-        if not isinstance(q, str):
-            pooled = Pooled.of(blocks)
-            value = pooled.percentile(q)
-            ends = stats.rank_ends(pooled, q, value)
-            return cls(value, pooled.each(q), pooled.without_each(q), ends, pooled.clock)
-        each = np.array([_summary(q, [run]) for run in runs])
-        others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
-        without = np.array([_summary(q, some) for some in others])
-        return cls(_summary(q, runs), each, without)
-
-
-def _summary(statistic: Statistic, runs: Sequence[Values]) -> float:
-    if isinstance(statistic, str):
-        return SUMMARIES[statistic](runs)
-    return stats.percentile(np.concatenate(runs), statistic)
-
-
-def _middling(each: Sequence[float], without: Sequence[float]) -> float:
-    if not each:
-        return _jackknife(without)
-    return math.hypot(_spread(each), _jackknife(without)) / math.sqrt(2)
-
-
-def _jackknife(without: Sequence[float]) -> float:
-    return float(np.std(without)) * math.sqrt(len(without) - 1)
-
-
-def _spread(each: Sequence[float]) -> float:
-    return float(np.std(each, ddof=1)) / math.sqrt(len(each))

@@ -280,11 +280,13 @@ def _beyond_spread(pooled: Pooled, q: float, seen: _Seen) -> tuple[float, float]
     return down, up
 
 
-def rank_ends(pooled: Pooled, q: float, value: float) -> tuple[float, float]:
+def rank_ends(
+    pooled: Pooled, q: float, value: float, reach: float = PAIRED_REACH
+) -> tuple[float, float]:
     """Where the percentile may lie by how its rank differs between three blocks or more."""
     # As many standard errors of the rank as 1.4 deviations of Student's t: found by simulation.
     blocks = len(pooled.below)
-    off = PAIRED_REACH * _rank_error(pooled, value) * math.sqrt(blocks / (blocks - 2))
+    off = reach * _rank_error(pooled, value) * math.sqrt(blocks / (blocks - 2))
     return pooled.percentile(max(q - off, 0.0)), pooled.percentile(min(q + off, 100.0))
 
 

@@ -6,10 +6,12 @@ own (in logarithms), which its median shows. The luck's spread is uncertain in t
 (chi-squared, k - 1 degrees of freedom); each spread that it may have gives a percentile of
 endlessly many runs, and the limit is the 97.5 % point of those. This is Weerahandi's generalized
 interval (1993) for a sum of parts between and within runs, summed over a grid instead of drawn.
+Of several conditions it gives percentiles that go together (`possible`), for what is made of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -22,6 +24,44 @@ SPREADS, LEVELS = 200, 60
 TRIED = 12
 POINTS = 30
 HALVINGS = 20
+POSSIBLE = 200
+"""So many sets of percentiles are looked at."""
+
+
+def possible(sides: Sequence[tuple[Pooled, float]]) -> list[Values]:
+    """Percentiles of endlessly many runs that would go with what was seen: [side][set].
+
+    Block by block the sides have been measured together, and their lucks go together as seen;
+    how far each spreads is uncertain on its own.
+    """
+    from scipy.special import chdtri, ndtri
+
+    blocks, count = len(sides[0][0].below), len(sides)
+    points = _evenly(2 * count)
+    widths, normal = points[:count], ndtri(points[count:])
+    lucks = [_scaled(pooled.each(50), pooled.levels[0] > 0) for pooled, _ in sides]
+    away = np.stack([luck - luck.mean() for luck in lucks])
+    # Normal values, related as the blocks of the sides are.
+    shared = np.linalg.qr(away.T)[1].T @ normal[: min(count, blocks)]
+    found = []
+    for (pooled, q), luck, share, common in zip(sides, lucks, widths, shared, strict=True):
+        wider = np.sqrt((blocks - 1) / chdtri(blocks - 1, share))
+        spread = luck.std(ddof=1) * wider
+        tried = np.linspace(0, spread.max(), TRIED)
+        logarithmic = bool(pooled.levels[0] > 0)
+        moved = np.interp(spread, tried, _moved(pooled, q, luck, tried, logarithmic))
+        at = luck.mean() + moved + wider * common / np.sqrt(blocks * (blocks - 1))
+        found.append(np.exp(np.clip(at, -700, 700)) if logarithmic else at)
+    return found
+
+
+def _evenly(dimensions: int) -> Values:
+    # Points that fill the cube evenly and are the same each time (Roberts' sequence, 2018).
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return (0.5 + steps[:, None] * np.arange(1, POSSIBLE + 1)) % 1
 
 
 def upper_limit(pooled: Pooled, q: float, *, logarithmic: bool) -> float:

@@ -2,10 +2,14 @@
 
 import numpy as np
 import pytest
+from latencies import luck, studies
 
 from labkit.claim import Bound, Order, Shape, compare, judge
 from labkit.errors import BadInput
+from labkit.pooled import Pooled
 from labkit.quantity import Quantity
+from labkit.stats import interval
+from labkit.unseen import possible, upper_limit
 
 RUNS = {"a": [np.array([1.0, 3.0])], "b": [np.array([4.0])], "cpu: a": [np.array([0.5])]}
 
@@ -172,3 +176,54 @@ def test_a_difference_of_percentiles_printed_in_coarse_steps_is_not_mistaken_for
     measured = {name: {k: np.full(40, 7.0 + (k == 0)) for k in range(5)} for name in "ab"}
     found = Quantity("'a' - 'b'", 50).estimate(measured).interval()
     assert found.low < -0.5 and found.high > 0.5
+
+
+def slow_runs(seed, blocks=5, between=0.15):
+    rng = np.random.default_rng(seed)
+    shared = luck(rng, 1, blocks)
+    return {
+        name: dict(enumerate(studies(kind, rng, 1, between, blocks=blocks, shared=shared)[0]))
+        for name, kind in (("a", "bimodal"), ("b", "lognormal"))
+    }
+
+
+@pytest.mark.parametrize("q", [50, 99, 99.9])
+def test_one_conditions_percentile_has_the_interval_that_tables_show(q):
+    measured = slow_runs(8)
+    table = interval(measured["a"], q)
+    for text in ("'a'", f"p({q}, 'a')"):
+        claimed = Quantity(text, q).estimate(measured).interval()
+        assert (claimed.low, claimed.high) == (table.low, table.high)
+    zero = {"a": {k: np.arange(20.0) * 10**k for k in range(5)}}
+    assert Quantity("'a'", 50).estimate(zero).interval().low == 0
+
+
+def test_a_difference_of_far_tails_reckons_with_slower_runs_than_those_seen():
+    measured = slow_runs(9)
+    far = Quantity("'a' - 'b'", 99.9).estimate(measured).interval()
+    of_few = possible([(Pooled.of(measured[name]), 99.9) for name in "ab"])
+    most = np.quantile(of_few[0] - of_few[1], 0.9)
+    assert far.high >= most > far.value
+    # The luck that both share goes together, so their difference is surer than if it did not.
+    apart = of_few[0] - np.roll(of_few[1], 77)
+    assert np.std(of_few[0] - of_few[1]) < np.std(apart)
+
+
+@pytest.mark.parametrize("q", [95, 99, 99.9])
+def test_what_unseen_runs_may_make_of_one_condition_is_what_its_interval_reckons_with(q):
+    for seed in range(5):
+        pooled = Pooled.of(slow_runs(seed, blocks=10)["b"])
+        (found,) = possible([(pooled, q)])
+        limit = np.exp(upper_limit(pooled, q, logarithmic=True))
+        assert np.quantile(found, 0.975) == pytest.approx(limit, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "cancels"),
+    [("'a' / 'b'", True), ("1 - 'a' / 'b'", True), ("('a' - 'b') / 'b'", True),
+     ("largest('a', 'b') / 'a'", True), ("'a' - 'b'", False), ("'a' + 'b'", False),
+     ("2 * 'a'", False)],
+)  # fmt: skip
+def test_what_slows_all_conditions_alike_cancels_where_it_does(text, cancels):
+    quantity = Quantity(text, 99)
+    assert quantity._cancels(quantity._terms()) == cancels

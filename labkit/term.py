@@ -1,0 +1,79 @@
+"""One percentile, mean or the like of one condition, as part of a figure that is made of several.
+
+It knows its value over all blocks, in each, and without each: what an error is made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit import stats
+from labkit.formula import SUMMARIES
+from labkit.pooled import Pooled
+
+Values = npt.NDArray[np.float64]
+Statistic = float | str
+"""A percentile, or `mean`."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A percentile or mean of one condition: of all blocks, of each, without each.
+
+    Of a percentile also the samples that it is of, and how far their clock may be off.
+    """
+
+    value: float
+    each: Values
+    without: Values
+    pooled: Pooled | None = None
+    q: float = 50.0
+    clock: float = 0.0
+
+    @classmethod
+    def of(cls, blocks: Mapping[int, Values], statistic: Statistic) -> Figure:
+        """Take it of these blocks."""
+        runs = list(blocks.values())
+        q = 50.0 if statistic == "median" else statistic
+        if not isinstance(q, str):
+            pooled = Pooled.of(blocks)
+            value = pooled.percentile(q)
+            return cls(value, pooled.each(q), pooled.without_each(q), pooled, q, pooled.clock)
+        each = np.array([summary(q, [run]) for run in runs])
+        others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
+        without = np.array([summary(q, some) for some in others])
+        return cls(summary(q, runs), each, without)
+
+    def ends(self, reach: float) -> tuple[float, float]:
+        """Where its rank may put a percentile."""
+        assert self.pooled
+        return stats.rank_ends(self.pooled, self.q, self.value, reach)
+
+
+def summary(statistic: Statistic, runs: Sequence[Values]) -> float:
+    """The percentile, mean or the like of all samples of these runs."""
+    if isinstance(statistic, str):
+        return SUMMARIES[statistic](runs)
+    return stats.percentile(np.concatenate(runs), statistic)
+
+
+def middling(each: Sequence[float], without: Sequence[float]) -> float:
+    """The mean (of squares) of two standard errors: between blocks, and by the jackknife."""
+    if not each:
+        return jackknife(without)
+    return math.hypot(spread(each), jackknife(without)) / math.sqrt(2)
+
+
+def jackknife(without: Sequence[float]) -> float:
+    """The standard error of a figure by what it comes to without each block."""
+    return float(np.std(without)) * math.sqrt(len(without) - 1)
+
+
+def spread(each: Sequence[float]) -> float:
+    """The standard error of a mean of these figures of blocks."""
+    return float(np.std(each, ddof=1)) / math.sqrt(len(each))
