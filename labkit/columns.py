@@ -78,7 +78,7 @@ def read(path: Path, names: Sequence[str] | None = None) -> Columns:
         lines = Lines(path, file)
         known = _names(path, lines.header)
         wanted = None if names is None else _places(path, known, names)
-        rows = _Rows(pool, path.stat().st_size, wanted, len(known if names is None else names))
+        rows = _Rows(pool, 2 * threads, path.stat().st_size, wanted, len(names or known))
         for piece in lines.pieces(len(known) + 1):
             rows.add(piece)
         times, values = rows.finished()
@@ -189,11 +189,13 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
 
 
 class _Rows:
-    # What has been read so far; the pieces that are being read are `pending`, in their order.
+    # What has been read so far; the pieces that are being read are `pending`, in their order, and
+    # no more than so many.
     def __init__(
-        self, pool: ThreadPoolExecutor, size: int, wanted: Places | None, columns: int
+        self, pool: ThreadPoolExecutor, most: int, size: int, wanted: Places | None, columns: int
     ) -> None:
-        self.pool, self.size, self.wanted, self.columns = pool, size, wanted, columns
+        self.pool, self.most, self.size = pool, most, size
+        self.wanted, self.columns = wanted, columns
         self.values: Numbers = np.empty((0, columns))
         self.times: list[Times] = [np.empty(0, "datetime64[us]")]
         self.pending: deque[Future[Times]] = deque()
@@ -204,7 +206,7 @@ class _Rows:
         into = self.values[self.have : self.have + piece.rows].reshape(-1)
         self.pending.append(self.pool.submit(piece.read, self.wanted, into))
         self.have += piece.rows
-        self._wait(2 * THREADS)
+        self._wait(self.most)
 
     # For all of the file at once, by its first piece: what is not used costs no memory. Growing
     # moves nothing either, but fills with zeros first.

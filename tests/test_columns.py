@@ -95,6 +95,25 @@ def test_few_of_many_columns_are_the_same_as_in_all_of_them(file, monkeypatch):
     assert few.times.tolist() == whole.times.tolist()
 
 
+@pytest.mark.parametrize("searched", [1, 3, 1000])
+@pytest.mark.parametrize("piece", [70, 1000, 1 << 20])
+def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, piece, searched):
+    monkeypatch.setattr(fields, "PIECE", piece)
+    monkeypatch.setattr(fields, "SEARCHED", searched)
+    rows = wide(200, 3)
+    found = read(file(csv_of(rows) + "\0\0"))
+    assert found.values.tolist() == [[float(x) for x in row] for row in rows]
+    assert "the last line is not whole" in found.cut
+
+
+def test_what_was_found_in_earlier_pieces_is_let_go(file, monkeypatch):
+    monkeypatch.setattr(fields, "PIECE", 1000)
+    path = file(csv_of(wide(200, 3)))
+    with columns.FileIO(path) as source:
+        lines = fields.Lines(path, source)
+        assert max(len(lines.breaks) for _ in lines.pieces(4)) < 4
+
+
 def test_memory_grows_when_the_first_lines_were_longer_than_the_others(file, monkeypatch):
     monkeypatch.setattr(fields, "PIECE", 300)
     rows = [["1234567890.12"] * 5] * 10 + [["1"] * 5] * 300
