@@ -6,6 +6,7 @@ import ast
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,10 +23,11 @@ SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
     "median": lambda runs: percentile(np.concatenate(runs), 50),
     "variation": lambda runs: variation([float(values.mean()) for values in runs]),
 }
-SEVERAL: Mapping[str, Callable[..., float]] = {
-    "largest": max,
-    "smallest": min,
-    "middle": lambda *figures: float(np.median(figures)),
+# Of numbers, or of arrays of them.
+SEVERAL: Mapping[str, Callable[..., Any]] = {
+    "largest": lambda *figures: np.max(np.broadcast_arrays(*figures), axis=0),
+    "smallest": lambda *figures: np.min(np.broadcast_arrays(*figures), axis=0),
+    "middle": lambda *figures: np.median(np.broadcast_arrays(*figures), axis=0),
     "distance": lambda figure: abs(figure),
 }
 OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
@@ -97,7 +99,7 @@ def range_of(node: ast.expr, of_name: Range) -> Range:
     ranges = [range_of(part, of_name) for part in node.args]
     if name == "distance":
         return 0.0, max(map(abs, ranges[0]))
-    low, high = (SEVERAL[name](*ends) for ends in zip(*ranges, strict=True))
+    low, high = (float(SEVERAL[name](*ends)) for ends in zip(*ranges, strict=True))
     return low, high
 
 

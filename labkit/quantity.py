@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
@@ -170,8 +171,12 @@ class Quantity:
         if not far:
             return 0.0, 0.0
         here = {term: s.value for term, s in seen.items()}
-        sets = np.transpose(possible([*far.values()])).tolist()
-        found = [self._of({**here, **dict(zip(far, s, strict=True))}.__getitem__) for s in sets]
+        sets = {**here, **dict(zip(far, possible([*far.values()]), strict=True))}
+        with np.errstate(all="ignore"):
+            found = np.asarray(self._value(tree(self.text), sets.__getitem__))
+        found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
+        if not found.size:
+            return 0.0, 0.0
         value, t = scale(self._of(here.__getitem__)), stats.student(blocks - 1)
         low, high = (scale(float(end)) for end in np.quantile(found, (UNSEEN, 1 - UNSEEN)))
         return max(0.0, (value - low) / t), max(0.0, (high - value) / t)
@@ -263,7 +268,8 @@ class Quantity:
             raise BadInput(f"{self.shown} has no value here: it divides by 0")
         return value
 
-    def _value(self, node: ast.expr, figure: Callable[[Term], float]) -> float:
+    # Of numbers, or of arrays of them.
+    def _value(self, node: ast.expr, figure: Callable[[Term], Any]) -> Any:
         if (term := self._term(node)) is not None:
             return figure(term)
         if isinstance(node, ast.Constant):

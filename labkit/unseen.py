@@ -22,8 +22,8 @@ from labkit.pooled import Pooled
 LIMIT = 0.975
 SPREADS, LEVELS = 200, 60
 TRIED = 12
-POINTS = 30
-HALVINGS = 20
+POINTS = 20
+HALVINGS = 15
 POSSIBLE = 200
 """So many sets of percentiles are looked at."""
 
