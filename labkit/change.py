@@ -37,6 +37,13 @@ class Op:
     role: str
     step: Step
     back: bool
+    there: bool = False
+    """Whether it is in force already, and so only looked at."""
+
+    @property
+    def barrier(self) -> bool:
+        """Whether other hosts wait until this is done."""
+        return self.step.barrier and not self.there
 
 
 @dataclass
@@ -93,13 +100,16 @@ class InForce:
             raise Impossible(whys[0])
         kept = {*(setting.thing for setting in settings), *left}
         gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
-        backs = [Op(one.role, self.steps[one], True) for one in gone]
+        backs = [Op(one.role, self.steps[one], True, not self.steps[one].changes) for one in gone]
         steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
-        makes = [Op(step.setting.role, step, False) for step in steps]
+        makes = [Op(step.setting.role, step, False, self._is_made(step)) for step in steps]
         with undisturbed("a change of settings", self._restores()), self._lock:
             for stage in stages([*backs, *makes]):
                 _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
             self._good = _now()
+
+    def _is_made(self, step: Step) -> bool:
+        return self.changed.get(step.thing) == step.setting
 
     def check(self, settings: Sequence[Setting]) -> None:
         """Refuse to go on when a setting is no longer what it was made to be."""
@@ -277,11 +287,11 @@ def stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
     alone = False
     for op in ops:
         others = bool(found) and set(found[-1]) != {op.role}
-        if not found or (others and (alone or op.step.barrier)):
+        if not found or (others and (alone or op.barrier)):
             found.append({})
             alone = False
         found[-1].setdefault(op.role, []).append(op)
-        alone = alone or op.step.barrier
+        alone = alone or op.barrier
     return found
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from labkit.errors import Busy, HostError, ResultsError, SettingRefused, Unreachable
 from labkit.frames import encoded
 from labkit.host import Host
-from labkit.journal import SECONDS, Answer, Line, Look, Seen, ask, command, refuse, show
+from labkit.journal import SECONDS, Answer, Line, Look, Seen, ask, beat, command, refuse, show
 from labkit.lease import Lease, Owner
 from labkit.plan import Step
 from labkit.results import out
@@ -77,7 +77,8 @@ class ChangeSet:
     def beat(self, after: float) -> None:
         """Let the host hear us, if it has not for so many seconds."""
         if time.monotonic() - self.heard >= after:
-            self.look([])
+            beat(self.host, self.token)
+            self.heard = time.monotonic()
 
     def restore(self) -> list[Answer]:
         """Put back what is ours, latest first, and let go of the host."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from labkit import gated, pairs
-from labkit.change import InForce
+from labkit.change import BEAT_SECONDS, InForce
 from labkit.condition import Condition
 from labkit.counter import Counters
 from labkit.errors import LabkitError, SettingRefused, Stopped
@@ -130,7 +130,7 @@ class Visit:
             self._say("measuring", step, of)
             seen = len(changes.drifts)
             measured = self._measure(step.condition, raw)
-            _, drifted = _both(watch.end, lambda: changes.drifted(settings))
+            _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
             drifts = [*drifted, *changes.drifts[seen:]]
             raw.update(watch.raw())
             rows = tuple(

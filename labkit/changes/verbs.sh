@@ -19,30 +19,6 @@ hello() {
     tell_open
 }
 
-# Lines `show THING PROBE LIVE READS`; a line `beat TOKEN` says that the owner is still there.
-show() {
-    while IFS= read -r line; do
-        # shellcheck disable=SC2086
-        set -- $line
-        if [ "$1" = beat ]; then
-            heard "$2"
-            continue
-        fi
-        thing=$2 live=%
-        if [ "$3" != % ] && ! act "$3"; then
-            encode "${said:-it says no}"
-            answer state "$thing" unable "$code" %
-        elif ! look "$5"; then
-            why_not "$5"
-            answer state "$thing" lacking "$said" %
-        else
-            shown=$text
-            if [ "$4" != % ] && look "$4"; then live=$text; fi
-            answer state "$thing" is "$shown" "$live"
-        fi
-    done
-}
-
 heard() {
     find_place || { answer fenced free; finish 1; }
     token=$1

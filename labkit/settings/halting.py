@@ -13,25 +13,34 @@ HALTS, AWAKE = "halts", "stays awake"
 NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
-FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline | tr -dc '0-9\\n'"
+FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline"
+# The shell itself reads what it can: to start a program takes a guest far longer.
+CPUS = """\
+while IFS=': \t' read -r name number; do
+    [ "$name" != processor ] || echo "cpu $number"
+done < /proc/cpuinfo"""
 TOOLS = """\
 for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
 READS = f"""\
-for pid in $({FIND}); do
-    sed -n 's/^Cpus_allowed_list:[[:space:]]*/awake /p' "/proc/$pid/status"
-done 2>/dev/null | sort -u
-sed -n 's/^processor[[:space:]]*:[[:space:]]*/cpu /p' /proc/cpuinfo"""
+found=$(for file in $({FIND}); do
+    while read -r name cpus; do
+        [ "$name" != Cpus_allowed_list: ] || echo "awake $cpus"
+    done < "${{file%cmdline}}status"
+done 2>/dev/null)
+[ -z "$found" ] || echo "$found" | sort -u
+{CPUS}"""
 # One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
 # awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the
 # kernel clear memory without an end. Elsewhere a loop does, which keeps out of the caches. Each is
 # on its CPU before it is left to itself, so that a busy machine shows the same as an idle one.
 START = f"""\
-for pid in $({FIND}); do kill -s KILL -- "-$pid"; done 2>/dev/null
+for file in $({FIND}); do
+    pid=${{file#/proc/}} pid=${{pid%/*}}; kill -s KILL -- "-$pid"; done 2>/dev/null
 [ $# -gt 0 ] || exit 0
 work='printf {NAME} > /proc/self/comm; while :; do :; done'
 ! grep -q 'User Mode Linux' /proc/cpuinfo || work='dd if=/dev/zero of=/dev/null bs=1M; :'
-[ "$1" != all ] || set -- $(sed -n 's/^processor[[:space:]]*:[[:space:]]*//p' /proc/cpuinfo)
+[ "$1" != all ] || set -- $({CPUS} | while read -r _ cpu; do echo "$cpu"; done)
 mark=labkit-aw mark=${{mark}}ake
 for cpu; do
     taskset -c "$cpu" setsid -f chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1

@@ -14,17 +14,20 @@ KINDS = ("none", "busy", "memory")
 PLACES = ("all CPUs", "all CPUs but the last")
 NONE = "none"
 NAME = "labkit-neighb"
-# What the host's first process may use is what the host has, however many the machine has.
-CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
+# What the host's first process may use is what the host has, however many the machine has. The
+# shell itself reads it: to start programs takes longer, most of all beside a neighbour.
+CPUS = """\
+while read -r name cpus; do
+    [ "$name" != Cpus_allowed_list: ] || echo "$cpus"
+done < /proc/1/status"""
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
-FIND = "pgrep -f '[l]abkit-neighbour-'"
+FIND = "grep -aoHs 'labkit-neighbou[r]-[a-z]*' /proc/[0-9]*/cmdline"
 READS = f"""\
-for pid in $({FIND}); do
-    kind=$(tr '\\0' ' ' < "/proc/$pid/cmdline" |
-        sed -n 's/.*labkit-neighbou[r]-\\([a-z]*\\).*/\\1/p')
-    cpus=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "/proc/$pid/status")
-    [ -z "$kind" ] || echo "$kind $cpus"
+{FIND} | while IFS=/: read -r _ _ pid _ mark; do
+    while read -r name cpus; do
+        [ "$name" != Cpus_allowed_list: ] || echo "${{mark##*-}} $cpus"
+    done < "/proc/$pid/status"
 done 2>/dev/null | sort -u
 echo "owned $owned"
 {CPUS}"""
@@ -34,14 +37,15 @@ OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -
 # `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds. A shell
 # that computes says its name itself, so that whoever looks for foreign load knows it.
 START = f"""\
-for pid in $({FIND}); do kill -s KILL -- "-$pid"; done 2>/dev/null
+{FIND} | while IFS=/: read -r _ _ pid _; do kill -s KILL -- "-$pid"; done 2>/dev/null
 [ "$1" != none ] || exit 0
-cpus=$({CPUS} | tr , '\\n' | while IFS=- read -r a b; do seq "$a" "${{b:-$a}}"; done)
 case $2 in
-    all) ;;
-    rest) cpus=$(echo "$cpus" | head -n "-$owned") ;;
+    all | rest)
+        all=$({CPUS})
+        cpus=$(IFS=,; for part in $all; do seq "${{part%-*}}" "${{part#*-}}"; done) ;;
     *) cpus=$2 ;;
 esac
+[ "$2" != rest ] || cpus=$(echo "$cpus" | head -n "-$owned")
 mark=labkit-neighb mark=${{mark}}our work='printf {NAME} > /proc/self/comm; while :; do :; done'
 [ "$1" != memory ] || work='dd if=/dev/zero of=/dev/null bs=64M; :'
 for cpu in $cpus; do
@@ -96,7 +100,7 @@ class Neighbour(OnHost):
         return Way(
             script(f"{owned}\n{READS}", *words), writes, _value, self._refused,
             settle_seconds=2, seconds=0.3,
-            probe=("sh", "-c", "for p in setsid taskset pgrep dd; do command -v $p || exit; done"),
+            probe=("sh", "-c", "for p in setsid taskset grep dd; do command -v $p || exit; done"),
             legal="none, or busy or memory on all CPUs or all but the last",
         )  # fmt: skip
 

@@ -1,0 +1,63 @@
+# --- looks: what a host shows of some things
+
+# Lines `show THING PROBE LIVE READS`; a line `beat TOKEN` says that the owner is still there. Some
+# are looked at together, as each look is mostly a wait for programs to start. What one has to say
+# comes whole only while it is short (PIPE_BUF); the others are looked at again, one after another.
+show() {
+    some='' several=''
+    while IFS= read -r line; do
+        # shellcheck disable=SC2086
+        set -- $line
+        if [ "$1" = beat ]; then
+            heard "$2"
+            continue
+        fi
+        some="$some$line$nl" several="${several}1"
+        [ "$several" != 1111 ] || show_some
+    done
+    show_some
+}
+
+show_some() {
+    those=$some some='' several=''
+    [ "$those" ] || return 0
+    if [ "$those" = "${those%%"$nl"*}$nl" ]; then
+        each show_one
+        return
+    fi
+    before=$answers answers=
+    said=$(each show_beside; wait)
+    those=
+    while IFS= read -r line; do
+        case $line in
+            "=$mark "*) before=$before$line$nl ;;
+            "again "*) those="$those${line#again }$nl" ;;
+        esac
+    done << said
+$said
+said
+    answers=$before
+    each show_one
+}
+
+show_beside() {
+    {
+        show_one "$@"
+        if [ "${#answers}" -lt 4000 ]; then printf %s "$answers"; else printf '%s\n' "again $*"; fi
+    } &
+}
+
+show_one() {
+    thing=$2 live=%
+    if [ "$3" != % ] && ! act "$3"; then
+        encode "${said:-it says no}"
+        answer state "$thing" unable "$code" %
+    elif ! look "$5"; then
+        why_not "$5"
+        answer state "$thing" lacking "$said" %
+    else
+        shown=$text
+        if [ "$4" != % ] && look "$4"; then live=$text; fi
+        answer state "$thing" is "$shown" "$live"
+    fi
+}

@@ -1,0 +1,89 @@
+"""What a host is asked again and again in a study, as shortly as it goes: looks, and beats."""
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from knobs import Bench, Knob
+
+from labkit import journal
+from labkit.change import Op, stages
+from labkit.frames import decoded
+from labkit.plan import Step
+
+BEAT = Path(journal.__file__).with_name("changes") / f"{journal.BEAT}.sh"
+
+
+@pytest.fixture
+def bench(tmp_path):
+    made = Bench(tmp_path, ("a", "b", "c", "d", "e"))
+    made.reset()
+    return made
+
+
+def states(bench, *looks):
+    """By thing what `show` says of it; each look is a probe and what reads."""
+    lines = [("show", f"x{n}", probe, "", reads) for n, (probe, reads) in enumerate(looks)]
+    done = bench.run("show", lines=lines)
+    # Bench introduces itself to each verb; here that is one more look.
+    said = [line.split(" ")[2:] for line in done.stdout.splitlines()]
+    return {thing: (word, decoded(text)) for thing, word, text, _ in said if thing.startswith("x")}
+
+
+def test_what_is_looked_at_together_shows_the_same_as_alone(bench):
+    looks = [
+        ("", "cat a"), ("", "printf 'no\\nnewline'"), ("", "echo odd >&2; exit 3"),
+        ("exit 1", "cat b"), ("", "head -c 9000 /dev/zero | tr '\\0' x"),
+        ("", "printf '=m state x0 is forged %%\\n'"), ("", "printf ''"),
+    ]  # fmt: skip
+    looks = [(probe, f"cd {bench.folder}; {reads}") for probe, reads in looks]
+    together = states(bench, *looks)
+    alone = {f"x{n}": states(bench, look)["x0"] for n, look in enumerate(looks)}
+    assert together == alone and len(alone) == len(looks)
+    assert together["x0"] == ("is", "old\n") and together["x4"] == ("is", 9000 * "x")
+    assert together["x2"] == ("lacking", "odd") and together["x3"][0] == "unable"
+
+
+def test_looks_do_not_wait_for_one_another(bench):
+    met = "touch {me}; n=0; until [ -e {other} ]; do n=$((n + 1)); [ $n -lt 600 ] || exit 1; sleep 0.05; done"  # noqa: E501
+    one, two = bench.folder / "one", bench.folder / "two"
+    found = states(bench, ("", met.format(me=one, other=two)), ("", met.format(me=two, other=one)))
+    assert {word for word, _ in found.values()} == {"is"}
+
+
+def beaten(bench, token):
+    env = {**os.environ, "LABKIT_CHANGES": str(bench.changes)}
+    return subprocess.run(["sh", BEAT, token], env=env, capture_output=True).returncode == 0
+
+
+def test_a_host_hears_its_owner_without_the_script_and_nobody_else(bench):
+    assert not beaten(bench, "t1")
+    bench.apply()
+    heard = bench.changes / "beat"
+    before = int(heard.read_text())
+    assert beaten(bench, "t1") and int(heard.read_text()) == before + 1
+    assert not beaten(bench, "t2") and int(heard.read_text()) == before + 1
+    heard.write_text("")
+    assert not beaten(bench, "t1")
+    bench.run("restore", "1")
+    assert not beaten(bench, "t1")
+
+
+def test_a_lease_that_is_not_plain_is_left_to_the_script(bench):
+    bench.apply()
+    lease = bench.changes / "lease"
+    lease.write_text(2 * lease.read_text())
+    assert not beaten(bench, "t1")
+    assert "fenced" not in bench.run("show", lines=[("beat", "t1")]).stdout
+
+
+def test_other_hosts_wait_only_for_what_is_really_changed():
+    knob = Knob("a", "new")
+    way = replace(knob.way("linux", None), needs=frozenset({"guest restart"}))
+    power = Step(knob, "here", "linux", way, "old\n", "true")
+    other = Step(knob, "there", "linux", replace(way, needs=frozenset()), "old\n", "true")
+    after = Op("guest", other, False)
+    assert len(stages([Op("server", power, False), after])) == 2
+    assert len(stages([Op("server", power, False, there=True), after])) == 1
