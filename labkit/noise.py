@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import Any
 
 from labkit.errors import BadInput, Unknown
 from labkit.floor import ONE, OTHER, Level, Noise, folder, percent, read
 from labkit.lab import Lab
+from labkit.limits import FAR
 from labkit.progress import Tell
 from labkit.results import Results, check_label
 from labkit.study import Condition, Study
@@ -41,6 +43,17 @@ def measure(
 def rows(noise: Noise) -> list[tuple[str, str, str]]:
     """For a table: the percentile, its noise, and what to make of it."""
     return [(f"p{level.percentile:g}", _floor(level), _meaning(level)) for level in noise.levels]
+
+
+def told(noise: Noise) -> dict[str, Any]:
+    """For JSON: an end that the measurements do not bind is None, and so is a floor beyond it."""
+    return {**asdict(noise), "levels": [_told(level) for level in noise.levels]}
+
+
+def _told(level: Level) -> dict[str, Any]:
+    ends = {"low": level.ratio.least, "high": level.ratio.most}
+    floor = level.floor if level.floor <= FAR else None
+    return {**asdict(level), "ratio": asdict(level.ratio) | ends, "floor": floor}
 
 
 def _floor(level: Level) -> str:

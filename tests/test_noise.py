@@ -56,6 +56,17 @@ def test_the_floor_is_how_far_the_interval_of_equal_by_equal_reaches_from_1():
     assert loud.floor > 5 * typical.floor
 
 
+def test_an_end_a_hundredfold_away_is_none_in_json_and_so_is_the_floor_of_it():
+    wild = floor.levels(*pairs(1, between=4, blocks=2))
+    assert wild[0].ratio.high > 100 * wild[0].ratio.value
+    found = noise.told(floor.Noise("s", "l", "c", "m", "us", 2, wild, "r"))["levels"][0]
+    assert found["ratio"]["low"] is None and found["ratio"]["high"] is None
+    assert found["floor"] is None and found["ratio"]["value"] == wild[0].ratio.value
+    calm = floor.levels(*pairs(1))
+    found = noise.told(floor.Noise("s", "l", "c", "m", "us", 6, calm, "r"))["levels"][0]
+    assert found["floor"] == calm[0].floor and found["ratio"]["high"] == calm[0].ratio.high
+
+
 def test_a_difference_below_the_floor_is_remarked_and_one_above_is_not():
     levels = floor.levels(*pairs(1))
     found = floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")

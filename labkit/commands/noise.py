@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
 from typing import Any
 
 from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
@@ -66,7 +65,7 @@ def _noise(asked: argparse.Namespace) -> None:
         finally:
             lab.close()
     if asked.json:
-        print_json(asdict(found))
+        print_json(noise.told(found))
         return
     print(f"{found.metric} of {found.study}, {found.condition} against itself on {found.lab}\n")
     print(table(noise.rows(found), ["percentile", "noise", "what it means"]))
