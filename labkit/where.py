@@ -116,7 +116,8 @@ def named_results(named: str) -> Results:
     path = Path(os.path.expanduser(named)).resolve()
     if path.suffix == bundle.SUFFIX:
         return Results.open(bundle.open_bundle(path))
-    for folder in (path, *path.parents[:2]):
+    # A run that is not there is not answered with the results that it would be one of.
+    for folder in (path, *path.parents[:2]) if path.exists() else ():
         if (folder / "study.json").is_file():
             return Results.open(folder)
     study = named.replace("-", "_")
