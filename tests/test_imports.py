@@ -52,6 +52,30 @@ def test_every_format_has_cases():
     assert {case.parent.name for case in CASES} == set(imports.names())
 
 
+@pytest.mark.parametrize("name", ["netperf", "redis_benchmark", "sockperf"])
+def test_a_number_that_may_have_been_cut_off_is_no_figure(name):
+    kind = imports.find(name)
+    for case in CASES:
+        text = imports.text_of(file_of(case)).rstrip() + "\n"
+        if case.parent.name == name and isinstance(wanted(case), list):
+            assert not kind.left_out(text)
+            last = text.rstrip().rfind("\n") + 1
+            for end in range(last + 1, len(text)):
+                assert read_or_none(kind, text[:end]) == read_or_none(kind, text[:last])
+                assert text[last:end].strip()[:20] in kind.left_out(text[:end])
+
+
+def read_or_none(kind, text):
+    try:
+        return [told(sample) for sample in kind.read(text)]
+    except ResultsError:
+        return None
+
+
+def wanted(case):
+    return json.loads((case / "expected.json").read_text())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", imports.names())
 def test_a_format_reads_samples_or_refuses_whatever_the_text(name):
@@ -204,6 +228,22 @@ def test_labkit_results_import_from_show_and_diff(home, capsys):
     assert main(["results", "verify", taken["path"]]) == 0
     assert main(["results", "import", "--from", "oracle", files[0]]) == 2
     assert "known: esxtop, fio" in capsys.readouterr().err
+
+
+def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsys):
+    cut = str(file_of(Path(__file__).parent / "imports/esxtop/cut_short"))
+    words = ["results", "import", "--from", "esxtop", f"a={cut}"]
+    assert main([*words, "--label", "x", "--json"]) == 0
+    (taken,) = json.loads(capsys.readouterr().out)
+    assert taken["left_out"] == ["input.csv: the last line is not whole (2 of 3 fields)"]
+    assert main([*words, "--label", "y"]) == 0
+    assert "left out of input.csv: the last line is not whole" in capsys.readouterr().out
+    (run,) = (home / "out/results/imported/y/runs").iterdir()
+    assert main(["results", "show", str(run), "--json"]) == 0
+    assert "not whole" in json.loads(capsys.readouterr().out)["facts"]["left_out"]
+    whole = str(file_of(Path(__file__).parent / "imports/esxtop/two_counters"))
+    assert main([*words[:-1], whole, "--label", "z", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["left_out"] == []
 
 
 def test_an_unknown_format_lists_the_known_ones():

@@ -60,11 +60,13 @@ def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeyp
     assert "is there already" in said("export", "lat_ping", code=2)
     assert "no folder" in said("export", "lat_ping", "-o", "nowhere/x.labkit", code=2)
     assert "--from TOOL" in said("import", __file__, code=1)
+    assert "no results at" in said("show", str(home / "out/results/lat_ping/a/runs/no"), code=1)
     monkeypatch.setenv("LABKIT_OUT", str(home / "other"))
     (taken,) = said("import", "lat_ping-a.labkit", "--json")
     assert taken == {
         "path": str(home / "other" / "results" / "lat_ping" / "a"),
         "state": "imported",
+        "left_out": [],
     }
     asked = "select condition, count(*) as n from runs group by 1 order by 1"
     found = said("query", asked, taken["path"], "--json")

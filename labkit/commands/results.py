@@ -281,18 +281,29 @@ def _import(asked: argparse.Namespace) -> None:
     if asked.format == "labkit":
         with busy("checking and unpacking"):
             taken = [bundle.take_in(Path(file)) for file in asked.files]
-        said = [(results.path, "imported" if new else "was here already") for results, new in taken]
+        said = [(each, "imported" if new else "was here already") for each, new in taken]
     else:
         files: dict[str, list[Path]] = {}
         for word in asked.files:
             condition, path = _condition(word)
             files.setdefault(condition, []).append(path)
         label = check_label(asked.label or now())
-        said = [(imports.take_in(asked.format, files, label).path, "imported")]
+        said = [(imports.take_in(asked.format, files, label), "imported")]
+    told = [
+        {"path": str(results.path), "state": state, "left_out": _left_out(results)}
+        for results, state in said
+    ]
     if asked.json:
-        print_json([{"path": str(path), "state": state} for path, state in said])
-    else:
-        print("\n".join(f"{path}: {state}" for path, state in said))
+        print_json(told)
+        return
+    for one in told:
+        print("\n  left out of ".join([f"{one['path']}: {one['state']}", *one["left_out"]]))
+
+
+# Of imported files of which the last line was cut off.
+def _left_out(results: Results) -> list[str]:
+    facts = [run.facts for run in results.readable()[0] if "left_out" in run.facts]
+    return [f"{each['file']}: {each['left_out']}" for each in facts]
 
 
 # Runs of one condition are named a.1.json, a.2.json by many: what is before the first dot counts.

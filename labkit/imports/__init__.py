@@ -2,7 +2,8 @@
 
 A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
 the line. Where a tool prints each value, or a histogram of them, all of them are read; where it
-prints summaries only, each summary is a metric with one value per run.
+prints summaries only, each summary is a metric with one value per run. One that can read a file
+which was cut off, without its last line, says what it leaves out by `left_out(text) -> str`.
 """
 
 from __future__ import annotations
@@ -77,10 +78,17 @@ def take_in(named: str, files: Mapping[str, Sequence[Path]], label: str) -> Resu
         "workload": {"name": named.replace("-", "_")}, "conditions": list(files), "refused": {},
     })  # fmt: skip
     for order, ((condition, block), (text, source)) in enumerate(texts.items(), 1):
-        run = Run(condition, block, order, "finished", rows=rows[condition, block],
-                  facts={"file": source.name})  # fmt: skip
+        left = left_out(kept, text)
+        facts = {"file": source.name} | ({"left_out": left} if left else {})
+        run = Run(condition, block, order, "finished", rows=rows[condition, block], facts=facts)
         results.keep(run, {"import.txt": text})
     return results
+
+
+def left_out(kept: Format, text: str) -> str:
+    """What of a text is not read: a last line that was cut off; nothing if all of it is."""
+    told = getattr(kept, "left_out", None)
+    return str(told(text)) if told else ""
 
 
 # Of several files it matters which one is no output of the tool.
@@ -88,7 +96,8 @@ def _rows(kept: Format, text: str, file: Path) -> Rows:
     try:
         return tuple(map(row, kept.read(text)))
     except ResultsError as odd:
-        raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint) from None
+        cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
+        raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint or cut) from None
 
 
 def _unpacked(file: Path, whole: bytes) -> bytes | None:

@@ -56,6 +56,17 @@ def insist(found: list[Sample], tool: str) -> list[Sample]:
     return found
 
 
+def whole_lines(text: str) -> str:
+    """The lines that end: without its end, a line may have been cut off within a number."""
+    return text[: text.rfind("\n") + 1]
+
+
+def unended(text: str) -> str:
+    """What to say of what `whole_lines` leaves out; nothing if that is nothing."""
+    rest = text[text.rfind("\n") + 1 :].strip()
+    return f"the last line has no end, so it may not be whole: {rest[:60]!r}" if rest else ""
+
+
 def unread(tool: str, line_number: int, line: str) -> ResultsError:
     """The error for a line that means nothing."""
     return ResultsError(f"{tool}: line {line_number} cannot be read", said=line[:200])

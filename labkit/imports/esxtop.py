@@ -19,17 +19,26 @@ def read(text: str) -> list[Sample]:
     A metric is named as the counter, such as `\\host\Physical Cpu(_Total)\% Util Time`, which says
     its unit too.
     """
-    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-        file = Path(folder) / "esxtop.csv"
-        file.write_bytes(text.encode())
-        try:
-            found = columns.read(file)
-        except ResultsError as odd:
-            what = odd.what.replace(str(file), "esxtop")
-            raise ResultsError(what, said=odd.said, hint=odd.hint) from None
+    found = _columns(text)
     samples = []
     for name, values in zip(found.names, found.values.T, strict=True):
         numbers = values[np.isfinite(values)]
         if numbers.size:
             samples.append(sample(name, "", numbers))
     return insist(samples, "esxtop")
+
+
+def left_out(text: str) -> str:
+    """What is said of a last line that was cut off."""
+    return "" if text.endswith("\n") else _columns(text).cut
+
+
+def _columns(text: str) -> columns.Columns:
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+        file = Path(folder) / "esxtop.csv"
+        file.write_bytes(text.encode())
+        try:
+            return columns.read(file)
+        except ResultsError as odd:
+            what = odd.what.replace(str(file), "esxtop")
+            raise ResultsError(what, said=odd.said, hint=odd.hint) from None

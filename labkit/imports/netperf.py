@@ -6,7 +6,7 @@ import csv
 import re
 
 from labkit.errors import ResultsError
-from labkit.imports._reading import insist, number, sample
+from labkit.imports._reading import insist, number, sample, unended, whole_lines
 from labkit.workload import Sample
 
 # The selector of `-k`, and the heading of `-o` for the same.
@@ -22,9 +22,12 @@ UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s", "10^6bits/sec": "Mbit/s"}
 HEADING = re.compile(r"^(?=.*,)(.*,)?(Throughput|[\w ]+ Latency Microseconds)(,|$)")
 ROW = re.compile(r"^ *[\d.]+( +[\d.]+)+ *$", re.MULTILINE)
 
+left_out = unended
+
 
 def read(text: str) -> list[Sample]:
     """The rate or the throughput, and the latencies if they were asked for."""
+    text = whole_lines(text)
     lines = [line.strip() for line in text.splitlines() if not line.startswith("Interim result")]
     pairs = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z0-9_]+=", line))
     if pairs:

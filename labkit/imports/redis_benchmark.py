@@ -5,16 +5,19 @@ from __future__ import annotations
 import csv
 import re
 
-from labkit.imports._reading import insist, number, sample, unread
+from labkit.imports._reading import insist, number, sample, unended, unread, whole_lines
 from labkit.workload import Sample
 
 QUIET = re.compile(r"^([A-Z][\w ()-]*): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?", re.M)
 TITLE = re.compile(r"^====== (.+) ======")
 RATE = re.compile(r"throughput summary: ([\d.]+) requests per second|^([\d.]+) requests per second")
 
+left_out = unended
+
 
 def read(text: str) -> list[Sample]:
     """Requests per second and latencies of each command."""
+    text = whole_lines(text)
     # Progress is drawn over itself with carriage returns.
     lines = [line.rsplit("\r", 1)[-1].strip() for line in text.replace("\r\n", "\n").split("\n")]
     if any(line.startswith('"') for line in lines):

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from labkit.errors import ResultsError
-from labkit.imports._reading import insist, number, sample, unread
+from labkit.imports._reading import insist, number, sample, unended, unread, whole_lines
 from labkit.workload import Sample
 
 COLOUR = re.compile(r"\x1b?\[[\d;]*m")
@@ -17,10 +17,12 @@ RATE = re.compile(r"Message Rate is (\S+) ")
 BANDWIDTH = re.compile(r"BandWidth is (\S+) MBps")
 LOST = re.compile(r"# dropped messages = (\d+)")
 
+left_out = unended
+
 
 def read(text: str) -> list[Sample]:
     """The round trip of every packet; of a summary each percentile, or the rate of a throughput."""
-    plain = COLOUR.sub("", text)
+    plain = COLOUR.sub("", whole_lines(text))
     lines = plain.splitlines()
     for n, line in enumerate(lines):
         if HEAD.match(line):
