@@ -42,8 +42,11 @@ SMALLEST = 1e-300
 LEAST = 1e-12
 FAR_TAIL = 90.0
 """Runs that were not seen are reckoned with in percentiles beyond this one."""
-UNSEEN = 0.1
-"""The share of what unseen runs may make of a figure that is left out at each end."""
+UNSEEN, OF_ONE = 0.1, 0.025
+"""The share of what unseen runs may make of a figure that is left out at each end.
+
+Less of it counts where there are several conditions, whose runs are hardly all unlucky at once.
+"""
 REACH = 1.7
 """Of the ranks where nothing cancels; all three come from simulation (tests/test_coverage.py)."""
 
@@ -178,7 +181,8 @@ class Quantity:
         if not found.size:
             return 0.0, 0.0
         value, t = scale(self._of(here.__getitem__)), stats.student(blocks - 1)
-        low, high = (scale(float(end)) for end in np.quantile(found, (UNSEEN, 1 - UNSEEN)))
+        out = UNSEEN if len(far) > 1 else OF_ONE
+        low, high = (scale(float(end)) for end in np.quantile(found, (out, 1 - out)))
         return max(0.0, (value - low) / t), max(0.0, (high - value) / t)
 
     # The figure in each block and without each; of the blocks of one term only, if one is named.
