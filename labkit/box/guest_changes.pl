@@ -57,7 +57,7 @@ sub set {
 }
 
 # A NIC stays what it is, so another one is plugged in. The guest puts it in the place of the one that
-# it has (guest_hotplug.sh) and says so; then that one is pulled out.
+# it has (guest_hotplug.pl) and says so; then that one is pulled out.
 sub plug {
     my ($had, $last) = split ' ', whole("$home/slot");
     my $new = $last + 1;

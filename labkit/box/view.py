@@ -75,7 +75,7 @@ def guest_files(
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)
         own["labkit/links"] = File(at_guest(layout, plan.role))
-        own["labkit/hotplug"] = File(script("guest_hotplug.sh"), 0o755)
+        own["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
         own["labkit/peer"] = File(layout.data(layout.hosts[0]))
         found |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
