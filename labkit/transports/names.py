@@ -32,7 +32,9 @@ def addresses(host: str, port: int, family: int, seconds: float) -> Found:
 
 
 def _asked(host: str, port: int, family: int, flags: int = 0) -> Found:
-    return list(socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, flags=flags))
+    # For a text Python loads its tables of all alphabets first, which takes some milliseconds.
+    name = host.encode() if host.isascii() else host
+    return list(socket.getaddrinfo(name, port, family, socket.SOCK_STREAM, flags=flags))
 
 
 def _answer(answer: Future[Found], host: str, port: int, family: int) -> None:

@@ -30,7 +30,8 @@ ASIDE_SECONDS = 0.05
 # So often who reads looks round, for a keepalive may be due; closing wakes it. paramiko does ten
 # times as often, on every connection of a fleet.
 QUIET_SECONDS = 1.0
-MANY = 1 << 18
+# More is asked for once that much has come: the memory for it has to be fetched from the kernel.
+FEW, MANY = 1 << 14, 1 << 18
 # sshd leaves Nagle's algorithm on: what it has to say next waits until we acknowledge what it said
 # before, and Linux takes 40 ms for that unless it is told each time (tcp(7), TCP_QUICKACK). On a
 # connection that has got going the answers are acknowledged by the next commands.
@@ -52,6 +53,7 @@ class Packets(Packetizer):
         self._deadline = float("inf")
         self._shared, self._hasty = False, HASTY_PARTS if _is_tcp(end) else 0
         self._sealed: Sealed | None = None
+        self._most = FEW
         self._unsent: bytes | None = None
         self._quiet = isinstance(end, socket.socket)
         if self._quiet:
@@ -314,7 +316,7 @@ class Packets(Packetizer):
         if self._deadline < float("inf") and not self._in_time():
             return False
         try:
-            part = self._socket.recv(MANY)
+            part = self._socket.recv(self._most)
         except OSError as nothing:
             if self.closed:
                 raise EOFError from None
@@ -327,6 +329,7 @@ class Packets(Packetizer):
             self._hasty -= 1
             with suppress(OSError):
                 self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        self._most = FEW if len(part) < FEW else MANY
         self._read += part
         return True
 
