@@ -11,7 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import paramiko
-from paramiko.common import MSG_CHANNEL_DATA, MSG_CHANNEL_EXTENDED_DATA, MSG_CHANNEL_REQUEST
+from paramiko.common import (
+    MSG_CHANNEL_DATA,
+    MSG_CHANNEL_EXTENDED_DATA,
+    MSG_CHANNEL_REQUEST,
+    MSG_CHANNEL_WINDOW_ADJUST,
+)
 
 from labkit.errors import Unreachable
 from labkit.transports.address import Address as Address
@@ -91,12 +96,19 @@ def _in_its_window(hand: Hand) -> Hand:
     return fed
 
 
+# Whoever has input for a command waits for room himself, and is told by the channel's own event.
+def _has_room(channel: paramiko.Channel, message: paramiko.Message) -> None:
+    channel._window_adjust(message)  # type: ignore[attr-defined]
+    channel.event.set()
+
+
 class Client(Conversation):
     """paramiko's connection, with the key the host showed and the way that it runs over."""
 
     _channel_handler_table = {  # noqa: RUF012
         **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
         MSG_CHANNEL_REQUEST: _channel_request,
+        MSG_CHANNEL_WINDOW_ADJUST: _has_room,
         MSG_CHANNEL_DATA: _in_its_window(paramiko.Channel._feed),  # type: ignore[attr-defined]
         MSG_CHANNEL_EXTENDED_DATA: _in_its_window(paramiko.Channel._feed_extended),  # type: ignore[attr-defined]
     }

@@ -59,7 +59,7 @@ class Local(ThroughShell):
 class Process:
     """A shell script as a child process, in a session of its own."""
 
-    lost, ended_by = False, ""
+    lost, cut_off, ended_by = False, False, ""
 
     def __init__(self, script: str, name: str) -> None:
         pipe = subprocess.PIPE

@@ -76,7 +76,8 @@ class Pipe:
         while self.recv():
             pass
         found = re.search(rf"{self.mark} (\d+)\n$".encode(), self._errors)
-        if not found:
+        # What it complained of may come before the last of its output.
+        if not found or self.channel.cut_off:
             raise OutcomeUnknown(f"{self.name}: {cut(self.channel)} while copying")
         return int(found[1]), self._errors[: found.start()].decode("utf-8", "replace")
 

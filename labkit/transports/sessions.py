@@ -26,7 +26,7 @@ from labkit.transports.connection import (
     Client,
     connect,
 )
-from labkit.transports.shell import Gone, Shell
+from labkit.transports.shell import TURN_SECONDS, Gone, Shell
 
 RETRY_SECONDS = 0.02
 # sshd counts a session that we closed until it looks round.
@@ -276,11 +276,12 @@ class Session:
     def __init__(self, owner: Sessions, connection: Connection, channel: paramiko.Channel) -> None:
         self.connection, self.channel = connection, channel
         self._owner = owner
-        self._bell = Ring()
+        self._bell, self._room, self._roomless = Ring(), Ring(), True
         self._closing = threading.Lock()
         self._closed = False
         channel.in_buffer.set_event(self._bell)
         channel.in_stderr_buffer.set_event(self._bell)
+        channel.event = self._room
 
     @property
     def ended(self) -> bool:
@@ -292,10 +293,13 @@ class Session:
     @property
     def lost(self) -> bool:
         """Whether they ended, or are about to, because the connection did."""
-        # paramiko closes the channels of a lost connection before it calls it inactive; where sshd
-        # ended a command it said so.
-        cut = self.channel.closed and not self.channel.eof_received
-        return bool(cut or not self.connection.client.is_active())
+        # paramiko closes the channels of a lost connection before it calls it inactive.
+        return self.cut_off or not self.connection.client.is_active()
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether sshd never said that they have ended, which it does where they have."""
+        return bool(self.channel.closed and not self.channel.eof_received)
 
     @property
     def ended_by(self) -> str:
@@ -315,10 +319,22 @@ class Session:
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
+        if self._roomless:
+            self._await_room()
         # Until sshd has room it is nobody's output that has to be read.
         roomy = self.channel.out_window_size > len(part)
         with nullcontext() if roomy else self.connection.client.listening():
             self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
+
+    # sshd has room for no input before it has begun what will read that. A session that never has
+    # any has run nothing.
+    def _await_room(self) -> None:
+        until = time.monotonic() + CONNECT_SECONDS
+        while not (self.channel.out_window_size or self.channel.closed):
+            if (left := until - time.monotonic()) <= 0:
+                raise Gone
+            self.connection.client.wait(self._room, min(left, TURN_SECONDS))
+        self._roomless = False
 
     def finish(self) -> None:
         """Tell it that there is no more input."""

@@ -61,10 +61,11 @@ read labkit_k </proc/$$/task/$$/children;
 echo "$labkit $1 $labkit_c ${{labkit_s:--}} ${{labkit_t:--}} ${{labkit_k:+left}} $labkit_x";
 [ -z "$labkit_k" ] || exit; }};
 labkit_v() {{ command -v "$2"; echo "$labkit $1"; echo "$labkit $1" >&9; }};
+labkit_g=$$; kill -s 0 -- "-$$" ||
 read labkit_r labkit_r labkit_r labkit_r labkit_g labkit_r </proc/$$/stat;
 labkit_o=; labkit_w; : </dev/null || labkit_o=;
 [ -z "$BASH_VERSION$KSH_VERSION$POSH_VERSION$YASH_VERSION$ZSH_VERSION" ] || labkit_o=;
-echo "$labkit 0 ${{labkit_g:-$$}} ${{labkit_o:+counts}}"; echo "$labkit 0" >&9
+echo "$labkit 0 $labkit_g ${{labkit_o:+counts}}"; echo "$labkit 0" >&9
 """.replace("\n", " ").strip()
 # A command whose first word can mean nothing but a program, should the shell know it for one.
 PLAIN = re.compile(r"exec ([\w./+][\w./+-]{0,63}) ", re.ASCII)
@@ -95,6 +96,10 @@ class Channel(Protocol):
     @property
     def lost(self) -> bool:
         """Whether they ended because the connection did."""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the connection took them away before they had ended by themselves."""
 
     @property
     def ended_by(self) -> str:
