@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Semaphore
 from typing import Any, Generic, TypeVar
@@ -14,13 +14,15 @@ from typing import Any, Generic, TypeVar
 from labkit import starts
 from labkit.clock import Reading
 from labkit.errors import BadInput, FleetFailed, LabkitError, Unknown
-from labkit.host import KEPT, Completed, Host
+from labkit.host import KEPT, Begun, Completed, Host
 from labkit.starts import Armed, Started
 
 T = TypeVar("T")
 AT_ONCE = 64
 # sshd refuses some of those who have not logged in when there are ten (MaxStartups 10:30:100).
 LOGINS_AT_ONCE = 8
+# So long one thread hears all hosts that were given a command.
+MOMENT_SECONDS = 0.1
 # So long before the start the last host has been told of it.
 LEAD_SECONDS, LEAD_PER_HOST = 0.05, 0.005
 
@@ -128,9 +130,26 @@ class Fleet:
         tell: Callable[[str], None] | None = None,
     ) -> Outcomes[Completed]:  # fmt: skip
         """Run a command on every host; `tell` is called with the name of each that is done."""
-        return self.each(
-            lambda host: host.run(*words, stdin=stdin, seconds=seconds, cap=cap), tell=tell
-        )
+        admitted, begun = self._admitted(), dict[str, Begun]()
+
+        def done(name: str) -> Completed:
+            if name in begun:
+                return begun.pop(name).done()
+            return admitted(self.hosts[name]).run(*words, stdin=stdin, seconds=seconds, cap=cap)
+
+        try:
+            found: dict[str, Completed | LabkitError] = {}
+            if not stdin:
+                self._begin(begun, words, seconds, cap)
+            if len(begun) == len(self.hosts):
+                found = _heard(begun, tell)
+            found |= _each({name: name for name in self.hosts if name not in found}, done, tell)
+            return Outcomes({name: found[name] for name in self.hosts})
+        except BaseException:  # Ctrl-C: nobody waits for a host any longer
+            self.close()
+            for one in begun.values():
+                one.close()
+            raise
 
     def each(
         self, action: Callable[[Host], T], *, tell: Callable[[str], None] | None = None
@@ -175,6 +194,15 @@ class Fleet:
             commands, lambda name, host: starts.armed(host, commands[name])
         ) as waiting:
             yield Line(waiting)
+
+    # Most commands are short, and a thread for each host would take longer than they do.
+    def _begin(
+        self, begun: dict[str, Begun], words: tuple[str, ...], seconds: float, cap: int
+    ) -> None:
+        for name, host in self.hosts.items():
+            with suppress(LabkitError):  # said of each host by what runs it there
+                if one := host.transport.begin(words, seconds=seconds, cap=cap):
+                    begun[name] = one
 
     def close(self) -> None:
         """Close all connections."""
@@ -248,6 +276,20 @@ def _each(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return {name: found[name] for name in those}
+
+
+# Those that end within a moment; the others are left to threads, for each may print a lot.
+def _heard(
+    begun: dict[str, Begun], tell: Callable[[str], None] | None
+) -> dict[str, Completed | LabkitError]:
+    found: dict[str, Completed | LabkitError] = {}
+    until = time.monotonic() + MOMENT_SECONDS
+    for name in [*begun]:
+        if begun[name].ended(until):
+            found[name] = begun.pop(name).done()
+            if tell:
+                tell(name)
+    return found
 
 
 def _clock(host: Host) -> Reading:

@@ -104,6 +104,19 @@ class Stream(Protocol):
         """How it ended; reads what is left of it first."""
 
 
+class Begun(Protocol):
+    """A command that a host was given, and that nobody waits for yet."""
+
+    def ended(self, until: float) -> bool:
+        """Whether all is known of it by then, in seconds of the monotonic clock."""
+
+    def done(self) -> Completed:
+        """How it ended; waits for that."""
+
+    def close(self) -> None:
+        """Let go of it, whether it has ended or not."""
+
+
 class Transport(Protocol):
     """How commands and files reach a host."""
 
@@ -118,6 +131,9 @@ class Transport(Protocol):
     ) -> list[Completed]:
         """Run commands one after another without waiting for an answer in between."""
 
+    def begin(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Begun | None:
+        """Give it a command, if it can take one without any waiting."""
+
     def stream(
         self, words: tuple[str, ...], *, stdin: bytes | Path, env: Mapping[str, str],
         seconds: float, cap: int,
@@ -128,9 +144,9 @@ class Transport(Protocol):
         """The same host by the same connection, but as root."""
 
     def raw(
-        self, words: tuple[str, ...], *, window: int = files.WINDOW
+        self, words: tuple[str, ...], *, window: int = files.WINDOW, seconds: float = 60.0
     ) -> AbstractContextManager[files.Pipe]:
-        """Run a command whose streams stay open."""
+        """Run a command whose streams stay open, or raise when it has no turn in `seconds`."""
 
     @property
     def reached_at(self) -> str:
@@ -267,9 +283,14 @@ class Host:
             most_files=most_files, most_bytes=most_bytes, tell=tell,
         )  # fmt: skip
 
-    def raw(self, *words: str, window: int = files.WINDOW) -> AbstractContextManager[files.Pipe]:
-        """A command whose streams stay open: for what is not text, or not yet at its end."""
-        return self.transport.raw(tuple(words), window=window)
+    def raw(
+        self, *words: str, window: int = files.WINDOW, seconds: float = 60.0
+    ) -> AbstractContextManager[files.Pipe]:
+        """A command whose streams stay open: for what is not text, or not yet at its end.
+
+        It waits so many `seconds` for its turn, and then runs as long as somebody wants it.
+        """
+        return self.transport.raw(tuple(words), window=window, seconds=seconds)
 
     def round_trip(self) -> float:
         """Seconds to the host and back."""

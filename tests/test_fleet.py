@@ -5,16 +5,27 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 from poor import busybox, only, system
 from sshd import SSHD, serving
 
+import labkit.fleet
 from labkit.clock import Reading
-from labkit.errors import BadInput, FleetFailed, LabkitError, TimedOut, Unknown, Unreachable
+from labkit.errors import (
+    BadInput,
+    FleetFailed,
+    LabkitError,
+    OutcomeUnknown,
+    TimedOut,
+    Unknown,
+    Unreachable,
+)
 from labkit.fleet import Fleet
 from labkit.host import Host
+from labkit.transports import sessions
 from labkit.transports.ssh import Ssh
 
 HOSTS = 4
@@ -115,6 +126,80 @@ def test_each_host_has_the_deadline_for_itself(fleet):
     outcomes = fleet.run("sh", "-c", script, seconds=3)
     assert time.monotonic() - begun < 20
     assert isinstance(outcomes.failed["host2"], TimedOut) and len(outcomes.ok) == HOSTS - 1
+
+
+# What all hosts can take at once is heard by one thread, for a moment, and then by one for each.
+
+
+def test_a_short_command_needs_no_thread_for_each_host(fleet, monkeypatch):
+    fleet.run("true").check()
+    monkeypatch.setattr(labkit.fleet, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(labkit.fleet, "MOMENT_SECONDS", 30)
+    told = []
+    outcomes = fleet.run("sh", "-c", "echo $SSH_CONNECTION; exit 3", tell=told.append)
+    assert told == list(outcomes) == list(fleet.hosts) and not outcomes.ok
+    assert [outcome.code for outcome in outcomes.values()] == [3] * HOSTS
+    assert len({outcome.stdout for outcome in outcomes.values()}) == HOSTS
+
+
+def test_commands_that_go_on_print_all_they_have_to_say(fleet):
+    fleet.run("true").check()
+    answers = fleet.run("sh", "-c", "sleep 0.3; head -c 9000000 /dev/zero").check()
+    assert [answer.stdout_size for answer in answers.values()] == [9_000_000] * HOSTS
+
+
+def test_one_that_leaves_something_behind_is_told_as_such(fleet):
+    fleet.run("true").check()
+    outcomes = fleet.run("sh", "-c", f"{IT_IS} {port(fleet, 2)} ] && sleep 60 & exit 0").check()
+    assert [name for name, one in outcomes.items() if one.left_behind] == ["host2"]
+    assert fleet.run("echo", "again").check()["host2"].stdout == "again\n"
+
+
+def test_a_command_that_all_were_given_has_its_deadline(fleet, tmp_path):
+    fleet.run("true").check()
+    script = f"echo $$ > {tmp_path}/${{SSH_CONNECTION##* }}; sleep 60"
+    outcomes = fleet.run("sh", "-c", script, seconds=1)
+    assert [type(one) for one in outcomes.values()] == [TimedOut] * HOSTS
+    for file in tmp_path.iterdir():
+        within(5, partial(gone, int(file.read_text())))
+    assert len(fleet.run("true").ok) == HOSTS
+
+
+def test_a_connection_that_is_lost_under_a_command_is_that_hosts_own_matter(fleet):
+    fleet.run("true").check()
+    lost = f"{IT_IS} {port(fleet, 1)} ] && kill -KILL $(ps -o ppid= -p $PPID); sleep 0.2; echo on"
+    outcomes = fleet.run("sh", "-c", lost)
+    assert isinstance(outcomes["host1"], OutcomeUnknown)
+    assert set(outcomes.ok) == {"host0", "host2", "host3"}
+    assert len(fleet.run("true").ok) == HOSTS
+
+
+def test_one_host_by_two_names_runs_it_twice(servers, tmp_path):
+    with fleet_of(servers[0].address()) as one:
+        host = one.hosts["host0"]
+        twice = Fleet({"client": host, "server": host})
+        for turn in range(3):
+            answers = twice.run("sh", "-c", f"echo $$ > {tmp_path}/{turn}-$$; echo $$").check()
+            assert len({answer.stdout for answer in answers.values()}) == 2
+    assert len(list(tmp_path.iterdir())) == 6
+
+
+def test_ctrl_c_lets_go_of_what_all_were_given(fleet):
+    fleet.run("true").check()
+
+    def ctrl_c(_):
+        raise KeyboardInterrupt
+
+    for _ in range(sessions.SESSIONS + 1):
+        with pytest.raises(KeyboardInterrupt):
+            fleet.run("true", tell=ctrl_c)
+    assert len(fleet.run("true", seconds=10).ok) == HOSTS
+
+
+def test_words_that_are_no_command_are_refused_on_each_host(fleet):
+    fleet.run("true").check()
+    outcomes = fleet.run("echo", "a\0b")
+    assert [type(one) for one in outcomes.values()] == [BadInput] * HOSTS
 
 
 def test_files_go_to_all_hosts_by_the_same_means(fleet, tmp_path):

@@ -6,15 +6,16 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 from sshd import gone_soon, reached, serving, tell
 from test_ssh import through
 from wire import UP, Wire
 
-from labkit.errors import HostError, TimedOut, Unreachable
+from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
 from labkit.transports import connection, packets, sessions
+from labkit.transports.shell import Gone
 
 MIB = 1 << 20
 
@@ -39,6 +40,36 @@ def test_more_threads_than_sessions_wait_their_turn(ssh):
     assert codes == list(range(24))
 
 
+def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
+    with reached(server.address()) as host:
+        host.round_trip()
+        with closing(host.transport._all.open(10)) as session:
+            stopped = server.processes()
+            tell(stopped, signal.SIGSTOP)
+            try:
+                session.start("exec sh")
+                with pytest.raises(Gone):
+                    session.send(b"echo no\n")
+            finally:
+                tell(stopped, signal.SIGCONT)
+        assert host.check("echo", "yes") == "yes\n"
+
+
+def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(server):
+    with reached(server.address()) as host:
+        before = set(server.processes())
+        with host.raw("sh", "-c", "echo first; sleep 60 & exit 0") as pipe:
+            assert pipe.recv() == b"first\n"
+            end = time.monotonic() + 20
+            while not pipe.channel.channel.recv_stderr_ready():
+                assert time.monotonic() < end, "its code did not come"
+                time.sleep(0.01)
+            tell(set(server.processes()) - before, signal.SIGKILL)
+            with pytest.raises(OutcomeUnknown, match="connection was lost"):
+                pipe.ended()
+
+
 def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch, tmp_path):
     monkeypatch.setattr(sessions, "SESSIONS", 1)
     mark = str(tmp_path / "begun")
@@ -49,6 +80,7 @@ def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch
                 lambda: host.run("touch", mark, stdin=b"x", seconds=0.2),
                 lambda: host.batch([("touch", mark)], seconds=0.2),
                 lambda: host.stream("touch", mark, seconds=0.2).__enter__(),
+                lambda: host.raw("touch", mark, seconds=0.2).__enter__(),
             ):
                 with pytest.raises(TimedOut, match=r"was not started within 0\.2 s"):
                     asked()

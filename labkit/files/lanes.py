@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -130,7 +131,8 @@ class Lanes:
 
     @contextmanager
     def _opened(self, work: Work) -> Iterator[Pipe]:
-        with self.host.raw(*work.words, window=self.window) as pipe:
+        # Another copy may have all streams of the host for as long as it takes.
+        with self.host.raw(*work.words, window=self.window, seconds=math.inf) as pipe:
             self._pipes[id(pipe)] = pipe
             try:
                 if self._stopped.is_set():

@@ -60,8 +60,10 @@ class Carries(Protocol):
     def run(self, *words: str, stdin: bytes = b"", seconds: float = 60.0) -> Ran:
         """Run a short command to its end."""
 
-    def raw(self, *words: str, window: int = WINDOW) -> AbstractContextManager[Pipe]:
-        """Run a command whose streams stay open."""
+    def raw(
+        self, *words: str, window: int = WINDOW, seconds: float = 60.0
+    ) -> AbstractContextManager[Pipe]:
+        """Run a command whose streams stay open, once it has its turn."""
 
     def round_trip(self) -> float:
         """Seconds to the host and back."""

@@ -81,7 +81,27 @@ class Ssh(ThroughShell):
 
     @contextmanager
     def _loop(self, seconds: float) -> Iterator[Shell | None]:
-        found = self._kept(seconds) or self._new(seconds)
+        with self._lent(self._kept(seconds) or self._new(seconds)) as shell:
+            yield shell
+
+    @contextmanager
+    def _ready(self) -> Iterator[Shell | None]:
+        with (
+            self._all.turn(0) as waited,
+            self._lent(None if waited is None else self._idle()) as shell,
+        ):
+            yield shell
+
+    def _idle(self) -> tuple[Shell, Session] | None:
+        found = self._all.take(self.sudo)
+        if found and not _answered_lately(*found):
+            self._all.keep(self.sudo, *found)
+            return None
+        return found
+
+    # Until it is given back.
+    @contextmanager
+    def _lent(self, found: tuple[Shell, Session] | None) -> Iterator[Shell | None]:
         if found is None:
             yield None
             return
@@ -106,8 +126,9 @@ class Ssh(ThroughShell):
     def _kept(self, seconds: float) -> tuple[Shell, Session] | None:
         while found := self._all.take(self.sudo):
             shell, session = found
-            recent = _recent(shell) and not session.connection.client.stirs
-            if shell.fit and (recent or self._answers(shell, session, seconds)):
+            if _answered_lately(*found):
+                return found
+            if shell.fit and self._answers(shell, session, seconds):
                 return found
             session.close()
         return None
@@ -146,5 +167,6 @@ class Ssh(ThroughShell):
         return session
 
 
-def _recent(shell: Shell) -> bool:
-    return time.monotonic() - shell.used < IDLE_SECONDS
+def _answered_lately(shell: Shell, session: Session) -> bool:
+    recent = time.monotonic() - shell.used < IDLE_SECONDS
+    return shell.fit and recent and not session.connection.client.stirs

@@ -222,10 +222,11 @@ class Labkit:
         assert [done.code for done in host.batch([(PROGRAM,)] * count)] == [0] * count
 
     def fleet(self, hosts):
-        opened = [self.connect(host) for host in hosts]
-        with ThreadPoolExecutor(len(hosts)) as pool:
-            yield lambda: list(pool.map(self.run, opened))
-            yield lambda: list(pool.map(self.run, opened))
+        from labkit.fleet import Fleet
+
+        fleet = Fleet({str(host["port"]): self.connect(host) for host in hosts})
+        yield lambda: fleet.run(PROGRAM).check()
+        yield lambda: fleet.run(PROGRAM).check()
 
 
 class LabkitByThread(Labkit):
