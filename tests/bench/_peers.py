@@ -1,9 +1,11 @@
 """One SSH tool at one task, in a process of its own; prints what it took as JSON.
 
     _peers.py TOOL commands COUNT HOSTS     COUNT commands in turn on one open connection
+    _peers.py TOOL words COUNT HOSTS        the same, where the login shell answers by itself
     _peers.py TOOL eight COUNT HOSTS        the same, eight of them at any time
     _peers.py TOOL batch COUNT HOSTS        COUNT commands of which none waits for another
     _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
+    _peers.py TOOL fleet-words 1 HOSTS      the same, where the login shell answers by itself
 
 HOSTS is a JSON file: a list of objects with port, user, key and known_hosts. Imports are not timed.
 """
@@ -22,7 +24,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 # By its path: `true` alone is a word of most login shells, which then start nothing.
-PROGRAM = "/bin/true"
+PROGRAM, WORD = "/bin/true", "true"
 EIGHT = 8
 
 
@@ -229,6 +231,16 @@ class Labkit:
         yield lambda: fleet.run(PROGRAM).check()
 
 
+class LabkitAnswering(Labkit):
+    """As it would be if the shell that stays took `true` for a word of its own, as others' do."""
+
+    def __init__(self):
+        super().__init__()
+        from labkit.transports.shell import Shell
+
+        Shell._directly = lambda shell, command: ("", f"{WORD} </dev/null")
+
+
 class LabkitByThread(Labkit):
     """As it would be if paramiko's thread read all answers, and woke who waits."""
 
@@ -249,7 +261,7 @@ class LabkitByThread(Labkit):
 TOOLS = {
     "paramiko": Paramiko, "paramiko-nodelay": ParamikoNodelay, "fabric": Fabric,
     "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen, "labkit": Labkit,
-    "labkit-by-thread": LabkitByThread,
+    "labkit-by-thread": LabkitByThread, "labkit-answering": LabkitAnswering,
 }  # fmt: skip
 
 
@@ -263,7 +275,10 @@ def took(action):
 
 
 def main():
+    global PROGRAM
     name, task, count, hosts = sys.argv[1:]
+    if task.endswith("words"):
+        PROGRAM, task = WORD, task.removesuffix("-words")
     tool, hosts, count = TOOLS[name](), json.loads(Path(hosts).read_text()), int(count)
     if task == "fleet":
         steps = tool.fleet(hosts)

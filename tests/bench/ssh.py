@@ -1,7 +1,8 @@
 """What the way to a host costs, against other SSH tools on the same sshd in the same run.
 
 Commands a second on one open connection; round trips a command where a round trip takes 20 ms; one
-command on each of 32 hosts. The peers are installed by pip, once, into out/bench/peers.
+command on each of 32 hosts; and how fast shells answer that start nothing. The peers are installed
+by pip, once, into out/bench/peers.
 """
 
 import json
@@ -27,6 +28,8 @@ ROUNDS, COMMANDS, HOSTS, ROUND_TRIP, BATCH = 5, 40, 32, 0.020, 20
 PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905
 TOOLS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh mitogen".split()  # noqa: SIM905
 EIGHTS = ["labkit", "asyncssh", "mitogen"]
+# What starts nothing for `true` is no tool that anybody could use; it shows the way alone.
+ANSWERING = "labkit-answering"
 # As the shell on the host starts a program where its name could mean something else, and as dash
 # does where it cannot: by a copy of itself, or not.
 BY_COPY, DIRECTLY = "(exec /bin/true </dev/null 2>&1)", "/bin/true </dev/null 2>&1"
@@ -182,6 +185,7 @@ def on_one_connection(python):
         batch_near, floor = batches(where), on_this_machine(BY_COPY)
         direct, many = on_this_machine(DIRECTLY), on_this_machine(DIRECTLY, 8)
         eight = in_turn(python, where, 8 * COMMANDS, EIGHTS, "eight")
+        words = in_turn(python, where, COMMANDS, [ANSWERING, *TOOLS], "words")
     with hosts(1, ROUND_TRIP) as where:
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
         way, batch_far = bare(where), batches(where)
@@ -204,6 +208,10 @@ def on_one_connection(python):
                   "eight shells, no SSH", many, 2)  # fmt: skip
     yield at_least("floor-mitogen", "vfork and exec by a shell, no SSH, a second", 1 / direct,
                    "mitogen", 1 / near["mitogen"], 2.5)  # fmt: skip
+    for tool, target in (("asyncssh", 7), ("mitogen", 2.5), ("paramiko", 60)):
+        yield at_least(f"words-{tool}", "answers a second, by a shell that starts nothing",
+                       1 / words[ANSWERING], f"{tool} given `true`", 1 / words[tool],
+                       target)  # fmt: skip
     # What packets.py is for.
     yield at_least("by-thread", "commands a second on one connection", ours,
                    "were they read by paramiko's thread", 1 / near["labkit-by-thread"],
@@ -221,14 +229,14 @@ def on_one_connection(python):
                   batch_far - batch_near, "one byte there and back", way, 1.2)  # fmt: skip
 
 
-def fleet(python, count, tools):
+def fleet(python, count, tools, task="fleet"):
     found = {tool: [] for tool in tools}
     with hosts(count) as where:
         for _ in range(ROUNDS):
             for tool in tools:
-                own = sys.executable if tool == "labkit" else python
+                own = sys.executable if tool.startswith("labkit") else python
                 before = cpu_of_sshds(where)
-                whole = commands(python, where, tool) or told(own, tool, "fleet", 1, where)
+                whole = commands(python, where, tool) or told(own, tool, task, 1, where)
                 has_ended(where)
                 whole["cold"]["sshd"] = cpu_of_sshds(where) - before
                 found[tool].append(whole)
@@ -298,6 +306,11 @@ def on_many_hosts(python):
     yield at_most("warm-floor", what + "logged in before, s", ours["warm"]["wall"],
                   f"{HOSTS} shells asked at once, no SSH", shells_on_this_machine(HOSTS),
                   2)  # fmt: skip
+    words = fleet(python, HOSTS, [ANSWERING, *FLEETS], "fleet-words")
+    best = min(FLEETS, key=lambda tool: words[tool]["warm"]["wall"])
+    yield at_most("warm-words", f"{HOSTS} shells that start nothing, logged in before, s",
+                  words[ANSWERING]["warm"]["wall"], f"the best peer given `true`, {best}",
+                  words[best]["warm"]["wall"], 0.3)  # fmt: skip
     for tool in found:
         yield at_most(f"cold-wall-{tool}", what + "logins included, s", ours["cold"]["wall"], tool,
                       found[tool]["cold"]["wall"], 1)  # fmt: skip
