@@ -144,6 +144,23 @@ def test_another_user_or_address_need_not_wait(own, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_key_that_may_nothing_but_run_commands_from_here_is_enough(tmp_path):
+    with sshd(tmp_path / "sshd") as server:
+        authorized = server.folder / "authorized"
+        authorized.write_text(f'restrict,from="127.0.0.1" {authorized.read_text()}')
+        at = Address(
+            "box1", "127.0.0.1", server.port, server.target().user,
+            str(server.folder / "user"), (str(server.folder / "known_hosts"),),
+        )  # fmt: skip
+        with reached(at) as host:
+            assert host.check("echo", "one") == host.check("echo", "one") == "one\n"
+            host.put(b"two", str(tmp_path / "two"))
+            assert host.get(str(tmp_path / "two")) == b"two"
+            with host.stream("echo", "three") as lines:
+                assert [one.text for one in lines] == ["three"]
+
+
+@pytest.mark.slow
 def test_a_key_that_is_removed_while_we_work_ends_nothing_that_runs(tmp_path):
     with sshd(tmp_path / "sshd") as server:
         at = Address(
