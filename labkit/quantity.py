@@ -220,8 +220,8 @@ class Quantity:
             clock = abs(moved(term, seen[term].value + seen[term].clock))
             own = math.hypot(middling(each, without), clock)
             low, high = sorted(moved(term, end) for end in seen[term].ends(reach))
-            downs += [clock, math.sqrt(max(0.0, (min(low, 0) / t) ** 2 - own**2))]
-            ups += [clock, math.sqrt(max(0.0, (max(high, 0) / t) ** 2 - own**2))]
+            downs += [clock, _lacking(-low / t, own)]
+            ups += [clock, _lacking(high / t, own)]
         return math.hypot(*downs), math.hypot(*ups)
 
     # Blocks that do not belong together: each condition's own error, added up.
@@ -311,3 +311,8 @@ class Quantity:
 
     def _key(self, name: str) -> str:
         return f"{self.metric}: {name}" if self.metric and ": " not in name else name
+
+
+# What must be added to an error, by squares, until it is as large as another.
+def _lacking(wanted: float, own: float) -> float:
+    return math.sqrt(wanted - own) * math.sqrt(wanted + own) if wanted > own else 0.0

@@ -8,8 +8,8 @@ small number. Four measures are taken, because each fails somewhere:
     spread     how the blocks' own percentiles differ     fails between two modes
     jackknife  how the pooled one moves without a block   fails in a far tail
     reach      how the share of samples below it varies   fails when blocks do not overlap
-    unseen     how far slower runs than these would move  only for values, above the median
-               it (unseen.py)
+    unseen     how far slower runs than these would move  only for values above the median, and
+               it (unseen.py)                             for differences (quantity.py)
 
 Upwards the widest counts; downwards, where a tail is less far from the truth, mostly the reach; for
 a ratio the mean of spread and jackknife, widened by what reach has beyond them.

@@ -14,6 +14,9 @@ from labkit.quantity import Quantity
 from labkit.stats import _paired, estimate, percentile, ratio
 
 MANY = 2000
+LEAST = 0.93
+MOST = {"value": 0.972, "ratio": 0.987, "difference": 0.985}
+"""What MANY studies came to: the least share of all, and the mean of the widest world."""
 COUNTS = (3, 5, 10)
 FAR = (50, 90, 99, 99.9)
 
@@ -77,7 +80,7 @@ def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
 
 @pytest.mark.slow
 def test_a_difference_of_far_tails_holds_the_truth_though_few_runs_show_its_slowest():
-    # 150 studies know a share of 94 % to +- 4 %; without unseen runs it was 80 to 85 %.
+    # 150 studies know a share of 94 % to +- 4 %; without unseen runs 79 to 87 % held.
     found = coverage(("bimodal", "lognormal"), 0.15, 150, percentiles=(99.9,))
     assert all(held >= 0.9 for (what, _, _), held in found.items() if what == "difference"), found
 
@@ -100,14 +103,10 @@ def test_coverage_over_2000_studies_at_3_5_and_10_blocks(kinds, between):
     found = coverage(kinds, between, MANY, percentiles=FAR, runs=40_000)
     for key, held in found.items():
         print(*kinds, between, *key, f"{100 * held:.1f}", flush=True)
-    # Slow runs that were not measured do not cancel in a difference: notebooks/docs/statistics.md.
-    unlike = kinds == ("bimodal", "lognormal") and between == 0.15
-    least = {"value": 0.91, "ratio": 0.91, "difference": 0.82 if unlike else 0.9}
-    for (what, q, _), held in found.items():
-        assert held >= (0.93 if q < 99 and what != "difference" else least[what]), (what, q, held)
-    for what, most in (("value", 0.975), ("ratio", 0.98), ("difference", 0.99)):
+    assert min(found.values()) >= LEAST, found
+    for what, most in MOST.items():
         shares = [held for (kind, _, _), held in found.items() if kind == what]
-        assert np.mean(shares) <= most, (what, "wider than it need be")
+        assert not shares or np.mean(shares) <= most, (what, "wider than it need be")
 
 
 def different(kind, many, *, percentiles=(50,), effect=1.0, counts=(5,)):
