@@ -12,9 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from labkit.errors import HostError, ResultsError
-from labkit.fleet import Fleet
+from labkit.fleet import AT_ONCE, Fleet
 from labkit.host import Host
+from labkit.interrupt import together
 from labkit.results import Run
+from labkit.setting import Words
 from labkit.workload import Sample, Workload
 
 MARK = "=== labkit: the pair of "
@@ -31,14 +33,29 @@ def run(workload: Workload, pairs: Mapping[str, Pair]) -> str:
     if len(pairs) == 1:
         return workload.run(*pairs.values())
     with ExitStack() as servers:
-        asked = {
-            name: servers.enter_context(workload.asking(hosts)) for name, hosts in pairs.items()
-        }
+        asked = _ready(workload, pairs, servers)
         clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})
         with clients.together(asked) as line:
             went = line.go(seconds=30 + 3 * workload.seconds).check()
     said = {name: one.stdout.decode("utf-8", "replace") for name, one in went.items()}
     return "".join(f"{MARK}{name}\n{text}" for name, text in said.items())
+
+
+# All servers at the same time; those that are ready end with the stack, should another fail.
+def _ready(workload: Workload, pairs: Mapping[str, Pair], left: ExitStack) -> dict[str, Words]:
+    contexts = {name: workload.asking(hosts) for name, hosts in pairs.items()}
+
+    def enter(name: str) -> Words:
+        words = contexts[name].__enter__()
+        left.push(contexts[name])
+        return words
+
+    try:
+        return dict(zip(contexts, together(enter, contexts, AT_ONCE), strict=True))
+    except KeyboardInterrupt:  # some may still be on their way: they end with the connection
+        for pair in pairs.values():
+            Fleet(pair).close()
+        raise
 
 
 def texts(text: str) -> dict[str, str]:

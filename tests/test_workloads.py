@@ -5,7 +5,9 @@ import json
 import os
 import pkgutil
 import shutil
+import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from labkit import pairs, workloads
-from labkit.errors import BadInput, ResultsError
+from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.results import Results
 from labkit.study import Study
@@ -187,6 +189,33 @@ def test_a_workload_that_knows_no_pairs_says_so():
 
     with pytest.raises(BadInput, match="alone cannot run between several pairs"):
         Alone().asking({})
+
+
+@pytest.mark.parametrize("failing", ["", "two"])
+def test_servers_of_several_pairs_get_ready_together_and_none_stays_where_one_fails(failing):
+    met, ended = threading.Barrier(2, timeout=60), []
+
+    class Served(Ping):
+        @contextmanager
+        def asking(self, hosts):
+            met.wait()
+            if hosts["server"].name == failing:
+                raise HostError("it cannot serve")
+            try:
+                yield ("echo", hosts["server"].name)
+            finally:
+                ended.append(hosts["server"].name)
+
+    host = {name: Host(name, "127.0.0.1", Local(name)) for name in ("one", "two", "client")}
+    asked = {name: {"client": host["client"], "server": host[name]} for name in ("one", "two")}
+    if failing:
+        with pytest.raises(HostError, match="it cannot serve"):
+            pairs.run(Served(), asked)
+        assert ended == ["one"]
+    else:
+        said = pairs.run(Served(), asked)
+        assert pairs.texts(said) == {"one": "one\n", "two": "two\n"}
+        assert sorted(ended) == ["one", "two"]
 
 
 @pytest.mark.skipif(not shutil.which("timeout"), reason="no timeout")

@@ -83,8 +83,8 @@ class Sockperf(Workload):
 
     @property
     def seconds(self) -> float:
-        """About how long one run takes: it warms up, and reads its log again."""
-        return self.duration + 1.0
+        """About how long one run takes: it sleeps for 2 s first, and reads its log again."""
+        return self.duration + 2.5
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask from the client a sockperf of our own on the server, which ends with the run."""
