@@ -168,6 +168,8 @@ class Guest:
 
     vm: str
     address: str
+    port: int = 0
+    """Where its sshd will listen; 0 if nobody is to log in."""
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,10 @@ def _with_guests(
         raise BadInput(
             f"{path}: vm = is for a guest, such as [hosts.guest], of the host [hosts.server]"
         )
-    guests = {role: Guest(vm, str(tables[role]["control"])) for role, vm in named.items()}
+    guests = {
+        role: Guest(vm, str(tables[role]["control"]), int(tables[role].get("port", 22)))
+        for role, vm in named.items()
+    }
     return {"server": replace(hosts["server"], guests=guests)}
 
 

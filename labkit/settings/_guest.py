@@ -15,11 +15,20 @@ from labkit.settings._ways import named as plainly_named
 FIRST = "guest"
 RESERVED = "all memory and CPU time"
 RESERVED_FIRST = f"FullReservation = {RESERVED}"
-# Who changes the guest next, or measures it, finds it there. One that is off is not waited for.
+# Who changes the guest next, or measures it, finds it there. One that is off is not waited for. A
+# system answers to ping long before its sshd listens. That may be closed to its hypervisor, so that
+# it is waited for in vain for some time, and no error; port 0 asks for none.
 ANSWERS = """\
 n=0; until ping -c 1 -W 1 "$1" >/dev/null 2>&1; do
     n=$((n + 1)); [ "$n" -lt 120 ] || { echo "the guest does not answer at $1" >&2; exit 1; }
-    sleep 1; done"""
+    sleep 1; done
+greets() {
+    if command -v ssh-keyscan >/dev/null; then [ -n "$(ssh-keyscan -T 5 -p "$2" "$1" 2>/dev/null)" ]
+    elif command -v nc >/dev/null; then nc -z -w 5 "$1" "$2" >/dev/null 2>&1
+    fi
+}
+end=$(($(date +%s) + 60))
+until [ "$2" = 0 ] || greets "$1" "$2" || [ "$(date +%s)" -gt "$end" ]; do sleep 1; done"""
 KVM_ANSWERS = f"""\
 [ "$(virsh -q domstate "$1")" = running ] || exit 0
 shift; {ANSWERS}"""
@@ -73,9 +82,9 @@ class OfGuest(Setting):
 
     def answers(self, host: Host, kind: str) -> Words:
         """The command that waits until the guest answers, if it runs."""
-        vm, address = self.machine(host), host.guests[self.named].address
+        vm, at = self.machine(host), host.guests[self.named]
         text, vm = (ESXI_ANSWERS, quoted(vm)) if kind == "esxi" else (KVM_ANSWERS, vm)
-        return script(text, vm, address)
+        return script(text, vm, at.address, str(at.port))
 
 
 def only_with_guest(kind: str, host: Host) -> None:

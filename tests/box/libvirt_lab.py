@@ -72,6 +72,8 @@ n=0; until ls /dev/input/event* >/dev/null 2>&1 || [ "$n" -gt 50 ]; do n=$((n + 
 for button in /dev/input/event*; do
     { head -c 24 "$button" >/dev/null && busybox poweroff -f; } &
 done
+# As most systems, it answers to ping some time before one can log in.
+sleep 5
 /bin/sshd -D -e -f /etc/sshd_config
 sleep infinity
 """

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,6 +18,7 @@ from labkit.change import in_force
 from labkit.errors import BadInput
 from labkit.lab import Lab
 from labkit.plan import plan
+from labkit.settings._guest import ANSWERS
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
@@ -213,3 +215,14 @@ def test_a_machine_of_libvirt_that_was_started_is_on(tmp_path):
         guest_less = plan([GuestNic("direct"), ExclusiveCpu(), FullReservation()],
                           {"server": replace(host, guests={})})  # fmt: skip
         assert all("is not said" in s.why or "by hand" in s.why for s in guest_less.steps)
+
+
+def test_a_guest_that_was_started_is_waited_for_until_its_sshd_greets(tmp_path):
+    with serving(tmp_path) as server:
+        os.kill(server.pid, signal.SIGSTOP)
+        words = ["sh", "-c", ANSWERS, "sh", "127.0.0.1", str(server.port)]
+        waiting = subprocess.Popen(words)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(1)
+        os.kill(server.pid, signal.SIGCONT)
+        assert waiting.wait(60) == 0
