@@ -111,7 +111,7 @@ class Study:
             whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
             raise BadInput(
                 f"{lab.name} can do no condition of {self.name}{whys}",
-                hint="--where recorded shows a run of another lab",
+                hint='a run of another lab: --where recorded; in a notebook where = "recorded"',
             )
         return able
 

@@ -1,6 +1,9 @@
 """Every way in brings the same packages: pip, conda, Binder, and the lock of `make`."""
 
+import json
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -86,3 +89,15 @@ def test_binder_and_the_scripts_can_be_run():
 def test_binder_gets_only_system_packages_that_ubuntu_has():
     asked = (HOME / "binder/apt.txt").read_text().split()
     assert asked == ["openssh-server", "iproute2", "iputils-ping", "ethtool"]
+
+
+def test_the_notebooks_of_binder_open_on_the_recorded_runs(tmp_path):
+    shutil.copytree(HOME / "notebooks", tmp_path / "notebooks")
+    lines = (HOME / "binder/postBuild").read_text().splitlines()
+    script = [line for line in lines if line.startswith(("sed -i ", "if grep "))]
+    assert len(script) == 2
+    subprocess.run(["bash", "-euc", "\n".join(script)], cwd=tmp_path, check=True)
+    for file in tmp_path.glob("notebooks/*.ipynb"):
+        whole = ["".join(cell["source"]) for cell in json.loads(file.read_text())["cells"]]
+        (chosen,) = [source for source in whole if source.startswith("where: str = ")]
+        assert chosen.startswith('where: str = "recorded"')
