@@ -21,7 +21,7 @@ def check_number(answer: object, right: float, said: str = "", *, within: float 
     return f"not yet: the right number is {'larger' if found < right else 'smaller'}"
 
 
-def check_name(answer: object, names: Mapping[str, object], right: str, unit: str = "") -> str:
+def check_name(answer: object, names: Mapping[str, float], right: str, unit: str = "") -> str:
     """Whether the right one of these names is given; what is said of a name is its value."""
     if answer is None:
         return EMPTY
@@ -29,9 +29,7 @@ def check_name(answer: object, names: Mapping[str, object], right: str, unit: st
     if found is None:
         known = ", ".join(f'"{name}"' for name in names)
         return f"not yet: {answer!r} is not among the names: {known}"
-    value = names[found]
-    shown = f"{value:,.3g}" if isinstance(value, Real) else str(value)
-    seen = f"{found} has {shown} {unit}".strip()
+    seen = f"{found} has {names[found]:{',.0f' if names[found] >= 100 else '.3g'}} {unit}".strip()
     return _right(seen) if found == right else f"not yet: {seen}"
 
 
