@@ -29,6 +29,7 @@ awk -F ', *' '/^packet,/ { rows = 1; print "rtt(usec)"; next }
 """
 COLOUR = re.compile(r"\x1b?\[[\d;]*m")
 TRIP = re.compile(r"^\d{1,9}\.\d{3}$", re.ASCII | re.MULTILINE)
+TRIPS = re.compile(r"(?:\d{1,9}\.\d{3}\n)*+", re.ASCII)
 HEAD = "rtt(usec)"
 RUN = re.compile(r"sockperf: \[Valid Duration\] RunTime=\S+ sec; SentMessages=(\d{1,12});"
                  r" ReceivedMessages=(\d{1,12})", re.ASCII)  # fmt: skip
@@ -125,12 +126,16 @@ class Sockperf(Workload):
         if found is None:
             said = text.strip().rpartition("\n")[2] or "it printed nothing"
             raise ResultsError("sockperf: it did not run to its end", said=said)
-        # All at once, for there may be a million.
-        trips, rest = TRIP.findall(log), TRIP.sub("", log).split("\n")
-        for at, line in enumerate(rest, len(above) + 2):
+        # All at once, for there may be a million; what is among them is looked at line by line.
+        listed = TRIPS.match(log)
+        first = listed[0] if listed else ""
+        tail = log[len(first) :]
+        trips, rest = TRIP.findall(tail), TRIP.sub("", tail).split("\n")
+        for at, line in enumerate(rest, len(above) + 2 + first.count("\n")):
             if line.strip("-"):
                 raise ResultsError(f"sockperf: cannot read line {at}", said=line)
-        return [_whole(np.array(list(map(float, trips))), int(found[1]), int(found[2]))]
+        values = np.concatenate([np.fromstring(first, sep="\n"), np.array(trips, float)])
+        return [_whole(values, int(found[1]), int(found[2]))]
 
 
 def _whole(trips: npt.NDArray[np.float64], sent: int, received: int) -> Sample:
