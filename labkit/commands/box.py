@@ -17,7 +17,9 @@ from labkit.errors import BoxError, Unknown
 if TYPE_CHECKING:
     from labkit.box import BoxStatus
 
-MADE_OF = "what it is made of: a name that `labkit box topologies` lists, or a file (pair)"
+MADE_OF = (
+    "what it is made of: a name that `labkit box topologies` lists, or a file; without it, pair"
+)
 
 SHAPES = {
     "rate": "100 Mbit/s",
@@ -57,7 +59,7 @@ def add(verbs: Any) -> None:
 
 
 def _name_flag(parser: argparse.ArgumentParser) -> None:
-    said = "which box, where there are several (lab)"
+    said = "which box, where there are several (without it, lab)"
     parser.add_argument("--name", default="lab", metavar="NAME", help=said)
 
 

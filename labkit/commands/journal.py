@@ -18,7 +18,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", help="a role of the lab: [hosts.ROLE]")
     parser.add_argument(
-        "--sets", type=at_least_one, default=5, metavar="N", help="the last so many change sets (5)"
+        "--sets", type=at_least_one, default=5, metavar="N", help="the newest N (without it, 5)"
     )
     lab_flag(parser)
     json_flag(parser)

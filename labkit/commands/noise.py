@@ -19,15 +19,16 @@ def add(verbs: Any) -> None:
         "lat_netperf --where lab.toml | your own hosts, as lat_netperf will use them",
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", nargs="?", default="lat_ping",
-                        help="whose workload and metric (lat_ping)")  # fmt: skip
+                        help="whose workload and metric (without it, lat_ping)")  # fmt: skip
     parser.add_argument("--where", "--lab", default="box", metavar="PLACE",
                         help="box (default), or the lab.toml of your own hosts")  # fmt: skip
     parser.add_argument(
         "--condition", default="", metavar="NAME", help="one of the study's; its first if absent"
     )
     parser.add_argument(
-        "--repeats", type=at_least_one, default=6, metavar="N", help="blocks of two runs each (6)"
-    )
+        "--repeats", type=at_least_one, default=6, metavar="N",
+        help="blocks of two runs each (without it, 6)",
+    )  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
     label_flag(parser)
     json_flag(parser)

@@ -99,7 +99,7 @@ def _add_moving(inner: Any) -> None:
         dest="format",
         default="labkit",
         metavar="TOOL",
-        help="the tool that wrote it, such as fio or iperf3 (labkit)",
+        help="the tool that wrote it, such as fio or iperf3 (without it, labkit)",
     )
     label_flag(one)
 
