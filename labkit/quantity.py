@@ -174,9 +174,8 @@ class Quantity:
         if not far:
             return 0.0, 0.0
         here = {term: s.value for term, s in seen.items()}
-        sets = {**here, **dict(zip(far, possible([*far.values()]), strict=True))}
-        with np.errstate(all="ignore"):
-            found = np.asarray(self._value(tree(self.text), sets.__getitem__))
+        sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
+        found = self._all({**here, **sets})
         found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
         if not found.size:
             return 0.0, 0.0
@@ -192,10 +191,10 @@ class Quantity:
         def figures(of: Callable[[Figure], Values]) -> list[float]:
             varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
             fixed = {t: s.value for t, s in seen.items()}
-            return [
-                self._of({**fixed, **{t: float(v[k]) for t, v in varied.items()}}.__getitem__)
-                for k in range(blocks)
-            ]
+            found = self._all({**fixed, **varied})
+            if not np.isfinite(found).all():
+                raise self._divides()
+            return [*map(float, np.broadcast_to(found, blocks))]
 
         one_run_has_it = not any(statistic == "variation" for _, statistic in seen)
         each = figures(lambda term: term.each) if one_run_has_it else []
@@ -269,8 +268,19 @@ class Quantity:
         except ZeroDivisionError:
             value = math.nan
         if not math.isfinite(value):
-            raise BadInput(f"{self.shown} has no value here: it divides by 0")
+            raise self._divides()
         return value
+
+    def _divides(self) -> BadInput:
+        return BadInput(f"{self.shown} has no value here: it divides by 0")
+
+    # As `_of`, of arrays.
+    def _all(self, figures: Mapping[Term, float | Values]) -> Values:
+        with np.errstate(all="ignore"):
+            try:
+                return np.asarray(self._value(tree(self.text), figures.__getitem__), np.float64)
+            except ZeroDivisionError:
+                return np.array(math.nan)
 
     # Of numbers, or of arrays of them.
     def _value(self, node: ast.expr, figure: Callable[[Term], Any]) -> Any:
