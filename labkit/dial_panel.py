@@ -253,4 +253,6 @@ class DialPanel:
         if values and not words.startswith("turning"):
             drawn = charts.bundle(histogram(values, note=self.note).to_dict())
             shown = {kind: drawn[kind] for kind in (charts.V5, "text/plain")}
-            self.picture.outputs = ({"output_type": "display_data", "data": shown, "metadata": {}},)
+            self.picture.outputs = (
+                {"output_type": "display_data", "data": shown, "metadata": charts.EMBEDDED},
+            )  # fmt: skip

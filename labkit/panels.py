@@ -175,7 +175,7 @@ class LadderPanel:
             drawn = _tried(lambda: self.chart(LADDERS[rungs.value], scale.value, chosen))
             # Set as a value: capturing what a callback prints depends on the thread it runs in.
             picture.outputs = (
-                {"output_type": "display_data", "data": drawn, "metadata": {}},
+                {"output_type": "display_data", "data": drawn, "metadata": charts.EMBEDDED},
             )  # fmt: skip
 
         for control in (rungs, scale, *ticks.values()):

@@ -22,7 +22,9 @@ def display(**kinds):
 
 
 def shown(thing):
-    return nbf.new_output("display_data", data=thing._repr_mimebundle_())
+    data = thing._repr_mimebundle_()
+    data, metadata = data if isinstance(data, tuple) else (data, {})
+    return nbf.new_output("display_data", data=data, metadata=metadata)
 
 
 def executed(tmp_path, *outputs, title="A study", ran=True):

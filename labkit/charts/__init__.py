@@ -7,6 +7,7 @@ from labkit.charts.export import save
 from labkit.charts.latency import ladder, named, spread
 from labkit.charts.look import (
     COLOURS,
+    EMBEDDED,
     PERCENTILES,
     POINTS,
     SCALES,
@@ -22,9 +23,9 @@ from labkit.charts.one_run import round_trips, thinned
 from labkit.charts.over_time import Event, over_time, shares
 
 __all__ = [
-    "COLOURS", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5", "V5_SCHEMA", "Event",
-    "Fit", "bundle", "downtime", "enable", "ladder", "named", "over_time", "ratios", "round_trips",
-    "save", "shares", "speed_up", "spread", "svg", "thinned",
+    "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
+    "V5_SCHEMA", "Event", "Fit", "bundle", "downtime", "enable", "ladder", "named", "over_time",
+    "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg", "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

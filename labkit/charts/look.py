@@ -43,13 +43,31 @@ LOOK = {
     "view": {"continuousWidth": 640, "continuousHeight": 320},
 }
 
+# In a narrow cell the whole picture is made smaller, down to where its text can just be read, and
+# hovering still finds its marks, as it does not on a canvas that was scaled. What stands in place
+# of Vega-Embed's own style styles its menu too.
+STYLE = """
+.vega-embed { position: relative; display: inline-block; max-width: 100%;
+  box-sizing: border-box; padding-right: 30px }
+.vega-embed svg.marks { max-width: max(100%, 460px); height: auto }
+.vega-embed details { position: absolute; top: 0; right: 4px }
+.vega-embed summary { list-style: none; cursor: pointer; opacity: .5 }
+.vega-embed summary svg { width: 16px; height: 16px }
+.vega-embed .vega-actions { position: absolute; right: 0; z-index: 9; padding: 4px 0;
+  background: white; border: 1px solid #999 }
+.vega-embed .vega-actions a { display: block; padding: 4px 14px; font: 13px sans-serif;
+  white-space: nowrap; color: #333 }
+"""
+EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
+"""The metadata of a chart's display, from which JupyterLab takes how to draw it."""
+
 LEGEND_WIDTH = 90
 """So many characters of legend fit beside each other."""
 
 
 def enable() -> None:
     """Show every Altair chart in a form that JupyterLab 4 draws, with no network."""
-    alt.renderers.register("labkit", bundle)
+    alt.renderers.register("labkit", lambda spec, **_: (bundle(spec), EMBEDDED))
     alt.renderers.enable("labkit")
 
 

@@ -37,7 +37,7 @@ def test_a_dial_is_turned_the_picture_follows_and_stop_puts_everything_back(lab_
     show(lab_notebook, own_box)
     page.click("button:has-text('Start')")
     page.wait_for_selector("text=/[2-9] measurements; now: median/", timeout=120_000)
-    page.wait_for_selector(".vega-embed canvas, .vega-embed svg.marks")
+    page.wait_for_selector(".vega-embed svg.marks")
     page.click("button:has-text('owned')")
     page.wait_for_selector("text=/now: median.*before the last turn: median/", timeout=120_000)
     lab_notebook.shoot("dials", "DialPanel")

@@ -13,7 +13,7 @@ from tests.browser.conftest import SHOWN
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-DRAWN = f"{SHOWN} .vega-embed svg.marks, {SHOWN} .vega-embed canvas"
+DRAWN = f"{SHOWN} .vega-embed svg.marks"
 LADDER = f"{SHOWN} .jp-Cell:has(select)"
 STUDIES = {
     "04-lat-netperf": 3, "05-lat-10us": 3, "06-lat-cpu-exclusive": 3, "07-lat-vmxnet3": 3,
@@ -41,6 +41,14 @@ WORDS = """() => {
     .flatMap(({ source, outputs }) => [[source].flat().join(""), ...(outputs || []).map(said)])
     .map(count).reduce((all, one) => all + one, 0);
 }"""
+SMALLEST = 460
+"""So many pixels wide is a picture in the narrowest cell."""
+FITTING = f"""() => [...document.querySelectorAll({DRAWN!r})].every(drawn => {{
+  const [cell, size] = [drawn.closest(".jp-OutputArea-output"), drawn.getBoundingClientRect()];
+  const whole = drawn.viewBox.baseVal;
+  return size.width <= Math.max(cell.clientWidth, {SMALLEST})
+    && Math.abs(size.width / size.height - whole.width / whole.height) < 0.05;
+}})"""
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
 
 
@@ -51,14 +59,15 @@ def drawn(notebook) -> int:
 
 def marks(notebook) -> str:
     """What the ladder's picture looks like now."""
-    return notebook.page.locator(f"{LADDER} canvas").first.evaluate("c => c.toDataURL()")
+    return notebook.page.locator(f"{LADDER} svg.marks").first.evaluate("drawn => drawn.outerHTML")
 
 
 def redrawn(notebook, before: str) -> str:
     """The ladder's picture, once it is another one."""
     for _ in range(100):
         notebook.page.wait_for_timeout(100)
-        if notebook.page.locator(f"{LADDER} canvas").count() and (now := marks(notebook)) != before:
+        there = notebook.page.locator(f"{LADDER} svg.marks").count()
+        if there and (now := marks(notebook)) != before:
             return now
     pytest.fail("the chart did not change")
 
@@ -91,7 +100,7 @@ def test_every_cell_runs_every_chart_is_drawn_and_nothing_leaves_this_machine(la
 
 def choices_change_the_ladder(lab_notebook) -> None:
     """Choose other percentiles, another scale and fewer conditions; each changes the picture."""
-    lab_notebook.page.wait_for_selector(f"{LADDER} canvas")
+    lab_notebook.page.wait_for_selector(f"{LADDER} svg.marks")
     whole = marks(lab_notebook)
     percentiles, scale = lab_notebook.page.locator(f"{LADDER} select").all()
     percentiles.select_option("up to 99 %")
@@ -114,9 +123,23 @@ def test_every_study_runs_on_recorded_data_and_in_the_dark_theme_its_charts_are_
             lab_notebook.open_beside(stem, where="recorded")
         lab_notebook.run_all()
         all_drawn(lab_notebook, stem, charts)
-        canvas = lab_notebook.page.locator(f"{SHOWN} canvas").first
-        corner = canvas.evaluate("c => [...c.getContext('2d').getImageData(2, 2, 1, 1).data]")
-        assert max(corner[:3]) < 100 or corner[3] == 0, corner
+        picture = lab_notebook.page.locator(DRAWN).first
+        behind = picture.evaluate("drawn => getComputedStyle(drawn).backgroundColor")
+        assert behind == "rgba(0, 0, 0, 0)" or max(map(int, re.findall(r"\d+", behind))) < 100
+    charts_fit_into_a_narrow_window(lab_notebook)
+
+
+def charts_fit_into_a_narrow_window(lab_notebook) -> None:
+    """The pictures get smaller with the window, down to where their text can just be read."""
+    page = lab_notebook.page
+    for width in (1280, 1024, 800):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_function(FITTING)
+        lab_notebook.shoot(f"narrow-{width}", "What we see")
+    sizes = page.locator(DRAWN).evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().width)"
+    )
+    assert sizes and set(sizes) == {SMALLEST}
 
 
 @pytest.mark.box
