@@ -17,6 +17,7 @@ from labkit.change import BEAT_SECONDS, InForce
 from labkit.condition import Condition
 from labkit.counter import Counters
 from labkit.errors import LabkitError, SettingRefused, Stopped
+from labkit.fleet import Fleet
 from labkit.lab import Lab
 from labkit.progress import Progress, Tell, stop_asked, to_file
 from labkit.results import Results, Run
@@ -70,7 +71,7 @@ class Visit:
         self.done = len(steps) - len(lacking)
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
-            self.changes.take(self.changes.possible_roles())
+            _both(lambda: self._begin_to_count(todo), self._take)
         with ThreadPoolExecutor(1) as self._writer:
             for step in todo:
                 if self.stop.is_set() or stop_asked():
@@ -82,6 +83,17 @@ class Visit:
                 self._valid(step, len(steps))
             self._settle()
         self._say("finished", steps[-1], len(steps))
+
+    def _take(self) -> None:
+        self.changes.take(self.changes.possible_roles())
+
+    # What counts takes a guest without hardware support up to a second to start. One that cannot
+    # be asked now is asked when it matters.
+    def _begin_to_count(self, todo: list[Step]) -> None:
+        if self.lab.emulated:
+            watches = [step.condition.watch(self.lab, self.loads) for step in todo]
+            hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
+            Fleet(hosts).each(self.counters.collect)
 
     # A run is written while the settings of the next are made, never while that is measured.
     def _keep(self, run: Run, raw: Mapping[str, str]) -> None:
