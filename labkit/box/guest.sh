@@ -17,7 +17,8 @@
 #   guest memory             of a guest of User-Mode Linux: process and descriptor of the file that is
 #                            its memory, and the kind of file system that this is on
 #   guest placement [host]   CPUs and policy that its threads really have, else those for the next start;
-#                            with `host`, then the CPUs that this host has
+#                            with `host`, then the CPUs that this host has, and whether it may give
+#                            no process real-time priority
 what=guest
 places=/run/labkit/guests
 seconds=60

@@ -64,11 +64,6 @@ class OfGuest(Setting):
         """The box's command, told which guest is meant."""
         return ("guest",) if self.named == FIRST else ("guest", f"@{self.named}")
 
-    @property
-    def shell(self) -> str:
-        """The command as a word of a script."""
-        return " ".join(self.command)
-
     def machine(self, host: Host) -> str:
         """The virtual machine that the guest is, as libvirt or ESXi on this host calls it."""
         if self.named not in host.guests:

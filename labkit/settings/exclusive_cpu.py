@@ -14,7 +14,7 @@ EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 # What the host's first process may use is what the host has, however many the machine has.
 CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
-READS = f"GUEST placement host && {{ chrt -f 1 true 2> /dev/null || echo '{NO_PRIORITY}'; }}"
+"""The last line of what `guest placement host` says there (guest.pl)."""
 
 # libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
 PINS = f"""\
@@ -63,7 +63,7 @@ class ExclusiveCpu(OfGuest):
             return self._on_esxi(self.machine(host))
         only_with_guest(kind, host)
         return Way(
-            ("sh", "-c", READS.replace("GUEST", self.shell)), self._writes, _value, self._refused,
+            (*self.command, "placement", "host"), self._writes, _value, self._refused,
             legal="exclusive or not", apart=self.named,
         )  # fmt: skip
 
