@@ -13,7 +13,7 @@ forget_us() {
         is_whole load_or_refuse host_boot read_lease write_lease is_alive state_of_lease \
         detached acquire take refuse_unfinished tell_open still_ours free_lease watch holds_lease listen \
         put_back undo_key hand_down heir_of find_later restore_sets restore_set tell_outcome \
-        tell_untouched close_set arm deadman somebody_works confirm hello show show_some show_beside show_one heard introduce \
+        tell_untouched close_set arm deadman somebody_works confirm hello show show_some show_beside show_again show_one heard introduce \
         change open_set hold keep_intent keep_on_disk give_back make_round each begin_make \
         start_make end_make acted not_made may_write refused refused_with restore is_gone leave \
         by_hand journal

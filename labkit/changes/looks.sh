@@ -2,7 +2,8 @@
 
 # Lines `show THING PROBE LIVE READS`; a line `beat TOKEN` says that the owner is still there. Some
 # are looked at together, as each look is mostly a wait for programs to start. What one has to say
-# comes whole only while it is short (PIPE_BUF); the others are looked at again, one after another.
+# comes whole only while it is short (PIPE_BUF), and what fails may have failed beside the others:
+# such are looked at again, one after another.
 show() {
     some='' several=''
     while IFS= read -r line; do
@@ -25,27 +26,30 @@ show_some() {
         each show_one
         return
     fi
-    before=$answers answers=
+    before=$answers answers='' again=' '
     said=$(each show_beside; wait)
-    those=
     while IFS= read -r line; do
         case $line in
             "=$mark "*) before=$before$line$nl ;;
-            "again "*) those="$those${line#again }$nl" ;;
+            "again "*) again="$again${line#again } " ;;
         esac
     done << said
 $said
 said
     answers=$before
-    each show_one
+    each show_again
 }
 
 show_beside() {
     {
         show_one "$@"
-        if [ "${#answers}" -lt 4000 ]; then printf %s "$answers"; else printf '%s\n' "again $*"; fi
+        case $answers in "=$mark state $2 is "*) ;; *) answers= ;; esac
+        [ "$4" = % ] || [ "$live" != % ] || answers=
+        if [ "$answers" ] && [ "${#answers}" -lt 4000 ]; then printf %s "$answers"; else printf '%s\n' "again $2"; fi
     } &
 }
+
+show_again() { case $again in *" $2 "*) show_one "$@" ;; esac; }
 
 show_one() {
     thing=$2 live=%
