@@ -39,6 +39,7 @@ SEARCHED = 64
 FEW = 16
 """Of so many fields less than one is wanted: the others' places are not worth finding."""
 
+ONE = np.uint64(1)
 LEAST_QUOTED = 3
 """The quotes of a field and the delimiter after it."""
 
@@ -104,7 +105,8 @@ class Piece:
                 yield rows, self._between(places, quoted)
             else:
                 numbers = (firsts[rows][:, None] + wanted).ravel()
-                yield rows, _unquoted(self, found.at(numbers) + 1, found.at(numbers + 1))
+                before, after = np.split(found.at(np.append(numbers, numbers + 1)), 2)
+                yield rows, _unquoted(self, before + 1, after)
 
     def _between(self, places: Places, quoted: bool) -> Bounds:
         # Where all is in quotes, as esxtop has it, counting them is quicker than looking at each.
@@ -175,19 +177,24 @@ class _Sparse:
 
     def at(self, numbers: Places) -> Places:
         word = np.searchsorted(self.counts, numbers, side="right")
-        bytewise = self.words[word].view(np.uint8).reshape(-1, 8)
-        bits = np.unpackbits(bytewise, axis=1, bitorder="little")
-        skipped = numbers - (self.counts[word] - np.bitwise_count(self.words[word]))
-        found: Places = 64 * word + (np.cumsum(bits, axis=1) > skipped[:, None]).argmax(axis=1)
-        return found
+        left = self.words[word]
+        skipped = numbers - (self.counts[word] - np.bitwise_count(left))
+        for nth in range(int(skipped.max(initial=0))):
+            left = np.where(nth < skipped, left & (left - ONE), left)  # without its lowest bit
+        below: Places = np.bitwise_count((left - ONE) & ~left).astype(np.int64)
+        return 64 * word + below
 
 
 class Lines:
-    """A file as pieces of whole lines; at its end `cut` says what was left out."""
+    """A file as pieces of whole lines; at its end `cut` says what was left out.
 
-    def __init__(self, path: Path, file: FileIO) -> None:
+    Pieces are `larger` so many times than PIECE.
+    """
+
+    def __init__(self, path: Path, file: FileIO, larger: int = 1) -> None:
         self.path, self.file, self.cut = path, file, ""
-        self.memory, self.have, self.seen = np.empty(BEFORE + PIECE + 1, np.uint8), BEFORE, BEFORE
+        self.piece, self.have, self.seen = larger * PIECE, BEFORE, BEFORE
+        self.memory = np.empty(BEFORE + self.piece + 1, np.uint8)
         self.breaks: list[Places] = []
         while not any(found.size for found in self.breaks):
             if not self._more():
@@ -236,10 +243,10 @@ class Lines:
     def _more(self) -> bool:
         if self.have - BEFORE > LONGEST_LINE:
             raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
-        if self.have + PIECE >= self.memory.size:
-            self._move(0, 2 * self.memory.size + PIECE)
+        if self.have + self.piece >= self.memory.size:
+            self._move(0, 2 * self.memory.size + self.piece)
         try:
-            got = self.file.readinto(self.memory[self.have : self.have + PIECE].data)
+            got = self.file.readinto(self.memory[self.have : self.have + self.piece].data)
         except OSError as failed:
             raise ResultsError(f"{self.path}: cannot be read", said=str(failed)) from None
         self.have += got or 0
@@ -259,7 +266,7 @@ class Lines:
         rest = self.have - end
         found = self._found()
         self.breaks = [found[found >= end] - (end - BEFORE)]
-        self._move(end - BEFORE, BEFORE + rest + PIECE + 1)
+        self._move(end - BEFORE, BEFORE + rest + self.piece + 1)
 
     def _move(self, by: int, room: int) -> None:
         memory = np.empty(room, np.uint8)

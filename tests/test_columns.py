@@ -95,6 +95,17 @@ def test_few_of_many_columns_are_the_same_as_in_all_of_them(file, monkeypatch):
     assert few.times.tolist() == whole.times.tolist()
 
 
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_few_of_many_columns_are_found_among_empty_ones(file, quote):
+    texts = [
+        ["7.25" if (row + place) % 50 == 0 else "" for place in range(200)] for row in range(9)
+    ]
+    path = file(csv_of(texts, quote=quote))
+    names = [counters(path)[place] for place in (199, 0, 50, 49, 50)]
+    expected = [[float(row[place] or "nan") for place in (199, 0, 50, 49, 50)] for row in texts]
+    assert np.array_equal(read(path, names).values, expected, equal_nan=True)
+
+
 @pytest.mark.parametrize("searched", [1, 3, 1000])
 @pytest.mark.parametrize("piece", [70, 1000, 1 << 20])
 def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, piece, searched):
