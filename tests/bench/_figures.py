@@ -36,6 +36,11 @@ def at_most(id, what, ours, peer, peer_value, factor):
     return Figure(id, what, ours, peer, peer_value, ratio, f"<= {factor} x", ratio <= factor)
 
 
+def beside(id, what, ours, peer, peer_value):
+    """Shown beside a peer's, with no target."""
+    return Figure(id, what, ours, peer, peer_value, ours / peer_value, "no limit", True)
+
+
 def seconds(action):
     """How long an action takes."""
     begun = time.perf_counter()
