@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from labkit.lab import Lab
 from labkit.plan import AT_ONCE, Plan
 from labkit.results import HOME, Results, check_label, out, stored
 from labkit.study import Study
+from labkit.workload import Workload
 
 LONGEST_NAME = 10
 # One line a fact; every line is there on any Linux, whatever is missing prints nothing.
@@ -129,12 +131,21 @@ def named_results(named: str) -> Results:
 
 
 def with_load(study: Study, **knobs: int | float) -> Study:
-    """The study with other knobs of its workload, each checked by name."""
+    """The study with other knobs of its workload, each checked by name.
+
+    What runs beside it takes no longer than it does.
+    """
     known = vars(study.workload)
     for knob in knobs:
         if knob not in known:
             raise Unknown(f"knob of {type(study.workload).__name__}", knob, known)
-    return replace(study, workload=replace(study.workload, **knobs))
+    also = tuple(_no_longer(one, knobs.get("duration", math.inf)) for one in study.also)
+    return replace(study, workload=replace(study.workload, **knobs), also=also)
+
+
+def _no_longer(load: Workload, seconds: float) -> Workload:
+    shorter: dict[str, Any] = {"duration": seconds}
+    return replace(load, **shorter) if vars(load).get("duration", 0) > seconds else load
 
 
 def recorded(study: str) -> Path:

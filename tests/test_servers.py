@@ -36,7 +36,7 @@ def answers(port):
 def test_a_port_that_somebody_has_is_known():
     with socket.create_server(("127.0.0.1", 0)) as theirs:
         port = theirs.getsockname()[1]
-        taken = _server._ports(HERE.check("sh", "-c", _server.TAKEN))
+        taken = _server._ports(HERE.run(*_server.TAKEN).stdout)
     assert port in taken
 
 

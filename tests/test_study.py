@@ -19,6 +19,7 @@ from labkit.progress import WATCHED, ask_to_stop
 from labkit.results import Results
 from labkit.study import Condition, Study
 from labkit.transports.local import Local
+from labkit.where import with_load
 from labkit.workloads.ping import Ping
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
@@ -268,6 +269,12 @@ def test_what_also_runs_is_kept_and_measured_beside(lab, results):
     assert [len(v) for v in study.blocks(results)["a"].values()] == [40, 40]
     assert [row["metric"] for row in results.runs()[0].rows] == ["round trip", "other trip"]
     assert study.asked("box", 1)["also"][0]["count"] == 20
+
+
+def test_what_runs_beside_takes_no_longer_than_the_workload():
+    study = find_study("lat_netperf")
+    assert [load.duration for load in with_load(study, duration=1).loads] == [1, 1]
+    assert [load.duration for load in with_load(study, duration=9).loads] == [9, 2]
 
 
 def test_a_documents_number_belongs_to_the_condition_at_its_point():

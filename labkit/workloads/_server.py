@@ -14,11 +14,14 @@ from labkit.setting import Words
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
 TRIES = 4
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
-TAKEN = "cat /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6 2>/dev/null || true"
+TAKEN = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
+# To look again takes a guest less than to start a shell that looks once.
 LISTENS = """\
-while read -r _ at _ state _; do
-    [ "${at#*:}" != "$1" ] || [ "$state" != "$2" ] || exit 0
-done < "/proc/net/$3"
+for try in 1 2 3 4 5; do
+    while read -r _ at _ state _; do
+        [ "${at#*:}" != "$1" ] || [ "$state" != "$2" ] || exit 0
+    done < "/proc/net/$3"
+done
 exit 1"""
 STATE = {"tcp": "0A", "udp": "07"}
 
@@ -31,7 +34,7 @@ def serving(
 
     Between looking and serving somebody may take it: then another one is tried.
     """
-    taken = _ports(host.check("sh", "-c", TAKEN))
+    taken = _ports(host.run(*TAKEN).stdout)
     free = random.SystemRandom().sample([p for p in PORTS if p not in taken], TRIES)
     with ExitStack() as stack:
         for last, port in ((port == free[-1], port) for port in free):
