@@ -16,12 +16,19 @@ KINDS = ("read", "write", "trim")
 
 def read(text: str) -> list[Sample]:
     """IOPS, bandwidth and completion latency of each job and kind of I/O."""
-    # fio prints its warnings before the object.
-    jobs = at(json_of(text[max(text.find("{"), 0) :], "fio"), "jobs")
+    jobs = at(json_of(_object(text), "fio"), "jobs")
     if not isinstance(jobs, list):
         raise ResultsError("the output of fio has no list of jobs")
     found = [s for n, job in enumerate(jobs) for s in _job(job, n, several=len(jobs) > 1)]
     return insist(found, "fio")
+
+
+# Warnings stand before it, and with `normal,json` a text for people after it. `--status-interval`
+# prints one after the other, of which the last tells of the whole run.
+def _object(text: str) -> str:
+    begin = text.rfind("\n{") + 1 or max(text.find("{"), 0)
+    end = text.find("\n}", begin)
+    return text[begin : end + 2] if end > 0 else text[begin:]
 
 
 def _job(job: Any, n: int, several: bool) -> Iterator[Sample]:

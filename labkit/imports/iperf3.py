@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from labkit.errors import ResultsError
 from labkit.imports._reading import at, insist, json_of, number, sample
 from labkit.workload import Sample
@@ -10,23 +13,31 @@ EXTRAS = (("retransmits", ""), ("jitter_ms", "ms"), ("lost_packets", ""))
 
 
 def read(text: str) -> list[Sample]:
-    """Throughput as received, per interval too; retransmits of TCP; jitter and loss of UDP."""
+    """Throughput received, each way and per interval; TCP's retransmits, UDP's jitter and loss."""
     whole = json_of(text, "iperf3")
     if "error" in whole:
         raise ResultsError("iperf3 ended with an error", said=str(whole["error"]))
+    found = _way(whole, "", "")
+    # What `--bidir` sent the other way at the same time.
+    if "sum_received_bidir_reverse" in at(whole, "end"):
+        found += _way(whole, "_bidir_reverse", " back")
+    return insist(found, "iperf3")
+
+
+def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
     end = at(whole, "end")
-    total = end.get("sum_received") or at(end, "sum")
-    found = [sample("throughput", "Mbit/s", _rate(total))]
-    sums = [at(interval, "sum") for interval in at(whole, "intervals")]
+    total = end.get(f"sum_received{suffix}") or at(end, f"sum{suffix}")
+    found = [sample(f"throughput{named}", "Mbit/s", _rate(total))]
+    sums = [at(interval, f"sum{suffix}") for interval in at(whole, "intervals")]
     if parts := [_rate(one) for one in sums if not one.get("omitted")]:
-        found.append(sample("throughput of an interval", "Mbit/s", parts))
+        found.append(sample(f"throughput{named} of an interval", "Mbit/s", parts))
     for name, unit in EXTRAS:
-        for side in (end.get("sum_sent"), end.get("sum")):
+        for side in (end.get(f"sum_sent{suffix}"), end.get(f"sum{suffix}")):
             if isinstance(side, dict) and name in side:
-                metric = name.removesuffix("_ms").replace("_", " ")
+                metric = name.removesuffix("_ms").replace("_", " ") + named
                 found.append(sample(metric, unit, number(side[name], name)))
                 break
-    return insist(found, "iperf3")
+    return found
 
 
 def _rate(part: object) -> float:

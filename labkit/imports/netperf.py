@@ -1,4 +1,4 @@
-"""netperf: its tables of TCP_RR and TCP_STREAM, and the omni output by `-k` and `-o`."""
+"""netperf: its tables of requests, streams and datagrams, and the omni output by `-k` and `-o`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LATENCIES = {
 }  # fmt: skip
 UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s", "10^6bits/sec": "Mbit/s"}
 HEADING = re.compile(r"^(?=.*,)(.*,)?(Throughput|[\w ]+ Latency Microseconds)(,|$)")
-ROW = re.compile(r"^ *[\d.]+( +[\d.]+)+ *$", re.MULTILINE)
+ROW = re.compile(r"^ *[\d.]+( +-?[\d.]+)+ *$", re.MULTILINE)
 
 left_out = unended
 
@@ -38,7 +38,7 @@ def read(text: str) -> list[Sample]:
             raise ResultsError("netperf: the row below the headings is not whole")
         told = dict(zip(*rows, strict=True))
         return insist(_omni(told, told.get("Throughput Units", "")), "netperf")
-    return [_table(text)]
+    return _table(text)
 
 
 def _omni(told: dict[str, str], unit: str) -> list[Sample]:
@@ -52,16 +52,37 @@ def _omni(told: dict[str, str], unit: str) -> list[Sample]:
     return found
 
 
-# Send and receive buffers, sizes, seconds; the last column of the first row is the result.
-def _table(text: str) -> Sample:
-    kind = re.search(r"(REQUEST/RESPONSE|STREAM|MAERTS) TEST", text)
+# Buffers, sizes, seconds, the result; with -c or -C what both sides' processors did follows.
+def _table(text: str) -> list[Sample]:
+    kind = re.search(r"(REQUEST/RESPONSE|UDP STREAM|STREAM|MAERTS) TEST", text, re.IGNORECASE)
     rows = [row[0].split() for row in ROW.finditer(text)]
-    width = {"REQUEST/RESPONSE": 6}.get(kind[1], 5) if kind else 0
-    result = next((row[-1] for row in rows if len(row) == width), None)
-    if kind is None or result is None:
-        raise ResultsError(
-            "netperf: no table of a test in the text",
-            hint="omni tests are read as -k (one name=value a line) or -o (CSV)",
-        )
-    unit = "1/s" if kind[1] == "REQUEST/RESPONSE" else "Mbit/s"
-    return sample("throughput", unit, number(result, "the result"))
+    name = kind[1].upper() if kind else ""
+    if name == "UDP STREAM":
+        return _datagrams(rows)
+    place = 5 if name == "REQUEST/RESPONSE" else 4
+    result = next((row[place] for row in rows if len(row) in (place + 1, place + 5)), None)
+    if not kind or result is None:
+        raise _no_table()
+    unit = "1/s" if name == "REQUEST/RESPONSE" else "Mbit/s"
+    return [sample("throughput", unit, number(result, "the result"))]
+
+
+# What was sent, and below it what came in: only the former has a column for the size of messages.
+def _datagrams(rows: list[list[str]]) -> list[Sample]:
+    if len(rows) != 2 or len(rows[0]) < 6 or len(rows[1]) < 4:
+        raise _no_table()
+    (_, _, _, sent, _, rate), (_, _, came, throughput) = rows[0][:6], rows[1][:4]
+    lost = number(sent, "messages sent") - number(came, "messages received")
+    return [
+        sample("throughput", "Mbit/s", number(throughput, "the result")),
+        sample("throughput sent", "Mbit/s", number(rate, "the rate sent")),
+        sample("lost messages", "", lost),
+    ]
+
+
+def _no_table() -> ResultsError:
+    return ResultsError(
+        "netperf: no table of a test in the text",
+        hint="it is read with its first line (no -P 0); omni tests as -k (one name=value a line) "
+        "or -o (CSV)",
+    )

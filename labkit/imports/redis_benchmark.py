@@ -8,7 +8,10 @@ import re
 from labkit.imports._reading import insist, number, sample, unended, unread, whole_lines
 from labkit.workload import Sample
 
-QUIET = re.compile(r"^([A-Z][\w ()-]*): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?", re.M)
+# A command of one's own stands there as it was typed.
+QUIET = re.compile(
+    r"^(?!throughput summary)(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?", re.M
+)
 TITLE = re.compile(r"^====== (.+) ======")
 RATE = re.compile(r"throughput summary: ([\d.]+) requests per second|^([\d.]+) requests per second")
 
