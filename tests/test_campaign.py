@@ -50,6 +50,20 @@ def test_a_kernel_that_dies_is_never_called_finished(tmp_path):
         rerun(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1 + 1")
 
 
+def test_a_kernel_that_is_idle_and_hears_an_interrupt_tells_nobody_of_it(tmp_path, capfd):
+    # What ends a kernel interrupts it first, at times when it has answered and is not done yet.
+    code = """session = get_ipython().kernel.session
+sent = session.send
+def send(*words, **more):
+    message = sent(*words, **more)
+    if message and message["header"]["msg_type"] == "execute_reply":
+        raise KeyboardInterrupt
+    return message
+session.send = send"""
+    assert rerun(tmp_path, code).cells[-1].execution_count
+    assert capfd.readouterr().err == ""
+
+
 def test_ctrl_c_reaches_the_kernel_which_may_finish_what_it_must(tmp_path):
     done = tmp_path / "put-back"
     code = f"""import time, pathlib
