@@ -173,9 +173,10 @@ def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeyp
     monkeypatch.setattr(box, "up", lambda *_, **__: pytest.fail("a box was made"))
     monkeypatch.setattr(box, "names", lambda: [])
     assert main(["restore", "--all"]) == 0
-    for verb in ("restore", "journal"):
+    for verb in ("restore", "journal", "settings"):
         assert main([verb, "server"]) == 2
-    assert "no box is up; for hosts of your own: --lab FILE" in capsys.readouterr().err
+        said = capsys.readouterr().err
+        assert "no box is up (labkit box up); for hosts of your own: --lab FILE" in said
 
 
 def test_hosts_are_named_or_all_are_meant(labkit):

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from labkit.lab import Lab
 
 
-def lab_flag(parser: argparse.ArgumentParser) -> None:
-    """The flag that says which lab a verb is about."""
+def lab_flag(parser: argparse.ArgumentParser, made: bool = False) -> None:
+    """The flag that says which lab a verb is about; `made` where the verb brings the box up."""
+    box = "the lab in a box, which comes up for it" if made else "the lab in a box, if it is up"
     parser.add_argument(
-        "--lab", default="box", metavar="FILE", help="a lab.toml; without it, the lab in a box"
+        "--lab", default="box", metavar="FILE", help=f"a lab.toml; without it, {box}"
     )
 
 
@@ -72,7 +73,7 @@ def looked_at(asked: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
     """What `hosts_there` is, in words."""
     if asked.lab != "box":
         return f"looked at {asked.lab}: {', '.join(hosts)}"
-    what = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up"
+    what = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up (labkit box up)"
     return f"{what}; for hosts of your own: --lab FILE"
 
 

@@ -23,7 +23,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("plan", metavar="PLAN|STUDY", help="a study, or what plan --json printed")
     parser.add_argument("--condition", metavar="NAME", help="whose settings; a plan may name it")
-    lab_flag(parser)
+    lab_flag(parser, made=True)
     json_flag(parser)
 
 

@@ -23,7 +23,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--condition", metavar="NAME", help="only what this condition changes")
-    lab_flag(parser)
+    lab_flag(parser, made=True)
     json_flag(parser)
 
 

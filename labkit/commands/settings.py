@@ -6,7 +6,7 @@ import argparse
 import inspect
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._lab import lab_flag, one_there
 from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ def add(verbs: Any) -> None:
     parser = verb(
         verbs, "settings", _settings, "list settings; with a host, what it supports",
         " | all that labkit can change",
-        "server --lab lab.toml | what of it this host supports, and its values now",
+        "server | what of it the server of the box that is up supports, and its values now",
+        "server --lab lab.toml | the same of a host of your own",
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", nargs="?", help="a role of the lab: [hosts.ROLE]")
     lab_flag(parser)
@@ -33,9 +34,9 @@ def _settings(asked: argparse.Namespace) -> None:
     if not asked.host:
         rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
     else:
-        lab = open_lab(asked)
+        host = one_there(asked, asked.host)
         with busy(f"asking {asked.host}"):
-            rows = _on(lab.host(asked.host))
+            rows = _on(host)
     if asked.json:
         print_json(rows)
     else:
