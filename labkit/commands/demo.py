@@ -13,10 +13,14 @@ NEXT = """\
 Three things to try next:
   {lab}
       JupyterLab, open at notebooks/00-start-here.ipynb
-  {labkit} run lat_ping -p repeats=10
-      more blocks: the undecided claims get clearer
+  {labkit} {more}
   {labkit} doctor
       what this machine can do, and what it lacks"""
+MORE = {
+    True: "run lat_ping -p repeats=10\n      more blocks: the undecided claims get clearer",
+    False: "scorecard\n      every claim of every document, on all runs that come with labkit",
+}
+"""Whether there was a lab: where there is none, nothing can be measured."""
 
 
 def add(verbs: Any) -> None:
@@ -39,17 +43,17 @@ def _demo(asked: argparse.Namespace) -> None:
             box.down("lab")
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    print(f"\n{_next()}")
+    print(f"\n{_next(measured=lab is not None)}")
 
 
 # An installed labkit is on the PATH, and its notebooks are not for writing.
-def _next() -> str:
+def _next(*, measured: bool) -> str:
     from labkit.box.needs import CHECKOUT
     from labkit.results import HOME
 
     copied = f"cp -r {HOME}/notebooks . && jupyter lab notebooks/00-start-here.ipynb"
     lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else (copied, "labkit")
-    return NEXT.format(lab=lab, labkit=labkit)
+    return NEXT.format(lab=lab, labkit=labkit, more=MORE[measured])
 
 
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
