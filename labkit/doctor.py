@@ -19,10 +19,9 @@ from pathlib import Path
 from labkit import user
 from labkit.box import container, needs, plain, rootless, sudo
 from labkit.box.cgroup import hierarchy
-from labkit.box.needs import CHECKOUT
+from labkit.box.needs import CHECKOUT, TUN
 from labkit.results import HOME
 
-TUN = Path("/dev/net/tun")
 KVM = Path("/dev/kvm")
 SET_UP = "make system"
 DEMO = "make demo" if CHECKOUT else "labkit demo"

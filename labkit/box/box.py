@@ -49,7 +49,6 @@ knob=/proc/sys/net/ipv6/conf/default/disable_ipv6
 [ ! -e $knob ] || echo 1 > $knob
 echo ready && read -r go && exec sleep infinity"""
 LISTENS = b"Server listening on "
-TUN = Path("/dev/net/tun")
 # Of what a machine keeps on a disk, this is everybody's to write to.
 BACKED = "/var/tmp"
 
@@ -310,8 +309,8 @@ def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
             f"the lab in a box needs programs that are not here: {', '.join(absent)}",
             hint=needs.how_to_get(*(need.package for need in missing.values())),
         )
-    if plan.guests and not TUN.exists() and not needs.NEEDS["guest"].absent:
-        raise BoxError(f"no {TUN}, which the network of guests needs", hint="modprobe tun")
+    if plan.guests and not needs.TUN.exists() and not needs.NEEDS["guest"].absent:
+        raise BoxError(f"no {needs.TUN}, which the network of guests needs", hint="modprobe tun")
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 from labkit.results import HOME
 
@@ -12,6 +13,9 @@ CHECKOUT = (HOME / "Makefile").is_file()
 """Whether labkit runs from a checkout, where `make` installs what is missing."""
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where programs are looked for: a plain user's PATH, and root's after su, lack the sbin part."""
+
+TUN = Path("/dev/net/tun")
+"""What the network cards of guests are made by."""
 
 
 @dataclass(frozen=True)

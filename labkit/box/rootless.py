@@ -22,7 +22,7 @@ from typing import Any
 from labkit import user
 from labkit.box.folder import BOXES, Tell
 from labkit.box.inside import MARK, TIER
-from labkit.box.needs import SEARCHED, is_root
+from labkit.box.needs import SEARCHED, TUN, is_root
 from labkit.box.of_user import OfUser, kept
 from labkit.errors import BoxError
 
@@ -191,9 +191,19 @@ def lacking() -> tuple[str, str]:
     except (OSError, subprocess.TimeoutExpired) as failed:
         return f"unshare: {failed}", "use Debian 12 or newer, or its like"
     if not done.returncode:
-        return "", ""
+        return network_cards()
     said = (done.stderr.strip().splitlines() or ["unshare ended without a word"])[-1]
     return said, _way_out()
+
+
+# Most systems open it to everybody; the kernel by itself, or who made a container, may not have.
+def network_cards() -> tuple[str, str]:
+    """Why this user could make none for guests, and the one command that helps."""
+    if os.access(TUN, os.R_OK | os.W_OK):
+        return "", ""
+    if not TUN.exists():
+        return f"no {TUN}, which the network of guests needs", "sudo modprobe tun"
+    return f"{TUN} is not for you, and the network of guests needs it", f"sudo chmod 666 {TUN}"
 
 
 def _way_out() -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from labkit import box
+from labkit.box.needs import TUN
 from tests.box.conftest import NAME
 from tests.box.machine import awaited, maker_killed
 from tests.box.plain_user import UID, PlainUser
@@ -21,6 +22,10 @@ pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("newuidmap"), reason="no newuidmap (package uidmap)"),
+    pytest.mark.skipif(
+        not TUN.exists() or TUN.stat().st_mode & 0o006 != 0o006,
+        reason=f"{TUN} is not for everybody",
+    ),
 ]
 
 NUMBERS = "1878982656:65536"
