@@ -156,9 +156,10 @@ def _toml(path: Path) -> dict[str, Any]:
 
 
 def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
+    if isinstance(table, dict):
+        _refuse_unknown(path, f"key of [hosts.{role}]", table, HOST_KEYS)
     if not isinstance(table, dict) or not table.get("control"):
         raise BadInput(f'{path}: [hosts.{role}] needs control = "address"')
-    _refuse_unknown(path, f"key of [hosts.{role}]", table, HOST_KEYS)
     text = {key: table.get(key, "") for key in HOST_KEYS - {"port"}}
     port = table.get("port", 22)
     for key, value in text.items():

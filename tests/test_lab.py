@@ -37,6 +37,11 @@ def test_the_smallest_lab_is_one_control_address(tmp_path):
     assert str(target) == "root@192.0.2.1 port 22"
 
 
+def test_a_misspelt_key_is_named_before_the_one_that_it_leaves_missing(tmp_path):
+    with pytest.raises(Unknown, match=r"'contrl'.*control"):
+        read(tmp_path, '[hosts.client]\ncontrl = "192.0.2.1"')
+
+
 def test_files_are_looked_for_beside_the_lab_file(tmp_path):
     text = 'known_hosts = "known"\n[hosts.client]\ncontrol = "192.0.2.1"\nkey = "id"'
     at = read(tmp_path, text).host("client").transport.at
