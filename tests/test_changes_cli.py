@@ -179,6 +179,11 @@ def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeyp
         assert "no box is up (labkit box up); for hosts of your own: --lab FILE" in said
 
 
+def test_a_plan_that_is_not_there_is_not_taken_for_a_study(tmp_path, capsys):
+    assert main(["apply", str(tmp_path / "plan.json")]) == 2
+    assert f"no plan {tmp_path}/plan.json" in capsys.readouterr().err
+
+
 def test_hosts_are_named_or_all_are_meant(labkit):
     assert labkit("restore").returncode == 2
     assert "not both" in labkit("restore", "server", "--all").stderr

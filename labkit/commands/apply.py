@@ -89,7 +89,10 @@ def _tell(
 
 def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
     path = Path(asked.plan)
+    hint = "labkit plan STUDY --json > plan.json writes one"
     if not path.is_file():
+        if path.suffix or len(path.parts) > 1:  # no study is called so
+            raise BadInput(f"no plan {path}", hint=hint)
         return {}
     try:
         plan = record.read_json(path)
@@ -99,7 +102,6 @@ def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
         said = odd.said
     else:
         said = ""
-    hint = "labkit plan STUDY --json > plan.json writes one"
     raise BadInput(f"{path} is no plan", said=said, hint=hint)
 
 
