@@ -186,9 +186,9 @@ class Host:
     """The file that describes the lab that it is of, if any does."""
 
     def verb(self, verb: str, *others: str) -> str:
-        """What to type for a verb of labkit about it, and about other hosts of its lab:
+        """What to type for a verb of labkit about it, and about other hosts of its lab.
 
-        `labkit restore server --lab lab.toml`.
+        Such as `labkit restore server --lab lab.toml`.
         """
         of = ["--lab", self.lab] if self.lab else []
         return shlex.join(["labkit", verb, self.name, *others, *of])
