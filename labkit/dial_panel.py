@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from labkit import charts
 from labkit.change import in_force
-from labkit.charts.look import inline, titled
+from labkit.charts.look import COLOURS, GREY, inline, titled
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
-from labkit.panels import alone, show
+from labkit.panels import alone, show, wrapped
 from labkit.plan import plan
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -147,7 +147,7 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     shown = unit.replace("us", "µs")
     x = alt.X("low:Q", title=f"round trip ({shown})").scale(type="log", nice=False)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
-    names, colours = [NOW, BEFORE], ["#0072b2", "#999999"]
+    names, colours = [NOW, BEFORE], [COLOURS[0], GREY]
     bars = base.mark_rect(opacity=0.55).encode(
         color=alt.Color("which:N", title=None).scale(domain=names, range=colours),
         tooltip=[alt.Tooltip("which:N"), alt.Tooltip("low:Q"), alt.Tooltip("high:Q"),
@@ -209,7 +209,7 @@ class DialPanel:
         self.say("Turn dials, press Start; Stop puts every setting back.")
         buttons = widgets.HBox([self.start, self.stop])
         rows = [
-            widgets.HBox([widgets.Label(dial, layout={"width": "150px"}), choices])
+            wrapped([widgets.Label(dial, layout={"width": "150px"}), choices])
             for dial, choices in self.dials.items()
         ]
         return widgets.VBox([*rows, buttons, self.words, self.picture])

@@ -181,7 +181,7 @@ class LadderPanel:
         for control in (rungs, scale, *ticks.values()):
             control.observe(redraw, names="value")
         redraw()
-        return widgets.VBox([widgets.HBox([rungs, scale]), _wrapped(ticks.values()), picture])
+        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), picture])
 
 
 def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
@@ -192,9 +192,9 @@ def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
     return {kind: shown[kind] for kind in (charts.V5, "text/plain")}
 
 
-# Seven conditions do not fit into one line.
-def _wrapped(ticks: Iterable[widgets.Checkbox]) -> widgets.HBox:
-    return widgets.HBox([*ticks], layout=widgets.Layout(flex_flow="row wrap"))
+def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:
+    """Beside each other as far as they fit, as seven conditions do not, and the rest below."""
+    return widgets.HBox([*parts], layout=widgets.Layout(flex_flow="row wrap"))
 
 
 def _tick(name: str) -> widgets.Checkbox:

@@ -16,7 +16,7 @@ from labkit.errors import Stopped, readable
 from labkit.lab import Lab
 from labkit.limits import lacking
 from labkit.overhead import overhead
-from labkit.panels import alone, show
+from labkit.panels import alone, show, wrapped
 from labkit.progress import Progress
 from labkit.results import Results
 from labkit.stats import interval
@@ -237,7 +237,7 @@ class _View:
         self.stop.on_click(lambda _: stop())
         self.live, self.rows = live, widgets.VBox()
         buttons = [self.start, self.stop] if live else []
-        self.whole = widgets.VBox([self.rows, widgets.HBox([self.all, *buttons]), self.words])
+        self.whole = widgets.VBox([self.rows, wrapped([self.all, *buttons]), self.words])
 
     def draw(self, now: Standing) -> None:
         """Show how far the study has come."""
@@ -262,9 +262,10 @@ class _View:
             return
         self.lanes = {name: widgets.IntProgress(max=now.repeats) for name in now.lanes}
         self.figures = {name: widgets.Label() for name in now.lanes}
-        wide = widgets.Layout(width=f"{max(map(len, now.lanes), default=0) + 2}ch")
+        longest = max(map(len, now.lanes), default=0) + 2
+        wide = widgets.Layout(width=f"{longest}ch", flex="0 0 auto")
         self.rows.children = [
-            widgets.HBox([widgets.Label(name, layout=wide), lane, self.figures[name]])
+            wrapped([widgets.Label(name, layout=wide), lane, self.figures[name]])
             for name, lane in self.lanes.items()
         ]
 

@@ -10,6 +10,7 @@ import altair as alt
 
 from labkit.charts import ends
 from labkit.charts.look import (
+    COLOURS,
     GREY,
     colour,
     figure,
@@ -28,7 +29,7 @@ from labkit.results import Results
 from labkit.stats import Blocks
 from labkit.study import Study
 
-OURS = "#0072B2"
+OURS = COLOURS[0]
 FEWEST = 3
 """Blocks, before an interval is told."""
 

@@ -21,12 +21,13 @@ Runs = Mapping[tuple[str, int], str]
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
 # Okabe and Ito's colours, told apart by colour-blind eyes; black is left out for dark screens, and
-# their yellow, which is not seen on white, is darker here. Of more conditions than colours,
-# those of one colour have different shapes.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00")
+# their yellow, which is not seen on white, is darker here, and their blue lighter: on the dark grey
+# of Vega's dark theme it would have a contrast of 2.4. Of more conditions than colours, those of
+# one colour have different shapes.
+COLOURS = ("#1F83C4", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00")
 SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
           "triangle-left")  # fmt: skip
-GREY = "#999999"
+GREY = "#949494"
 POINTS = 600
 SLOWEST = 100
 MOST_NAMED = 5
@@ -43,13 +44,14 @@ LOOK = {
     "view": {"continuousWidth": 640, "continuousHeight": 320},
 }
 
-# In a narrow cell the whole picture is made smaller, down to where its text can just be read, and
-# hovering still finds its marks, as it does not on a canvas that was scaled. What stands in place
-# of Vega-Embed's own style styles its menu too.
+# In a narrow cell the whole picture is made smaller, down to what a window of 800 pixels leaves
+# beside the list of files: its text is small there, but nothing is cut off. Hovering still finds
+# its marks, as it does not on a canvas that was scaled. What stands in place of Vega-Embed's own
+# style styles its menu too.
 STYLE = """
 .vega-embed { position: relative; display: inline-block; max-width: 100%;
   box-sizing: border-box; padding-right: 30px }
-.vega-embed svg.marks { max-width: max(100%, 460px); height: auto }
+.vega-embed svg.marks { max-width: max(100%, 330px); height: auto }
 .vega-embed details { position: absolute; top: 0; right: 4px }
 .vega-embed summary { list-style: none; cursor: pointer; opacity: .5 }
 .vega-embed summary svg { width: 16px; height: 16px }

@@ -50,7 +50,7 @@ def round_trips(
     base, of = of_run(alt.Chart(inline(rows)), run)
     dots = (
         base
-        .mark_point(size=14, filled=True, opacity=0.7, color=COLOURS[0], aria=False)
+        .mark_point(size=14, filled=True, opacity=1, color=COLOURS[0], aria=False)
         .encode(
             x=alt.X("n:Q", title="request, in the order sent").scale(nice=False),
             y=alt.Y("value:Q", **time_axis(metric, unit, scale, rows)),

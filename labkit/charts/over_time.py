@@ -162,8 +162,8 @@ def _marked(events: Sequence[Event], x: alt.X) -> list[alt.Chart]:
     return [
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),
-        # A colour that can be read on white and on black, for text gets none from a theme.
-        base.mark_text(align="left", dx=3, dy=8, baseline="top", color="#808080")
+        # A theme has a colour for what axes say, and none for other text.
+        base.mark_text(align="left", dx=3, dy=8, baseline="top", style="guide-label")
         .encode(y=alt.value(0), text="event:N"),
     ]  # fmt: skip
 
