@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from knobs import Knob
@@ -177,6 +178,22 @@ def test_without_a_lab_only_what_is_there_is_put_back_and_no_box_is_made(monkeyp
         assert main([verb, "server"]) == 2
         said = capsys.readouterr().err
         assert "no box is up (labkit box up); for hosts of your own: --lab FILE" in said
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as somebody else")
+def test_a_box_of_another_user_is_passed_over_with_a_word(monkeypatch, tmp_path, capsys):
+    (tmp_path / "key").touch(mode=0o600)
+    (tmp_path / "lab.toml").write_text('[hosts.server]\ncontrol = "192.0.2.1"\nkey = "key"\n')
+    theirs = SimpleNamespace(name="theirs", state="up", lab=str(tmp_path / "lab.toml"))
+    monkeypatch.setattr(box, "names", lambda: ["theirs"])
+    monkeypatch.setattr(box, "status", lambda _: theirs)
+    os.setreuid(65534, 0)
+    try:
+        assert main(["settings", "server"]) == 2
+    finally:
+        os.setreuid(0, 0)
+    said = capsys.readouterr().err
+    assert "box theirs is another user's" in said and "no box is up" in said
 
 
 def test_a_plan_that_is_not_there_is_not_taken_for_a_study(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -61,6 +62,9 @@ def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
 
     if not status.lab:
         print(f"box {status.name} is {status.state}, and not looked at", file=sys.stderr)
+        return {}
+    if not os.access(Path(status.lab).with_name("key"), os.R_OK):
+        print(f"box {status.name} is another user's, and not looked at", file=sys.stderr)
         return {}
     try:
         return Lab.read(Path(status.lab)).hosts
