@@ -238,6 +238,7 @@ def _make(step: Step, known: str, number: int) -> tuple[str | None, ...]:
         "make", step.thing, wanted if way.value is str.strip else None, known or None,
         _tenths(way.settle_seconds), "1" if way.cuts_management else "0",
         command(way.writes(wanted)) or "true", str(number if _apart(step) else 0),
+        command([way.several]) if way.several else "",
     )  # fmt: skip
 
 

@@ -35,7 +35,10 @@ class Drift:
 def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[Drift]:
     """Those that are no longer as they were made, on one host; whoever asks knows the times."""
     ways = {step.thing: (step, way) for step in steps if (way := step.way)}
-    looks = [Look(thing, way.reads, live=way.live) for thing, (_, way) in ways.items()]
+    looks = [
+        Look(thing, way.reads, live=way.live, several=way.several)
+        for thing, (_, way) in ways.items()
+    ]
     if not looks:
         # Perhaps a guest that is stopped now: it will be asked when it matters.
         with suppress(HostError):

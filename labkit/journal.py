@@ -107,6 +107,7 @@ class Look:
     reads: Words
     probe: Words = ()
     live: Words = ()
+    several: Words = ()
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,10 @@ def _open_set(fields: Sequence[str]) -> OpenSet:
 
 def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
     """What a host shows of some things; with a token it also hears that the owner is there."""
-    lines = [("show", one.thing, *map(_line, (one.probe, one.live, one.reads))) for one in looks]
+    lines = [
+        ("show", one.thing, *map(_line, (one.probe, one.live, one.reads, one.several)))
+        for one in looks
+    ]
     answers = ask(host, "show", lines=[("beat", token), *lines] if token else lines)
     refuse(host, answers)
     return {answer.fields[0]: _seen(*answer.fields) for answer in answers if answer.word == "state"}

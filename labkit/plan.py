@@ -158,7 +158,9 @@ def _planned(
     greeting = known or hello(host)
     ways = [_way(setting, host, greeting) for setting in settings]
     looks = {
-        step.thing: Look(step.thing, step.way.reads, step.way.probe, step.way.live)
+        step.thing: Look(
+            step.thing, step.way.reads, step.way.probe, step.way.live, step.way.several
+        )
         for step in ways
         if step.way and not step.why
     }

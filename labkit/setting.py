@@ -67,6 +67,10 @@ class Way:
     printed, the way to that very device, and what the `reads` of that way prints."""
     legal: str = ""
     """The values that can be asked for, in words."""
+    several: Words = ()
+    """A command that does several such `reads` at once, where to start it is most of the work: of
+    lines `THING READS` it makes `THING TEXT`, all encoded as the journal's fields are. What it
+    leaves out is read by itself."""
     apart: str = ""
     """Such as the name of a guest: changes whose words here differ do not meet on the host, and so
     are made at the same time."""

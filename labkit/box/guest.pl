@@ -5,30 +5,57 @@
 use strict;
 our ($places, $shell) = ("/run/labkit/guests", "/run/labkit/bin/guest.sh");
 my @asked = @ARGV;
-our $home = "$places/" . ((@ARGV && $ARGV[0] =~ /^@/) ? substr(shift, 1) : first());
-my %does = (
-    get => \&get, state => sub { print state(), "\n" }, pids => sub { print map { "$_\n" } pids() },
-    placement => sub { print placement(@_) }, nic => sub { print data_nic(1), "\n" },
+my %tells = (
+    get => \&get, state => sub { state() . "\n" }, pids => sub { map { "$_\n" } pids() },
+    placement => \&placement, nic => sub { data_nic(1) . "\n" },
 );
 my %changes = map { $_ => 1 } "set", "start", "pause";
-my $verb = @ARGV ? shift : "";
-as_shell() unless ($does{$verb} || $changes{$verb}) && -e "$home/wires";
-our %wires = values_in("$home/wires");
-our $user = $wires{user};
-if ($does{$verb}) { $does{$verb}->(@ARGV); exit }
+if ("@ARGV" eq "each") { each_of_them(); exit }
+our ($home, $user, %wires, $seen);
+my $verb = meant(\@ARGV) ? shift : "";
+if ($tells{$verb}) { print $tells{$verb}->(@ARGV); exit }
+as_shell() unless $changes{$verb};
 require "/run/labkit/bin/guest_changes.pl";
 main->can($verb)->(@ARGV);
 
+# Whether the guest is there; its name is taken from the words.
+sub meant {
+    my ($words) = @_;
+    $home = "$places/" . (@$words && $words->[0] =~ /^@/ ? substr(shift @$words, 1) : first());
+    %wires = values_in("$home/wires");
+    $user = $wires{user};
+    %wires && @$words
+}
+
+# A line `ABOUT COMMAND` each, encoded as the journal's fields are: where the command has something to
+# tell it becomes `ABOUT TEXT`. Whoever is there at the first question is there for all of them.
+sub each_of_them {
+    $seen = owners();
+    while (<STDIN>) {
+        my ($about, $command) = split or next;
+        my ($guest, @words) = split / /, $command =~ s/%(..)/chr hex $1/ger;
+        next unless $guest eq "guest" && meant(\@words);
+        my $tells = $tells{shift @words} or next;
+        my $text = join "", eval { $tells->(@words) };
+        print "$about ", $text =~ s/([% \t\r\n])/sprintf "%%%02X", ord $1/ger, "\n" if $text ne "";
+    }
+}
+
 sub as_shell { exec "/bin/sh", $shell, @_ ? @_ : @asked; exit 127 }
-sub fail { print STDERR "guest: @_\n"; exit 1 }
+sub fail { $! = 1; die "guest: @_\n" }    # which is the code that it ends with
 sub first { opendir(my $in, $places) or return ""; (sort grep { !/^\./ } readdir $in)[0] // "" }
 
 sub whole { open(my $file, "<", $_[0]) or return ""; local $/; <$file> // "" }
 sub values_in { map { /^([^=]*)=(.*)/ ? ($1, $2) : () } split /\n/, whole($_[0]) }
 
-sub pids {
+sub pids { @{($seen // owners())->{$user} // []} }
+
+# Processes, by the number of their user.
+sub owners {
     opendir(my $in, "/proc") or fail("/proc cannot be read: $!");
-    grep { my @of = stat "/proc/$_"; @of && $of[4] == $user } grep { /^\d+$/ } readdir $in
+    my %of;
+    for (grep { /^\d+$/ } readdir $in) { my @stat = stat "/proc/$_" or next; push @{$of{$stat[4]}}, $_ }
+    \%of
 }
 
 # T: stopped by a signal; t: by its tracer, as a guest's kernel has its processes.
@@ -43,12 +70,9 @@ sub in_force { -e "$home/running" && state() ne "stopped" ? "$home/running" : "$
 
 sub get {
     my $file = in_force();
-    my %there = values_in($file);
-    print whole($file) unless @_;
-    for (@_) {
-        defined $there{$_} or fail("no such key: $_; known: @{[whole($file) =~ /^([^=]*)=/mg]}");
-        print "$there{$_}\n";
-    }
+    my %has = values_in($file);
+    return whole($file) unless @_;
+    map { defined $has{$_} ? "$has{$_}\n" : fail("no such key: $_; known: @{[whole($file) =~ /^([^=]*)=/mg]}") } @_
 }
 
 sub of_host { whole("/proc/1/status") =~ /^Cpus_allowed_list:\s*(\S+)/m ? $1 : fail("no CPUs of the host") }
@@ -62,14 +86,25 @@ sub placement {
     return ((sort keys %found), @_ ? of_host() . "\n" . without_priority() : ());
 }
 
-# sched_setscheduler of ourselves, for we are about to end; its number is that of perl's architecture
-# (elf(5)), for perl's Config takes longer to load than all of this.
-sub without_priority {
-    open(my $perl, "<", "/proc/self/exe") or return "";
+# The architecture of perl, as elf(5) has it; perl's Config takes longer to load than most that we do.
+sub machine {
+    open(my $perl, "<", "/proc/self/exe") or return 0;
     read($perl, my $head, 20);
-    my ($call, $one) = ({62 => 144, 183 => 119}->{unpack "x18 v", $head}, pack("i", 1));
-    return "" if $call ? syscall($call, 0, 1, $one) == 0 : system("chrt -f 1 true 2> /dev/null") == 0;
-    "this host may give no process real-time priority (chrt)\n"
+    unpack "x18 v", $head
+}
+
+# sched_setscheduler of ourselves, and back again.
+my $lacks;
+sub without_priority {
+    return $lacks if defined $lacks;
+    my $call = {62 => 144, 183 => 119}->{machine()};
+    my $may = $call ? first_of_all($call) : system("chrt -f 1 true 2> /dev/null") == 0;
+    $lacks = $may ? "" : "this host may give no process real-time priority (chrt)\n"
+}
+
+sub first_of_all {
+    my ($call, $other, $one) = ($_[0], pack("i", 0), pack("i", 1));
+    syscall($call, 0, 1, $one) == 0 && syscall($call, 0, 0, $other) == 0
 }
 
 sub threads {

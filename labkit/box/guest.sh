@@ -12,6 +12,8 @@
 #   guest receive ADDRESS:PORT    a guest of QEMU waits there to be migrated to
 #   guest state              running, paused or stopped
 #   guest pids               its processes on this host
+#   guest each               of lines `ABOUT COMMAND`, which ask for any of `get`, `state`, `pids` and
+#                            `placement`, makes `ABOUT TEXT`, encoded as the journal's fields are
 #   guest qmp COMMAND [JSON] asks the monitor of a guest of QEMU, and prints its answer as JSON
 #   guest disks              device, format and file of each, as this host sees the file
 #   guest memory             of a guest of User-Mode Linux: process and descriptor of the file that is

@@ -1,11 +1,11 @@
 # --- looks: what a host shows of some things
 
-# Lines `show THING PROBE LIVE READS`; a line `beat TOKEN` says that the owner is still there. Some
-# are looked at together, as each look is mostly a wait for programs to start. What one has to say
-# comes whole only while it is short (PIPE_BUF), and what fails may have failed beside the others:
-# such are looked at again, one after another.
+# Lines `show THING PROBE LIVE READS TELLER`; a line `beat TOKEN` says that the owner is still there.
+# What no command tells together is looked at by some at the same time, as each look is mostly a wait
+# for programs to start. What one has to say comes whole only while it is short (PIPE_BUF), and what
+# fails may have failed beside the others: such are looked at again, one after another.
 show() {
-    some='' several=''
+    those=
     while IFS= read -r line; do
         # shellcheck disable=SC2086
         set -- $line
@@ -13,10 +13,23 @@ show() {
             heard "$2"
             continue
         fi
-        some="$some$line$nl" several="${several}1"
-        [ "$several" != 1111 ] || show_some
+        those="$those$line$nl"
+        [ "$3$4" != %% ] || question "$2" "$5" "${6:-%}"
     done
+    see
+    some='' several=''
+    each show_next
     show_some
+}
+
+show_next() {
+    case $seen in
+        *"$nl$2 "*) look_at "$2" && answer state "$2" is "$text" % ;;
+        *)
+            some="$some$*$nl" several="${several}1"
+            [ "$several" != 1111 ] || show_some
+            ;;
+    esac
 }
 
 show_some() {

@@ -53,19 +53,23 @@ change() {
     set -- $line
     shift
     open_set "$@"
-    intent='' stale='' makes='' round=''
+    intent='' stale='' makes=''
     while IFS= read -r line; do
         # shellcheck disable=SC2086
         set -- $line
-        if [ "$1" != make ] || [ "${8:-0}" != "$round" ] || [ "$round" = 0 ]; then make_round; fi
         case $1 in
             hold) shift; hold "$@" ;;
             back) keep_intent; find_key "$2" && give_back ;;
-            make) shift; keep_intent; round=${7:-0} makes="$makes$*$nl" ;;
+            make)
+                shift
+                keep_intent
+                makes="$makes$*$nl"
+                if [ "${8:-%}" != % ] && find_key "$1"; then get_key; question "$1" "$reads" "$8"; fi
+                ;;
         esac
     done
     keep_intent
-    make_round
+    make_rounds
 }
 
 # open_set NUMBER|new [SUM LENGTH], both as the holder of the set was told them the last time
@@ -136,17 +140,35 @@ give_back() {
     case $outcome in lacking | failed) finish 1 ;; esac
 }
 
-# A line `make THING WANTED KNOWN TENTHS CUTS WRITES [ROUND]`. Those of one round, which stand one
+# Lines `make THING WANTED KNOWN TENTHS CUTS WRITES ROUND TELLER`. Those of one round, which stand one
 # after another, are about things apart: their commands run at the same time.
+make_rounds() {
+    those='' round=''
+    while IFS= read -r line; do
+        [ "$line" ] || continue
+        # shellcheck disable=SC2086
+        set -- $line
+        if [ "${7:-0}" != "$round" ] || [ "$round" = 0 ]; then make_round; fi
+        round=${7:-0} those="$those$*$nl"
+    done << makes
+$makes
+makes
+    make_round
+}
+
+# What was seen of things counts until one is changed.
 make_round() {
-    [ "$makes" ] || return 0
-    those=$makes makes='' at_once=''
+    [ "$those" ] || return 0
+    at_once='' changed=''
     if [ "$those" != "${those%%"$nl"*}$nl" ]; then at_once=yes; fi
+    [ "$seen" ] || see
     each begin_make
     flush || fail "the journal cannot be written: $said"
-    if [ "$at_once" ]; then each start_make; fi
+    if [ "$at_once" ]; then each start_make; each await_make; fi
+    if [ "$changed" ]; then see; fi
     unmade=
     each end_make
+    those=
     [ -z "$unmade" ] || finish 1
 }
 
@@ -164,7 +186,7 @@ those
 begin_make() {
     find_key "$1" || fail "the journal has no $1"
     get_key
-    look "$reads" || { at_once=''; refused "$1" "$reads"; }
+    look_at "$1" "$reads" || { at_once=''; refused "$1" "$reads"; }
     due='' waited=0 words='' before=$text
     if [ "$text" != "$3" ] && ! is_wanted "$2"; then
         may_write "$1"
@@ -178,13 +200,27 @@ begin_make() {
     eval "due_$key=\$due before_$key=\$before"
 }
 
-# What it prints is kept beside the journal until it has ended.
+# What it prints, if anything, is kept beside the journal until it has ended.
 start_make() {
     find_key "$1"
     eval "due=\$due_$key"
     [ "$due" ] || return 0
-    { act "$6"; code=$?; printf %s "$said"; exit "$code"; } > "$home/said-$key" &
+    changed=yes
+    {
+        act "$6"
+        code=$?
+        if [ "$said" ] || [ -e "$home/said-$key" ]; then printf %s "$said" > "$home/said-$key"; fi
+        exit "$code"
+    } &
     eval "job_$key=$!"
+}
+
+await_make() {
+    find_key "$1"
+    eval "due=\$due_$key"
+    [ "$due" ] || return 0
+    eval "wait \"\$job_$key\""
+    eval "ended_$key=$?"
 }
 
 end_make() {
@@ -198,10 +234,11 @@ end_make() {
             sync
             lasting=yes
         fi
-        look_until "$reads" "$3" "$2" "$4" || { refused "$1" "$reads"; return; }
+        look_until "$reads" "$3" "$2" "$4" "$1" || { refused "$1" "$reads"; return; }
     else
         waited=0 words=
     fi
+    questions=${questions#"$1 $reads$nl"}
     note wrote "$1" "$text"
     eval "state_$key=wrote ours_$key=\$text"
     encode "$words"
@@ -212,13 +249,16 @@ end_make() {
 acted() {
     if [ -z "$at_once" ]; then
         act "$1"
-        return
+        ended=$?
+        see
+        return "$ended"
     fi
-    eval "wait \"\$job_$key\""
-    ended=$?
-    said=$(cat "$home/said-$key")
-    rm -f "$home/said-$key"
-    return "$ended"
+    said=
+    if [ -e "$home/said-$key" ]; then
+        said=$(cat "$home/said-$key")
+        rm -f "$home/said-$key"
+    fi
+    eval "return \"\$ended_$key\""
 }
 
 # What is there is what was there, or what we made, or what a write of ours left half done.

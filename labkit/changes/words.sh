@@ -25,6 +25,9 @@ marks=
 lasting=
 whole=
 trusted=
+questions=
+teller=
+seen=
 
 # --- words: a field has no space and no newline, and is never empty
 

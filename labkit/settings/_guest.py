@@ -13,6 +13,8 @@ from labkit.settings._ways import matching, script
 from labkit.settings._ways import named as plainly_named
 
 FIRST = "guest"
+EACH = ("guest", "each")
+"""Tells of all guests of the box at once."""
 RESERVED = "all memory and CPU time"
 RESERVED_FIRST = f"FullReservation = {RESERVED}"
 # Who changes the guest next, or measures it, finds it there. One that is off is not waited for. A

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._esxi import of_vmx
-from labkit.settings._guest import FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import ROOT, cpus_of, ranges, script
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
@@ -64,7 +64,7 @@ class ExclusiveCpu(OfGuest):
         only_with_guest(kind, host)
         return Way(
             (*self.command, "placement", "host"), self._writes, _value, self._refused,
-            legal="exclusive or not", apart=self.named,
+            legal="exclusive or not", several=EACH, apart=self.named,
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:

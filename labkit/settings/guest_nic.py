@@ -8,7 +8,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._esxi import EDITED, SHOWN, quoted
-from labkit.settings._guest import FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._libvirt import DEFINED, RESTARTED
 from labkit.settings._ways import RESTART, on_or_off, script
 
@@ -99,7 +99,8 @@ class GuestNic(OfGuest):
         return Way(
             (*self.command, "get", *KEYS),
             lambda value: ((*self.command, "set", *value.split()),), _value, seconds=0.4,
-            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off", apart=self.named,
+            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off", several=EACH,
+            apart=self.named,
         )  # fmt: skip
 
     # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.

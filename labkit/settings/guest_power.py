@@ -8,7 +8,7 @@ from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._esxi import FOUND, quoted
-from labkit.settings._guest import FIRST, OfGuest, only_with_guest
+from labkit.settings._guest import EACH, FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import RESTART, script
 
 VERBS = {"on": "start", "off": "stop", "paused": "pause"}
@@ -77,6 +77,7 @@ class GuestPower(OfGuest):
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
             seconds=3,
             legal=" or ".join(VERBS),
+            several=EACH,
             apart=self.named,
         )
 

@@ -7,6 +7,8 @@ import pytest
 from labkit import box, find_study, pairs
 from labkit.change import applied
 from labkit.errors import BoxError
+from labkit.frames import decoded, encoded
+from labkit.journal import command
 from labkit.plan import plan
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -40,6 +42,20 @@ def test_a_setting_changes_the_guest_that_it_names_and_no_other_and_goes_back(fo
         changed = {thing for thing, now in values(four).items() if now != before[thing]}
         assert changed == {one.thing for one in own}
     assert values(four) == before and len(before) == 12
+
+
+def test_what_is_told_of_all_guests_at_once_is_what_is_told_of_each(four):
+    server = four.host("server")
+    asked = [(f"@{guest}", *words) for guest in GUESTS for words in (
+        ("get", "nic", "batch", "lro"), ("state",), ("placement", "host"))]  # fmt: skip
+    odd = [("@guest9", "state"), ("get", "nothing"), ("set", "cpus=all"), ("stop",), ()]
+    lines = [encoded(command([("guest", *words)])) for words in [*asked, *odd]]
+    text = "".join(f"{number} {line}\n" for number, line in enumerate(lines))
+    with applied([GuestPower("paused", "guest3"), ExclusiveCpu(guest="guest2")], four.hosts):
+        said = server.check("guest", "each", stdin=text.encode())
+        told = {int(n): decoded(one) for n, one in (line.split(" ") for line in said.splitlines())}
+        assert told == {n: server.check("guest", *words) for n, words in enumerate(asked)}
+    assert "paused\n" in told.values() and any("fifo" in one for one in told.values())
 
 
 def test_all_guests_are_asked_at_once_and_each_answers_for_itself(four):
