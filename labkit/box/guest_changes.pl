@@ -153,8 +153,7 @@ sub place {
 # By number, where we know it: sched_setaffinity and sched_setscheduler.
 sub moved {
     my ($pid, $to) = @_;
-    require Config;
-    my $calls = {x86_64 => [203, 144], aarch64 => [122, 119]}->{$Config::Config{archname} =~ s/-.*//r};
+    my $calls = {62 => [203, 144], 183 => [122, 119]}->{machine()};
     my $fifo = $to->{policy} eq "fifo" ? 1 : 0;
     my ($mask, $priority, $why) = (mask($to->{cpus}), pack("i", $fifo), "");
     unless ($calls) {
