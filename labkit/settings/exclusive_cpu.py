@@ -8,11 +8,9 @@ from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._esxi import of_vmx
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
-from labkit.settings._ways import ROOT, cpus_of, ranges, script
+from labkit.settings._ways import CPUS, ROOT, cpus_of, ranges, script
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
-# What the host's first process may use is what the host has, however many the machine has.
-CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
 """The last line of what `guest placement host` says there (guest.pl)."""
 

@@ -8,18 +8,12 @@ from typing import ClassVar
 from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._guest import FIRST
-from labkit.settings._ways import OnHost, cpus_of, named, one_of, ranges, script
+from labkit.settings._ways import CPUS, OnHost, cpus_of, named, one_of, ranges, script
 
 KINDS = ("none", "busy", "memory")
 PLACES = ("all CPUs", "all CPUs but the last")
 NONE = "none"
 NAME = "labkit-neighb"
-# What the host's first process may use is what the host has, however many the machine has. The
-# shell itself reads it: to start programs takes longer, most of all beside a neighbour.
-CPUS = """\
-while read -r name cpus; do
-    [ "$name" != Cpus_allowed_list: ] || echo "$cpus"
-done < /proc/1/status"""
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
 FIND = "grep -aoHs 'labkit-neighbou[r]-[a-z]*' /proc/[0-9]*/cmdline"

@@ -8,10 +8,9 @@ from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.setting import Way, Words
 from labkit.settings._guest import FIRST
-from labkit.settings._ways import ROOT, OnHost, cpus_of, named, ranges, script
+from labkit.settings._ways import CPUS, ROOT, OnHost, cpus_of, named, ranges, script
 
 APART, SHARED = "all CPUs but the last", "all CPUs"
-CPUS = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/1/status"
 READS = f'guest "@$1" placement && {CPUS}'
 WRITE = 'guest "@$1" set "cpus=$2" policy=other'
 FIND = f"""\
