@@ -10,6 +10,7 @@ from pathlib import Path
 import paramiko
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from paramiko import packet
 
 from labkit.transports import connection, packets, sealed
 from tests.sshd import reached, serving, tell
@@ -68,14 +69,18 @@ def test_while_one_reads_for_long_others_get_sessions_and_answers(host):
 
 def test_keys_are_exchanged_again_while_answers_are_read(host, monkeypatch):
     exchanged, real = [], connection.Client._verify_key
-    monkeypatch.setattr(packets.Packetizer, "REKEY_PACKETS", 40)
+    monkeypatch.setattr(packet.Packetizer, "REKEY_PACKETS", 40)
     monkeypatch.setattr(
         connection.Client,
         "_verify_key",
         lambda self, *key: exchanged.append(key) or real(self, *key),
     )
+    # Its thread does that, and is woken for it.
+    monkeypatch.setattr(packets, "ASIDE_SECONDS", 10.0)
+    begun = time.monotonic()
     for number in range(150):
         assert host.check("echo", str(number)) == f"{number}\n"
+    assert time.monotonic() - begun < 20
     assert len(host.transport._all._connections) == 1 and len(exchanged) >= 3
 
 
@@ -99,20 +104,24 @@ def test_ctrl_c_in_the_middle_of_a_packet_costs_the_connection_and_nothing_else(
     assert host.transport._all.usable().client is not used
 
 
-def test_packets_are_opened_as_they_were_sealed_and_a_changed_one_is_refused():
+def test_packets_are_sealed_as_rfc_5647_says_and_opened_and_a_changed_one_is_refused():
     key, iv = AESGCM(os.urandom(16)), os.urandom(4) + b"\xff" * 8
-    opener, counter, read = sealed.Sealed(key, iv), (1 << 64) - 1, bytearray()
-    contents = [bytes([94]) + os.urandom(size) for size in (1, 100, 32_000)]
+    sealer, opener, read = sealed.Sealer(key, iv), sealed.Opener(key, iv), bytearray()
+    contents = [bytes([94]) + os.urandom(size) for size in (*range(40), 32_000)]
+    counter = (1 << 64) - 1
     for content in contents:
-        plain = bytes([7]) + content + bytes(7)
-        length = len(plain).to_bytes(4, "big")
-        read += length + key.encrypt(iv[:4] + counter.to_bytes(8, "big"), plain, length)
+        whole = sealer.sealed(content)
+        nonce = iv[:4] + counter.to_bytes(8, "big")
+        plain = key.decrypt(nonce, whole[4:], whole[:4])
+        assert int.from_bytes(whole[:4], "big") == len(plain) and len(plain) % 16 == 0
+        assert 4 <= plain[0] < 20 and plain[1 : -plain[0]] == content
         counter = (counter + 1) % (1 << 64)
+        read += whole
     for content in contents:
         kind, message = opener.opened(read)
         assert (bytes([kind]) + message.asbytes()) == content
     assert not read
-    read += length + bytes(len(plain) + 16)
+    read += whole[:4] + bytes(len(whole) - 4)
     with pytest.raises(Exception) as refused:
         opener.opened(read)
     assert type(refused.value).__name__ == "InvalidTag"

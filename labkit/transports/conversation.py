@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -306,6 +307,11 @@ class Conversation(paramiko.Transport):
             self._secret = self.K, self.H, shared.asbytes()
         made: bytes = digest(self._secret[2] + self.H + name.encode() + self.session_id).digest()
         return made[:size]
+
+    # That our first keys are in use is said with what we say by them.
+    def _activate_outbound(self) -> None:
+        with nullcontext() if self.initial_kex_done else self._packets.later():
+            super()._activate_outbound()  # type: ignore[misc]
 
     def _parse_newkeys(self, message: paramiko.Message) -> None:
         super()._parse_newkeys(message)  # type: ignore[misc]

@@ -14,22 +14,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import paramiko
-from paramiko.packet import NeedRekeyException, Packetizer
+from paramiko.packet import NeedRekeyException
 
 from labkit.transports.bells import Bell
-from labkit.transports.sealed import Received, Sealed
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from labkit.transports.sealed import Opener, Received
+from labkit.transports.sending import QUIET_SECONDS, Sending
 
 # So long after an answer the socket is left to whoever asks next.
-ASIDE_SECONDS = 0.05
-# So often who reads looks round, for a keepalive may be due; closing wakes it. paramiko does ten
-# times as often, on every connection of a fleet.
-QUIET_SECONDS = 1.0
+ASIDE_SECONDS = 0.5
 # More is asked for once that much has come: the memory for it has to be fetched from the kernel.
 FEW, MANY = 1 << 14, 1 << 18
 # sshd leaves Nagle's algorithm on: what it has to say next waits until we acknowledge what it said
@@ -42,33 +37,30 @@ RDHUP: int = getattr(select, "POLLRDHUP", 0)
 """The other end has closed; Linux alone tells it apart."""
 
 
-class Packets(Packetizer):
+class Packets(Sending):
     """paramiko's packets, read in large parts, by one thread at a time."""
 
     def __init__(self, end: Any) -> None:
         super().__init__(end)
-        self._socket, self._read, self._poll = end, bytearray(), select.poll()
+        self._read, self._poll = bytearray(), select.poll()
         self.lines: list[str] = []
         """What came before the keys were exchanged: it says what answers, if not sshd."""
         self._deadline = float("inf")
         self._shared, self._hasty = False, HASTY_PARTS if _is_tcp(end) else 0
-        self._sealed: Sealed | None = None
+        self._opener: Opener | None = None
         self._most = FEW
-        self._unsent: bytes | None = None
-        self._quiet = isinstance(end, socket.socket)
         if self._quiet:
-            end.settimeout(QUIET_SECONDS)
             self._poll.register(end, select.POLLIN)
         self._turn, self._mine = threading.Lock(), False
         self._wake, self._counting = threading.Event(), threading.Lock()
         self._bells: list[Bell] = []
         self._leading: list[Bell] = []
+        self._last_led = object()
         self._needed, self._used = 0, float("-inf")
         self._left: Received | Exception | None = None
         # Whether somebody other than paramiko's thread is in the middle of a packet, or was when
         # Ctrl-C came: what follows can then be read by nobody.
         self._torn = False
-        self._process = os.getpid()
 
     # --- paramiko's thread ------------------------------------------------------------------
 
@@ -98,10 +90,12 @@ class Packets(Packetizer):
             raise paramiko.SSHException("interrupted while it read a packet")
         return left or self._next()
 
-    # Ctrl-C may come between taking the turn and giving it back.
+    # Ctrl-C may come between taking the turn and giving it back: then it is taken, and by nobody
+    # who led before or began to since.
     def _forsaken(self) -> bool:
-        taken = self._turn.locked() and not self._mine and not self._leading
-        return taken and time.monotonic() - self._used > 2 * ASIDE_SECONDS
+        last = self._last_led
+        nobody = not self._mine and not self._leading
+        return nobody and self._turn.locked() and not self._leading and last is self._last_led
 
     def _stands_aside(self) -> bool:
         if self._left is not None or self.closed or self._needed or not self._shared:
@@ -138,6 +132,7 @@ class Packets(Packetizer):
     def left_to_the_thread(self) -> None:
         """Have it read at once, and not only when nobody has asked for a while."""
         self._used = float("-inf")
+        self._wake.set()
 
     @property
     def stirs(self) -> bool:
@@ -170,6 +165,7 @@ class Packets(Packetizer):
             self._used = time.monotonic()
 
     def _lead(self, bell: Bell, until: float, give: Callable[[int, Any], bool]) -> None:
+        self._last_led = object()
         self._leading.append(bell)
         try:
             if self._turn.acquire(blocking=False):
@@ -178,7 +174,7 @@ class Packets(Packetizer):
                 finally:
                     self._used = time.monotonic()
                     self._turn.release()
-                    if self._left is not None or self._torn or self._needed or len(self._bells) > 1:
+                    if not self._stands_aside():
                         self._wake.set()
         finally:
             self._leading.remove(bell)
@@ -191,7 +187,7 @@ class Packets(Packetizer):
                     break
                 self._torn = True
                 if not whole:
-                    self._more()
+                    self._receive()
                 elif not give(*(message := self._next())):
                     self._left = message
                 self._torn = False
@@ -216,11 +212,11 @@ class Packets(Packetizer):
         super().set_inbound_cipher(*given, **named)
         self._shared = self._quiet and bool(named.get("aead") or named.get("etm"))
         aead = named.get("aead")
-        self._sealed = Sealed(named["block_engine"], named["iv_in"]) if aead else None
+        self._opener = Opener(named["block_engine"], named["iv_in"]) if aead else None
 
     # paramiko copies each packet five times.
     def _next(self) -> Received:
-        if self._sealed is None:
+        if self._opener is None:
             found: Received = super().read_message()
             return found
         while not self._has_packet():
@@ -228,8 +224,8 @@ class Packets(Packetizer):
                 if not self._read and self.need_rekey():
                     raise NeedRekeyException
                 self._check_keepalive()  # type: ignore[attr-defined]
-        kind, message = self._sealed.opened(self._read)
-        if self._sealed.worn and not self.need_rekey():
+        kind, message = self._opener.opened(self._read)
+        if self._opener.worn and not self.need_rekey():
             self._trigger_rekey()  # type: ignore[attr-defined]
         return kind, message
 
@@ -258,33 +254,6 @@ class Packets(Packetizer):
         del self._read[:n]
         return part
 
-    @contextmanager
-    def in_one(self) -> Iterator[None]:
-        """Send what is said meanwhile in one part: each costs the host a look of its own."""
-        self._unsent = b""
-        try:
-            yield
-        finally:
-            unsent, self._unsent = self._unsent, None
-            self.write_all(unsent)
-
-    def write_all(self, out: Buffer) -> None:
-        """Send so many bytes, or keep them until the rest is said."""
-        if self._unsent is None:
-            super().write_all(out)
-        else:
-            self._unsent += out
-
-    def send_message(self, data: paramiko.Message) -> None:
-        """Send a message, as long as the connection is this process's own."""
-        self._not_inherited()
-        super().send_message(data)
-
-    # After fork(2) a child has the socket too: what it sent or read would be its parent's.
-    def _not_inherited(self) -> None:
-        if os.getpid() != self._process:
-            raise EOFError("the connection is that of the parent process")
-
     def close(self) -> None:
         """Close the socket, and wake whoever waits for it."""
         if self._quiet and os.getpid() == self._process:
@@ -292,15 +261,6 @@ class Packets(Packetizer):
                 self._socket.shutdown(socket.SHUT_RDWR)
         super().close()
         self._wake.set()
-
-    # While keys are exchanged, and while we log in: whether to read before that must end.
-    def _in_time(self) -> bool:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise EOFError
-        if left > QUIET_SECONDS or not self._quiet:
-            return True  # the socket's own time-out comes first
-        return bool(self._poll.poll(1000 * left))
 
     def _has_packet(self) -> bool:
         if len(self._read) < 4:
@@ -310,11 +270,24 @@ class Packets(Packetizer):
             raise paramiko.SSHException(f"a packet of {whole} bytes")
         return len(self._read) >= whole
 
-    # Whether anything came before the socket's own time-out.
+    # Whether anything came within a moment; while keys are exchanged, and while we log in, that
+    # must end.
     def _more(self) -> bool:
-        self._not_inherited()
-        if self._deadline < float("inf") and not self._in_time():
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise EOFError
+        if self._later:
+            self.write_all(b"")
+        if self._quiet and not self._poll.poll(1000 * min(left, QUIET_SECONDS)):
+            # What is closed has no number of its own any more: it may be another's.
+            if self.closed:
+                raise EOFError
             return False
+        return self._receive()
+
+    # Whether there was anything.
+    def _receive(self) -> bool:
+        self._not_inherited()
         try:
             part = self._socket.recv(self._most)
         except OSError as nothing:
