@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import os
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -23,4 +24,10 @@ def home() -> Path:
 
 def state() -> Path:
     """Where labkit keeps what is this user's own (XDG base directories)."""
-    return Path(os.environ.get("XDG_STATE_HOME") or home() / ".local/state") / "labkit"
+    return _labkit_in(os.environ.get("XDG_STATE_HOME") or f"{home()}/.local/state")
+
+
+# Each login asks for it.
+@lru_cache(maxsize=4)
+def _labkit_in(folder: str) -> Path:
+    return Path(folder) / "labkit"

@@ -9,6 +9,7 @@ import hmac
 import re
 from fnmatch import fnmatchcase
 from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
 
 from labkit.transports import certificates
 from labkit.transports.certificates import Malformed
@@ -19,6 +20,9 @@ BLANK = " \t"
 WORD = re.compile(f"([^{BLANK}]*)[{BLANK}]*")
 # OpenSSH compares no more than this of one name.
 NAME_BYTES = 1023
+SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
+# What b64_pton() passes over.
+PASSED_OVER = str.maketrans("", "", "\r\v\f")
 # What an RSA key, which known_hosts calls ssh-rsa, is asked for as.
 RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
@@ -74,9 +78,9 @@ def bare(kind: str) -> str:
     return "ssh-rsa" if kind in RSA_SIGNATURES else kind
 
 
-# b64_pton() passes over white space, and takes nothing but whole groups of four.
+# b64_pton() takes nothing but whole groups of four.
 def _decoded(text: str) -> bytes:
-    packed = "".join(c for c in text if c not in "\r\v\f")
+    packed = text.translate(PASSED_OVER)
     try:
         blob = binascii.a2b_base64(packed, strict_mode=True)
     except (binascii.Error, ValueError):
@@ -111,7 +115,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 def lower(text: str) -> str:
     """In small letters, of which ssh knows no others than these."""
-    return text.translate({upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)})
+    return text.translate(SMALL)
 
 
 def _salt(names: str) -> bytes:

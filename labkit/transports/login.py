@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import binascii
+import io
 import os
 import re
 import socket
@@ -118,12 +119,14 @@ def _check_farewell(client: Conversation, first: bool) -> None:
 @contextmanager
 def _agent(path: str) -> Iterator[AgentSSH]:
     agent = AgentSSH()
+    if not path:
+        yield agent
+        return
     with socket.socket(socket.AF_UNIX) as asked:
         asked.settimeout(AUTH_SECONDS)
         with suppress(OSError, paramiko.SSHException):
-            if path:
-                asked.connect(path)
-                agent._connect(asked)  # type: ignore[attr-defined]
+            asked.connect(path)
+            agent._connect(asked)  # type: ignore[attr-defined]
         yield agent
 
 
@@ -186,12 +189,13 @@ def _loaded(file: str) -> paramiko.PKey | str:
 # Once for all hosts of a fleet; another file, or another content, is read anew.
 @lru_cache(maxsize=16)
 def _parsed(path: Path, *_: int) -> paramiko.PKey:
-    with path.open("rb") as file:
-        found = OPENSSH.match(file.read(KEY_BYTES))
+    with path.open("rb", buffering=0) as file:
+        content = file.read(KEY_BYTES)
+    found = OPENSSH.match(content)
     body = binascii.a2b_base64(found[1]) if found else b""
-    # paramiko would read it twice, first to see of which kind it is.
+    # paramiko would read it anew to see of which kind it is, and then once more.
     if packed(paramiko.Ed25519Key.name.encode()) in body:
-        return paramiko.Ed25519Key.from_private_key_file(str(path))
+        return paramiko.Ed25519Key.from_private_key(io.StringIO(content.decode("latin-1")))
     return paramiko.PKey.from_path(path)
 
 
