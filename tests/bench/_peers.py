@@ -253,9 +253,9 @@ class LabkitByThread(Labkit):
                 super().set_inbound_cipher(*given, **named)
                 self._shared = False
 
-        import labkit.transports.connection
+        import labkit.transports.conversation
 
-        labkit.transports.connection.Packets = Unshared
+        labkit.transports.conversation.Packets = Unshared
 
 
 TOOLS = {
