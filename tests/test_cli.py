@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from labkit.box.folder import not_up
 from labkit.cli import _parser, main
 from labkit.where import named_results, recorded
 
@@ -22,6 +23,13 @@ def run(*words, env=None):
 def test_no_command_prints_what_there_is_and_exits_with_2(capsys):
     assert main([]) == 2
     assert "labkit doctor" in capsys.readouterr().out
+
+
+def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(capsys):
+    for name, command in (("nobodys", "labkit box up --name nobodys"), ("lab", "labkit box up")):
+        assert str(not_up(name)).endswith(command)
+    assert main(["box", "ssh", "--name", "nobodys", "client"]) == 1
+    assert "hint: labkit box up --name nobodys\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

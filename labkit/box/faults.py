@@ -20,7 +20,7 @@ from typing import Any
 
 from labkit.box import needs
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
-from labkit.box.folder import Folder
+from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import Layout
 from labkit.box.link import LinkPlan
@@ -185,7 +185,7 @@ class Faults:
         try:
             return Layout.from_json(Folder(self.name).layout.read_text())
         except OSError:
-            raise BoxError(f"box {self.name} is not up", hint="labkit box up") from None
+            raise not_up(self.name) from None
 
     # A host's data network has two ports where it has guests: its own, and its virtual switch's.
     def _ports(self, role: str, network: str) -> list[str]:
@@ -228,9 +228,9 @@ class Faults:
         try:
             pid = int(json.loads(Folder(self.name).pids.read_text())[role])
         except (OSError, ValueError, KeyError):
-            raise BoxError(f"box {self.name} is not up", hint="labkit box up") from None
+            raise not_up(self.name) from None
         if pid not in Cgroup.of(self.name).pids():
-            raise BoxError(f"the {role} of box {self.name} is gone", hint="labkit box up")
+            raise BoxError(f"the {role} of box {self.name} is gone", hint=up_again(self.name))
         return pid
 
 

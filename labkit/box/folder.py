@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from labkit.errors import BoxError
 from labkit.lab import held_by
 
 BOXES = Path("/run/labkit")
@@ -147,3 +148,13 @@ def all_boxes() -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def not_up(name: str) -> BoxError:
+    """What to raise where a box is needed that is not up; it says how to bring up this very one."""
+    return BoxError(f"box {name} is not up", hint=up_again(name))
+
+
+def up_again(name: str) -> str:
+    """The command that brings a box of this name up."""
+    return "labkit box up" if name == "lab" else f"labkit box up --name {name}"

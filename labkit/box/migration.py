@@ -16,7 +16,7 @@ from typing import Any
 
 from labkit.box import needs
 from labkit.box.cgroup import ENVIRONMENT
-from labkit.box.folder import Folder
+from labkit.box.folder import Folder, not_up
 from labkit.box.layout import Layout, cpu_list
 from labkit.box.links import (
     UPLINK,
@@ -127,7 +127,7 @@ def migrate(
     if not needs.is_root():
         raise BoxError("migrating a guest of a box needs root", hint="use sudo")
     if status(name).state != "up":
-        raise BoxError(f"box {name} is not up", hint=f"labkit box up --name {name}")
+        raise not_up(name)
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
         now = Layout.from_json(folder.layout.read_text())
         then = _checked(folder, now, guest, to)

@@ -20,7 +20,7 @@ from typing import Any
 
 from labkit.box import namespaces, splice
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
-from labkit.box.folder import Folder
+from labkit.box.folder import Folder, not_up
 from labkit.box.lab_file import LinkStatus, lab_toml
 from labkit.box.layout import Layout
 from labkit.box.link import USUAL_MTU, LinkPlan
@@ -50,7 +50,7 @@ class Shaping:
             layout = Layout.from_json(folder.layout.read_text())
             pids = json.loads(folder.pids.read_text())
         except (OSError, ValueError):
-            raise BoxError(f"box {name} is not up", hint="labkit box up") from None
+            raise not_up(name) from None
         return cls(folder, layout, pids)
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import json_flag, print_json, verb
-from labkit.errors import BoxError, Unknown
+from labkit.errors import Unknown
 
 if TYPE_CHECKING:
     from labkit.box import BoxStatus
@@ -135,11 +135,12 @@ def _add_ssh(inner: Any) -> None:
 
 def _box_ssh(asked: argparse.Namespace) -> None:
     from labkit import box
+    from labkit.box.folder import not_up
 
     now = box.status(asked.name)
     there = {host.role: host for host in now.hosts}
     if not there:
-        raise BoxError(f"box {asked.name} is not up", hint="labkit box up")
+        raise not_up(asked.name)
     if asked.host not in there:
         raise Unknown(f"host of box {asked.name}", asked.host, there)
     folder = Path(now.lab).parent
