@@ -50,10 +50,15 @@ sub sum {
     ~$sum & 0xffff
 }
 
+# A port of a switch that has just come up may drop who asks for the peer's address, and the kernel
+# asks again after a second: unless it forgets that it has asked (arp(7): SIOCDARP).
+sub forget_peer { ioctl($kernel, 0x8953, my $of = of_inet(number($peer)) . pack("x36 a16", "vec1")) }
+
 # The switch has to learn where the guest is now: an echo, every 20 ms for 5 s.
 sub reaches_peer {
     socket(my $echo, 2, 3, 1) or return 0;
     for my $tries (1 .. 250) {
+        forget_peer() unless $tries % 5;
         my $asked = pack("C C n n n", 8, 0, 0, $$ & 0xffff, $tries);
         substr($asked, 2, 2) = pack("n", sum($asked));
         send($echo, $asked, 0, of_inet(number($peer)));

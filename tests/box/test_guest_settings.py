@@ -1,5 +1,6 @@
 """Settings that need the box's guest: they take, they are real, and they are put back."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -107,6 +108,24 @@ def test_another_nic_is_plugged_into_a_guest_that_runs_on(lab):
             ]
             assert lab.host("client").run("ping", "-c", "1", "-W", "5", guest.address).ok
     assert born(lab) == before and guest.check("cat", "/tmp/mark") == "here\n"
+
+
+LATE = "ip link set {0} arp off; (sleep 0.3; ip link set {0} arp on) > /dev/null 2>&1 &"
+
+
+def plugged(lab):
+    """Seconds until another NIC is in place whose peer hears no question for its first 0.3."""
+    server, client = lab.host("server"), lab.host("client")
+    server.check("guest", "set", "nic=direct")
+    client.check("sh", "-c", LATE.format(client.interface))
+    begun = time.monotonic()
+    server.check("guest", "set", "nic=bridge")
+    return time.monotonic() - begun
+
+
+def test_a_nic_whose_first_question_is_lost_waits_for_no_second(lab):
+    took = [plugged(lab) for _ in range(3)]
+    assert 0.3 < min(took) < 0.9
 
 
 def test_a_nic_that_cannot_be_had_leaves_the_guest_with_the_one_it_has(lab):
