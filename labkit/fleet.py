@@ -56,7 +56,8 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
     @property
     def failed(self) -> dict[str, T | LabkitError]:
         """The others: the error, or what ended with another code."""
-        return {name: one for name, one in self.all.items() if name not in self.ok}
+        ok = self.ok
+        return {name: one for name, one in self.all.items() if name not in ok}
 
     def check(self) -> dict[str, T]:
         """All answers; if a host failed, one error that names every host that did."""

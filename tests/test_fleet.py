@@ -23,7 +23,7 @@ from labkit.errors import (
     Unknown,
     Unreachable,
 )
-from labkit.fleet import Fleet
+from labkit.fleet import Fleet, Outcomes
 from labkit.host import Host
 from labkit.transports import sessions
 from labkit.transports.ssh import Ssh
@@ -105,6 +105,19 @@ def test_a_host_that_fails_hides_none_of_the_others(servers):
         assert "port 1" in str(failed.value) and "not known" in str(failed.value)
         with pytest.raises(Unknown):
             outcomes["host9"]
+
+
+def test_each_of_many_outcomes_is_looked_at_a_few_times():
+    looked = []
+
+    class Answer:
+        @property
+        def ok(self):
+            looked.append(self)
+            return True
+
+    assert len(Outcomes({str(n): Answer() for n in range(100)}).check()) == 100
+    assert len(looked) <= 300
 
 
 def test_a_command_that_ends_with_another_code_counts_as_failed(fleet):
