@@ -29,13 +29,10 @@ SCREENSHOTS = CHECKOUT / "out" / "screenshots"
 # Each takes half a second, and only a person looks at them.
 KEPT = os.environ.get("LABKIT_SCREENSHOTS", "no") != "no"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-# The news and update pop-ups ask the internet, and hide what a screenshot should show.
-QUIET = {
-    "apputils-extension/notification": {
-        "fetchNews": "false", "checkForUpdates": False, "doNotDisturbMode": True,
-    },
-    "notebook-extension/tracker": {"windowingMode": "none"},
-}  # fmt: skip
+# As on Binder; pop-ups would also hide what a screenshot should show.
+SETTINGS = json.loads((CHECKOUT / "binder" / "overrides.json").read_text())
+SETTINGS["@jupyterlab/apputils-extension:notification"]["doNotDisturbMode"] = True
+SETTINGS["@jupyterlab/notebook-extension:tracker"] = {"windowingMode": "none"}
 # Of the notebooks in one page, the one on top.
 SHOWN = ".jp-NotebookPanel:not(.lm-mod-hidden)"
 READY = """() => {
@@ -97,8 +94,8 @@ def _command(server: Server) -> list[str]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    for name, values in QUIET.items():
-        file = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
+    for name, values in SETTINGS.items():
+        file = home / "settings" / f"{name.replace(':', '/')}.jupyterlab-settings"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(values))
     own = {

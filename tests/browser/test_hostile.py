@@ -215,3 +215,30 @@ def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, pag
     found = page.evaluate(CARRIES)
     assert found == {"taken": None, "bad": []}
     assert said == [] and page.strayed == []
+
+
+COMMANDING = (
+    "<button data-commandlinker-command='notebook:insert-cell-below'>harmless</button>"
+    "<img src=x onerror=window.taken=1><script>window.taken=1</script>"
+)
+
+
+def test_a_colleagues_notebook_that_is_opened_and_clicked_on_gives_no_commands(lab_notebook, page):
+    cells = [nbf.new_markdown_cell(COMMANDING), nbf.new_code_cell("1")]
+    cells[1].outputs = [
+        *outputs([{"text/html": COMMANDING}, {"text/markdown": COMMANDING}]),
+        *outputs({"application/javascript": RUN}),
+    ]
+    file = lab_notebook.server.folder / "sent.ipynb"
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    file.write_text(json.dumps(nbf.new_notebook(cells=cells, metadata=kernel)), "utf-8")
+    page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/sent.ipynb"))
+    page.wait_for_function(READY, timeout=60_000)
+    buttons = page.locator(".jp-Notebook button", has_text="harmless")
+    buttons.nth(2).wait_for()
+    for number in range(3):
+        buttons.nth(number).click()
+    page.wait_for_timeout(300)
+    assert page.evaluate(CARRIES) == {"taken": None, "bad": []}
+    cells = "window.jupyterapp.shell.currentWidget.content.widgets.length"
+    assert page.evaluate(cells) == 2
