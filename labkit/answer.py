@@ -77,7 +77,7 @@ def _report_writer() -> Callable[[Path, Path], None]:
 # What is wrong with results is said where they are needed.
 def _read_ahead(study: Study, where: str) -> None:
     with suppress(LabkitError):
-        study.blocks(stored_results(study.name, where))
+        _rows(study, stored_results(study.name, where))
 
 
 def _read(study: Study, results: Results, target: Path, where: str) -> Answer:

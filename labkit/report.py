@@ -73,6 +73,7 @@ class _Shown:
 def get_ready() -> None:
     """Load what `write` needs: templates, parsers, Vega. Whoever waits anyway does it before."""
     vega()
+    svg({"data": {"values": []}, "mark": "point"})
     some = {"text/html": "<p>&lt;</p>", "text/plain": ""}
     output = nbformat.v4.new_output("display_data", some)  # type: ignore[no-untyped-call]
     cell = nbformat.v4.new_code_cell("1", outputs=[output])  # type: ignore[no-untyped-call]

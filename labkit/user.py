@@ -27,6 +27,11 @@ def state() -> Path:
     return _labkit_in(os.environ.get("XDG_STATE_HOME") or f"{home()}/.local/state")
 
 
+def cache() -> Path:
+    """Where labkit keeps for this user what can be made again (XDG base directories)."""
+    return _labkit_in(os.environ.get("XDG_CACHE_HOME") or f"{home()}/.cache")
+
+
 # Each login asks for it.
 @lru_cache(maxsize=4)
 def _labkit_in(folder: str) -> Path:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from labkit import charts, report, tables, terminal
+from labkit.charts.export import vega
 from labkit.claim import Verdict
 from labkit.errors import ResultsError
 
@@ -138,3 +139,15 @@ def test_each_verdict_has_its_sign_and_words_not_colour_alone():
 def test_a_cell_of_several_lines_stays_in_its_row_of_a_terminal():
     shown = terminal.table([["a", "two\nlines\n", "x"]], ["name", "now", "why"])
     assert shown.splitlines()[1:] == ["a     two; lines  x"]
+
+
+def test_the_script_of_the_charts_is_made_once_and_also_where_nothing_can_be_kept(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = vega.__wrapped__()
+    (kept,) = (tmp_path / "labkit").iterdir()
+    kept.write_text(kept.read_text("utf-8") + "// kept", "utf-8")
+    assert vega.__wrapped__() == made + "// kept"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
+    assert vega.__wrapped__() == made

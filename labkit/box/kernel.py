@@ -59,7 +59,7 @@ def cache() -> Path:
     """Where what was made once is kept: for the whole machine, or for a plain user."""
     if os.geteuid() == 0 and not inside():
         return Path("/var/cache/labkit")
-    return Path(os.environ.get("XDG_CACHE_HOME") or user.home() / ".cache") / "labkit"
+    return user.cache()
 
 
 def find() -> Kernel | None:

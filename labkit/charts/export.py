@@ -7,13 +7,15 @@ import json
 import os
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import altair as alt
 import vl_convert
 
-from labkit import record
+from labkit import record, user
 from labkit.charts.look import V5, bundle, escaped, svg
 from labkit.errors import Unknown
 
@@ -47,9 +49,18 @@ def quoted(spec: Any) -> str:
 
 @functools.cache
 def vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; it takes a second to make."""
+    """Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make, so it is kept."""
+    kept = user.cache() / f"vega-{VEGA}-of-{version('vl-convert-python')}.js"
+    with suppress(OSError, UnicodeError):
+        return kept.read_text("utf-8")
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA)
-    return script.replace("</script", "<\\/script")
+    script = script.replace("</script", "<\\/script")
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        with record.half(kept) as half:
+            half.write_text(script, "utf-8")
+            os.replace(half, kept)
+    return script
 
 
 def save(chart: alt.TopLevelMixin, file: Path | str) -> Path:
