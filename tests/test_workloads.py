@@ -246,3 +246,22 @@ def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_p
     (said,) = waits.remarks(results)
     assert "a closed loop" in said and "far percentiles look better than they are" in said
     assert sends.remarks(results) == []
+
+
+# What is read at once is a long run of answers; one line of another kind before them hinders that.
+@pytest.mark.parametrize("order", ["as sent", "turned around", "one again", "far apart"])
+def test_answers_read_at_once_are_those_read_line_by_line(order):
+    begin, *answers = REAL.splitlines(keepends=True)
+    end = answers.index("\n")
+    turned = {
+        "as sent": answers[:end], "turned around": answers[:end][::-1],
+        "one again": [*answers[:5], *answers[3 : end - 2]],
+        "far apart": [*answers[: end - 1], answers[end - 1].replace("icmp_seq=", "icmp_seq=400")],
+    }[order]  # fmt: skip
+    warned = [begin, "Warning: time of day goes back (-5us), taking countermeasures\n"]
+    again = REAL.replace(f"{end} received", f"{end - 2} received") if order == "one again" else REAL
+    rest = again.splitlines(keepends=True)[end + 1 :]
+    (at_once,), (by_line,) = (
+        Ping.parse("".join([*head, *turned, *rest])) for head in ([begin], warned)
+    )
+    assert at_once.values.tolist() == by_line.values.tolist() and len(by_line.values) >= end - 2

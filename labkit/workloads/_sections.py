@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from labkit.errors import ResultsError
 
-HEAD = re.compile(r"^=== (\S.*?) ===$", re.MULTILINE)
+# What it begins with comes first: that is found by far faster than the beginnings of lines.
+HEAD = re.compile(r"=== (?<=^=== )(\S.*?) ===$", re.MULTILINE)
 
 
 def joined(parts: Mapping[str, str]) -> str:

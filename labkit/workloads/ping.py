@@ -20,6 +20,13 @@ ANSWER = re.compile(
     r" time=(?P<ms>\d{1,9}(?:\.\d{1,6})?) ms(?: \(DUP!\))?",
     re.ASCII,
 )
+# Nearly all of a long run is such lines: they are read at once.
+ANSWERS = re.compile(
+    r"(?:(?:\[\d+\.\d+\] )?\d+ bytes from [^ \n]+: icmp_seq=\d{1,5} ttl=\d+"
+    r" time=\d{1,9}(?:\.\d{1,6})? ms\n)*+",
+    re.ASCII,
+)
+FIGURES = re.compile(r" icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms\n", re.ASCII)
 SUMMARY = re.compile(
     r"(?P<sent>\d{1,9}) packets transmitted, (?P<received>\d{1,9}) received,.*", re.ASCII
 )
@@ -89,9 +96,10 @@ class Ping(Workload):
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in sending order, in microseconds."""
-        answers: dict[int, float] = {}
-        summary, newest = None, 0
-        for at, line in enumerate(text.split("\n"), 1):
+        first, _, rest = text.partition("\n")
+        answers, whole = _in_order(rest) if first.startswith("PING ") else ({}, 0)
+        summary, newest, skipped = None, max(answers, default=0), len(answers)
+        for at, line in enumerate([first, *rest[whole:].split("\n")], 1):
             if answer := ANSWER.fullmatch(line):
                 number = _unwrapped(int(answer["number"]), newest)
                 newest = max(newest, number)
@@ -100,10 +108,25 @@ class Ping(Workload):
             elif not summary and SUMMARY.fullmatch(line):
                 summary = SUMMARY.fullmatch(line)
             elif not OTHERS.fullmatch(line):
-                raise ResultsError(f"ping: cannot read line {at} of what it printed", said=line)
+                number = at + skipped * (at > 1)
+                raise ResultsError(f"ping: cannot read line {number} of what it printed", said=line)
         lost = _lost(text, summary, len(answers))
         values = np.array([answers[number] for number in sorted(answers)])
         return [Sample("round trip", "us", values, lost)]
+
+
+# What was answered before anything else was said, and how much of the text that is; nothing where
+# the answers did not come in their order.
+def _in_order(text: str) -> tuple[dict[int, float], int]:
+    listed = ANSWERS.match(text)
+    found = FIGURES.findall(listed[0]) if listed else []
+    numbers = [int(number) for number, _ in found]
+    steps = np.diff(np.array([0, *numbers]))
+    if not listed or (steps <= 0).any() or (steps >= WRAP // 2).any():
+        return {}, 0
+    return {number: 1000 * float(ms) for number, (_, ms) in zip(numbers, found, strict=True)}, (
+        listed.end()
+    )
 
 
 # The number on the wire starts again from 0; answers come at most half a turn late.
