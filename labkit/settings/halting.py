@@ -14,22 +14,32 @@ NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
 FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline"
-# The shell itself reads what it can: to start a program takes a guest far longer.
+# The shell itself reads what it can: to start a program takes a guest far longer. So it is with
+# `cpus`, and with `kernel`, which is not empty in a guest of User-Mode Linux.
 CPUS = """\
-while IFS=': \t' read -r name number; do
-    [ "$name" != processor ] || echo "cpu $number"
+cpus= kernel=
+while IFS=': \t' read -r name what; do
+    case $name:$what in
+        processor:*) cpus="$cpus $what" ;;
+        *'User Mode Linux'*) kernel=uml ;;
+    esac
 done < /proc/cpuinfo"""
 TOOLS = """\
 for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
 READS = f"""\
-found=$(for file in $({FIND}); do
+found=
+for file in $({FIND}); do
     while read -r name cpus; do
-        [ "$name" != Cpus_allowed_list: ] || echo "awake $cpus"
+        [ "$name" != Cpus_allowed_list: ] || found="$found awake:$cpus"
     done < "${{file%cmdline}}status"
-done 2>/dev/null)
-[ -z "$found" ] || echo "$found" | sort -u
-{CPUS}"""
+done 2>/dev/null
+case $found in
+    ' '*' '*) printf '%s\\n' $found | sort -u ;;
+    ' '*) echo "${{found# }}" ;;
+esac
+{CPUS}
+for cpu in $cpus; do echo "cpu:$cpu"; done"""
 # One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
 # awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the
 # kernel clear memory without an end. Elsewhere a loop does, which keeps out of the caches. Each is
@@ -38,12 +48,15 @@ START = f"""\
 for file in $({FIND}); do
     pid=${{file#/proc/}} pid=${{pid%/*}}; kill -s KILL -- "-$pid"; done 2>/dev/null
 [ $# -gt 0 ] || exit 0
+{CPUS}
 work='printf {NAME} > /proc/self/comm; while :; do :; done'
-! grep -q 'User Mode Linux' /proc/cpuinfo || work='dd if=/dev/zero of=/dev/null bs=1M; :'
-[ "$1" != all ] || set -- $({CPUS} | while read -r _ cpu; do echo "$cpu"; done)
+[ -z "$kernel" ] || work='dd if=/dev/zero of=/dev/null bs=1M; :'
+[ "$1" != all ] || set -- $cpus
 mark=labkit-aw mark=${{mark}}ake
 for cpu; do
-    taskset -c "$cpu" setsid -f chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
+    only="taskset -c $cpu"
+    [ " $cpu" != "$cpus" ] || only=
+    $only setsid -f chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
 done"""
 
 
@@ -88,7 +101,7 @@ def _writes(value: str) -> tuple[Words, ...]:
 
 # One line for each program, then one for each CPU.
 def _value(text: str) -> str:
-    lines = [line.split() for line in text.splitlines()]
-    awake = sorted(cpus for word, cpus in lines if word == "awake")
-    every = sorted(cpu for word, cpu in lines if word == "cpu")
+    lines = [line.partition(":") for line in text.splitlines()]
+    awake = sorted(cpus for word, _, cpus in lines if word == "awake")
+    every = sorted(cpu for word, _, cpu in lines if word == "cpu")
     return (AWAKE if awake == every else " ".join(awake)) if awake else HALTS

@@ -29,7 +29,8 @@ OWNED = "owned=1"
 # On KVM, ExclusiveCpu gives a guest as many of the last CPUs as it has itself.
 OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -l); shift'
 # `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds. A shell
-# that computes says its name itself, so that whoever looks for foreign load knows it.
+# that computes says its name itself, so that whoever looks for foreign load knows it. Each is on
+# its CPU before it is left to itself: whoever looks next need not look again.
 START = f"""\
 {FIND} | while IFS=/: read -r _ _ pid _; do kill -s KILL -- "-$pid"; done 2>/dev/null
 [ "$1" != none ] || exit 0
@@ -43,7 +44,7 @@ esac
 mark=labkit-neighb mark=${{mark}}our work='printf {NAME} > /proc/self/comm; while :; do :; done'
 [ "$1" != memory ] || work='dd if=/dev/zero of=/dev/null bs=64M; :'
 for cpu in $cpus; do
-    setsid -f taskset -c "$cpu" sh -c "$work" "$mark-$1" </dev/null >/dev/null 2>&1
+    taskset -c "$cpu" setsid -f sh -c "$work" "$mark-$1" </dev/null >/dev/null 2>&1
 done"""
 
 

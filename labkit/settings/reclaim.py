@@ -15,26 +15,33 @@ RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not lo
 NAME = "labkit-memory"
 IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
 PROGRAM = (Path(__file__).parent / "_guest_memory.py").read_text("utf-8")
-# No command that looks for one of them, or starts it, has its name on its own command line.
-FIND = 'pgrep -f "^[^ ]*python3 .*[l]abkit-memory-$verb-$guest\\$"'
+# No command that looks for one of them, or starts it, has its name on its own command line. It says
+# that it has begun by its name, once the memory is what it makes of it.
+FIND = 'grep -lsz "labkit-memor[y]-$verb-$guest\\$" /proc/[0-9]*/cmdline'
+BEGUN = f"""\
+begun=
+for file in $({FIND}); do
+    if read -r name < "${{file%cmdline}}comm" && [ "$name" = {NAME} ]; then begun=yes; fi
+done 2>/dev/null"""
 READS = f"""\
 verb=$1 guest=$2
 found=$(guest "@$guest" memory) || exit
 echo "on ${{found##* }}"
-for pid in $({FIND}); do
-    [ "$(cat "/proc/$pid/comm")" != {NAME} ] || echo "$verb"
-done 2>/dev/null | sort -u"""
-# It says that it has begun by its name, once the memory is what it makes of it.
+{BEGUN}
+[ -z "$begun" ] || echo "$verb"
+"""
 WRITE = f"""\
 verb=$1 guest=$2 on=$3 program=$4
-for pid in $({FIND}); do kill -s KILL "$pid"; done 2>/dev/null
+for file in $({FIND}); do
+    pid=${{file#/proc/}}; kill -s KILL "${{pid%/*}}"; done 2>/dev/null
 [ "$on" = yes ] || exit 0
 found=$(guest "@$guest" memory) || exit
 set -- $found
 mark=labkit-mem mark=${{mark}}ory
-setsid -f python3 -c "$program" "$verb" "$1" "$2" "$mark-$verb-$guest" </dev/null >/dev/null 2>&1
-n=0; until pid=$({FIND}) && [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = {NAME} ]; do
-    n=$((n + 1)); [ "$n" -lt 100 ] || {{ echo "it did not begin" >&2; exit 1; }}; sleep 0.05
+setsid -f python3 -I -S -c "$program" "$verb" "$1" "$2" "$mark-$verb-$guest" \
+    </dev/null >/dev/null 2>&1
+n=0; while {BEGUN}; [ -z "$begun" ]; do
+    n=$((n + 1)); [ "$n" -lt 300 ] || {{ echo "it did not begin" >&2; exit 1; }}; sleep 0.02
 done"""
 ELSEWHERE = {
     "esxi": "VMkernel reclaims when its memory runs short; what keeps it from that is "
