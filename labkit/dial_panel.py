@@ -148,8 +148,10 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     x = alt.X("low:Q", title=f"round trip ({shown})").scale(type="log", nice=False)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
     names, colours = [NOW, BEFORE], [COLOURS[0], GREY]
-    bars = base.mark_rect(opacity=0.55).encode(
-        color=alt.Color("which:N", title=None).scale(domain=names, range=colours),
+    # One shows through the other, and their edges stand out on a light page and on a dark one.
+    bars = base.mark_rect(fillOpacity=0.55, strokeWidth=1.5).encode(
+        fill=alt.Fill("which:N", title=None).scale(domain=names, range=colours),
+        stroke=alt.Stroke("which:N", title=None).scale(domain=names, range=colours),
         tooltip=[alt.Tooltip("which:N"), alt.Tooltip("low:Q"), alt.Tooltip("high:Q"),
                  alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
