@@ -136,8 +136,8 @@ def blocks_needed(
     if min(len(a), len(b)) < FEWEST_BLOCKS:
         return min(missing, MOST_BLOCKS + 1)
     found = ratio_estimate(a, b, q)
-    to_go = min(abs(math.log(found.value / limit)) for limit in (low, high))
-    error = max(found.up, found.down, 1e-12)
+    far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
+    to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
     for more in range(max(missing, 1), MOST_BLOCKS + 1):
         growth = (found.blocks + more) / found.blocks
         if 2 * _tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
