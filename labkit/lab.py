@@ -25,14 +25,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from labkit import gate
+from labkit import gate, record
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.fleet import Fleet
 from labkit.host import Guest, Host
@@ -148,10 +147,10 @@ def opened(path: Path) -> Iterator[Lab]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        return record.read_toml(path)
     except FileNotFoundError:
         raise BadInput(f"no lab file {path}", hint=f"{EXAMPLE} shows what one looks like") from None
-    except (OSError, ValueError, RecursionError) as unreadable:
+    except (OSError, ValueError) as unreadable:
         raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
 
 

@@ -8,6 +8,8 @@ import os
 import re
 import secrets
 import shutil
+import tomllib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,11 @@ from labkit.errors import ResultsError
 
 SUMS = "SHA256SUMS"
 """The checksums of a folder, as `sha256sum --check` reads them."""
-MOST_JSON = 64 << 20
+MOST_JSON = 8 << 20
+# Each takes much more memory than what it is written with.
+MOST_LISTS = 200_000
+# What people write by hand; tomllib takes minutes for a key of very many parts.
+MOST_TOML, MOST_DOTS = 1 << 18, 200
 DEEPEST = 40
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
@@ -37,6 +43,8 @@ def read_json(file: Path) -> dict[str, Any]:
 def parse_json(whole: bytes, name: str, *, unique: bool = True) -> dict[str, Any]:
     """As `read_json`, of bytes that are here already; keys must be `unique` in each object."""
     try:
+        if whole.count(b"[") + whole.count(b"{") > MOST_LISTS:
+            raise ValueError(f"it has more than {MOST_LISTS} lists and objects")
         pairs = _unrepeated if unique else dict
         read = json.loads(whole, object_pairs_hook=pairs, parse_constant=_no_number)
         _shallow(read)
@@ -45,6 +53,19 @@ def parse_json(whole: bytes, name: str, *, unique: bool = True) -> dict[str, Any
     if not isinstance(read, dict):
         raise ResultsError(f"{name}: holds {type(read).__name__}, not an object")
     return read
+
+
+def read_toml(file: Path) -> dict[str, Any]:
+    """The tables of a file that people write; a ValueError or an OSError says why not."""
+    if file.stat().st_size > MOST_TOML:
+        raise ValueError(f"it is larger than {MOST_TOML >> 10} KiB")
+    text = file.read_text("utf-8")
+    if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
+        raise ValueError(f"a line has more than {MOST_DOTS} dots")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def pretty(fields: Mapping[str, Any]) -> bytes:
@@ -151,8 +172,7 @@ def listed(folder: Path) -> dict[str, str]:
 def _unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise ValueError(f"the key {twice[:80]!r} stands there twice")
     return fields
 

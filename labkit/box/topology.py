@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labkit import record
 from labkit.box.container import CONTAINER_KEYS, ContainerPlan
 from labkit.box.disk import Disk, checked
 from labkit.box.link import LINK_KEYS, LinkPlan
@@ -239,10 +239,10 @@ def find(named: str) -> Topology:
 
 def _read(path: Path) -> Topology:
     try:
-        asked = tomllib.loads(path.read_text("utf-8"))
+        asked = record.read_toml(path)
     except FileNotFoundError:
         raise BadInput(f"no topology {path}", hint=f"built in: {', '.join(names())}") from None
-    except (OSError, ValueError, RecursionError) as unreadable:
+    except (OSError, ValueError) as unreadable:
         raise BadInput(
             f"{path}: cannot be read as TOML", said=str(unreadable), hint=f"{DOCS} has examples"
         ) from None
