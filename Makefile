@@ -66,17 +66,17 @@ system: python ## only the set-up: .venv and the system packages that are missin
 	@.ci/guest-kernel
 
 # Chromium is for the tests that look at notebooks and reports in a real browser, BusyBox for jobs
-# on a host that has nothing else, strace for those that kill at a system call. libvirt, QEMU and
-# Docker are for settings: the tests start their own, which nobody else sees. So are TuneD and
-# irqbalance, which in guests undo what a study has set; systemd with logind is booted beside this
-# machine, for jobs that have to outlive a login.
+# on a host that has nothing else, strace for those that kill at a system call, nft for those that
+# lose packets. libvirt, QEMU and Docker are for settings: the tests start their own, which nobody
+# else sees. So are TuneD and irqbalance, which in guests undo what a study has set; systemd with
+# logind is booted beside this machine, for jobs that have to outlive a login.
 system-test: system
 	@for name in chromium chromium-browser google-chrome; do \
 	    command -v $$name >/dev/null && exit; done; \
 	.ci/system-packages 'for the tests in a browser' chromium
 	@packages=; for need in busybox:busybox-static strace:strace sudo:sudo dropbear:dropbear-bin \
 	    mkfs.btrfs:btrfs-progs corosync:corosync dockerd:docker.io virsh:libvirt-clients \
-	    newuidmap:uidmap \
+	    newuidmap:uidmap nft:nftables \
 	    libvirtd:libvirt-daemon qemu-system-x86_64:qemu-system-x86 tuned:tuned irqbalance:irqbalance; do \
 	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \
 	ls /usr/lib/*/security/pam_systemd.so >/dev/null 2>&1 || packages="$$packages libpam-systemd"; \

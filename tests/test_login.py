@@ -1,6 +1,7 @@
 """Logging in: whom with what, once, and what is said when it is refused."""
 
 import os
+import queue
 import re
 import subprocess
 import threading
@@ -9,6 +10,7 @@ from contextlib import closing
 
 import paramiko
 import pytest
+from paramiko.common import MSG_UNIMPLEMENTED
 from sshd import keygen, reached
 from sshds import agent, certify, key, refused, sshd, unreachable
 from stubs import Stub, stub, stub_target
@@ -264,3 +266,18 @@ def test_a_channel_that_nobody_answers_for_is_given_up_and_the_connection_stays(
         assert client.is_active()
         slow.set()
         client.open_session(timeout=10).close()
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_what_we_do_not_understand_is_named_by_its_number_of_all_that_came(own, tmp_path, strict):
+    unknown = paramiko.Message(b"\xc8whatever")
+    with (
+        stub(tmp_path, strict_kex=strict) as (port, served),
+        closing(connection.reached(stub_target(own, tmp_path, port))),
+    ):
+        (server,), heard = served, queue.Queue()
+        server._handler_table[MSG_UNIMPLEMENTED] = heard.put
+        for _ in range(2):
+            number = server.packetizer._Packetizer__sequence_number_out
+            server._send_message(unknown)
+            assert heard.get(timeout=10).get_int() == number

@@ -15,6 +15,11 @@ def step(name, apart="", **more):
     return Step(knob, "here", "linux", way, "old\n", "true"), ""
 
 
+def told(change, number):
+    """The round that the host is told, of which each field has its place (verbs.sh)."""
+    return _make(*change, number)[7]
+
+
 def names(*makes):
     return [[one.thing for one, _ in some] for some in _rounds(makes)]
 
@@ -34,9 +39,9 @@ def test_what_lasts_or_cuts_the_way_or_comes_after_something_is_made_alone():
         assert names(step("a1", "a"), step("b1", "b", **more), step("c1", "c")) == [
             ["a1"], ["b1"], ["c1"],
         ]  # fmt: skip
-        assert _make(*step("b1", "b", **more), 2)[-1] == "0"
+        assert told(step("b1", "b", **more), 2) == "0"
 
 
 def test_the_host_is_told_the_round_of_what_is_apart_only():
-    assert _make(*step("a1", "a"), 3)[-1] == "3" and _make(*step("x"), 3)[-1] == "0"
+    assert told(step("a1", "a"), 3) == "3" and told(step("x"), 3) == "0"
     assert Way(("true",), lambda _: ()).apart == ""

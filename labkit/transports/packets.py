@@ -56,7 +56,7 @@ class Packets(Sending):
         self._bells: list[Bell] = []
         self._leading: list[Bell] = []
         self._last_led = object()
-        self._needed, self._used = 0, float("-inf")
+        self._needed, self._used, self._heard = 0, float("-inf"), 0
         self._left: Received | Exception | None = None
         # Whether somebody other than paramiko's thread is in the middle of a packet, or was when
         # Ctrl-C came: what follows can then be read by nobody.
@@ -214,10 +214,16 @@ class Packets(Sending):
         aead = named.get("aead")
         self._opener = Opener(named["block_engine"], named["iv_in"]) if aead else None
 
+    def reset_seqno_in(self) -> None:
+        """As paramiko's, where both ends are strict about it."""
+        super().reset_seqno_in()
+        self._heard = 0
+
     # paramiko copies each packet five times.
     def _next(self) -> Received:
         if self._opener is None:
             found: Received = super().read_message()
+            self._heard = found[1].seqno + 1
             return found
         while not self._has_packet():
             if not self._more():
@@ -225,6 +231,7 @@ class Packets(Sending):
                     raise NeedRekeyException
                 self._check_keepalive()  # type: ignore[attr-defined]
         kind, message = self._opener.opened(self._read)
+        message.seqno, self._heard = self._heard, (self._heard + 1) % (1 << 32)
         if self._opener.worn and not self.need_rekey():
             self._trigger_rekey()  # type: ignore[attr-defined]
         return kind, message

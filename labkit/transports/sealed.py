@@ -42,9 +42,7 @@ class Opener(_Keys):
         plain = self._engine.decrypt(self._next_iv(end), bytes(memoryview(read)[4:end]), length)
         del read[:end]
         # How much padding, the kind of message, its content, the padding.
-        message = paramiko.Message(plain[2 : size - plain[0]])
-        message.seqno = self._number
-        return plain[1], message
+        return plain[1], paramiko.Message(plain[2 : size - plain[0]])
 
 
 class Sealer(_Keys):

@@ -22,10 +22,7 @@ pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("newuidmap"), reason="no newuidmap (package uidmap)"),
-    pytest.mark.skipif(
-        not TUN.exists() or TUN.stat().st_mode & 0o006 != 0o006,
-        reason=f"{TUN} is not for everybody",
-    ),
+    pytest.mark.skipif(not TUN.exists(), reason=f"no {TUN}"),
 ]
 
 NUMBERS = "1878982656:65536"
@@ -43,6 +40,17 @@ with opened(Path(sys.argv[1])) as lab:
     ran = {run.condition: run.state for run in results.runs()}
     print(json.dumps([study.refusals(lab), ran, kept["tier"]]))
 """
+
+
+# As nearly every system has it; where only the kernel made the device, it is root's.
+@pytest.fixture(scope="module", autouse=True)
+def network_cards():
+    before = TUN.stat().st_mode
+    if before & 0o006 != 0o006:
+        TUN.chmod(0o666)
+    yield
+    if before & 0o006 != 0o006:
+        TUN.chmod(before)
 
 
 @pytest.fixture(scope="module")
