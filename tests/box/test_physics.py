@@ -123,7 +123,7 @@ print(1000 * sorted(costs)[6])
 def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
     """In CPU time of a frame, on this machine: round trips of the two do not differ at the median.
 
-    The guest stands still meanwhile, so that only the way counts.
+    The guest stands still meanwhile, so that only the way counts; what disturbs only adds to it.
     """
 
     def cost():
@@ -131,10 +131,12 @@ def test_the_way_to_a_guest_costs_more_without_a_direct_path(lab, faults):
         with faults.freeze("guest"):
             return float(said(NAME, "client", FRAMES, mac("guest"), mac("client")))
 
-    first = cost()
-    with applied([GuestNic("direct")], lab.hosts):
-        direct = cost()
-    assert direct < min(first, cost())
+    usual, direct = [], []
+    for _ in range(3):
+        usual.append(cost())
+        with applied([GuestNic("direct")], lab.hosts):
+            direct.append(cost())
+    assert min(direct) < min(usual)
 
 
 def mac(role):
