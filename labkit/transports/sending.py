@@ -65,12 +65,11 @@ class Sending(Packetizer):
     @contextmanager
     def in_one(self) -> Iterator[None]:
         """Send what is said meanwhile in one part: each costs the host a look of its own."""
-        self._unsent = b""
         try:
-            yield
+            with self.later():
+                yield
         finally:
-            unsent, self._unsent = self._unsent, None
-            self.write_all(unsent)
+            self.write_all(b"")
 
     @contextmanager
     def later(self) -> Iterator[None]:
@@ -79,7 +78,7 @@ class Sending(Packetizer):
         try:
             yield
         finally:
-            self._later, self._unsent = self._unsent, None
+            self._later, self._unsent = self._later + self._unsent, None
 
     def write_all(self, out: Buffer) -> None:
         """Send so many bytes, or keep them until the rest is said."""
