@@ -14,7 +14,6 @@ import synthetic
 import vl_convert
 
 from labkit import charts, find_study, tradeoff
-from labkit.charts.look import GREY
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.where import stored_results
 
@@ -108,28 +107,6 @@ def test_it_leaves_text_and_background_to_the_theme_so_that_a_dark_one_can_be_re
     spec = shown(PICTURES[name]())[charts.V5]
     assert "background" not in spec
     assert not any("Color" in key for part in spec["config"].values() for key in part)
-
-
-def light(colour):
-    """The relative luminance of WCAG 2."""
-    parts = [int(colour[n : n + 2], 16) / 255 for n in (1, 3, 5)]
-    linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
-
-
-@pytest.mark.parametrize("behind", ["#ffffff", "#333333", "#111111"])
-@pytest.mark.parametrize("colour", [charts.COLOURS[0], GREY])
-def test_blue_and_grey_stand_out_on_a_light_page_and_on_a_dark_one(colour, behind):
-    low, high = sorted((light(colour), light(behind)))
-    assert (high + 0.05) / (low + 0.05) >= 3
-
-
-def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():
-    spec = PICTURES["over time"]().to_dict()
-    (words,) = [part["mark"] for part in spec["layer"] if part["mark"]["type"] == "text"]
-    assert "color" not in words
-    dark = {**spec, "config": {"style": {"guide-label": {"fill": "#fedcba"}}}}
-    assert "#fedcba" in charts.svg(dark)
 
 
 def test_the_ladder_holds_the_pooled_percentiles_with_their_intervals():
