@@ -76,16 +76,17 @@ def _fill(root):
             (root / name).symlink_to(f"usr/{name}")
     applets = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
     for name in applets.stdout.split():
-        if name not in (*OURS, *NOT_OURS):
+        if name not in (*OURS, *NOT_OURS, "nc"):
             (root / "bin" / name).symlink_to(shutil.which("busybox"))
     # BusyBox has it, Debian's leaves it out; whether that of ESXi has it is not known.
     if not (root / "bin/cksum").exists():
         (root / "bin/cksum").symlink_to(shutil.which("cksum"))
     python = os.path.realpath(sys.executable)
     shutil.copytree(HERE, root / "opt/stand_in", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in OURS:
+    programs = {name: f"esxi.py {name}" for name in OURS} | {"nc": "nc.py"}
+    for name, behind in programs.items():
         program = root / "bin" / name
-        program.write_text(f'#!/bin/sh\nexec {python} -I -S /opt/stand_in/esxi.py {name} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {python} -I -S /opt/stand_in/{behind} "$@"\n')
         program.chmod(0o755)
     words = [python, "-I", "-S", str(HERE / "esxi.py"), "new", str(root)]
     subprocess.run(words, check=True)
