@@ -38,6 +38,14 @@ def readable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
 
 
+def sendable(text: object) -> bool:
+    """Whether it is text that a program can be given: no NUL, no half of a surrogate pair."""
+    try:
+        return isinstance(text, str) and b"\0" not in text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+
+
 LAST_WORDS = 3
 
 

@@ -256,6 +256,17 @@ def test_a_local_link_or_folder_is_never_written_to(host, tmp_path):
     assert (tmp_path / "kept").read_bytes() == b"kept"
 
 
+def test_what_has_no_bytes_of_its_own_is_not_sent_and_no_name_of_half_a_letter_is_looked_for(
+    host, tmp_path
+):
+    for content, path in [("text", "file"), (b"bytes", "\ud800")]:
+        with pytest.raises(BadInput):
+            host.put(content, str(tmp_path / path))
+    with pytest.raises(BadInput, match="names no file"):
+        host.get(str(tmp_path / "\ud800"))
+    assert os.listdir(tmp_path) == []
+
+
 # --- the connection is cut ------------------------------------------------------------------
 
 SIZE = 50_000_000

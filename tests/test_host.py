@@ -111,10 +111,17 @@ def test_the_first_word_is_a_program_and_never_a_word_of_the_shell(host, words):
     assert host.run(*words).code == 127
 
 
-@pytest.mark.parametrize("words", [(), ("echo", "a\0b")])
+@pytest.mark.parametrize("words", [(), ("echo", "a\0b"), ("echo", "\ud800"), ("echo", 5)])
 def test_what_cannot_be_a_command_is_refused(host, words):
-    with pytest.raises(BadInput, match="cannot be a command"):
-        host.run(*words)
+    for give in (lambda: host.run(*words), lambda: host.batch([words])):
+        with pytest.raises(BadInput, match="cannot be a command"):
+            give()
+
+
+def test_what_is_no_time_is_refused_before_anything_runs(host, tmp_path):
+    with pytest.raises(BadInput, match="cannot be a time"):
+        host.run("touch", str(tmp_path / "ran"), seconds=float("nan"))
+    assert not (tmp_path / "ran").exists()
 
 
 def test_bytes_that_are_no_text_do_not_stop_a_command(host):
@@ -168,6 +175,13 @@ def test_input_can_be_a_file(host, tmp_path):
         host.run("cat", stdin=tmp_path / "absent")
 
 
+def test_what_could_be_read_without_end_is_no_input(host, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for odd in (tmp_path / "pipe", tmp_path, "text"):
+        with pytest.raises(BadInput, match="cannot be input"):
+            host.run("cat", stdin=odd)
+
+
 def test_the_environment_of_a_command_is_its_own(host):
     value = "a'b\"c $d `e`\n\\f \udcff"
     for stdin in (b"", b"x"):
@@ -181,6 +195,12 @@ def test_the_environment_of_a_command_is_its_own(host):
 def test_a_name_that_no_variable_can_have_is_refused(host, name):
     with pytest.raises(BadInput, match="the environment cannot hold"):
         host.run("true", env={name: "x"})
+
+
+@pytest.mark.parametrize("value", ["a\0b", "\ud800", 5])
+def test_a_value_that_no_variable_can_have_is_refused(host, value):
+    with pytest.raises(BadInput, match="the environment cannot hold"):
+        host.run("true", env={"A": value})
 
 
 def test_words_of_a_hundred_thousand_bytes_arrive(host):

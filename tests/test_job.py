@@ -99,7 +99,7 @@ def test_a_key_is_a_plain_word(ssh, key):
         ssh.start("true", key=key, seconds=1)
 
 
-@pytest.mark.parametrize("words", [(), ("-x",), ("echo", "a\0b")], ids=ascii)
+@pytest.mark.parametrize("words", [(), ("-x",), ("echo", "a\0b"), ("a", "\ud800")], ids=ascii)
 def test_what_cannot_be_a_command_is_refused(ssh, words):
     with pytest.raises(BadInput, match="cannot be a command"):
         ssh.start(*words, key="a", seconds=1)

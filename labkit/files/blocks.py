@@ -123,6 +123,8 @@ class Source:
     """Bytes in memory, or a local file, read at any place by any thread."""
 
     def __init__(self, content: bytes | Path) -> None:
+        if not isinstance(content, bytes | Path):
+            raise BadInput(f"{content!r:.60} cannot be copied", hint="it is bytes, or a Path")
         self._bytes = content if isinstance(content, bytes) else None
         self._file = -1
         if isinstance(content, Path):

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from labkit.errors import BadInput, CopyFailed, HostError, readable
+from labkit.errors import BadInput, CopyFailed, HostError, readable, sendable
 from labkit.files.pipe import Carries
 
 HASH_SECONDS = 3600.0
@@ -32,7 +32,7 @@ class Place:
     def at(cls, host: str, path: str, beneath: str = "") -> Place:
         """The place that `path` names; a path that cannot be meant is refused."""
         name = posixpath.basename(path)
-        if name in ("", ".", "..") or "\0" in path + beneath:
+        if name in ("", ".", "..") or not sendable(path + beneath):
             raise BadInput(f"{host}: {path!r} names no file", hint="end it with a file's name")
         folder = posixpath.dirname(path) or "."
         if not beneath:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable
+from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, sendable
 from labkit.job import facts
 from labkit.job.facts import Part
 from labkit.job.state import Facts, State, Status, judged
@@ -256,7 +256,7 @@ def listed(host: Runs, spool: str = "") -> dict[Job, Status]:
 
 
 def _refuse(words: Sequence[str], key: str, spool: str) -> None:
-    if not words or words[0].startswith("-") or any("\0" in word for word in words):
+    if not words or not all(map(sendable, words)) or words[0].startswith("-"):
         raise BadInput(f"{list(words)!r} cannot be a command")
     if not KEY.fullmatch(key):
         raise BadInput(f"{key!r} cannot be a key", hint="1 to 64 of a-z, 0-9 and -")

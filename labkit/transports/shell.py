@@ -6,6 +6,7 @@ both streams; what a command prints can therefore never pass for a mark, nor for
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import shlex
@@ -16,7 +17,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from labkit.errors import BadInput
+from labkit.errors import BadInput, sendable
+from labkit.host import NOTHING
 from labkit.transports.frames import BrokenStream, Mark, Marked
 
 NOISE = 1 << 16
@@ -316,12 +318,20 @@ def line(words: tuple[str, ...], env: Mapping[str, str], stdin: bool, once: bool
     return text
 
 
-def checked(name: str, words: tuple[str, ...], env: Mapping[str, str]) -> None:
-    """Refuse what cannot be a command, or the name of a variable."""
-    if not words or any("\0" in word for word in words):
-        raise BadInput(f"{name}: {words!r} cannot be a command")
+def checked(
+    name: str, words: tuple[str, ...], env: Mapping[str, str] = NOTHING, seconds: float = 0.0
+) -> None:
+    """Refuse what cannot be a command, the name of a variable, or a time."""
+    if not words or not all(map(sendable, words)):
+        raise BadInput(
+            f"{name}: {words!r} cannot be a command",
+            hint="it is words of text; a number or a path becomes one by str()",
+        )
+    if math.isnan(seconds):
+        raise BadInput(f"{name}: {seconds} cannot be a time in seconds")
     for key, value in env.items():
-        if not (key.isascii() and key.isidentifier()) or key in TAKEN or "\0" in value:
+        named = key.isascii() and key.isidentifier() and key not in TAKEN
+        if not named or not sendable(value):
             raise BadInput(
                 f"{name}: the environment cannot hold {key!r}",
                 hint="a name is letters, digits and _; a shell keeps a few, such as UID, to itself",

@@ -46,7 +46,7 @@ class ThroughShell:
         env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
     ) -> Completed:  # fmt: skip
         """Run one command and read both its streams to their end."""
-        checked(self.name, words, env)
+        checked(self.name, words, env, seconds)
         text = line(words, env, bool(stdin), once=False)
         with self._turn(words, seconds) as waited:
             if not stdin and len(text) <= LONGEST_LINE:
@@ -64,7 +64,7 @@ class ThroughShell:
     ) -> list[Completed]:
         """Run commands in turn; where a shell ends after one, the next shell takes the rest."""
         for words in commands:
-            checked(self.name, words, NOTHING)
+            checked(self.name, words, seconds=seconds)
         completed: list[Completed] = []
         try:
             while rest := commands[len(completed) :]:
@@ -83,7 +83,7 @@ class ThroughShell:
         self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
     ) -> Begun | None:
         """Give a command to a shell that waits for one; None where there is none."""
-        checked(self.name, words, NOTHING)
+        checked(self.name, words, seconds=seconds)
         text = line(words, NOTHING, False, once=False)
         with ExitStack() as held:
             shell = held.enter_context(self._ready()) if len(text) <= LONGEST_LINE else None
@@ -99,7 +99,7 @@ class ThroughShell:
         env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
     ) -> Iterator[Running]:  # fmt: skip
         """Run one command on a shell of its own, and hand out its lines as they come."""
-        checked(self.name, words, env)
+        checked(self.name, words, env, seconds)
         with (
             self._turn(words, seconds) as waited,
             self._once(words, stdin, env, seconds, cap, waited) as command,
@@ -112,7 +112,7 @@ class ThroughShell:
         self, words: tuple[str, ...], *, window: int = WINDOW, seconds: float = 60.0
     ) -> Iterator[Pipe]:
         """Run one command whose streams stay open; on leaving, they are closed."""
-        checked(self.name, words, NOTHING)
+        checked(self.name, words, seconds=seconds)
         mark = f"labkit-ended-{secrets.token_hex(8)}"
         # A command may end its whole group, and this shell has to say so.
         script = f'LC_ALL=C; export LC_ALL; trap : TERM; {shlex.join(words)}; echo "{mark} $?" >&2'
@@ -179,6 +179,11 @@ def _opened(name: str, stdin: bytes | Path) -> Iterator[Iterator[bytes] | None]:
         parts = (stdin[start : start + CHUNK] for start in range(0, len(stdin), CHUNK))
         yield parts if stdin else None
         return
+    # A pipe that nobody writes to would be waited for without end.
+    if not isinstance(stdin, Path) or (stdin.exists() and not stdin.is_file()):
+        raise BadInput(
+            f"{name}: {stdin!r} cannot be input", hint="it is bytes, or the Path of a regular file"
+        )
     try:
         file = stdin.open("rb")
     except OSError as refused:
