@@ -17,30 +17,45 @@ from labkit.plan import AT_ONCE
 from labkit.results import HOME
 
 # One line a fact; every line is there on any Linux, and whatever is missing there prints nothing.
-# Of the kernel's command line only what changes measurements: the rest may be nobody's business.
-COMMAND = r"""
-BOOT='^(mitigations|isolcpus|nohz|nohz_full|rcu_nocbs|idle|intel_idle|processor|intel_pstate|amd_pstate'
-BOOT="$BOOT|transparent_hugepage|hugepages|hugepagesz|numa_balancing|iommu|intel_iommu|amd_iommu|tsc"
-BOOT="$BOOT|clocksource|nosmt|maxcpus|irqaffinity|preempt)[.=_]|^nosmt$"
+# The shell reads what it can itself: a guest without hardware support starts programs slowly.
+READ = r"""
 f() { printf '%s=%s\n' "$1" "$2"; }
-f kernel "$(uname -sr)"
+get() { said=; { read -r said <"$1"; } 2>/dev/null; }
+file() { get "$2"; f "$1" "$said"; }
+of_cpu() { while read -r name rest && [ "$name" ]; do
+  case "$name $rest" in
+    'model name'*) f cpu "${rest#*:}" ;;
+    microcode*) f microcode "${rest#*:}" ;;
+    flags*' hypervisor'*) f hypervisor yes ;;
+  esac; done; }
+get /proc/sys/kernel/ostype; type=$said; get /proc/sys/kernel/osrelease; f kernel "$type $said"
+file clock /sys/devices/system/clocksource/clocksource0/current_clocksource
+[ ! -r /proc/cpuinfo ] || of_cpu </proc/cpuinfo
+"""
+# Of the kernel's command line only what changes measurements: the rest may be nobody's business.
+COMMAND = READ + r"""
 f machine "$(uname -m)"
 f system "$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME")"
-f boot "$(cat /proc/sys/kernel/random/boot_id 2>/dev/null)"
+file boot /proc/sys/kernel/random/boot_id
 f cpus "$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
-f cpu "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
-f microcode "$(sed -n 's/^microcode[^:]*: //p' /proc/cpuinfo 2>/dev/null | head -n 1)"
-f hypervisor "$(sed -n 's/^flags.* \(hypervisor\).*/yes/p' /proc/cpuinfo 2>/dev/null | head -n 1)"
-f memory "$(sed -n 's/^MemTotal: *//p' /proc/meminfo 2>/dev/null)"
-f clock "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null)"
-f booted_with "$(tr ' ' '\n' 2>/dev/null </proc/cmdline | grep -E "$BOOT" | tr '\n' ' ')"
-f governor "$(cat /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor 2>/dev/null)"
-f huge_pages "$(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null)"
+get /proc/meminfo; f memory "${said#MemTotal:}"
+get /proc/cmdline; boot=; set -f
+for word in $said; do case $word in
+  mitigations[.=_]*|isolcpus[.=_]*|nohz[.=_]*|rcu_nocbs[.=_]*|idle[.=_]*|intel_idle[.=_]*|\
+  processor[.=_]*|intel_pstate[.=_]*|amd_pstate[.=_]*|transparent_hugepage[.=_]*|hugepages[.=_]*|\
+  hugepagesz[.=_]*|numa_balancing[.=_]*|iommu[.=_]*|intel_iommu[.=_]*|amd_iommu[.=_]*|tsc[.=_]*|\
+  clocksource[.=_]*|nosmt|nosmt[.=_]*|maxcpus[.=_]*|irqaffinity[.=_]*|preempt[.=_]*)
+    boot="$boot $word" ;;
+esac; done; set +f
+f booted_with "$boot"
+file governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+file huge_pages /sys/kernel/mm/transparent_hugepage/enabled
 cd /sys/devices/system/cpu/vulnerabilities 2>/dev/null && for v in *; do
-  f "mitigation $v" "$(cat "$v" 2>/dev/null)"; done
+  file "mitigation $v" "$v"; done
 cd /sys/class/net 2>/dev/null && for n in *; do
-  d=$(readlink "$n/device/driver" 2>/dev/null)
-  f "nic $n" "driver=${d##*/} mtu=$(cat "$n/mtu" 2>/dev/null) speed=$(cat "$n/speed" 2>/dev/null)"
+  d=; [ ! -e "$n/device/driver" ] || d=$(readlink "$n/device/driver" 2>/dev/null)
+  get "$n/mtu"; mtu=$said; get "$n/speed"
+  f "nic $n" "driver=${d##*/} mtu=$mtu speed=$said"
 done
 f now "$(date -u +%s.%N)"
 """

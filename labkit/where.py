@@ -15,7 +15,7 @@ from typing import Any
 from labkit import box, bundle, studies
 from labkit.change import applied
 from labkit.errors import ResultsError, Unknown
-from labkit.facts import of_run
+from labkit.facts import READ, of_run, parse
 from labkit.host import Host
 from labkit.interrupt import together
 from labkit.lab import Lab
@@ -25,13 +25,9 @@ from labkit.study import Study
 from labkit.workload import Workload
 
 LONGEST_NAME = 10
-# One line a fact; every line is there on any Linux, whatever is missing prints nothing.
-FACTS = """
-echo "kernel=$(uname -sr)"
-echo "cpus=$(nproc)"
-echo "cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)"
-echo "clock=$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
-"""
+# As many CPUs as it may use, where `facts` asks how many there are.
+FACTS = f"{READ}f cpus $(nproc)"
+KEPT = ("kernel", "cpus", "cpu", "clock")
 
 
 def open_lab(where: str, topology: str = "") -> Lab | None:
@@ -183,8 +179,8 @@ def note(results: Results) -> str:
 
 
 def _host_facts(host: Host) -> dict[str, str]:
-    lines = host.check("sh", "-c", FACTS).splitlines()
-    return dict(line.split("=", 1) for line in lines if "=" in line)
+    said = parse(host.check("sh", "-c", FACTS))
+    return {name: said.get(name, "") for name in KEPT}
 
 
 def _results(where: str) -> bool:

@@ -1,6 +1,7 @@
 """What a host says of itself: read as it is, and nothing that is nobody's business."""
 
 import re
+import subprocess
 
 from sshd import reached, serving
 
@@ -39,6 +40,18 @@ def test_a_real_host_tells_its_facts_and_how_far_its_clock_is_off():
         float, re.fullmatch(r"([+-][\d.]+) within ([\d.]+)", found["clock_offset"]).groups()
     )
     assert abs(off) <= bound + 0.001
+
+
+def test_a_shell_reads_most_facts_itself_without_starting_a_program():
+    """A guest without hardware support takes tens of milliseconds to start one."""
+    alone = {"env": {"PATH": "/nowhere"}, "capture_output": True, "text": True, "check": True}
+    found = facts.parse(subprocess.run(["/bin/sh", "-c", facts.COMMAND], **alone).stdout)
+    whole = facts.of_host(Host("here", "127.0.0.1", Local()))
+    started = {"machine", "cpus", "clock_offset"} | {n for n in whole if n.startswith("nic ")}
+    assert len(found) > 8 and {"kernel", "boot", "cpu", "memory"} <= found.keys()
+    assert {n: v for n, v in whole.items() if n not in started} == {
+        n: v for n, v in found.items() if n not in started
+    }
 
 
 def test_what_is_kept_of_a_host_says_at_which_of_its_addresses_it_answered(tmp_path):
