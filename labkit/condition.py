@@ -102,21 +102,30 @@ class Condition:
         knobs = [f"{name}: {value}" for name, value in self.knobs.items()]
         return "; ".join([*dict.fromkeys(made), *knobs]) or "these hosts as they are"
 
-    def refusal(self, lab: Lab, workload: Workload, plan: Plan) -> str:
-        """Why this lab cannot do this condition; empty when it can."""
+    def lacks_host(self, lab: Lab, workload: Workload) -> str:
+        """Which host the lab has not that the condition needs; empty when it has all."""
         try:
-            together = self.pairs(lab, workload)
+            self.pairs(lab, workload)
             for setting in self.settings:
                 lab.host(setting.role)
         except Unknown as missing:
             return f"the lab has no host for it: no {missing.name}"
+        return ""
+
+    def refusal(
+        self, lab: Lab, workload: Workload, plan: Plan, absent: Mapping[str, Sequence[str]]
+    ) -> str:
+        """Why this lab, whose hosts lack these programs, cannot do it; empty when it can."""
+        if why := self.lacks_host(lab, workload):
+            return why
+        together = self.pairs(lab, workload)
         if why := _no_linux(together, plan):
             return why
         whys = {step.setting: step.why for step in plan.steps}
         why = next((whys[setting] for setting in self.settings if whys[setting]), "")
         load = self.load(workload)
         lacking = (load.lacking(hosts) for hosts in together.values())
-        return why or pairs.missing_tool(load, together) or next(filter(None, lacking), "")
+        return why or pairs.missing_tool(load, together, absent) or next(filter(None, lacking), "")
 
 
 # A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools. Beside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -116,13 +116,35 @@ def _samples(kept: _Kept) -> tuple[Sample, ...]:
     return tuple(found)
 
 
-def missing_tool(workload: Workload, pairs: Mapping[str, Pair]) -> str:
+def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, list[str]]:
+    """The programs of these workloads that their hosts lack, by host: each is asked once."""
+    hosts: dict[str, Host] = {}
+    tools: dict[str, dict[str, str]] = {}
+    for workload, pairs in asked:
+        for host in _needing(workload, pairs):
+            hosts[host.name] = host
+            tools.setdefault(host.name, {}).update(workload.tools)
+    found = together(lambda name: _absent(hosts[name], tools[name]), hosts, AT_ONCE)
+    return dict(zip(hosts, found, strict=True))
+
+
+def missing_tool(
+    workload: Workload, pairs: Mapping[str, Pair], absent: Mapping[str, Sequence[str]]
+) -> str:
     """A program that the workload needs and one of the hosts lacks, and how to get it; or ""."""
+    for host in _needing(workload, pairs):
+        for program in (one for one in absent[host.name] if one in workload.tools):
+            return f"{program} is missing on {host.name}, to get it: {workload.tools[program]}"
+    return ""
+
+
+def _needing(workload: Workload, pairs: Mapping[str, Pair]) -> list[Host]:
     needed = [role for role in workload.roles if role not in workload.beside]
     hosts = {host.name: host for pair in pairs.values() for host in map(pair.__getitem__, needed)}
-    for host in hosts.values() if workload.tools else ():
-        with suppress(HostError):  # one that is off now says so when it is needed
-            said = host.check("sh", "-c", FIND, "sh", *workload.tools)
-            for program in said.split():
-                return f"{program} is missing on {host.name}, to get it: {workload.tools[program]}"
-    return ""
+    return list(hosts.values()) if workload.tools else []
+
+
+def _absent(host: Host, tools: Iterable[str]) -> list[str]:
+    with suppress(HostError):  # one that is off now says so when it is needed
+        return host.check("sh", "-c", FIND, "sh", *tools).split()
+    return []

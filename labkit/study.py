@@ -98,10 +98,12 @@ class Study:
     def refusals(self, lab: Lab, plan: Plan | None = None) -> dict[str, str]:
         """The conditions that this lab cannot do, and why."""
         plan = plan or self.plan(lab)
-        whys = {
-            c.name: next(filter(None, (c.refusal(lab, load, plan) for load in self.loads)), "")
-            for c in self.conditions
-        }
+        each = [(c, load) for c in self.conditions for load in self.loads]
+        there = [(c, load) for c, load in each if not c.lacks_host(lab, load)]
+        absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
+        whys: dict[str, str] = {}
+        for c, load in each:
+            whys[c.name] = whys.get(c.name, "") or c.refusal(lab, load, plan, absent)
         return {name: why for name, why in whys.items() if why}
 
     def able(self, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:

@@ -253,6 +253,19 @@ def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
     )
 
 
+def test_each_host_is_asked_once_for_the_programs_of_all_conditions(lab, monkeypatch):
+    asked, check = [], Host.check
+
+    def counted(host, *words, **how):
+        asked.append(host.name) if pairs.FIND in words else None
+        return check(host, *words, **how)
+
+    monkeypatch.setattr(Host, "check", counted)
+    study = replace(a_study(A, B), workload=Rare(), also=(Rare(size=300),))
+    assert study.refusals(lab).keys() == {"a", "b"}
+    assert sorted(asked) == sorted({lab.host(role).name for role in Ping.roles})
+
+
 class Other(Ping):
     """Something else, with text and metrics of its own."""
 
