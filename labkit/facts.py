@@ -33,7 +33,7 @@ file clock /sys/devices/system/clocksource/clocksource0/current_clocksource
 [ ! -r /proc/cpuinfo ] || of_cpu </proc/cpuinfo
 """
 # Of the kernel's command line only what changes measurements: the rest may be nobody's business.
-COMMAND = READ + r"""
+OTHERS = r"""
 f machine "$(uname -m)"
 f system "$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME")"
 file boot /proc/sys/kernel/random/boot_id
@@ -59,6 +59,7 @@ cd /sys/class/net 2>/dev/null && for n in *; do
 done
 f now "$(date -u +%s.%N)"
 """
+COMMAND = READ + OTHERS
 
 
 def of_host(host: Host) -> dict[str, str]:
