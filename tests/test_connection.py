@@ -123,6 +123,12 @@ def dribble(client):
             time.sleep(0.1)
 
 
+def flood(client):
+    with suppress(OSError):
+        while True:
+            client.sendall(b"no end " * 10_000)
+
+
 def greet(client):
     client.sendall(b"SSH-2.0-mute\r\n")
 
@@ -144,9 +150,10 @@ def test_a_name_that_nobody_knows_is_named():
         (lambda client: None, "no SSH banner in 1.5 s"),
         (http, "no SSH banner"),
         (dribble, "no SSH banner"),
+        (flood, "no SSH banner"),
         (greet, "while exchanging keys"),
     ],
-    ids=["silence", "HTTP", "lines without end", "a greeting and no more"],
+    ids=["silence", "HTTP", "lines without end", "a line without end", "a greeting and no more"],
 )
 @pytest.mark.slow
 def test_each_phase_has_its_time_and_its_name(hurried, capfd, answer, phase):
@@ -156,6 +163,7 @@ def test_each_phase_has_its_time_and_its_name(hurried, capfd, answer, phase):
     assert time.monotonic() - begun < 6
     assert phase in said and "hint" in said
     assert answer is not http or "HTTP/1.1 400 what" in said
+    assert answer is not flood or "no end no end" in said
     assert capfd.readouterr().err == ""
 
 

@@ -76,9 +76,10 @@ def ip(*words):
 
 
 @contextmanager
-def behind_a_link(folder, number=0):
-    """A host whose only way in is the link mgmt1, which it can cut."""
-    name, address = f"{BESIDE}{random.randrange(10**8)}", f"{NET}.{4 * number + 2}"
+def behind_a_link(folder, number=0, name=""):
+    """A host whose only way in is the link mgmt1, which it can cut; `name` is its network's."""
+    name = name or f"{BESIDE}{random.randrange(10**8)}"
+    address = f"{NET}.{4 * number + 2}"
     ip("netns", "add", name)
     try:
         ip("link", "add", name, "type", "veth", "peer", "mgmt1", "netns", name)

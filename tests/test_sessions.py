@@ -10,11 +10,13 @@ from contextlib import closing, contextmanager
 
 import pytest
 from sshd import gone_soon, reached, serving, tell
+from stubs import Stub, stub
 from test_ssh import through
 from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
 from labkit.transports import connection, packets, sessions
+from labkit.transports.address import Address
 from labkit.transports.shell import Gone
 
 MIB = 1 << 20
@@ -211,6 +213,24 @@ def test_a_host_that_opens_no_session_is_named_and_so_is_the_step(tmp_path, monk
         for asked in (host.run, lambda *words: host.run(*words, stdin=b"x")):
             with pytest.raises(Unreachable, match="box1: the host is there but opens no session"):
                 asked("true")
+
+
+def test_a_host_that_starts_no_shell_has_run_nothing_and_its_connection_is_not_lost(
+    own, tmp_path, monkeypatch, state
+):
+    # As sshd does where it cannot fork any more.
+    monkeypatch.setattr(Stub, "check_channel_exec_request", lambda *_: False)
+    with stub(tmp_path) as (port, served):
+        at = Address(
+            "box1", "127.0.0.1", port, "root", str(own.folder / "user"),
+            (str(tmp_path / "stubknown"),),
+        )  # fmt: skip
+        with reached(at) as host:
+            for _ in range(2):
+                with pytest.raises(HostError, match="so it was not run") as refused:
+                    host.run("true")
+                assert not isinstance(refused.value, OutcomeUnknown)
+            assert len(served) == 1 and served[0].is_active()
 
 
 def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):

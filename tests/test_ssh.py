@@ -303,10 +303,10 @@ def test_an_idle_shell_that_the_wire_lost_is_asked_first_and_replaced(server, mo
 def test_many_who_wait_for_one_login_that_fails_share_its_error(server, monkeypatch):
     tried, real = [], sessions.connect
 
-    def counted(at):
+    def counted(at, seconds):
         tried.append(at)
         time.sleep(0.5)
-        return real(at)
+        return real(at, seconds)
 
     monkeypatch.setattr(sessions, "connect", counted)
     with reached(server.address(port=1)) as host, ThreadPoolExecutor(8) as pool:

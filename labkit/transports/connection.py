@@ -8,12 +8,13 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import paramiko
 from paramiko.common import (
     MSG_CHANNEL_DATA,
     MSG_CHANNEL_EXTENDED_DATA,
+    MSG_CHANNEL_FAILURE,
     MSG_CHANNEL_REQUEST,
     MSG_CHANNEL_WINDOW_ADJUST,
 )
@@ -82,6 +83,13 @@ def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> No
     channel._handle_request(message)  # type: ignore[attr-defined]
 
 
+# It is the host that says no, and it has said all; what paramiko makes of that looks as if the
+# connection had been lost.
+def _nothing_started(channel: paramiko.Channel, message: paramiko.Message) -> None:
+    channel.eof_received = True
+    channel._request_failed(message)  # type: ignore[attr-defined]
+
+
 Hand = Callable[[paramiko.Channel, paramiko.Message], None]
 
 
@@ -107,6 +115,7 @@ class Client(Conversation):
 
     _channel_handler_table = {  # noqa: RUF012
         **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
+        MSG_CHANNEL_FAILURE: _nothing_started,
         MSG_CHANNEL_REQUEST: _channel_request,
         MSG_CHANNEL_WINDOW_ADJUST: _has_room,
         MSG_CHANNEL_DATA: _in_its_window(paramiko.Channel._feed),  # type: ignore[attr-defined]
@@ -185,6 +194,11 @@ class Client(Conversation):
         return self._packets.stirs
 
     @property
+    def silence(self) -> float:
+        """Seconds since anything came; of one that is alive no more than between two keepalives."""
+        return time.monotonic() - self._packets.came
+
+    @property
     def heard(self) -> str:
         """The last words of whatever answered, if it was no SSH server."""
         return "\n".join(line.strip() for line in self._packets.lines if line.strip())
@@ -203,9 +217,17 @@ def negotiated(client: Client) -> Negotiated:
     )
 
 
-def connect(at: Address) -> Client:
-    """A logged-in connection to a host whose key we know, or a typed error."""
-    return reached(resolved(at))
+def connect(at: Address, seconds: float = CONNECT_SECONDS) -> Client:
+    """A logged-in connection to a host whose key we know, or a typed error.
+
+    It must answer within `seconds`; then each step has the usual time.
+    """
+    return reached(_within(resolved(at), seconds))
+
+
+def _within(target: Target, seconds: float) -> Target:
+    jump = target.jump and _within(target.jump, seconds)
+    return replace(target, seconds=min(target.seconds, seconds), jump=jump)
 
 
 def reached(target: Target) -> Client:

@@ -33,6 +33,8 @@ FEW, MANY = 1 << 14, 1 << 18
 HASTY_PARTS = 32
 # OpenSSH's own packets have 256 KiB at most; a host could else have us hold 4 GiB.
 LARGEST = 1 << 20
+# Of a line without end, what is kept for people.
+LONGEST_WORDS = 200
 RDHUP: int = getattr(select, "POLLRDHUP", 0)
 """The other end has closed; Linux alone tells it apart."""
 
@@ -44,6 +46,7 @@ class Packets(Sending):
         super().__init__(end)
         self._read, self._poll = bytearray(), select.poll()
         self.lines: list[str] = []
+        self.came = time.monotonic()
         """What came before the keys were exchanged: it says what answers, if not sshd."""
         self._deadline = float("inf")
         self._shared, self._hasty = False, HASTY_PARTS if _is_tcp(end) else 0
@@ -241,6 +244,7 @@ class Packets(Sending):
         until = min(time.monotonic() + timeout, self._deadline)
         while (end := self._read.find(b"\n")) < 0:
             if (not self._more() and time.monotonic() > until) or len(self._read) > LARGEST:
+                self.lines.append(bytes(self._read[:LONGEST_WORDS]).decode("utf-8", "replace"))
                 raise TimeoutError
         line = bytes(self._read[:end]).removesuffix(b"\r").decode("utf-8", "replace")
         del self._read[: end + 1]
@@ -305,6 +309,7 @@ class Packets(Sending):
             raise
         if not part:
             raise EOFError
+        self.came = time.monotonic()
         if self._hasty:
             self._hasty -= 1
             with suppress(OSError):

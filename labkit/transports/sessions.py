@@ -17,20 +17,16 @@ from paramiko.buffered_pipe import BufferedPipe
 from paramiko.common import cMSG_CHANNEL_REQUEST, cMSG_CHANNEL_WINDOW_ADJUST
 
 from labkit.errors import LabkitError, Unreachable
+from labkit.transports.address import Address
 from labkit.transports.bells import Ring
-from labkit.transports.connection import (
-    ALIVE_SECONDS,
-    CONNECT_SECONDS,
-    LOST,
-    Address,
-    Client,
-    connect,
-)
+from labkit.transports.connection import ALIVE_SECONDS, CONNECT_SECONDS, LOST, Client, connect
 from labkit.transports.shell import TURN_SECONDS, Gone, Shell
 
 RETRY_SECONDS = 0.02
 # sshd counts a session that we closed until it looks round.
 SETTLE_SECONDS = 0.5
+# So that silence is noticed in 20 s, of which the kernel takes about 11 (TCP_USER_TIMEOUT).
+SILENT_SECONDS = 8.0
 # All that has come: what is left in paramiko's buffer is moved each time.
 MANY = 1 << 30
 # A way as long as this is known from the sessions that were opened; a shorter one is asked about.
@@ -73,6 +69,7 @@ class Sessions:
 
     at: Address
     _most: int = SESSIONS
+    _fell_silent: float = -math.inf
     _failed: tuple[float, LabkitError] | None = None
     _connections: list[Connection] = field(default_factory=list)
     _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
@@ -184,6 +181,8 @@ class Sessions:
     def drop(self, connection: Connection) -> None:
         """Use a connection no more; another thread may have a new one already."""
         with self._lock:
+            if connection.client.silence > 2 * ALIVE_SECONDS:
+                self._fell_silent = time.monotonic()
             if connection in self._connections:
                 self._connections.remove(connection)
             self._idle = [kept for kept in self._idle if kept[2].connection is not connection]
@@ -227,13 +226,18 @@ class Sessions:
             if self._failed and self._failed[0] > asked:
                 raise copy(self._failed[1])
             try:
-                made = Connection(connect(self.at))
+                made = Connection(connect(self.at, self._patience()))
             except LabkitError as failed:
                 self._failed = time.monotonic(), failed
                 raise
             with self._lock:
                 self._connections.append(made)
                 return pick() or made
+
+    # A host whose connection has just been lost in silence has had time to answer already.
+    def _patience(self) -> float:
+        ago = time.monotonic() - self._fell_silent
+        return SILENT_SECONDS if ago < CONNECT_SECONDS else CONNECT_SECONDS
 
     # One that has room, where need be that of an idle shell.
     def _roomy(self) -> Connection | None:
