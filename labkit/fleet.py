@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Semaphore
 from typing import Any, Generic, TypeVar
@@ -16,6 +16,7 @@ from labkit.clock import Reading
 from labkit.errors import BadInput, FleetFailed, LabkitError, Unknown
 from labkit.host import KEPT, Begun, Completed, Host
 from labkit.starts import Armed, Started
+from labkit.steps import Steps, abreast, blocking
 
 T = TypeVar("T")
 AT_ONCE = 64
@@ -133,18 +134,24 @@ class Fleet:
         """Run a command on every host; `tell` is called with the name of each that is done."""
         admitted, begun = self._admitted(), dict[str, Begun]()
 
-        def done(name: str) -> Completed:
+        def done(name: str, host: Host) -> Completed:
             if name in begun:
                 return begun.pop(name).done()
-            return admitted(self.hosts[name]).run(*words, stdin=stdin, seconds=seconds, cap=cap)
+            return admitted(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
 
+        def steps(name: str, host: Host) -> Steps[Completed]:
+            if stdin or name in begun or _door(host) in crowded:
+                return blocking(lambda: done(name, host))
+            return host.transport.steps(words, seconds=seconds, cap=cap)
+
+        crowded, found = self._crowded(), dict[str, Completed | LabkitError]()
         try:
-            found: dict[str, Completed | LabkitError] = {}
             if not stdin:
                 self._begin(begun, words, seconds, cap)
             if len(begun) == len(self.hosts):
                 found = _heard(begun, tell)
-            found |= _each({name: name for name in self.hosts if name not in found}, done, tell)
+            rest = {name: host for name, host in self.hosts.items() if name not in found}
+            found |= _abreast({name: steps(name, host) for name, host in rest.items()}, tell)
             return Outcomes({name: found[name] for name in self.hosts})
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
@@ -235,10 +242,13 @@ class Fleet:
                 raise
             yield entered
 
+    def _crowded(self) -> set[Any]:
+        doors = Counter(_door(host) for host in self.hosts.values())
+        return {door for door, n in doors.items() if n > LOGINS_AT_ONCE}
+
     # Hosts that are reached through one sshd log in some at a time.
     def _admitted(self) -> Callable[[Host], Host]:
-        doors = Counter(_door(host) for host in self.hosts.values())
-        gates = {door: Semaphore(LOGINS_AT_ONCE) for door, n in doors.items() if n > LOGINS_AT_ONCE}
+        gates = {door: Semaphore(LOGINS_AT_ONCE) for door in self._crowded()}
 
         def admitted(host: Host) -> Host:
             if gate := gates.get(_door(host)):
@@ -277,6 +287,19 @@ def _each(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return {name: found[name] for name in those}
+
+
+def _abreast(
+    works: Mapping[str, Steps[T]], tell: Callable[[str], None] | None
+) -> dict[str, T | LabkitError]:
+    found: dict[str, T | LabkitError] = {}
+    if works:
+        with closing(abreast(works, AT_ONCE)) as ended:
+            for name, one in ended:
+                found[name] = one
+                if tell:
+                    tell(name)
+    return found
 
 
 # Those that end within a moment; the others are left to threads, for each may print a lot.

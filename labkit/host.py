@@ -17,6 +17,7 @@ from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, Status, Tell, silent
+from labkit.steps import Steps
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 KEPT = 64 << 20
@@ -133,6 +134,9 @@ class Transport(Protocol):
 
     def begin(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Begun | None:
         """Give it a command, if it can take one without any waiting."""
+
+    def steps(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Steps[Completed]:
+        """As `run`, in steps."""
 
     def stream(
         self, words: tuple[str, ...], *, stdin: bytes | Path, env: Mapping[str, str],

@@ -16,6 +16,7 @@ from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
 from labkit.transports import connection, packets, sessions
+from labkit.transports import session as one_session
 from labkit.transports.address import Address
 from labkit.transports.shell import Gone
 
@@ -43,7 +44,7 @@ def test_more_threads_than_sessions_wait_their_turn(ssh):
 
 
 def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch):
-    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr(one_session, "CONNECT_SECONDS", 0.5)
     with reached(server.address()) as host:
         host.round_trip()
         with closing(host.transport._all.open(10)) as session:
@@ -139,7 +140,7 @@ def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_
 
 def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
     monkeypatch.setattr(connection, "ALIVE_SECONDS", 0.2)
-    monkeypatch.setattr(sessions, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(one_session, "ALIVE_SECONDS", 0.2)
     monkeypatch.setattr(packets, "QUIET_SECONDS", 0.05)
     with Wire(server.port) as wire, reached(through(server, wire)) as host:
         host.check("true")

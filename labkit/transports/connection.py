@@ -20,8 +20,9 @@ from paramiko.common import (
 )
 
 from labkit.errors import Unreachable
+from labkit.steps import Awaited, Steps, finished
+from labkit.transports.address import NOT_READ, Target
 from labkit.transports.address import Address as Address
-from labkit.transports.address import Target
 from labkit.transports.bells import Bell
 from labkit.transports.conversation import Conversation
 from labkit.transports.known_hosts import KnownHosts
@@ -222,7 +223,7 @@ def connect(at: Address, seconds: float = CONNECT_SECONDS) -> Client:
 
     It must answer within `seconds`; then each step has the usual time.
     """
-    return reached(_within(resolved(at), seconds))
+    return _begun(finished(connecting(at, seconds)))
 
 
 def _within(target: Target, seconds: float) -> Target:
@@ -232,15 +233,30 @@ def _within(target: Target, seconds: float) -> Target:
 
 def reached(target: Target) -> Client:
     """The same, for a host that ssh's files have been asked about, through its jump hosts."""
+    return _begun(finished(_reached(target)))
+
+
+def connecting(at: Address, seconds: float = CONNECT_SECONDS) -> Steps[Client]:
+    """`connect` in steps; paramiko's thread has not begun there, so whoever made it hears it."""
+    if at.ssh_config != NOT_READ or at.jump:
+        yield None
+    return (yield from _reached(_within(resolved(at), seconds)))
+
+
+def _begun(client: Client) -> Client:
+    client.start()
+    return client
+
+
+def _reached(target: Target) -> Steps[Client]:
     refusals = Refusals.of_user()
     refusals.check(target)
     known = KnownHosts.read(target.known_hosts)
-    client = shaken_hands(target, known.algorithms(target.known_as))
+    client = yield from _patiently(target, known.algorithms(target.known_as))
     try:
         who = f"{target.name}{_other(target, client)}"
         known.verify(who, target.known_as, client.shown, target.trust)
-        log_in(client, target, refusals)
-        client.start()
+        yield from log_in(client, target, refusals)
     except BaseException as failed:
         client.close()
         if isinstance(failed, LOST):
@@ -255,15 +271,17 @@ class _TurnedAwayError(Exception):
 
 
 def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
-    """A connection whose keys are exchanged; the host's key is not judged yet.
+    """A connection whose keys are exchanged; the host's key is not judged yet."""
+    return finished(_patiently(target, algorithms))
 
-    A server with too many logins under way turns some away at random (sshd_config(5), MaxStartups):
-    these are tried again, ever more slowly.
-    """
+
+# A server with too many logins under way turns some away at random (sshd_config(5), MaxStartups):
+# these are tried again, ever more slowly.
+def _patiently(target: Target, algorithms: tuple[str, ...]) -> Steps[Client]:
     begun, attempts = time.monotonic(), 0
     while True:
         try:
-            return _shaken_hands(target, algorithms)
+            return (yield from _shaken_hands(target, algorithms))
         except _TurnedAwayError as busy:
             pause = min(FIRST_PAUSE * 2**attempts, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
             attempts += 1
@@ -274,13 +292,13 @@ def shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
                     said=str(busy) or "it hangs up before it says anything",
                     hint="wait, and see MaxStartups and PerSourcePenalties in its sshd_config",
                 ) from None
-            time.sleep(pause)
+            yield Awaited(time.monotonic() + pause)
 
 
-def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Client:
-    client = Client(through(target, reached), algorithms)
+def _shaken_hands(target: Target, algorithms: tuple[str, ...]) -> Steps[Client]:
+    client = Client((yield from through(target, reached)), algorithms)
     try:
-        answered = client.exchange_keys(CONNECT_SECONDS)
+        answered = yield from client.exchange_keys(CONNECT_SECONDS)
         if answered and client.is_active():
             return client
         failed = client.get_exception()

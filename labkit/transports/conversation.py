@@ -33,6 +33,7 @@ from paramiko.packet import NeedRekeyException
 from paramiko.ssh_exception import MessageOrderError
 from paramiko.transport import _active_threads  # type: ignore[attr-defined]
 
+from labkit.steps import Steps
 from labkit.transports.bells import Ring
 from labkit.transports.packets import Packets
 
@@ -87,7 +88,7 @@ class Conversation(paramiko.Transport):
         self.in_one = self._packets.in_one
         self._secret: tuple[object, object, bytes] = None, None, b""
 
-    def exchange_keys(self, seconds: float) -> bool:
+    def exchange_keys(self, seconds: float) -> Steps[bool]:
         """Whether the server said all in time, for its banner and then for its keys.
 
         What went wrong is told by `get_exception`, and `is_active` whether anything did.
@@ -95,16 +96,15 @@ class Conversation(paramiko.Transport):
         self.active = True
         # Whoever reads a line waits for it no longer than for all of them.
         self.banner_timeout = seconds
-        return self._hears(self._greet, seconds) and self._hears(
-            lambda: self._hear(lambda: self.initial_kex_done), seconds
-        )
+        greeted = yield from self._in_time(self._greet(), seconds)
+        return greeted and (yield from self.hears(lambda: self.initial_kex_done, seconds))
 
-    def offer(self, user: str, key: paramiko.PKey, seconds: float) -> None:
+    def offer(self, user: str, key: paramiko.PKey, seconds: float) -> Steps[None]:
         """Log in with a key, as paramiko's `auth_publickey`."""
         decided = threading.Event()
         self.auth_handler, self.auth_timeout = _Login(self), 0.0
         self.auth_handler.auth_publickey(user, key, decided)
-        self._hears(lambda: self._hear(decided.is_set), seconds)
+        yield from self.hears(decided.is_set, seconds)
         self.auth_handler.wait_for_response(decided)
 
     def run(self) -> None:
@@ -128,10 +128,12 @@ class Conversation(paramiko.Transport):
             self._end(failed)
 
     # Our first list of algorithms does not depend on what the server says.
-    def _greet(self) -> None:
+    def _greet(self) -> Steps[None]:
         with self.in_one():
             self._packets.write_all(f"{self.local_version}\r\n".encode())
             self._send_kex_init()
+        while not self._packets.has_banner():
+            yield self._packets.awaited()
         self._check_banner()  # type: ignore[attr-defined]
         self._expect_packet(MSG_KEXINIT)  # type: ignore[attr-defined]
 
@@ -149,11 +151,17 @@ class Conversation(paramiko.Transport):
         self.local_kex_init = self._latest_kex_init = said
         self._send_message(paramiko.Message(said))  # type: ignore[attr-defined]
 
-    # Whether it was heard in time, or never can be.
-    def _hears(self, what: Callable[[], None], seconds: float) -> bool:
+    def hears(self, done: Callable[[], bool], seconds: float) -> Steps[bool]:
+        """Hear what comes until that is done, while paramiko's thread has not begun.
+
+        Returns whether it was done in time, or never can be.
+        """
+        return (yield from self._in_time(self._hear(done), seconds))
+
+    def _in_time(self, steps: Steps[None], seconds: float) -> Steps[bool]:
         self._packets.start_handshake(seconds)
         try:
-            what()
+            yield from steps
         except Exception as failed:
             if self._packets.handshake_timed_out():
                 return False
@@ -162,11 +170,15 @@ class Conversation(paramiko.Transport):
             self._packets.complete_handshake()
         return True
 
-    def _hear(self, done: Callable[[], bool]) -> None:
-        while self.active and not done():
-            if not self._take(*self._packets.next_message()):
+    def _hear(self, done: Callable[[], bool]) -> Steps[None]:
+        while self.active and (self.in_kex or not done()):
+            if not self._packets.told:
+                yield None
+            heard = self._packets.arrived()
+            if heard is None:
+                yield self._packets.awaited()
+            elif not self._take(*heard):
                 self._end(None)
-                return
 
     # One message, as paramiko's own thread would take it; False when it is the last.
     def _take(self, kind: int, message: paramiko.Message) -> bool:
@@ -244,6 +256,14 @@ class Conversation(paramiko.Transport):
         if self._channels.get(number) is None or not self.active:  # type: ignore[attr-defined]
             raise self.get_exception() or paramiko.SSHException("Unable to open channel.")
         return channel
+
+    def opens_session(self, seconds: float) -> Steps[paramiko.Channel | None]:
+        """A new channel, while paramiko's thread has not begun; None where there is none."""
+        channel, _ = self._asked_for_channel(None, None)
+        number = channel.chanid
+        answered = yield from self.hears(lambda: self._answered(number), seconds)
+        opened = self.active and self._channels.get(number) is not None  # type: ignore[attr-defined]
+        return channel if answered and opened else None
 
     def open_channel(self, *given: Any, **named: Any) -> paramiko.Channel:
         """As paramiko's: of what runs through it nobody waits here, so its thread hears all."""

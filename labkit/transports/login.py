@@ -19,6 +19,7 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from labkit.errors import LoginRefused, Unreachable
+from labkit.steps import Steps
 from labkit.transports.address import Target
 from labkit.transports.certificates import (
     CERTIFICATE,
@@ -67,16 +68,19 @@ class Identities:
             self.usable.append(one)
 
 
-def log_in(client: Conversation, target: Target, refusals: Refusals) -> None:
+def log_in(client: Conversation, target: Target, refusals: Refusals) -> Steps[None]:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
     files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
     locked = [file for file, key in files.items() if isinstance(key, str)]
-    with _agent(target.agent if locked or not target.only else "") as agent:
+    asked = target.agent if locked or not target.only else ""
+    if asked:
+        yield None  # whoever has to confirm the use of a key takes his time
+    with _agent(asked) as agent:
         found = _identities(target, files, agent)
         if not found.usable:
             raise _nothing_to_offer(target, found)
         offered = found.usable[:MOST_KEYS]
-        if not _let_in(client, target, offered):
+        if not (yield from _let_in(client, target, offered)):
             refusals.remember(target)
             raise _refused(client, target, offered, found)
     refusals.forget(target)
@@ -87,11 +91,12 @@ def _is_meant(target: Target, file: str) -> bool:
     return target.only or os.path.lexists(os.path.expanduser(file))
 
 
-def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> bool:
+def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> Steps[bool]:
     deadline = time.monotonic() + AUTH_SECONDS
     for one in offered:
         try:
-            client.offer(target.user, one.key, max(deadline - time.monotonic(), 0.1))
+            left = max(deadline - time.monotonic(), 0.1)
+            yield from client.offer(target.user, one.key, left)
         except paramiko.BadAuthenticationType:
             return False
         except paramiko.AuthenticationException as refused:

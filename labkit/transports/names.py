@@ -20,15 +20,21 @@ def addresses(host: str, port: int, family: int, seconds: float) -> Found:
 
     Nothing ends a resolver that waits for its servers: it is left behind in a thread of its own.
     """
-    with suppress(socket.gaierror):
-        # What is an address already has to be asked of nobody.
-        return _asked(host, port, family, socket.AI_NUMERICHOST)
+    if found := at_once(host, port, family):
+        return found
     answer: Future[Found] = Future()
     threading.Thread(target=_answer, args=(answer, host, port, family), daemon=True).start()
     try:
         return answer.result(seconds)
     except TimeoutError:
         raise Silent(f"no name server answered within {seconds:g} s") from None
+
+
+def at_once(host: str, port: int, family: int) -> Found:
+    """What is an address already has to be asked of nobody; empty for what is none."""
+    with suppress(socket.gaierror, UnicodeError):
+        return _asked(host, port, family, socket.AI_NUMERICHOST)
+    return []
 
 
 def _asked(host: str, port: int, family: int, flags: int = 0) -> Found:

@@ -8,6 +8,7 @@ itself. Where several wait, or what came is no channel's, it is paramiko's threa
 from __future__ import annotations
 
 import os
+import re
 import select
 import socket
 import threading
@@ -19,6 +20,7 @@ from typing import Any
 import paramiko
 from paramiko.packet import NeedRekeyException
 
+from labkit.steps import Awaited
 from labkit.transports.bells import Bell
 from labkit.transports.sealed import Opener, Received
 from labkit.transports.sending import QUIET_SECONDS, Sending
@@ -35,6 +37,8 @@ HASTY_PARTS = 32
 LARGEST = 1 << 20
 # Of a line without end, what is kept for people.
 LONGEST_WORDS = 200
+# What may come before it, paramiko reads no more of (RFC 4253, 4.2).
+BANNER, LINES = re.compile(rb"^SSH-.*\n", re.MULTILINE), 100
 RDHUP: int = getattr(select, "POLLRDHUP", 0)
 """The other end has closed; Linux alone tells it apart."""
 
@@ -46,9 +50,11 @@ class Packets(Sending):
         super().__init__(end)
         self._read, self._poll = bytearray(), select.poll()
         self.lines: list[str] = []
-        self.came = time.monotonic()
         """What came before the keys were exchanged: it says what answers, if not sshd."""
+        self.came = time.monotonic()
         self._deadline = float("inf")
+        self.told = self._quiet
+        """Whether it is known without waiting how long the next packet is."""
         self._shared, self._hasty = False, HASTY_PARTS if _is_tcp(end) else 0
         self._opener: Opener | None = None
         self._most = FEW
@@ -111,12 +117,27 @@ class Packets(Sending):
             return True
         return time.monotonic() - self._used < ASIDE_SECONDS
 
-    def next_message(self) -> Received:
-        """The next message, for whoever logs in while paramiko's thread has not begun."""
-        try:
-            return self._next()
-        finally:
-            self._used = time.monotonic()
+    # --- whoever logs in, while that thread has not begun -----------------------------------
+
+    def arrived(self) -> Received | None:
+        """The next message, if all of it is there, or whoever asks has to wait for that."""
+        self._used = time.monotonic()
+        if self.told and not self._has_packet() and not (self._more(0) and self._has_packet()):
+            self._check_keepalive()  # type: ignore[attr-defined]
+            return None
+        return self._next()
+
+    def awaited(self) -> Awaited:
+        """What has to come before there can be another."""
+        return Awaited(min(self._deadline, time.monotonic() + QUIET_SECONDS), self._socket)
+
+    def has_banner(self) -> bool:
+        """Whether that is there which comes before the keys, or never will be."""
+        read = self._read
+        with suppress(EOFError, OSError):
+            if self.told and len(read) <= LARGEST and read.count(b"\n") < LINES:
+                return bool(BANNER.search(read) or (self._more(0) and BANNER.search(read)))
+        return True
 
     # --- those who wait ---------------------------------------------------------------------
 
@@ -213,7 +234,7 @@ class Packets(Sending):
     def set_inbound_cipher(self, *given: Any, **named: Any) -> None:
         """As paramiko's; others may read only where the length of a packet is not encrypted."""
         super().set_inbound_cipher(*given, **named)
-        self._shared = self._quiet and bool(named.get("aead") or named.get("etm"))
+        self.told = self._shared = self._quiet and bool(named.get("aead") or named.get("etm"))
         aead = named.get("aead")
         self._opener = Opener(named["block_engine"], named["iv_in"]) if aead else None
 
@@ -243,7 +264,8 @@ class Packets(Sending):
         """A line before the keys are exchanged, which is kept."""
         until = min(time.monotonic() + timeout, self._deadline)
         while (end := self._read.find(b"\n")) < 0:
-            if (not self._more() and time.monotonic() > until) or len(self._read) > LARGEST:
+            late = time.monotonic() >= until or (not self._more() and time.monotonic() > until)
+            if late or len(self._read) > LARGEST:
                 self.lines.append(bytes(self._read[:LONGEST_WORDS]).decode("utf-8", "replace"))
                 raise TimeoutError
         line = bytes(self._read[:end]).removesuffix(b"\r").decode("utf-8", "replace")
@@ -283,13 +305,13 @@ class Packets(Sending):
 
     # Whether anything came within a moment; while keys are exchanged, and while we log in, that
     # must end.
-    def _more(self) -> bool:
+    def _more(self, seconds: float = QUIET_SECONDS) -> bool:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise EOFError
         if self._later:
             self.write_all(b"")
-        if self._quiet and not self._poll.poll(1000 * min(left, QUIET_SECONDS)):
+        if seconds and self._quiet and not self._poll.poll(1000 * min(left, seconds)):
             # What is closed has no number of its own any more: it may be another's.
             if self.closed:
                 raise EOFError

@@ -13,10 +13,23 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from labkit.errors import TimedOut, Unreachable
-from labkit.host import NOTHING
+from labkit.host import KEPT, NOTHING, Completed
+from labkit.steps import Steps
 from labkit.transports.connection import CONNECT_SECONDS, Address
-from labkit.transports.sessions import SESSIONS, Session, Sessions
-from labkit.transports.shell import LOOPS, Channel, Gone, Kept, Late, Shell
+from labkit.transports.first import First
+from labkit.transports.running import Running
+from labkit.transports.session import SESSIONS, Session
+from labkit.transports.sessions import Sessions
+from labkit.transports.shell import (
+    LONGEST_LINE,
+    LOOPS,
+    Channel,
+    Gone,
+    Kept,
+    Late,
+    Shell,
+    checked,
+)
 from labkit.transports.shell import line as shell_line
 from labkit.transports.sudo import Sudo
 from labkit.transports.through_shell import ThroughShell
@@ -60,6 +73,25 @@ class Ssh(ThroughShell):
     def close(self) -> None:
         """Close the connections; the next command opens a new one."""
         self._all.close()
+
+    def steps(
+        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
+    ) -> Steps[Completed]:
+        """As `run`; a host that nobody has logged in to takes no thread for that."""
+        checked(self.name, words, NOTHING)
+        text = shell_line(words, NOTHING, False, once=False)
+
+        def given(shell: Shell) -> Running:
+            command = Running(self, shell, words, seconds, cap)
+            command.give(text)
+            return command
+
+        if not self.sudo and len(text) <= LONGEST_LINE:
+            done = yield from First(self._all, given, self._lent).steps()
+            if done is not None:
+                return done
+        yield None
+        return self.run(words, seconds=seconds, cap=cap)
 
     @contextmanager
     def _turn(self, words: tuple[str, ...], seconds: float) -> Iterator[float]:

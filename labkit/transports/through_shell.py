@@ -13,6 +13,7 @@ from pathlib import Path
 from labkit.errors import BadInput, HostError, LabkitError
 from labkit.files import WINDOW
 from labkit.host import KEPT, NOTHING, Completed
+from labkit.steps import Steps, blocking
 from labkit.transports.pipes import Pipe
 from labkit.transports.running import CHUNK, Begun, NotRun, Running
 from labkit.transports.shell import END, LONGEST_LINE, ONCE, Channel, Gone, Shell, checked, line
@@ -92,6 +93,12 @@ class ThroughShell:
             command = held.enter_context(Running(self, shell, words, seconds, cap))
             command.give(text)
             return Begun(command, held.pop_all())
+
+    def steps(
+        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
+    ) -> Steps[Completed]:
+        """As `run`, for a thread that does so on many hosts."""
+        return blocking(lambda: self.run(words, seconds=seconds, cap=cap))
 
     @contextmanager
     def stream(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import select
 import socket
 import subprocess
 import tempfile
@@ -16,6 +18,7 @@ from typing import IO, Any
 import paramiko
 
 from labkit.errors import Unreachable
+from labkit.steps import Awaited, Steps
 from labkit.transports import names
 from labkit.transports.address import Target
 
@@ -23,6 +26,7 @@ FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_
 CHANNEL_SECONDS = 15.0
 MOMENT_SECONDS = 0.2
 WORDS_BYTES = 2000
+UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
 
 
 # A jump host's channel. paramiko's cannot be closed once the jump host is gone.
@@ -76,13 +80,15 @@ class Way:
             threading.Thread(target=self.command.wait, daemon=True).start()
 
 
-def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Way:
+def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Steps[Way]:
     """The way to a target; `reached` logs in to the host on it, should there be one."""
     if target.jump is not None:
+        yield None
         return _by_jump(target, target.jump, reached)
     if target.proxy:
+        yield None
         return _by_command(target)
-    return _dialled(target)
+    return (yield from _dialled(target))
 
 
 def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.Transport]) -> Way:
@@ -118,16 +124,19 @@ def _by_command(target: Target) -> Way:
     return Way(ours, command=command, words=words, address=f"{target.address} by a ProxyCommand")
 
 
-def _dialled(target: Target) -> Way:
+def _dialled(target: Target) -> Steps[Way]:
     deadline = time.monotonic() + target.seconds
     failed, tried = OSError("it has no address of this family"), list[str]()
-    found = _looked_up(target)
+    found = names.at_once(target.address, target.port, FAMILIES[target.family])
+    if not found:
+        yield None
+        found = _looked_up(target)
     for left in range(len(found), 0, -1):
         # An address that does not answer leaves its share of the time to the others.
         seconds = max(deadline - time.monotonic(), 0.1) / left
         address = str(found[-left][4][0])
         try:
-            return Way(_attempt(found[-left], seconds), address=address)
+            return Way((yield from _attempt(found[-left], seconds)), address=address)
         except OSError as refused:
             failed = refused
             tried.append(f"{address}: {refused}")
@@ -150,11 +159,16 @@ def _looked_up(target: Target) -> names.Found:
         ) from unknown
 
 
-def _attempt(where: tuple[Any, ...], seconds: float) -> socket.socket:
-    dialled = socket.socket(*where[:3])
+def _attempt(where: tuple[Any, ...], seconds: float) -> Steps[socket.socket]:
+    dialled, until = socket.socket(*where[:3]), time.monotonic() + seconds
     try:
-        dialled.settimeout(seconds)
-        dialled.connect(where[4])
+        dialled.setblocking(False)
+        while (code := dialled.connect_ex(where[4])) in UNDER_WAY:
+            if time.monotonic() >= until:
+                raise TimeoutError("timed out")
+            yield Awaited(until, dialled, select.POLLOUT)
+        if code not in (0, errno.EISCONN):
+            raise OSError(code, os.strerror(code))
         _tune(dialled)
     except BaseException:
         dialled.close()
