@@ -20,7 +20,7 @@ from labkit.errors import BoxError
 REQUIRED = """
     sh sshd ip ping mount cat ls mkdir mv cp rm ln chmod chown touch sleep hostname date echo true
     false sed grep head tail wc tr cut sort tee dd sync find xargs ps kill env id uname nproc stat
-    mktemp mkfifo readlink sha256sum tar gzip setsid flock taskset chrt test printf od
+    mktemp mkfifo readlink sha256sum tar gzip setsid flock taskset chrt test printf od awk df
 """
 WELCOME = "ssh-keygen cksum perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance"
 """Taken along where the machine has them."""

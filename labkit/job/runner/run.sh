@@ -45,7 +45,8 @@ reap() {
     lock 9
     me sup
     tick
-    if has perl; then waits=perl; else waits=sh; fi
+    # A small host may have perl without any of its modules.
+    if perl -Mstrict -MPOSIX -e 1 2>/dev/null; then waits=perl; else waits=sh; fi
     record born "$(boot) $now $(date +%s) $locks $waits"
     (exec </dev/null >>"$job/log" 2>&1 8>&- 9>&- && watch) &
     if [ "$waits" = perl ]; then exec perl -e "$REAP" "$job"; fi
