@@ -1,15 +1,21 @@
 """Which host keys are taken for known: what ssh itself says, case by case, against a real sshd."""
 
 import re
+import signal
 import subprocess
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from agreed import both
-from sshd import keygen, known, reached
+from sshd import keygen, known, reached, tell
 from sshds import sshd
 
-from labkit.errors import HostKeyRefused
+from labkit.errors import HostKeyRefused, LabkitError
+from labkit.fleet import Fleet
+from labkit.journal import hello
+from labkit.transports.address import Address
 
 PACKAGE = Path(__file__).parents[1] / "labkit"
 
@@ -97,6 +103,59 @@ def test_each_new_connection_is_judged_anew(server, tmp_path):
         host.close()
         with pytest.raises(HostKeyRefused, match="CHANGED"):
             host.run("true")
+
+
+ASKED = {
+    "run": lambda host, _: host.run("true"),
+    "batch": lambda host, _: host.batch([("true",)]),
+    "stream": lambda host, _: host.stream("true").__enter__(),
+    "raw": lambda host, _: host.raw("true").__enter__(),
+    "as root": lambda host, _: host.as_root().run("true"),
+    "put": lambda host, folder: host.put(b"x", f"{folder}/there"),
+    "get": lambda host, folder: host.get(f"{folder}/log"),
+    "put_tree": lambda host, folder: host.put_tree(folder / "tree", f"{folder}/there"),
+    "get_tree": lambda host, folder: host.get_tree(f"{folder}/tree", folder / "there"),
+    "start": lambda host, _: host.start("true", key="swapped", seconds=5),
+    "jobs": lambda host, _: host.jobs(),
+    "settings": lambda host, _: hello(host),
+    "fleet": lambda host, _: Fleet.of([host, replace(host, name="box2")]).run("true").check(),
+    "clocks": lambda host, _: Fleet.of([host]).clocks().check(),
+}
+
+
+@pytest.fixture(scope="module")
+def swapped(tmp_path_factory):
+    """A host that we were logged in to when its key became another; and its sshd."""
+    with sshd(tmp_path_factory.mktemp("swapped")) as found:
+        at = Address(
+            "box1", "127.0.0.1", found.port, found.target().user, str(found.folder / "user"),
+            (str(found.folder / "known_hosts"),),
+        )  # fmt: skip
+        (found.folder / "tree").mkdir()
+        with reached(at) as host:
+            host.check("true")
+            (found.folder / "host_ed25519").unlink()
+            keygen(found.folder / "host_ed25519")
+            tell([found.pid], signal.SIGHUP)
+            tell(found.sessions(), signal.SIGKILL)
+            end = time.monotonic() + 10
+            while found.log().count("Server listening") < 2:
+                assert time.monotonic() < end, found.log()
+                time.sleep(0.01)
+            yield host, found
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_after_a_swap_of_its_key_a_host_is_asked_for_nothing_by_any_way(swapped, asked):
+    """F63 (I-KEY): no login is tried, and nothing of it is there."""
+    host, found = swapped
+    for _ in range(2):
+        with pytest.raises(LabkitError) as refused:
+            ASKED[asked](host, found.folder)
+        said = str(refused.value)
+        assert "CHANGED" in said and printed(found.folder / "host_ed25519.pub") in said
+    logins = [line for line in found.log().splitlines() if "Accepted publickey" in line]
+    assert len(logins) == 1 and not (found.folder / "there").exists()
 
 
 def test_nothing_in_labkit_takes_a_key_unseen_or_forwards_an_agent():

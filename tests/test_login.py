@@ -16,6 +16,7 @@ from sshds import agent, certify, key, refused, sshd, unreachable
 from stubs import Stub, stub, stub_target
 
 from labkit.errors import LoginRefused, Unreachable
+from labkit.job import State
 from labkit.transports import connection
 from labkit.transports.address import Address
 from labkit.transports.refusals import Refusals
@@ -176,6 +177,57 @@ def test_a_key_that_is_removed_while_we_work_ends_nothing_that_runs(tmp_path):
             host.close()
             with pytest.raises(LoginRefused):
                 host.run("true")
+
+
+def key_is_taken_away(server, _):
+    (server.folder / "authorized").rename(server.folder / "authorized.away")
+
+
+def certificate_lapses(_, lapses):
+    time.sleep(max(0.0, lapses - time.time()))
+
+
+def another_certificate(server, folder):
+    certify(folder, "id.pub", "-n", server.target().user, "-V", "-1m:+1h")
+
+
+def the_key_comes_back(server, _):
+    (server.folder / "authorized.away").rename(server.folder / "authorized")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("ends", "mends"),
+    [(key_is_taken_away, the_key_comes_back), (certificate_lapses, another_certificate)],
+)
+def test_a_job_goes_on_while_nobody_is_let_in_any_more(tmp_path, monkeypatch, ends, mends):
+    """F68: one login is tried, and the job is unknown until there is a way in again."""
+    key(tmp_path, "id")
+    with sshd(tmp_path / "sshd", f"TrustedUserCAKeys {tmp_path}/ca.pub") as server:
+        user, lapses = server.target().user, time.time() + 6
+        valid = time.strftime("%Y%m%d%H%M%S", time.localtime(lapses))
+        certify(tmp_path, "id.pub", "-n", user, "-V", f"20200101:{valid}")
+        file = "user" if ends is key_is_taken_away else "../id"
+        at = Address(
+            "box1", "127.0.0.1", server.port, user, str(server.folder / file),
+            (str(server.folder / "known_hosts"),),
+        )  # fmt: skip
+        with reached(at) as host:
+            script = f"while [ ! -e {tmp_path}/enough ]; do sleep 0.1; done; echo done; exit 3"
+            job = host.start("sh", "-c", script, key="on", seconds=60, spool=f"{tmp_path}/jobs")
+            ends(server, lapses)
+            assert host.check("echo", "still") == "still\n"
+            host.close()
+            begun = server.log().count("Connection from")
+            for _ in range(3):
+                with pytest.raises(LoginRefused):
+                    host.run("true")
+                assert job.status().state is State.UNKNOWN
+            assert server.log().count("Connection from") == begun + 1
+            (tmp_path / "enough").touch()
+            mends(server, tmp_path)
+            Refusals.of_user().forget(connection.resolved(at))
+            assert job.wait(30).code == 3 and job.output() == b"done\n"
 
 
 @pytest.mark.slow

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import subprocess
+
 import nbformat as nbf
+import numpy as np
 import papermill
 import pytest
 
-from labkit import report
+from labkit import charts, report
+from tests.browser.conftest import BROWSERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
+# Not even a loopback is there: what a page asks for can come from nowhere but its own file.
+WALLED = """#!/bin/sh
+exec unshare --map-root-user --net {} "$@"
+"""
 HOSTILE = """
 from labkit.charts import round_trips
 from labkit.tables import table
@@ -57,6 +67,38 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     offline.locator("text=What we see").first.scroll_into_view_if_needed()
     offline.locator(".labkit-chart").nth(1).screenshot(path=screenshots / "report-ladder.png")
     assert offline.wrong == []
+
+
+@pytest.fixture
+def walled(chromium, tmp_path):
+    """A page of a browser whose network is an empty one of the kernel's."""
+    found = next(filter(None, map(shutil.which, BROWSERS)))
+    if subprocess.run(["unshare", "--map-root-user", "--net", "true"]).returncode:
+        pytest.skip("no network namespace may be made here")
+    start = tmp_path / "walled"
+    start.write_text(WALLED.format(found))
+    start.chmod(0o755)
+    browser = chromium.browser_type.launch(executable_path=start, args=["--no-sandbox"])
+    try:
+        yield browser.new_page()
+    finally:
+        browser.close()
+
+
+def test_without_any_network_charts_of_pages_and_reports_are_drawn(walled, tmp_path):
+    """F74: the page that asks a server of ours for a chart shows that there is no way out."""
+    chart = charts.round_trips(np.arange(1, 50.0))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        asked = f"fetch('http://127.0.0.1:{listening.getsockname()[1]}').then(() => 1, () => 0)"
+        walled.goto(charts.save(chart, tmp_path / "chart.html").as_uri())
+        assert walled.evaluate(asked) == 0
+    walled.wait_for_selector("svg.marks path")
+    cell = nbf.v4.new_code_cell("1")
+    cell.outputs = [nbf.v4.new_output("display_data", data=charts.bundle(chart.to_dict()))]
+    nbf.write(nbf.v4.new_notebook(cells=[cell]), tmp_path / "executed.ipynb")
+    report.write(tmp_path / "executed.ipynb", tmp_path / "report.html")
+    walled.goto((tmp_path / "report.html").as_uri())
+    walled.wait_for_selector(".labkit-chart[data-live] svg.marks path")
 
 
 def test_what_a_host_said_is_shown_and_never_executed(offline, tmp_path):
