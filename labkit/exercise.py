@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from numbers import Real
 
+from labkit.unit import shown
+
 EMPTY = "not yet: put your answer in place of None, and run the cell again"
 
 
@@ -29,7 +31,9 @@ def check_name(answer: object, names: Mapping[str, float], right: str, unit: str
     if found is None:
         known = ", ".join(f'"{name}"' for name in names)
         return f"not yet: {answer!r} is not among the names: {known}"
-    seen = f"{found} has {names[found]:{',.0f' if names[found] >= 100 else '.3g'}} {unit}".strip()
+    value = names[found]
+    figure = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    seen = f"{found} has {figure} {shown(unit)}".strip()
     return _right(seen) if found == right else f"not yet: {seen}"
 
 

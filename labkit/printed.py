@@ -11,6 +11,7 @@ from pathlib import Path
 
 from labkit.errors import Unknown
 from labkit.results import HOME
+from labkit.unit import shown
 
 FOLDER = HOME / "data" / "published"
 # `VM vs Native: overhead [Copy] mean`: all but the metric may be left out.
@@ -66,7 +67,7 @@ def chosen(known: Sequence[Figure], choices: Iterable[str]) -> list[Figure]:
 
 
 def words(found: Iterable[Figure]) -> str:
-    """Figures as text: `response time, median: Native = 18 us, VM-Default = 34 us`."""
+    """Figures as text: `response time, median: Native = 18 µs, VM-Default = 34 µs`."""
     groups = groupby(found, key=lambda figure: figure.about)
     return "; ".join(f"{about}: {', '.join(_each(list(group)))}" for about, group in groups)
 
@@ -88,5 +89,5 @@ def _each(group: Sequence[Figure]) -> list[str]:
             continue
         to = f" to {highs[f.condition]}" if f.statistic.startswith("range_low") else ""
         name = f.condition.replace(";", ", ")
-        said.append(f"{name} {f.relation} {f.value}{to} {f.unit.replace('percent', '%')}")
+        said.append(f"{name} {f.relation} {f.value}{to} {shown(f.unit.replace('percent', '%'))}")
     return said

@@ -22,6 +22,7 @@ from labkit.results import Results
 from labkit.stats import interval
 from labkit.study import Study
 from labkit.tables import safe
+from labkit.unit import shown
 
 TICK_SECONDS = 0.2
 Show = Callable[["Standing"], None]
@@ -72,12 +73,12 @@ def standing(study: Study, results: Results, repeats: int, words: str, state: st
 def _figure(medians: Mapping[int, float], unit: str) -> str:
     found = interval({block: np.array([value]) for block, value in medians.items()}, 50)
     if len(medians) < 2:
-        return f"{found.value:.3g} {unit}"
-    shown = f"{found.value:.3g} {unit}, {found.ends('{:.3g}'.format)}"
+        return f"{found.value:.3g} {shown(unit)}"
+    said = f"{found.value:.3g} {shown(unit)}, {found.ends('{:.3g}'.format)}"
     if lack := lacking(found.least, found.most, len(medians)):
-        return f"{shown} ({lack})"
+        return f"{said} ({lack})"
     width = (found.high - found.low) / found.value if found.value else 0.0
-    return f"{shown} ({width:.0%} wide)"
+    return f"{said} ({width:.0%} wide)"
 
 
 @dataclass

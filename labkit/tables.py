@@ -12,6 +12,7 @@ from labkit.errors import readable
 from labkit.plan import Plan
 from labkit.results import Results
 from labkit.study import Study
+from labkit.unit import shown
 from labkit.verdict import Verdict, one_risk
 
 MIME = "application/vnd.labkit.table+json"
@@ -84,7 +85,11 @@ def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Tab
     """A table of rows by column name; `head` chooses columns and their order."""
     listed = list(rows)
     names = tuple(head or (listed[0] if listed else ()))
-    return Table(names, tuple(tuple(str(row.get(n, "")) for n in names) for row in listed))
+    return Table(names, tuple(tuple(_text(n, row.get(n, "")) for n in names) for row in listed))
+
+
+def _text(column: str, value: object) -> str:
+    return shown(str(value)) if column == "unit" else str(value)
 
 
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:

@@ -192,8 +192,8 @@ def test_each_lane_says_its_median_so_far_and_from_the_second_run_on_how_sure_th
         results.keep(Run("A", block, block, "finished", rows=rows), {"a.txt": "x"})
     results.keep(Run("B", 1, 3, "finished", rows=rows[:1]), {"a.txt": "x"})
     now = study_panel.standing(Counting(), results, 5, "", "running")
-    assert now.figures["B"] == "66 us" and list(now.figures) == ["A", "B"]
-    value, low, high = re.match(r"(\S+) us, (\S+) to (\S+) \(.* wide\)", now.figures["A"]).groups()
+    assert now.figures["B"] == "66 µs" and list(now.figures) == ["A", "B"]
+    value, low, high = re.match(r"(\S+) µs, (\S+) to (\S+) \(.* wide\)", now.figures["A"]).groups()
     assert 60 <= float(value) <= 66 and float(low) < 60 and float(high) > 66
 
 

@@ -39,7 +39,7 @@ def test_a_claim_that_nothing_measured_says_what_it_would_take_and_what_its_docu
     kernels = lines["redis-scaleout-05"]
     assert kernels.reason.startswith("labkit has no study of it yet; it would have to measure VM,")
     assert "= 3.408 million ops/sec" in kernels.prints and "= 4 % below" in kernels.prints
-    assert lines["docker-netperf-03"].prints.endswith("~ 9 to 10 us")
+    assert lines["docker-netperf-03"].prints.endswith("~ 9 to 10 µs")
     assert lines["lat-feature-05"].prints == ""
     assert len([line for line in lines.values() if line.prints]) == 79
 

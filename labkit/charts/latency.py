@@ -27,11 +27,11 @@ from labkit.charts.look import (
     run_of,
     runs_of,
     shape,
-    shown,
     time_axis,
     tip,
     with_runs,
 )
+from labkit.unit import shown
 
 MOST_TICKS = 12
 """More runs of a condition than this are not drawn one by one."""

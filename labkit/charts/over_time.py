@@ -25,10 +25,10 @@ from labkit.charts.look import (
     inline,
     of_run,
     rounded,
-    shown,
     tip,
 )
 from labkit.errors import BadInput
+from labkit.unit import shown
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 """Name -> moments in seconds, and the value at each."""

@@ -34,7 +34,7 @@ def _look(place: Place) -> Iterator[Finding]:
     if deep:
         yield Finding(
             WARNING, f"idle CPUs sleep deeply ({', '.join(deep)}): waking up takes more than "
-            f"{LONG} us", fix=f"cpupower idle-set -D {LONG}",
+            f"{LONG} µs", fix=f"cpupower idle-set -D {LONG}",
         )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import busy, json_flag, label_flag, now, print_json, verb
 from labkit.errors import BadInput, readable
+from labkit.unit import shown
 
 if TYPE_CHECKING:
     from labkit.apart import Fact
@@ -149,8 +150,11 @@ def _show(asked: argparse.Namespace) -> None:
 
 
 def _figures(run: Run) -> str:
-    shown = [f"{row.get('metric')}: {row.get('p50')} {row.get('unit')}" for row in run.rows[:2]]
-    return ", ".join(shown) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
+    first = [
+        f"{row.get('metric')}: {row.get('p50')} {shown(str(row.get('unit')))}"
+        for row in run.rows[:2]
+    ]
+    return ", ".join(first) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
 
 
 def _whole(results: Results) -> dict[str, Any]:
