@@ -15,12 +15,13 @@ from labkit.distribution import tail_note
 from labkit.errors import LabkitError, readable
 from labkit.limits import ends
 from labkit.overhead import overhead
-from labkit.results import Results, check_label, out
+from labkit.results import Results, out
 from labkit.stats import intervals
 from labkit.study import PERCENTILES, Study
 from labkit.terminal import Line, table
+from labkit.unit import shown as shown_unit
 from labkit.verdict import one_risk
-from labkit.where import check_place, is_stored, note, stored_results
+from labkit.where import check_parameters, is_stored, note, stored_results
 
 HEADS = {50.0: "median"}
 
@@ -47,8 +48,8 @@ def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
     """Run the study's notebook with these parameters, and read what it found."""
     source = campaign.notebook(study.name)
     values = campaign.read_parameters(source, given)
-    check_place(str(values["where"]))
-    stem = f"{study.name}-{check_label(str(values['label']))}"
+    check_parameters(study, values)
+    stem = f"{study.name}-{values['label']}"
     target = out() / "reports" / f"{stem}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
     rerun = campaign.Rerun(source, target, values)
@@ -138,10 +139,10 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
     by_condition: dict[str, list[str]] = {}
     for row in rows:
         by_condition.setdefault(row["condition"], []).append(_cell(row))
-    document = _document(study)
+    document, unit = _document(study), shown_unit(study.unit)
     lines = [(name, *cells, document.get(name, "-")) for name, cells in by_condition.items()]
     heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
-    shown = table(lines, [f"{study.metric}, {study.unit}", *heads, "document's median"])
+    shown = table(lines, [f"{study.metric}, {unit}", *heads, "document's median"])
     gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
     for name, answered, lost in sorted(gone):
         shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"

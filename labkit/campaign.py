@@ -35,6 +35,10 @@ FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
 """What nbformat raises about a file that is no notebook."""
+SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
+        "bool": ("true or false", "true")}  # fmt: skip
+"""How a kind of parameter is called, and one of them."""
+LONGEST_TOLD = 40
 SECRET = ("password", "passwd", "secret", "token")
 
 
@@ -79,7 +83,10 @@ def _value(name: str, kind: str, word: str) -> object:
     try:
         return readers.get(kind, str)(word)
     except (ValueError, KeyError):
-        raise BadInput(f"parameter {name} must be {kind}, not {word!r}") from None
+        such = SUCH.get(kind, (kind, ""))
+        hint = f"such as: -p {name}={such[1]}"
+        found = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
+        raise BadInput(f"parameter {name} must be {such[0]}, not {found!r}", hint=hint) from None
 
 
 def _flag(word: str) -> bool:

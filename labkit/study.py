@@ -33,6 +33,8 @@ from labkit.visit import Step, Visit
 from labkit.visit import row as row
 from labkit.workload import Sample, Workload
 
+MOST_REPEATS = 10_000
+
 
 @dataclass(frozen=True)
 class Study:
@@ -137,8 +139,7 @@ class Study:
         somebody else changed them is kept as invalid, and made again. So is one that something on
         its hosts has spoiled (`gated`); what stays so is left out, and the study goes on.
         """
-        if repeats < 1:
-            raise BadInput(f"repeats must be 1 or more, not {repeats}")
+        check_repeats(repeats)
         if width is not None:
             enough({}, 50, width, most)  # refuses a width that cannot be meant before anything runs
         with (
@@ -236,6 +237,13 @@ class Study:
             {**asdict(one), "condition": at if at in names else one.condition}
             for one, at in at_points
         ]
+
+
+def check_repeats(repeats: int) -> None:
+    """Refuse a number of blocks that cannot be meant."""
+    if not 1 <= repeats <= MOST_REPEATS:
+        hint = "each condition is measured so often; the notebooks take 3 to 5"
+        raise BadInput(f"repeats must be 1 to {MOST_REPEATS}, not {repeats}", hint=hint)
 
 
 # A condition that was measured, but is not what the document means by it.

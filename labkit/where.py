@@ -14,14 +14,14 @@ from typing import Any
 
 from labkit import box, bundle, studies
 from labkit.change import applied
-from labkit.errors import ResultsError, Unknown
+from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.facts import READ, of_run, parse
 from labkit.host import Host
 from labkit.interrupt import together
 from labkit.lab import Lab
 from labkit.plan import AT_ONCE, Plan
 from labkit.results import HOME, Results, check_label, out, stored
-from labkit.study import Study
+from labkit.study import Study, check_repeats
 from labkit.workload import Workload
 
 LONGEST_NAME = 10
@@ -124,6 +124,22 @@ def named_results(named: str) -> Results:
     if study in studies.names():
         return Results.open(recorded(study))
     raise ResultsError(f"no results at {named}", hint="`labkit results list` names what there is")
+
+
+def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
+    """Refuse a value that the study cannot be run with, before anything is started."""
+    check_place(str(values["where"]))
+    check_label(str(values["label"]))
+    check_repeats(values.get("repeats", 1))
+    knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
+    try:
+        asked = with_load(study, **knobs)
+        for condition in asked.conditions:
+            for load in asked.loads:
+                condition.load(load)
+    except BadInput as refused:
+        own = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
+        raise BadInput(refused.what, said=refused.said, hint=refused.hint or own) from None
 
 
 def with_load(study: Study, **knobs: int | float) -> Study:

@@ -111,8 +111,8 @@ def test_parameters_become_what_the_notebook_says_they_are(tmp_path, given, read
     ("given", "error", "named"),
     [
         ({"m": "7"}, Unknown, "known: flag, n, name"),
-        ({"n": "many"}, BadInput, "n must be int"),
-        ({"flag": "perhaps"}, BadInput, "flag must be bool"),
+        ({"n": "many"}, BadInput, "n must be a whole number"),
+        ({"flag": "perhaps"}, BadInput, "flag must be true or false"),
         ({"db_password": "x"}, BadInput, "secret"),
     ],
 )

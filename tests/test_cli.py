@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from labkit.box.folder import not_up
+from labkit.campaign import Rerun
 from labkit.cli import _parser, main
 from labkit.where import named_results, recorded
 
@@ -39,9 +40,9 @@ def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(capsys)
         (["run", "lat_ping", "--where", "bxo"], ["unknown place", "box", "recorded"]),
         (["run", "lat_ping", "-p", "cuont=3"], ["unknown parameter 'cuont'", "count"]),
         (["run", "lat_ping", "-p", "count"], ["NAME=VALUE"]),
-        (["run", "lat_ping", "-p", "count=many"], ["count must be int", "'many'"]),
+        (["run", "lat_ping", "-p", "count=many"], ["count must be a whole number", "'many'"]),
         (["run", "lat_ping", "-p", "password=x"], ["secret"]),
-        (["run", "lat_ping", "--where", "recorded", "-p", "count=0"], ["count must be at least 1"]),
+        (["run", "lat_ping", "--where", "recorded", "-p", "count=0"], ["count must be 1 to"]),
         (["run", "lat_ping", "--where", "/no/such/lab.toml"], ["no lab file"]),
         (["box", "up", "--name", "../x"], ["'../x'"]),
     ],
@@ -67,6 +68,30 @@ def test_studies_as_json_name_their_conditions_claims_and_parameters(capsys):
     assert study["conditions"] == [*one, *(f"{name} [vms=4]" for name in one[1:])]
     assert len(study["claims"]) == 7
     assert {"where", "repeats", "count", "seed"} <= set(study["parameters"])
+
+
+@pytest.mark.parametrize("study", ["lat_netperf", "lat_vmxnet3"])
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ("repeats=0", "repeats must be 1 to"), ("repeats=-3", "repeats must be 1 to"),
+        ("repeats=nan", "repeats must be a whole number"), ("repeats=99999999999", "must be 1 to"),
+        (f"repeats={'9' * 5000}", "repeats must be a whole number, not '999"),
+        ("duration=0", "duration must be"), ("duration=86401", "duration must be"),
+        ("duration=1.5", "duration must be a whole number"), ("seed=", "seed must be a whole"),
+        ("quick=perhaps", "quick must be true or false"), ("label=../x", "a label holds"),
+        ("where=nowhere", "unknown place"), ("count=3", "unknown parameter"),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_a_study_cannot_have_is_refused_before_anything_begins(
+    study, given, why, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    monkeypatch.setattr(Rerun, "execute", lambda *_: pytest.fail("its notebook was started"))
+    assert main(["run", study, "-p", given]) == 2
+    said = capsys.readouterr().err
+    assert why in said and len(said) < 500
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_results_of_a_study_that_was_never_measured_here_are_the_recorded_ones(

@@ -60,7 +60,7 @@ class Ping(Workload):
         if not 0 < self.interval <= 60:
             raise BadInput(f"ping: interval must be 0 to 60 s, not {self.interval!r}")
         if not 1 <= self.count < 10**9:
-            raise BadInput(f"ping: count must be at least 1, not {self.count!r}")
+            raise BadInput(f"ping: count must be 1 to 999999999, not {self.count!r}")
 
     @property
     def seconds(self) -> float:
