@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from labkit import charts
 from labkit.change import in_force
-from labkit.charts.look import COLOURS, GREY, inline, titled
+from labkit.charts.look import COLOURS, GREY, WIDTH, inline, titled
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.panels import alone, show, wrapped
@@ -27,6 +27,7 @@ from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.stats import percentile
 from labkit.tables import safe
+from labkit.unit import shown
 from labkit.workload import Workload
 from labkit.workloads.ping import Ping
 
@@ -144,8 +145,7 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
         for name, found in values.items()
         for a, b, count in zip(edges, edges[1:], np.histogram(found, edges)[0], strict=False)
     ]  # fmt: skip
-    shown = unit.replace("us", "µs")
-    x = alt.X("low:Q", title=f"round trip ({shown})").scale(type="log", nice=False)
+    x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
     names, colours = [NOW, BEFORE], [COLOURS[0], GREY]
     # One shows through the other, and their edges stand out on a light page and on a dark one.
@@ -157,9 +157,9 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     )  # fmt: skip
     said = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
     return alt.LayerChart(layer=[bars]).properties(
-        width=640, height=220,
+        width=WIDTH, height=220,
         title=titled("The last answers", "Grey: before the last turn.", note),
-        description=f"Round trips in {shown}, {said}. {note}".strip(),
+        description=f"Round trips in {shown(unit)}, {said}. {note}".strip(),
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import altair as alt
 
 from labkit.charts import ends
 from labkit.charts.look import (
+    BELOW_NAMES,
     COLOURS,
     GREY,
     colour,
@@ -28,6 +29,7 @@ from labkit.quantity import Quantity
 from labkit.results import Results
 from labkit.stats import Blocks
 from labkit.study import Study
+from labkit.unit import shown
 
 OURS = COLOURS[0]
 FEWEST = 3
@@ -74,7 +76,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
 # A share has the unit 1, which says nothing beside a number.
 def _units(study: Study, results: Results) -> dict[str, str]:
     said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
-    return {s.metric.replace(" ", "_"): "" if s.unit == "1" else s.unit for s in said}
+    return {s.metric.replace(" ", "_"): "" if s.unit == "1" else shown(s.unit) for s in said}
 
 
 def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:
@@ -114,7 +116,7 @@ def against_rate(
     what = metric.replace("_", " ").replace("cpu", "CPU")
     x = alt.X("rate:Q", title="datagrams sent in each second").scale(type="log", nice=False)
     x = x.axis(values=rates, format=",d")
-    y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({unit})".replace("(us)", "(µs)"))
+    y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({shown(unit)})")
     base = alt.Chart(inline(rows)).encode(x=x, color=colour(order))
     tips = [tip("condition"), tip("rate", ",d"), tip("value", ".4~f", what),
             interval_tip(), tip("runs")]  # fmt: skip
@@ -133,6 +135,7 @@ def against_rate(
 def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str) -> alt.LayerChart:
     rows, names = ends.reaching(rows, 1.0), [row["metric"] for row in rows]
     x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
+    x = x.axis(BELOW_NAMES)
     y = alt.Y("metric:N", sort=names, title=None)
     base = alt.Chart(inline(rows)).encode(y=y)
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)

@@ -1,9 +1,12 @@
 """What is drawn can be seen, and what is written can be read, on a light page and on a dark one."""
 
+import re
+from itertools import combinations
+
 import numpy as np
 import pytest
 
-from labkit import charts
+from labkit import charts, dial_panel
 from labkit.charts.look import GREY
 
 
@@ -15,10 +18,61 @@ def light(colour):
 
 
 @pytest.mark.parametrize("behind", ["#ffffff", "#333333", "#111111"])
-@pytest.mark.parametrize("colour", [charts.COLOURS[0], GREY])
-def test_blue_and_grey_stand_out_on_a_light_page_and_on_a_dark_one(colour, behind):
+@pytest.mark.parametrize("colour", [*charts.COLOURS, GREY])
+def test_every_colour_stands_out_on_a_light_page_and_on_a_dark_one(colour, behind):
     low, high = sorted((light(colour), light(behind)))
     assert (high + 0.05) / (low + 0.05) >= 3
+
+
+# What Machado, Oliveira and Fernandes (2009) give for eyes that lack one kind of cones.
+EYES = {
+    "all cones": np.eye(3),
+    "no red": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+               [-0.003882, -0.048116, 1.051998]],
+    "no green": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                 [-0.011820, 0.042940, 0.968881]],
+}  # fmt: skip
+# From linear RGB to Oklab, in which distances are about what eyes see.
+TO_CONES = [[0.41222147, 0.53633254, 0.05144599], [0.21190350, 0.68069955, 0.10739696],
+            [0.08830246, 0.28171884, 0.62997870]]  # fmt: skip
+TO_OKLAB = [[0.21045426, 0.79361779, -0.00407205], [1.97799850, -2.42859221, 0.45059371],
+            [0.02590404, 0.78277177, -0.80867577]]  # fmt: skip
+
+
+def seen(colours, eyes):
+    """Where these eyes see the colours, in Oklab."""
+    parts = np.array([[int(c[n : n + 2], 16) / 255 for n in (1, 3, 5)] for c in colours])
+    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    there = np.clip(linear @ np.transpose(eyes), 0, 1)
+    return np.cbrt(there @ np.transpose(TO_CONES)) @ np.transpose(TO_OKLAB)
+
+
+@pytest.mark.parametrize("eyes", EYES)
+@pytest.mark.parametrize(("first", "apart"), [(7, 0.07), (3, 0.09), (2, 0.2)])
+def test_colours_are_told_apart_without_red_or_green_the_first_ones_best(eyes, first, apart):
+    places = seen(charts.COLOURS[:first], EYES[eyes])
+    nearest = min(np.linalg.norm(a - b) for a, b in combinations(places, 2))
+    assert nearest >= apart
+
+
+def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
+    """A window of 800 pixels leaves 356 of them beside the list of files."""
+    names = [f"VM-Latency-SRIOV of a long name [vms={n}]" for n in range(7)]
+    runs = {name: {1: np.linspace(1, 9e5, 50), 2: np.linspace(2, 9e5, 50)} for name in names}
+    note = "Emulated: " + "one machine, " * 12
+    moments = np.linspace(0, 60, 100)
+    for chart in (
+        charts.ladder(runs, note=note), charts.spread(runs, note=note, title=note),
+        charts.ratios(runs, names[0], note=note),
+        charts.round_trips(runs[names[0]][1], note=note),
+        charts.over_time(dict.fromkeys(names, (moments, moments))),
+        charts.downtime({name: {"part": 1.0} for name in names}),
+        dial_panel.histogram({"now": moments}),
+    ):  # fmt: skip
+        drawn = charts.svg(charts.bundle(chart.to_dict())[charts.V5])
+        wide = float(re.search(r'viewBox="0 0 ([\d.]+)', drawn)[1])
+        least = min(map(float, re.findall(r'font-size="([\d.]+)px', drawn)))
+        assert least * 350 / wide >= 9, chart.title
 
 
 def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():

@@ -247,7 +247,8 @@ def test_the_end_of_a_warm_up_is_marked_and_nothing_is_cut():
     warm = charts.round_trips(values)
     (mark,) = [row for row in rows(warm) if "value" not in row]
     assert mark["n"] == pytest.approx(200, abs=10)
-    assert f"warm-up until request {mark['n']}" in str(warm.to_dict()["title"])
+    said = " ".join(warm.to_dict()["title"]["subtitle"])
+    assert f"warm-up until request {mark['n']}" in said
     assert min(row["n"] for row in rows(warm) if "n" in row) == 1
 
 

@@ -10,6 +10,7 @@ import altair as alt
 
 from labkit.charts import ends
 from labkit.charts.look import (
+    BELOW_NAMES,
     COLOURS,
     GREY,
     Blocks,
@@ -24,13 +25,13 @@ from labkit.charts.look import (
     rounded,
     runs_of,
     shape,
-    shown,
     tip,
 )
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.quantity import Quantity, Statistic
+from labkit.unit import shown
 
-OURS = COLOURS[2]
+OURS = COLOURS[4]
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def ratios(
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
-    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**_even(rows))
+    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**_even(rows)).axis(BELOW_NAMES)
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
         tooltip=_tips(f"over {native}"),
@@ -168,7 +169,8 @@ def downtime(
     if not rows or any(row["value"] < 0 for row in rows):
         raise BadInput("nothing to draw: a downtime has parts, and none is below 0")
     order = list(dict.fromkeys(row["part"] for row in rows))
-    x, y = alt.X("value:Q", title=f"time without service ({shown(unit)})"), alt.Y("condition:N")
+    title_of_x = f"time without service ({shown(unit)})"
+    x, y = alt.X("value:Q", title=title_of_x).axis(BELOW_NAMES), alt.Y("condition:N")
     bars = alt.Chart(inline(rows)).mark_bar(stroke=GREY, strokeWidth=0.5).encode(
         x=x.stack("zero"), y=y.sort(list(parts)).title(None), order="place:O",
         color=colour(order, "part"),

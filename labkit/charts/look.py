@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import wrap
 from typing import Any, TypeVar
 
 import altair as alt
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import vl_convert
 
 from labkit.errors import BadInput, ResultsError, Unknown, readable
+from labkit.unit import shown
 
 Values = npt.NDArray[np.float64]
 Blocks = Mapping[int, Values]
@@ -20,11 +22,11 @@ Runs = Mapping[tuple[str, int], str]
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
-# Okabe and Ito's colours, told apart by colour-blind eyes; black is left out for dark screens, and
-# their yellow, which is not seen on white, is darker here, and their blue lighter: on the dark grey
-# of Vega's dark theme it would have a contrast of 2.4. Of more conditions than colours, those of
-# one colour have different shapes.
-COLOURS = ("#1F83C4", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A8A00")
+# Each has a contrast of 3 or more to white and to the dark grey of Vega's dark theme, which leaves
+# little room between light and dark; they were chosen in it so that eyes without red or without
+# green tell them apart too, best the first ones. Of more conditions than colours, those of one
+# colour have different shapes.
+COLOURS = ("#2484C0", "#F06C0C", "#9C78FC", "#C08490", "#30A848", "#CC48A8", "#6C8460")
 SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
           "triangle-left")  # fmt: skip
 GREY = "#949494"
@@ -35,23 +37,31 @@ MOST_NAMED = 5
 
 V5 = "application/vnd.vegalite.v5+json"
 V5_SCHEMA = "https://vega.github.io/schema/vega-lite/v5.20.1.json"
+WIDTH, LETTERS = 540, 14
+"""Pixels of the whole picture, axes and legend included; a cell of 350 leaves its letters 9."""
 # Text and axes get no colour here, so that JupyterLab's dark theme can choose one.
 LOOK = {
-    "axis": {"labelFontSize": 12, "titleFontSize": 12, "gridOpacity": 0.5, "labelLimit": 480},
-    "legend": {"labelFontSize": 12, "titleFontSize": 12, "symbolSize": 90, "labelLimit": 600},
-    "title": {"anchor": "start", "fontSize": 14, "subtitleFontSize": 12, "subtitlePadding": 6},
+    "axis": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "gridOpacity": 0.5,
+             "labelLimit": 300},
+    "legend": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "symbolSize": 90,
+               "labelLimit": 500},
+    "title": {"anchor": "start", "fontSize": LETTERS + 2, "subtitleFontSize": LETTERS,
+              "subtitlePadding": 6},
     "range": {"category": list(COLOURS)},
-    "view": {"continuousWidth": 640, "continuousHeight": 320},
-}
+    "view": {"continuousWidth": WIDTH, "continuousHeight": 320},
+    "autosize": {"type": "fit-x", "contains": "padding"},
+}  # fmt: skip
+
+BELOW_NAMES = alt.Axis(titleAnchor="end")
+"""An axis that long names on its left leave little room: its title ends with it, and is whole."""
 
 # In a narrow cell the whole picture is made smaller, down to what a window of 800 pixels leaves
-# beside the list of files: its text is small there, but nothing is cut off. Hovering still finds
-# its marks, as it does not on a canvas that was scaled. What stands in place of Vega-Embed's own
-# style styles its menu too.
+# beside the list of files: nothing is cut off. Hovering still finds its marks, as it does not on a
+# canvas that was scaled. What stands in place of Vega-Embed's own style styles its menu too.
 STYLE = """
 .vega-embed { position: relative; display: inline-block; max-width: 100%;
-  box-sizing: border-box; padding-right: 30px }
-.vega-embed svg.marks { max-width: max(100%, 330px); height: auto }
+  box-sizing: border-box }
+.vega-embed svg.marks { max-width: max(100%, 340px); height: auto }
 .vega-embed details { position: absolute; top: 0; right: 4px }
 .vega-embed summary { list-style: none; cursor: pointer; opacity: .5 }
 .vega-embed summary svg { width: 16px; height: 16px }
@@ -63,8 +73,8 @@ STYLE = """
 EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
 """The metadata of a chart's display, from which JupyterLab takes how to draw it."""
 
-LEGEND_WIDTH = 90
-"""So many characters of legend fit beside each other."""
+LEGEND_WIDTH = 70
+"""So many characters of legend fit beside each other, and as many of a line below the title."""
 
 
 def enable() -> None:
@@ -170,7 +180,12 @@ def _legend(names: Sequence[str]) -> alt.Legend:
 
 def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
     """A title with the lab's note below, so that no picture goes without it."""
-    return alt.TitleParams(title, subtitle=[line for line in (note, subtitle) if line])
+    lines = (part for line in (note, subtitle) for part in _lines(line))
+    return alt.TitleParams(_lines(title), subtitle=list(lines))
+
+
+def _lines(text: str) -> list[str]:
+    return wrap(text, LEGEND_WIDTH, break_on_hyphens=False)
 
 
 Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
@@ -179,7 +194,7 @@ Drawn = TypeVar("Drawn", alt.Chart, alt.LayerChart)
 def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, said: str) -> Drawn:
     """The picture at its size and under its title, with a sentence for ears."""
     whole: Drawn = drawn.properties(
-        width=640, height=height, title=titled(title, subtitle, note),
+        width=WIDTH, height=height, title=titled(title, subtitle, note),
         description=f"{said}. {note}".strip(),
     )  # fmt: skip
     return whole
@@ -233,11 +248,6 @@ def of_run(drawn: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:
 def inline(rows: Rows) -> alt.InlineData:
     """Rows as part of the picture, so that it needs no file."""
     return alt.InlineData(values=rows)
-
-
-def shown(unit: str) -> str:
-    """A unit as people write it."""
-    return "µs" if unit == "us" else unit
 
 
 def rounded(value: float) -> float:

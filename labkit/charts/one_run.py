@@ -21,12 +21,12 @@ from labkit.charts.look import (
     inline,
     of_run,
     rounded,
-    shown,
     time_axis,
     tip,
 )
 from labkit.errors import BadInput, Unknown
 from labkit.steady import WORTH_TELLING, steady
+from labkit.unit import shown
 
 
 def round_trips(
@@ -52,7 +52,8 @@ def round_trips(
         base
         .mark_point(size=14, filled=True, opacity=1, color=COLOURS[0], aria=False)
         .encode(
-            x=alt.X("n:Q", title="request, in the order sent").scale(nice=False),
+            x=alt.X("n:Q", title="request, in the order sent").scale(nice=False)
+            .axis(tickCount=6),
             y=alt.Y("value:Q", **time_axis(metric, unit, scale, rows)),
             tooltip=[
                 tip("n", ",", "request"), tip("value", ",.1f", f"{metric} ({shown(unit)})"),

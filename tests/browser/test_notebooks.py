@@ -49,6 +49,11 @@ FITTING = f"""() => [...document.querySelectorAll({DRAWN!r})].every(drawn => {{
   return size.width <= cell.clientWidth && cell.scrollWidth <= cell.clientWidth
     && Math.abs(size.width / size.height - whole.width / whole.height) < 0.05;
 }})"""
+LETTERS = """all => Math.min(...all.flatMap(drawn => {
+  const scale = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
+  return [...drawn.querySelectorAll("text")].map(
+    words => scale * parseFloat(getComputedStyle(words).fontSize));
+}))"""
 CUT_OFF = """all => all.filter(one => one.scrollWidth > one.clientWidth + 1)
   .map(one => one.innerText.slice(0, 80))"""
 DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
@@ -132,7 +137,8 @@ def test_every_study_runs_on_recorded_data_and_in_the_dark_theme_its_charts_are_
 
 
 def charts_fit_into_a_narrow_window(lab_notebook) -> None:
-    """Pictures get smaller with the window, and choices go below each other: nothing is cut off."""
+    """Pictures get smaller with the window, and choices go below each other: nothing is cut off,
+    and what is written stays 9 pixels high."""
     page = lab_notebook.page
     for width in (1280, 1024, 800):
         page.set_viewport_size({"width": width, "height": 900})
@@ -142,6 +148,7 @@ def charts_fit_into_a_narrow_window(lab_notebook) -> None:
         "all => all.map(one => one.getBoundingClientRect().width)"
     )
     assert sizes and max(sizes) <= SMALLEST
+    assert page.locator(DRAWN).evaluate_all(LETTERS) >= 9
     assert page.locator(f"{SHOWN} .widget-box").evaluate_all(CUT_OFF) == []
 
 
