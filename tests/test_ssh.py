@@ -14,6 +14,7 @@ from sshd import gone_soon, reached, serving, written
 from wire import DOWN, UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
+from labkit.fleet import Fleet
 from labkit.transports import sessions
 
 MIB = 1 << 20
@@ -195,6 +196,22 @@ def test_what_a_login_says_first_belongs_to_no_command(server, tmp_path):
             assert (done.stdout, done.stderr) == ("out\n", "err\n")
             done = host.run("sh", "-c", "echo out; echo err >&2")
             assert (done.stdout, done.stderr) == ("out\n", "err\n")
+        (tmp_path / "tree").mkdir()
+        for size in (5, 3 << 20):
+            content = os.urandom(size)
+            host.put(content, f"{tmp_path}/tree/{size}")
+            assert host.get(f"{tmp_path}/tree/{size}") == content
+            host.get_file(f"{tmp_path}/tree/{size}", tmp_path / "back")
+            assert (tmp_path / "back").read_bytes() == content
+        host.get_tree(f"{tmp_path}/tree", tmp_path / "got")
+        host.put_tree(tmp_path / "got", f"{tmp_path}/given")
+        assert sorted(os.listdir(tmp_path / "given")) == sorted(os.listdir(tmp_path / "tree"))
+        job = host.start("echo", "out", key="noisy", seconds=20, spool=f"{tmp_path}/jobs")
+        assert job.wait(20).code == 0 and job.output() == b"out\n"
+        started = Fleet.of([host])
+        assert abs(started.clocks().check()["box1"].offset) < 60
+        with started.together({"box1": ["echo", "out"]}) as line:
+            assert line.go(seconds=20).check()["box1"].stdout == b"out\n"
 
 
 def test_an_account_without_a_shell_is_named_and_nothing_was_run(server, tmp_path):

@@ -19,7 +19,10 @@ TURN_SECONDS = 0.5
 
 @dataclass
 class Pipe:
-    """What is sent it reads, and what it prints is received; `mark` begins its last words."""
+    """What is sent it reads, and what it prints is received.
+
+    `mark` is a line on each stream before anything of its own, and begins its last words.
+    """
 
     name: str
     channel: Channel = field(repr=False)
@@ -29,6 +32,7 @@ class Pipe:
 
     def __post_init__(self) -> None:
         self._errors, self._rest = bytearray(), memoryview(b"")
+        self._before: list[bytearray | None] = [bytearray(), bytearray()]
         self._moved, self._sending, self._stalled = time.monotonic(), False, False
         self._left = threading.Event()
 
@@ -61,11 +65,11 @@ class Pipe:
         self._moved = time.monotonic()
         while not self._rest and not self.channel.ended:
             part, said = self.channel.recv(TURN_SECONDS)
-            self._rest = memoryview(part)
-            self._errors += said
-            del self._errors[:-COMPLAINT]
-            if self._rest or said:
+            if part or said:
                 self._moved = time.monotonic()
+            self._rest = memoryview(self._own(0, part))
+            self._errors += self._own(1, said)
+            del self._errors[:-COMPLAINT]
             self._stalled = self._moved + self.patience < time.monotonic()
             self._patiently()
         found, self._rest = bytes(self._rest[:most]), self._rest[most:]
@@ -84,6 +88,18 @@ class Pipe:
     def abort(self) -> None:
         """Let go of it now, from whatever thread."""
         self.channel.close()
+
+    # What a login says first is nobody's; but a host that goes on so has its words taken for it.
+    def _own(self, side: int, part: bytes) -> bytes:
+        held = self._before[side]
+        if held is None or not part:
+            return part
+        held += part
+        _, begun, own = held.partition(f"{self.mark}\n".encode())
+        if not begun and len(held) <= COMPLAINT:
+            return b""
+        self._before[side] = None
+        return bytes(own if begun else held)
 
     # What does not read holds up a sender for ever; a receiver looks at the time itself.
     def _watch(self) -> None:

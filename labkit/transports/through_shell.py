@@ -122,7 +122,8 @@ class ThroughShell:
         checked(self.name, words, seconds=seconds)
         mark = f"labkit-ended-{secrets.token_hex(8)}"
         # A command may end its whole group, and this shell has to say so.
-        script = f'LC_ALL=C; export LC_ALL; trap : TERM; {shlex.join(words)}; echo "{mark} $?" >&2'
+        begin, end = f"echo {mark}; echo {mark} >&2", f'echo "{mark} $?" >&2'
+        script = f"LC_ALL=C; export LC_ALL; trap : TERM; {begin}; {shlex.join(words)}; {end}"
         with (
             self._turn(words, seconds),
             self._channel(script, False, window) as channel,
