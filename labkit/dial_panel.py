@@ -146,12 +146,15 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
         for a, b, count in zip(edges, edges[1:], np.histogram(found, edges)[0], strict=False)
     ]  # fmt: skip
     x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
+    x = x.axis(format=",~f", tickCount=6)
     base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
     names, colours = [NOW, BEFORE], [COLOURS[0], GREY]
     # One shows through the other, and their edges stand out on a light page and on a dark one.
     bars = base.mark_rect(fillOpacity=0.55, strokeWidth=1.5).encode(
-        fill=alt.Fill("which:N", title=None).scale(domain=names, range=colours),
-        stroke=alt.Stroke("which:N", title=None).scale(domain=names, range=colours),
+        fill=alt.Fill("which:N", title=None, legend=alt.Legend(orient="top"))
+        .scale(domain=names, range=colours),
+        stroke=alt.Stroke("which:N", title=None, legend=alt.Legend(orient="top"))
+        .scale(domain=names, range=colours),
         tooltip=[alt.Tooltip("which:N"), alt.Tooltip("low:Q"), alt.Tooltip("high:Q"),
                  alt.Tooltip("share:Q", format=".1%")],
     )  # fmt: skip
