@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import ipywidgets as widgets  # type: ignore[import-untyped]
 import numpy as np
 
+from labkit.charts.look import figure
 from labkit.errors import Stopped, readable
 from labkit.lab import Lab
 from labkit.limits import lacking
@@ -73,8 +74,8 @@ def standing(study: Study, results: Results, repeats: int, words: str, state: st
 def _figure(medians: Mapping[int, float], unit: str) -> str:
     found = interval({block: np.array([value]) for block, value in medians.items()}, 50)
     if len(medians) < 2:
-        return f"{found.value:.3g} {shown(unit)}"
-    said = f"{found.value:.3g} {shown(unit)}, {found.ends('{:.3g}'.format)}"
+        return f"{figure(found.value)} {shown(unit)}"
+    said = f"{figure(found.value)} {shown(unit)}, {found.ends(figure)}"
     if lack := lacking(found.least, found.most, len(medians)):
         return f"{said} ({lack})"
     width = (found.high - found.low) / found.value if found.value else 0.0
