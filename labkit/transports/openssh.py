@@ -46,6 +46,8 @@ def resolved(at: Address) -> Target:
         )  # fmt: skip
     with _file(at) as file:
         found = _asked(at.name, at.control, [*_settings(file), *_given(at)])
+    if not at.user and found.one("canonicalizehostname") not in {*OFF, "false"}:
+        found = _with_late_user(at, found)
     return _target(at, at.name, found, at.key, HOPS)
 
 
@@ -101,6 +103,13 @@ def _asked(who: str, host: str, options: Sequence[str]) -> Said:
     for key, _, value in (line.partition(" ") for line in done.stdout.splitlines()):
         values.setdefault(key.lower(), []).append(value)
     return Said(values)
+
+
+# ssh reads its files once more with a host's whole name; by then root is in the place of a user
+# whom nobody has named so far.
+def _with_late_user(at: Address, found: Said) -> Said:
+    named = _asked(at.name, at.control, [*_settings(at.ssh_config), *_given(at)]).one("user")
+    return found if named == user.name() else Said({**found.values, "user": [named]})
 
 
 def _target(at: Address, who: str, said: Said, key: str, hops: int, trusted: str = "") -> Target:
