@@ -43,6 +43,8 @@ from labkit.results import out
 
 THREADS = min(os.cpu_count() or 1, 4)
 KEPT_BY_MALLOC = 31 << 20
+FEW = 16
+"""Of so many counters less than one is wanted: the others' places are not worth finding."""
 CACHE = 1
 CACHED = ("times", "values")
 ENDS = 1 << 16
@@ -71,16 +73,17 @@ def read(path: Path, names: Sequence[str] | None = None) -> Columns:
     """The counters of these names, or all of them."""
     # Finding a few columns is bound by memory: a second thread only makes it slower. As there is
     # little to do for each piece, larger ones are quicker, and two of them are enough.
-    threads, larger, most = (1, 2, 1) if names else (THREADS, 1, 2 * THREADS)
+    threads, larger, most = (1, 8, 1) if names else (THREADS, 1, 2 * THREADS)
     # Once a block of this size was freed, glibc no longer gives up the memory of each array, only
     # to have it zeroed and mapped anew for the next: mallopt(3), M_MMAP_THRESHOLD.
     np.empty(KEPT_BY_MALLOC, np.uint8)
     with _opened(path) as file, ThreadPoolExecutor(threads) as pool:
-        lines = Lines(path, file, larger)
+        lines = Lines(path, file)
         known = _names(path, lines.header)
         wanted = None if names is None else _places(path, known, names)
         rows = _Rows(pool, most, path.stat().st_size, wanted, len(names or known))
-        for piece in lines.pieces(len(known) + 1):
+        few = wanted is not None and FEW * wanted.size < len(known)
+        for piece in lines.pieces(len(known) + 1, larger, few):
             rows.add(piece)
         times, values = rows.finished()
     if not times.size:
@@ -213,7 +216,7 @@ class _Rows:
     # moves nothing either, but fills with zeros first.
     def _make_room(self, piece: Piece) -> None:
         if not self.have:
-            whole = math.ceil(1.05 * piece.rows * self.size / piece.buffer.size)
+            whole = math.ceil(1.05 * piece.rows * self.size / (piece.end - piece.start))
             self.values = np.empty((max(whole, piece.rows), self.columns))
         elif self.have + piece.rows > len(self.values):
             self._wait(0)

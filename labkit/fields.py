@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from io import FileIO
 from itertools import pairwise
@@ -18,17 +18,15 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labkit.decimals import Mask, Numbers, Places, Words, decimals
+from labkit.decimals import Bytes, Numbers, Places, Words, decimals
+from labkit.delimiters import WORD, Delimiters, marks
 from labkit.errors import ResultsError
 
 Times = npt.NDArray[np.datetime64]
-Bytes = npt.NDArray[np.uint8]
 Bounds = tuple[Places, Places]
 
-PIECE = 1 << 21
+PIECE = 1 << 19
 LONGEST_LINE = 1 << 26
-BEFORE = 16
-"""So many bytes lie before each piece, so that reading backwards from a field never leaves it."""
 AT_ONCE = 64_000
 """So many fields are read together: few enough that their words may stay in the processor's
 cache, so many that two threads work longer than they wait for each other between calls."""
@@ -36,12 +34,6 @@ PART = 1 << 19
 """So many bytes are compared together, for the same reasons."""
 SEARCHED = 64
 """So many line ends of a piece are searched for; where there are more, each byte is compared."""
-FEW = 16
-"""Of so many fields less than one is wanted: the others' places are not worth finding."""
-
-ONE = np.uint64(1)
-LEAST_QUOTED = 3
-"""The quotes of a field and the delimiter after it."""
 
 COMMA, NEWLINE, RETURN, QUOTE, OPENING = b',\n\r"('
 MARK = b"\xef\xbb\xbf"
@@ -53,31 +45,36 @@ NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Piece:
-    """Whole lines of a file, BEFORE bytes into `buffer`; `line` is the number of the first.
+    """Whole lines of a file in `buffer`, the first of them from `start` on and of number `line`.
 
-    `breaks` is where each line ends.
+    `breaks` is where each line ends, and `commas` has a bit for each comma, if it was asked for.
     """
 
     path: Path
     buffer: Bytes
+    start: int
     line: int
     breaks: Places
     fields: int
+    commas: Words | None = None
 
     @property
     def rows(self) -> int:
         """So many lines."""
         return self.breaks.size
 
+    @property
+    def end(self) -> int:
+        """Where the last line has ended."""
+        return int(self.breaks[-1]) + 1
+
     def part(self, first: int, after: int, start: int) -> Piece:
         """Some of its lines, of which the first begins at `start`."""
-        breaks, moved = self.breaks[first:after], start - BEFORE
-        buffer = self.buffer[moved : int(breaks[-1]) + 1]
-        return Piece(self.path, buffer, self.line + first, breaks - moved, self.fields)
+        return replace(self, start=start, line=self.line + first, breaks=self.breaks[first:after])
 
     def read(self, wanted: Places | None, into: Numbers) -> Times:
         """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
-        table, words, stamps = into.reshape(self.rows, -1), _words(self.buffer), []
+        table, words, stamps = into.reshape(self.rows, -1), self.buffer.view(np.uint64), []
         at_once = max(1, AT_ONCE // max(1, table.shape[1]))
         for rows, bounds in self._bounds(wanted, at_once):
             ends, sizes = (side.reshape(-1, 1 + table.shape[1]) for side in bounds)
@@ -87,55 +84,59 @@ class Piece:
 
     def _bounds(self, wanted: Places | None, at_once: int) -> Iterator[tuple[slice, Bounds]]:
         # Where the wanted fields end and how long they are without their quotes, some rows at once.
-        mask = self.buffer == COMMA
-        mask[self.breaks] = True
-        mask[: BEFORE - 1] = False
-        mask[BEFORE - 1] = True  # so that each field lies between two delimiters
-        few = wanted is not None and FEW * wanted.size < self.fields
-        found = _Sparse.of(mask) if few else _Dense(np.flatnonzero(mask))
+        # Each field lies between two delimiters, the first after one that is before the line.
+        found: Delimiters | _Places
+        if self.commas is None:
+            found = _Places(self._delimiters())
+        else:
+            found = Delimiters.between(self.commas, self.start - 1, self.breaks)
         firsts = self.fields * np.arange(self.rows + 1)
         if found.count != firsts[-1] + 1 or (found.at(firsts[1:]) != self.breaks).any():
             raise self._ragged()
-        quoted = wanted is None and self._quoted(mask) == (firsts[-1], firsts[-1])
         for first in range(0, self.rows, at_once):
             rows = slice(first, min(first + at_once, self.rows))
             if wanted is None:
-                assert isinstance(found, _Dense)  # only few of many are looked up
-                places = found.places[firsts[rows.start] : firsts[rows.stop] + 1]
-                yield rows, self._between(places, quoted)
+                assert isinstance(found, _Places)  # only few of many are looked up
+                yield rows, self._between(found.places[firsts[rows.start] : firsts[rows.stop] + 1])
             else:
                 numbers = (firsts[rows][:, None] + wanted).ravel()
                 before, after = np.split(found.at(np.append(numbers, numbers + 1)), 2)
                 yield rows, _unquoted(self, before + 1, after)
 
-    def _between(self, places: Places, quoted: bool) -> Bounds:
-        # Where all is in quotes, as esxtop has it, counting them is quicker than looking at each.
-        if quoted:
-            sizes = np.diff(places)
-            sizes -= LEAST_QUOTED
-            if sizes.min() >= 0:
-                return places[1:] - 1, sizes
-        return _unquoted(self, places[:-1] + 1, places[1:])
+    # A part at a time, so that what was compared is still in the processor's cache.
+    def _delimiters(self) -> Places:
+        found = [np.array([self.start - 1])]
+        for first in range(self.start, self.end, PART):
+            after = min(first + PART, self.end)
+            mask = self.buffer[first:after] == COMMA
+            here = slice(*np.searchsorted(self.breaks, (first, after)).tolist())
+            mask[self.breaks[here] - first] = True
+            found.append(np.flatnonzero(mask))
+            found[-1] += first
+        return np.concatenate(found)
 
-    # So many fields begin with a quote, and so many end with one.
-    def _quoted(self, mask: Mask) -> tuple[int, int]:
-        opened, closed = 0, 0
-        for first in range(0, mask.size - 1, PART):
-            delimits = mask[first : first + PART + 1]
-            quotes = self.buffer[first : first + PART + 1] == QUOTE
-            opened += int(np.count_nonzero(quotes[1:] & delimits[:-1]))
-            closed += int(np.count_nonzero(quotes[:-1] & delimits[1:]))
-        return opened, closed
+    # Where all is in quotes, as esxtop has it, there is less to do.
+    def _between(self, places: Places) -> Bounds:
+        starts, ends = places[:-1] + 1, places[1:] - 1
+        last = ends.reshape(-1, self.fields)[:, -1]
+        last -= self.buffer[last] == RETURN
+        if all((self.buffer.take(side) == QUOTE).all() for side in (starts, ends)):
+            sizes = ends - starts
+            sizes -= 1
+            if sizes.min() >= 0:
+                return ends, sizes
+        return _unquoted(self, starts, places[1:])
 
     def refused(self, start: int, end: int) -> ResultsError:
         """The error that says where a field is that cannot be read."""
-        above = self.buffer[BEFORE:start].tobytes()
+        above = self.buffer[self.start : start].tobytes()
         line, field = self.line + above.count(b"\n"), above.rpartition(b"\n")[2].count(b",") + 1
         text = self.buffer[start:end].tobytes()[:80].decode("utf-8", "replace")
         return ResultsError(f"{self.path}: cannot read line {line}, field {field}", said=text)
 
     def _ragged(self) -> ResultsError:
-        lines = enumerate(self.buffer[BEFORE:].tobytes().split(b"\n"), self.line)
+        text = self.buffer[self.start : self.end].tobytes()
+        lines = enumerate(text.split(b"\n"), self.line)
         found = ((number, line.count(b",") + 1) for number, line in lines)
         number, fields = next((n, f) for n, f in found if f != self.fields)
         return ResultsError(
@@ -145,8 +146,8 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class _Dense:
-    # Where each comma and line end is.
+class _Places:
+    # Where each comma and line end is, with what `Delimiters` has.
     places: Places
 
     @property
@@ -158,43 +159,17 @@ class _Dense:
         return found
 
 
-@dataclass(frozen=True)
-class _Sparse:
-    # The same as bits and running counts, for when only few of them are looked up.
-    words: Words
-    counts: Places
-
-    @classmethod
-    def of(cls, mask: Mask) -> _Sparse:
-        bits = np.packbits(mask, bitorder="little")
-        words = np.zeros(-(-bits.size // 8), np.uint64)
-        words.view(np.uint8)[: bits.size] = bits
-        return cls(words, np.cumsum(np.bitwise_count(words), dtype=np.int64))
-
-    @property
-    def count(self) -> int:
-        return int(self.counts[-1])
-
-    def at(self, numbers: Places) -> Places:
-        word = np.searchsorted(self.counts, numbers, side="right")
-        left = self.words[word]
-        skipped = numbers - (self.counts[word] - np.bitwise_count(left))
-        for nth in range(int(skipped.max(initial=0))):
-            left = np.where(nth < skipped, left & (left - ONE), left)  # without its lowest bit
-        below: Places = np.bitwise_count((left - ONE) & ~left).astype(np.int64)
-        return 64 * word + below
-
-
 class Lines:
     """A file as pieces of whole lines; at its end `cut` says what was left out.
 
-    Pieces are `larger` so many times than PIECE.
+    A byte's place in memory leaves the same rest, divided by WORD, as its place in the file.
     """
 
-    def __init__(self, path: Path, file: FileIO, larger: int = 1) -> None:
+    def __init__(self, path: Path, file: FileIO) -> None:
         self.path, self.file, self.cut = path, file, ""
-        self.piece, self.have, self.seen = larger * PIECE, BEFORE, BEFORE
-        self.memory = np.empty(BEFORE + self.piece + 1, np.uint8)
+        self.piece, self.start, self.have, self.seen = PIECE, WORD, WORD, WORD
+        self.memory = _room(WORD + self.piece)
+        self.commas: Words | None = None
         self.breaks: list[Places] = []
         while not any(found.size for found in self.breaks):
             if not self._more():
@@ -203,25 +178,29 @@ class Lines:
                     hint="was it made by `esxtop -b`, and not cut off?",
                 )
         end = int(self._found()[0]) + 1
-        self.header = self.memory[BEFORE:end].tobytes()
+        self.header = self.memory[WORD:end].tobytes()
         self._drop(end)
 
-    def pieces(self, fields: int) -> Iterator[Piece]:
-        """All the lines after the header, each of so many fields."""
+    def pieces(self, fields: int, larger: int = 1, marked: bool = False) -> Iterator[Piece]:
+        """All the lines after the header, each of so many fields, `larger` times PIECE at once."""
+        self.piece *= larger
+        if marked:
+            self.commas = np.zeros(self.memory.size // WORD, np.uint64)
+            self._mark(self.start)
         line, more = 2, True
         while more:
             more = self._more()
             if not more:
                 self._finish(fields)
             if (breaks := self._found()).size:
-                end = int(breaks[-1]) + 1
-                yield from self._data(Piece(self.path, self.memory[:end], line, breaks, fields))
+                piece = Piece(self.path, self.memory, self.start, line, breaks, fields, self.commas)
+                yield from self._data(piece)
                 line += breaks.size
-                self._drop(end)
+                self._drop(piece.end)
 
     # A tool that was started again, into the same file, wrote its header again.
     def _data(self, piece: Piece) -> Iterator[Piece]:
-        starts = np.append(BEFORE, piece.breaks[:-1] + 1)
+        starts = np.append(piece.start, piece.breaks[:-1] + 1)
         second = np.minimum(starts + 1, piece.breaks)
         opened = (piece.buffer[starts] == OPENING) | (piece.buffer[second] == OPENING)
         headers = np.flatnonzero(opened).tolist()
@@ -241,49 +220,73 @@ class Lines:
         )
 
     def _more(self) -> bool:
-        if self.have - BEFORE > LONGEST_LINE:
+        if self.have - self.start > LONGEST_LINE:
             raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
-        if self.have + self.piece >= self.memory.size:
-            self._move(0, 2 * self.memory.size + self.piece)
-        try:
-            got = self.file.readinto(self.memory[self.have : self.have + self.piece].data)
-        except OSError as failed:
-            raise ResultsError(f"{self.path}: cannot be read", said=str(failed)) from None
-        self.have += got or 0
-        self._look()
-        return bool(got)
+        before, goal = self.have, self.have + self.piece
+        if goal >= self.memory.size:
+            self._move(0, self.start, 2 * self.memory.size + self.piece)
+        # A part at a time, which is looked at while it is in the processor's cache.
+        while self.have < goal:
+            part = self.memory[self.have : min(self.have + PART, goal)]
+            try:
+                got = self.file.readinto(part.data)
+            except OSError as failed:
+                raise ResultsError(f"{self.path}: cannot be read", said=str(failed)) from None
+            if not got:
+                break
+            self.have += got
+            self._look()
+        return self.have > before
 
-    # Where lines end in what was not looked at yet.
+    # Where lines end, and where commas are, in what was not looked at yet.
     def _look(self) -> None:
         self.breaks.append(_newlines(self.memory[self.seen : self.have]) + self.seen)
+        self._mark(self.seen)
         self.seen = self.have
+
+    def _mark(self, first: int) -> None:
+        if self.commas is not None:
+            first -= first % WORD
+            found = marks(self.memory[first : self.have] == COMMA)
+            self.commas.view(np.uint8)[first // 8 :][: found.size] = found
 
     def _found(self) -> Places:
         return np.concatenate(self.breaks)
 
     # A piece keeps its memory, so the rest goes to a new one.
     def _drop(self, end: int) -> None:
-        rest = self.have - end
+        start = WORD + end % WORD
         found = self._found()
-        self.breaks = [found[found >= end] - (end - BEFORE)]
-        self._move(end - BEFORE, BEFORE + rest + self.piece + 1)
+        self.breaks = [found[found >= end] - (end - start)]
+        self._move(end - start, start, start + self.have - end + self.piece)
 
-    def _move(self, by: int, room: int) -> None:
-        memory = np.empty(room, np.uint8)
-        self.have, self.seen = self.have - by, self.seen - by
-        memory[BEFORE : self.have] = self.memory[BEFORE + by : self.have + by]
-        memory[:BEFORE] = 0
-        self.memory = memory
+    def _move(self, by: int, start: int, room: int) -> None:
+        memory, commas = self.memory, self.commas
+        self.memory = _room(room)
+        self.memory[start : self.have - by] = memory[start + by : self.have]
+        self.start, self.have, self.seen = start, self.have - by, self.seen - by
+        if commas is not None:
+            self.commas = np.zeros(self.memory.size // WORD, np.uint64)
+            rest = commas[by // WORD :][: -(-self.have // WORD)]
+            self.commas[: rest.size] = rest
 
     def _finish(self, fields: int) -> None:
         # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
-        last = self.memory[BEFORE : self.have].tobytes().rpartition(b"\n")[2]
+        last = self.memory[self.start : self.have].tobytes().rpartition(b"\n")[2]
         if last.count(b",") + 1 == fields and last.endswith((b'"', b'"\r')):
             self.memory[self.have] = NEWLINE
             self.have += 1
             self._look()
         elif last:
             self.cut = f"the last line is not whole ({last.count(b',') + 1} of {fields} fields)"
+
+
+# Room for so many bytes, for one more line end, and then up to a whole word. What lies before a
+# field is looked at, but does not count.
+def _room(size: int) -> Bytes:
+    memory = np.empty((size // WORD + 1) * WORD, np.uint8)
+    memory[: 2 * WORD] = 0
+    return memory
 
 
 # Where lines are long, a search for the end of each is ten times as fast as looking at each byte.
@@ -296,13 +299,6 @@ def _newlines(text: Bytes) -> Places:
             return np.array(found, np.int64)
         found.append(place)
     return np.flatnonzero(text == NEWLINE)
-
-
-def _words(buffer: Bytes) -> Words:
-    # The eight bytes that begin at each place.
-    return np.lib.stride_tricks.as_strided(
-        buffer[:8].view("<u8"), (buffer.size - 7,), (1,), writeable=False
-    )
 
 
 def _read_numbers(piece: Piece, words: Words, ends: Places, sizes: Places, into: Numbers) -> None:
