@@ -73,7 +73,7 @@ def read(path: Path, names: Sequence[str] | None = None) -> Columns:
     """The counters of these names, or all of them."""
     # Finding a few columns is bound by memory: a second thread only makes it slower. As there is
     # little to do for each piece, larger ones are quicker, and two of them are enough.
-    threads, larger, most = (1, 8, 1) if names else (THREADS, 1, 2 * THREADS)
+    threads, larger, most = (1, 2, 1) if names else (THREADS, 1, 2 * THREADS)
     # Once a block of this size was freed, glibc no longer gives up the memory of each array, only
     # to have it zeroed and mapped anew for the next: mallopt(3), M_MMAP_THRESHOLD.
     np.empty(KEPT_BY_MALLOC, np.uint8)

@@ -25,9 +25,9 @@ from labkit.errors import ResultsError
 Times = npt.NDArray[np.datetime64]
 Bounds = tuple[Places, Places]
 
-PIECE = 1 << 19
+PIECE = 1 << 21
 LONGEST_LINE = 1 << 26
-AT_ONCE = 64_000
+AT_ONCE = 128_000
 """So many fields are read together: few enough that their words may stay in the processor's
 cache, so many that two threads work longer than they wait for each other between calls."""
 PART = 1 << 19
@@ -35,6 +35,8 @@ PART = 1 << 19
 SEARCHED = 64
 """So many line ends of a piece are searched for; where there are more, each byte is compared."""
 
+ODD_AT_ONCE, WIDEST, SPACE = 4096, 32, 0x20
+IN_NUMBERS = np.isin(np.arange(256), np.frombuffer(b"0123456789.eE+- ", np.uint8))
 COMMA, NEWLINE, RETURN, QUOTE, OPENING = b',\n\r"('
 MARK = b"\xef\xbb\xbf"
 SHAPE = b"00/00/0000 00:00:00.000000"
@@ -303,8 +305,27 @@ def _newlines(text: Bytes) -> Places:
 
 def _read_numbers(piece: Piece, words: Words, ends: Places, sizes: Places, into: Numbers) -> None:
     end, size, values = ends.ravel(), sizes.ravel(), into.reshape(-1)
-    for at in decimals(words, end, size, values):
-        values[at] = _number(piece, int(end[at] - size[at]), int(end[at]))
+    odd = decimals(words, end, size, values)
+    for first in range(0, odd.size, ODD_AT_ONCE):
+        some = odd[first : first + ODD_AT_ONCE]
+        values[some] = _odd_numbers(piece, end[some], size[some])
+
+
+# Such as 7.0625001143654654, which is what perfmon prints.
+def _odd_numbers(piece: Piece, ends: Places, sizes: Places) -> Numbers:
+    widths = (piece.buffer.size - WIDEST + 1, WIDEST)
+    text = np.lib.stride_tricks.as_strided(piece.buffer, widths, (1, 1))[ends - WIDEST]
+    text[np.arange(WIDEST) < WIDEST - sizes[:, None]] = SPACE
+    empty = (text == SPACE).all(axis=1)
+    plain = IN_NUMBERS[text].all(axis=1) & (sizes <= WIDEST) & ~empty
+    found = np.full(ends.size, np.nan)
+    try:
+        found[plain] = text[plain].view(f"S{WIDEST}").astype(np.float64).ravel()
+    except ValueError:
+        plain[:] = False
+    for at in np.flatnonzero(~plain & ((sizes > WIDEST) | ~empty)):
+        found[at] = _number(piece, int(ends[at] - sizes[at]), int(ends[at]))
+    return found
 
 
 def _unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:

@@ -78,6 +78,32 @@ def test_random_numbers_are_read_exactly(tmp_path_factory, rows, quote):
     assert read(path).values.tolist() == [[float(str(x)) for x in row] for row in rows]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.sampled_from(
+    ["", " ", " 7.5", "-1.50 ", "1e-300", "nan", "0" * 40 + "1.5", " " * 40, " " * 40 + "2"]),
+    min_size=1, max_size=40))  # fmt: skip
+def test_numbers_of_many_digits_are_read_as_python_reads_them(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("digits") / "file.csv"
+    path.write_text(csv_of([texts]))
+    expected = [float(text.strip() or "nan") for text in texts]
+    assert np.array_equal(read(path).values[0], expected, equal_nan=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text("0123456789.eE+- _n\0x", min_size=1, max_size=12), st.integers(0, 3))
+def test_one_odd_field_is_read_or_refused_as_if_it_were_alone(tmp_path_factory, odd, at):
+    texts = ["7.0625001143654654"] * 4
+    texts[at] = odd
+    path = tmp_path_factory.mktemp("odd") / "file.csv"
+    path.write_text(csv_of([texts]))
+    if fields.NUMBER.fullmatch(odd.encode()) or fields.NO_VALUE.fullmatch(odd.encode()):
+        expected = [float(text.strip() or "nan") for text in texts]
+        assert np.array_equal(read(path).values[0], expected, equal_nan=True)
+    else:
+        with pytest.raises(ResultsError, match=f"cannot read line 2, field {at + 2}"):
+            read(path)
+
+
 def wide(rows, columns):
     chosen = random.Random(1)
     return [[f"{chosen.randrange(10**6) / 100:.2f}" for _ in range(columns)] for _ in range(rows)]
