@@ -6,6 +6,7 @@ esxtop, and the Flent files named by what they hold, have our numbers in the for
 others published; the readers were tried on those files too.
 """
 
+import bz2
 import gzip
 import json
 import random
@@ -160,11 +161,24 @@ def test_a_file_that_is_no_text_is_refused(tmp_path, whole):
         imports.text_of(tmp_path / "x")
 
 
-def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gzip", "bzip2"])
+def test_a_file_that_unpacks_without_end_is_refused(tmp_path, monkeypatch, pack):
     monkeypatch.setattr(imports, "MOST_BYTES", 1 << 20)
-    (tmp_path / "x.gz").write_bytes(gzip.compress(bytes(8 << 20)))
-    with pytest.raises(ResultsError, match="larger than 1 MiB"):
-        imports.text_of(tmp_path / "x.gz")
+    for bomb in (pack(bytes(8 << 20)), pack(bytes(700_000)) * 2, pack(bytes(1 << 20)) * 2):
+        (tmp_path / "x").write_bytes(bomb)
+        with pytest.raises(ResultsError, match="larger than 1 MiB"):
+            imports.text_of(tmp_path / "x")
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress], ids=["gzip", "bzip2"])
+def test_a_packed_file_is_read_to_its_end_even_if_it_was_appended_to(tmp_path, pack):
+    whole = pack(b"one\n") + pack(b"two\n")
+    (tmp_path / "x").write_bytes(whole)
+    assert imports.text_of(tmp_path / "x") == "one\ntwo\n"
+    for damaged in (whole[:-1], whole + b"garbage"):
+        (tmp_path / "x").write_bytes(damaged)
+        with pytest.raises(ResultsError, match=r"cut short|cannot be unpacked"):
+            imports.text_of(tmp_path / "x")
 
 
 # --- as results ----------------------------------------------------------------------------------
@@ -259,3 +273,14 @@ def test_of_several_files_the_one_that_is_no_output_is_named(tmp_path, monkeypat
     with pytest.raises(ResultsError, match=r"odd\.json: "):
         imports.take_in("fio", {"a": [good, tmp_path / "odd.json"]}, "mixed")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("version", "read"), [(4, "as they are"), (3, "turned round")])
+def test_round_trips_like_their_own_rates_are_read_by_the_version_of_the_file(version, read):
+    # 1000 / 31.62 is 31.63: as rates, these fit the interpolated ones a little better.
+    raw = [31.5, 31.6, 31.65, 31.7, 31.75]
+    steps = [1000 / value for value in raw]
+    file = {"version": version, "metadata": {}, "results": {"Ping (ms) UDP": steps},
+            "raw_values": {"Ping (ms) UDP": [{"val": value} for value in raw]}}  # fmt: skip
+    (found,) = imports.find("flent").read(json.dumps(file))
+    assert np.allclose(found.values, raw if read == "as they are" else steps)

@@ -8,10 +8,11 @@ which was cut off, without its last line, says what it leaves out by `left_out(t
 
 from __future__ import annotations
 
+import bz2
 import importlib
 import pkgutil
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -22,6 +23,23 @@ from labkit.workload import Sample
 
 STUDY = "imported"
 MOST_BYTES = 256 << 20
+
+
+class _Unpacker(Protocol):
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: bytes, max_length: int, /) -> bytes: ...
+
+
+PACKED: Mapping[bytes, Callable[[], _Unpacker]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
+    b"BZh": bz2.BZ2Decompressor,
+}
+"""How packed files begin, and what unpacks them."""
 
 
 class Format(Protocol):
@@ -46,13 +64,14 @@ def find(name: str) -> Format:
 
 
 def text_of(file: Path) -> str:
-    """The text of a file, unpacked if it is gzip; what is too large or no text is refused."""
+    """The text of a file, unpacked from gzip or bzip2; what is too large or no text is refused."""
     try:
         whole = file.read_bytes() if file.stat().st_size <= MOST_BYTES else None
     except OSError as refused:
         raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
-    if whole and whole[:2] == b"\x1f\x8b":
-        whole = _unpacked(file, whole)
+    for first, unpacker in PACKED.items():
+        if whole and whole.startswith(first):
+            whole = _unpacked(file, whole, unpacker)
     if whole is None:
         raise ResultsError(f"{file}: is larger than {MOST_BYTES >> 20} MiB")
     try:
@@ -100,12 +119,19 @@ def _rows(kept: Format, text: str, file: Path) -> Rows:
         raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint or cut) from None
 
 
-def _unpacked(file: Path, whole: bytes) -> bytes | None:
-    unpacker = zlib.decompressobj(wbits=31)
-    try:
-        text = unpacker.decompress(whole, MOST_BYTES)
-    except zlib.error as odd:
-        raise ResultsError(f"{file}: cannot be unpacked", said=str(odd)) from None
-    if not unpacker.eof and not unpacker.unconsumed_tail:
-        raise ResultsError(f"{file}: is cut short")
-    return text if unpacker.eof else None
+# A packed file may have been appended to, and is then several in a row. None is too large a text.
+def _unpacked(file: Path, whole: bytes, unpacker: Callable[[], _Unpacker]) -> bytes | None:
+    text = b""
+    while whole:
+        one, room = unpacker(), MOST_BYTES - len(text)
+        try:
+            part = one.decompress(whole, room) if room else b""
+        except (zlib.error, OSError) as odd:
+            raise ResultsError(f"{file}: cannot be unpacked", said=str(odd)) from None
+        if not one.eof and len(part) == room:
+            return None
+        if not one.eof:
+            raise ResultsError(f"{file}: is cut short")
+        text += part
+        whole = one.unused_data.lstrip(b"\0")
+    return text

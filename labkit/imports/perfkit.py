@@ -4,6 +4,9 @@ It gives one name to what it measured under different conditions - iperf over th
 external address, CoreMark with one thread and with all - and tells them apart by labels only. So
 samples of one name whose labels differ in a word, or in a number of threads and the like, are
 metrics of their own; labels that were measured beside (a round trip, a count) tell nothing apart.
+
+A histogram and a series over time are samples of the value 0, whose numbers are in their labels;
+one whose numbers are not told as counts of values, which memtier's are not, is left out.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import ResultsError
-from labkit.imports._reading import insist, json_of, number, sample
+from labkit.imports._reading import MOST_VALUES, insist, json_of, number, sample
 from labkit.workload import Sample
 
 OWN = {
@@ -24,6 +27,8 @@ OWN = {
 """Metrics that describe its run or the machine, and measure nothing."""
 COUNTED = re.compile(r"(threads?|clients?|streams?|connections?|depth|jobs|block_?size)(_count)?$")
 """Numbers that were asked for; other numbers in labels were measured, or count repetitions."""
+HELD = {"histogram", "Histogram", "values", "timestamps"}
+"""Labels that hold what was measured."""
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d")
 LONGEST = 40
 
@@ -32,7 +37,7 @@ LONGEST = 40
 class _Told:
     metric: str
     unit: str
-    value: float
+    values: list[float]
     labels: dict[str, str]
 
 
@@ -46,13 +51,13 @@ def read(text: str) -> list[Sample]:
 
 
 def _split(group: list[_Told]) -> Iterator[Sample]:
-    names = {name for told in group for name in told.labels}
+    names = {name for told in group for name in told.labels} - HELD
     telling = sorted(name for name in names if _tells(name, [told.labels for told in group]))
     parts: dict[str, list[float]] = {}
     for told in group:
         words = ", ".join(f"{n} {told.labels[n]}" for n in telling if told.labels.get(n))
         metric = f"{told.metric} ({words})" if words else told.metric
-        parts.setdefault(metric, []).append(told.value)
+        parts.setdefault(metric, []).extend(told.values)
     for metric, values in parts.items():
         yield sample(metric, group[0].unit, values)
 
@@ -83,19 +88,47 @@ def _samples(text: str) -> Iterator[_Told]:
             raise ResultsError(f"line {n} is no sample of PerfKitBenchmarker", said=line[:200])
         if str(told["metric"]) in OWN:
             continue
-        test = f"{told['test']}: " if told.get("test") else ""
-        value = number(told["value"], f"line {n}: the value")
-        yield _Told(f"{test}{told['metric']}", str(told["unit"] or ""), value, _labels(told))
+        labels, where = _labels(told), f"line {n}: the value"
+        value = number(told["value"], where)
+        values = [value] if value or not HELD & labels.keys() else _held(labels, where)
+        if not values:
+            continue
+        named = (told.get("test"), told["metric"] or labels.get("Name"), labels.get("Subname"))
+        metric = ": ".join(str(part) for part in named if part)
+        texts = {name: str(one) for name, one in labels.items()}
+        yield _Told(metric, str(told["unit"] or ""), values, texts)
 
 
 # As "|name:value|,|name:value|", or as an object where it was told not to flatten them. Names of
 # machines hold the first part of the run's own name, which is another one in each run.
-def _labels(told: dict[str, Any]) -> dict[str, str]:
+def _labels(told: dict[str, Any]) -> dict[str, Any]:
     whole = told.get("metadata", told.get("labels"))
     if isinstance(whole, dict):
-        pairs = {str(name): str(value) for name, value in whole.items()}
+        pairs = whole
     else:
         parts = str(whole or "").strip("|").split("|,|")
         pairs = dict(part.split(":", 1) for part in parts if ":" in part)
     run = str(told.get("run_uri") or "").split("-")[0]
-    return {name: value.replace(f"-{run}", "") if run else value for name, value in pairs.items()}
+    told_apart = run and f"-{run}"
+    return {
+        str(name): value.replace(told_apart, "") if run and isinstance(value, str) else value
+        for name, value in pairs.items()
+    }
+
+
+def _held(labels: dict[str, Any], where: str) -> list[float]:
+    if "values" in labels and "timestamps" in labels:
+        series = _inner(labels["values"], where)
+        return [number(value, where) for value in series] if isinstance(series, list) else []
+    told = _inner(labels.get("histogram", labels.get("Histogram")), where)
+    if not isinstance(told, dict) or any(isinstance(n, list | dict) for n in told.values()):
+        return []
+    pairs = [(number(at, where), number(count, where)) for at, count in told.items()]
+    counts = [count for _, count in pairs]
+    if not 0 <= min(counts, default=0) <= sum(counts) <= MOST_VALUES:
+        raise ResultsError(f"{where} is a histogram of an impossible number of values")
+    return [at for at, count in pairs for _ in range(int(count))]
+
+
+def _inner(told: Any, where: str) -> Any:
+    return json_of(f'{{"it": {told}}}', where)["it"] if isinstance(told, str) else told
