@@ -116,6 +116,18 @@ class Pooled:
         found: Values = self.below[:, at] / self.below[:, -1]
         return found
 
+    def rank_error(self, q: float, value: float) -> float:
+        """The standard error, in percent, of the share of samples at or below the percentile."""
+        shares = self.shares(value)
+        if shares.size < 2:  # one block that was only counted: as if samples were independent
+            return math.sqrt(q * (100 - q) / self.size)
+        return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)
+
+    def around(self, q: float, value: float, errors: float) -> tuple[float, float]:
+        """Where the percentile may lie when its rank is so many standard errors off."""
+        off = errors * self.rank_error(q, value)
+        return self.percentile(max(q - off, 0.0)), self.percentile(min(q + off, 100.0))
+
     def _at(self, below: Whole, q: float) -> float:
         return float(self.levels[np.searchsorted(below, rank(q, int(below[-1])), side="right")])
 

@@ -5,11 +5,11 @@ about. There are + - * / and numbers, and of one condition `median`, `mean`, `ma
 `p(99.9, 'VM')` and `variation` (the standard deviation of the runs' means over their mean); of
 several figures `largest`, `smallest`, `middle` and `distance` (without its sign).
 
-The block is what counts as evidence. The error is the mean (of squares) of two: how the figure
-differs between blocks, and how the pooled one moves when a block is left out (the jackknife);
-widened by what the ranks of its percentiles have beyond them, as that of a ratio is (stats.py).
-What slows all conditions alike cancels in a ratio. In a difference it does not, so that its
-interval also holds what slower runs than the measured ones would make of it (unseen.py).
+The block is what counts as evidence. Of percentiles two intervals are averaged, as of a ratio
+(stats.py): Student's of the figure in each block, and that of the ranks. Of means and the like the
+error is the mean (of squares) of how the figure differs between blocks and of how the pooled one
+moves without a block (the jackknife). In far tails the interval also holds what slower runs than
+the measured ones would make of it (unseen.py).
 What can only be above 0 has an interval above 0.
 """
 
@@ -32,23 +32,16 @@ from labkit.stats import Blocks, Estimate
 from labkit.term import Figure, jackknife, middling, summary
 from labkit.term import Statistic as Statistic
 from labkit.term import Values as Values
-from labkit.unseen import possible
+from labkit.unseen import FAR_TAIL, left_out, possible
 
 Runs = Mapping[str, Sequence[Values]]
 Sides = Mapping[str, Mapping[int, Values]]
 Term = tuple[str, Statistic]
 """The key of a condition, and what is taken of it."""
+Seen = Mapping[Term, Figure]
+Scale = Callable[[float], float]
 SMALLEST = 1e-300
 LEAST = 1e-12
-FAR_TAIL = 90.0
-"""Runs that were not seen are reckoned with in percentiles beyond this one."""
-UNSEEN, OF_ONE = 0.1, 0.025
-"""The share of what unseen runs may make of a figure that is left out at each end.
-
-Less of it counts where there are several conditions, whose runs are hardly all unlucky at once.
-"""
-REACH = 1.7
-"""Of the ranks where nothing cancels; all three come from simulation (tests/test_coverage.py)."""
 
 
 @dataclass(frozen=True)
@@ -141,21 +134,52 @@ class Quantity:
         logarithmic = of_name[0] >= 0 and min(figures) > 0
         scale = math.log if logarithmic else float
         each, without = [*map(scale, each)], [*map(scale, without)]
-        error = max(middling(each, without), LEAST)
-        cancels = self._cancels(list(seen))
-        down, up = self._beyond_spread(
-            seen, scale, len(common), stats.PAIRED_REACH if cancels else REACH
-        )
-        down, up = math.hypot(error, down), math.hypot(error, up)
-        low = high = scale(value)
-        if cancels:
-            low, high = sorted((low, float(np.mean(each)) if each else low))
-        else:
-            below, above = self._unseen(seen, scale, len(common))
-            down, up = max(down, below), max(up, above)
+        middle, down, up = self._off(seen, scale, np.array(each), without)
+        t = stats.student(len(common) - 1)
+        down, up = max(down / t, LEAST), max(up / t, LEAST)
         largest = max(abs(value), *(abs(term.value) for term in seen.values()))
-        return Estimate(value, low, high, down, up, len(common) - 1, len(common),
+        return Estimate(value, middle, middle, down, up, len(common) - 1, len(common),
                         self._enough(sides), logarithmic, of_name, largest)  # fmt: skip
+
+    # The middle of the 95 % interval, and how far it reaches down and up.
+    def _off(
+        self, seen: Seen, scale: Scale, each: Values, without: Sequence[float]
+    ) -> tuple[float, float, float]:
+        here, t = scale(self._of(lambda term: seen[term].value)), stats.student(len(without) - 1)
+        if not any(figure.pooled for figure in seen.values()) or not each.size:
+            typical = float(each.mean()) if each.size and self._cancels(list(seen)) else here
+            half = t * middling([*each], without) + abs(here - typical) / 2
+            return (here + typical) / 2, half, half
+        error = stats.spread(each)
+        away = stats.steps(error, self._own(seen, scale, each.size), t)
+        ranks, clock = self._by_rank(seen, scale, away)
+        few = stats.few_in_a_block(*(figure.pooled for figure in seen.values() if figure.pooled))
+        middle, down, up = stats.averaged(here, each, t * error, None if few else ranks)
+        low, high = self._unseen(seen, scale, middle)
+        down, up = max(down, middle - low), max(up, high - middle)
+        return middle, math.hypot(down, t * clock), math.hypot(up, t * clock)
+
+    # The error of the figure if the blocks of one term differ, and the others do not.
+    def _own(self, seen: Seen, scale: Scale, blocks: int) -> list[float]:
+        return [
+            stats.spread(np.array([*map(scale, self._varied(seen, blocks, term)[0])]))
+            for term in seen
+        ]
+
+    # How far down and up the ranks let it go, and how far a coarse clock may move it.
+    def _by_rank(
+        self, seen: Seen, scale: Scale, errors: float
+    ) -> tuple[tuple[float, float], float]:
+        def moved(term: Term, end: float) -> float:
+            figure = self._of(lambda t: end if t == term else seen[t].value)
+            return scale(figure if scale is float else max(figure, SMALLEST)) - here
+
+        here = scale(self._of(lambda t: seen[t].value))
+        ends = [sorted(moved(t, end) for end in seen[t].ends(errors)) for t in seen]
+        clocks = [moved(t, s.value + s.clock) for t, s in seen.items() if s.clock]
+        down = math.hypot(*(min(low, 0.0) for low, _ in ends))
+        up = math.hypot(*(max(high, 0.0) for _, high in ends))
+        return (down, up), math.hypot(*clocks)
 
     # Whether it stays as it is when all conditions are slower by the same factor.
     def _cancels(self, terms: Sequence[Term]) -> bool:
@@ -166,27 +190,24 @@ class Quantity:
         except BadInput:
             return False
 
-    # What runs that were not measured may make of it: as standard errors, down and up.
-    def _unseen(
-        self, seen: Mapping[Term, Figure], scale: Callable[[float], float], blocks: int
-    ) -> tuple[float, float]:
+    # What runs that were not measured may make of it, at the least and at the most.
+    def _unseen(self, seen: Seen, scale: Scale, middle: float) -> tuple[float, float]:
         far = {term: (s.pooled, s.q) for term, s in seen.items() if s.pooled and s.q > FAR_TAIL}
         if not far:
-            return 0.0, 0.0
+            return middle, middle
         here = {term: s.value for term, s in seen.items()}
         sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
         found = self._all({**here, **sets})
         found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
         if not found.size:
-            return 0.0, 0.0
-        value, t = scale(self._of(here.__getitem__)), stats.student(blocks - 1)
-        out = UNSEEN if len(far) > 1 else OF_ONE
+            return middle, middle
+        out = left_out([q for _, q in far.values()], cancels=self._cancels(list(seen)))
         low, high = (scale(float(end)) for end in np.quantile(found, (out, 1 - out)))
-        return max(0.0, (value - low) / t), max(0.0, (high - value) / t)
+        return low, high
 
     # The figure in each block and without each; of the blocks of one term only, if one is named.
     def _varied(
-        self, seen: Mapping[Term, Figure], blocks: int, only: Term | None = None
+        self, seen: Seen, blocks: int, only: Term | None = None
     ) -> tuple[list[float], list[float]]:
         def figures(of: Callable[[Figure], Values]) -> list[float]:
             varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
@@ -199,29 +220,6 @@ class Quantity:
         one_run_has_it = not any(statistic == "variation" for _, statistic in seen)
         each = figures(lambda term: term.each) if one_run_has_it else []
         return each, figures(lambda term: term.without)
-
-    # As of a ratio (stats.py): what each percentile's rank may move it by, beyond its spread.
-    def _beyond_spread(
-        self,
-        seen: Mapping[Term, Figure],
-        scale: Callable[[float], float],
-        blocks: int,
-        reach: float,
-    ) -> tuple[float, float]:
-        def moved(term: Term, end: float) -> float:
-            figure = self._of(lambda t: end if t == term else seen[t].value)
-            return scale(figure if scale is float else max(figure, SMALLEST)) - here
-
-        here, downs, ups = scale(self._of(lambda t: seen[t].value)), [0.0], [0.0]
-        t = stats.student(blocks - 1)
-        for term in (term for term in seen if seen[term].pooled):
-            each, without = ([*map(scale, some)] for some in self._varied(seen, blocks, term))
-            clock = abs(moved(term, seen[term].value + seen[term].clock))
-            own = math.hypot(middling(each, without), clock)
-            low, high = sorted(moved(term, end) for end in seen[term].ends(reach))
-            downs += [clock, _lacking(-low / t, own)]
-            ups += [clock, _lacking(high / t, own)]
-        return math.hypot(*downs), math.hypot(*ups)
 
     # Blocks that do not belong together: each condition's own error, added up.
     def _apart(self, sides: Sides) -> Estimate:
@@ -321,8 +319,3 @@ class Quantity:
 
     def _key(self, name: str) -> str:
         return f"{self.metric}: {name}" if self.metric and ": " not in name else name
-
-
-# What must be added to an error, by squares, until it is as large as another.
-def _lacking(wanted: float, own: float) -> float:
-    return math.sqrt(wanted - own) * math.sqrt(wanted + own) if wanted > own else 0.0

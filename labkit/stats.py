@@ -3,19 +3,18 @@
 Neighbouring samples of one run are alike, and every run has its own luck, so 3,000 samples are not
 3,000 pieces of evidence: the block is. Values come from the pooled samples (percentiles are never
 averaged); how far they can be off comes from how the blocks differ, with Student's t for their
-small number. Four measures are taken, because each fails somewhere:
+small number. Each measure of it fails somewhere:
 
-    spread     how the blocks' own percentiles differ     fails between two modes
-    jackknife  how the pooled one moves without a block   fails in a far tail
-    reach      how the share of samples below it varies   fails when blocks do not overlap
-    unseen     how far slower runs than these would move  only for values above the median, and
-               it (unseen.py)                             for differences (quantity.py)
+    rank       how the share of samples below the value     fails where runs do not overlap
+               varies from block to block
+    spread     how the blocks' own figures differ           fails for unlike or mixed tails
+    jackknife  how the pooled value moves without a block   fails in a far tail
+    unseen     what slower runs would make of it            used in far tails (unseen.py)
 
-Upwards the widest counts; downwards, where a tail is less far from the truth, mostly the reach; for
-a ratio the mean of spread and jackknife, widened by what reach has beyond them.
-Three blocks have Student's t of 4.3 on two degrees of freedom, which is exact for normal figures
-only: for the few samples beyond a far percentile, whose scatter has short sides and long ends,
-it is wider than it need be, and no correction can be estimated from three numbers.
+Of one percentile the rank counts, as it knows that a tail is longer upwards. Of two conditions,
+whose luck is shared, two intervals are averaged end by end: Student's of the blocks' own figures,
+in which shared luck cancels, and that of the ranks, moved as far as the shared luck leaves over.
+Either alone holds the truth too seldom somewhere, and both together hold it too often.
 
 There is no chance in it: the same samples give the same interval.
 """
@@ -23,7 +22,7 @@ There is no chance in it: the same samples give the same interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,13 +38,19 @@ from labkit.pooled import beyond as beyond
 from labkit.pooled import percentile as percentile
 from labkit.pooled import pieces as pieces
 from labkit.risk import holm as holm
-from labkit.unseen import upper_limit
+from labkit.unseen import FAR_TAIL, left_out, possible, upper_limit
 
 MOST_BLOCKS = 200
 """`blocks_needed` looks no further than so many more blocks."""
+NORMAL = 1.96
 BY_RANK = 0.8
-PAIRED_REACH = 1.4
-"""Both are set so that simulated studies come out as stated (tests/test_coverage.py)."""
+"""How much of a lower end comes from the rank; the rest comes from the larger of two errors."""
+LEAST_BY_RANK, MOST_STEPS = 0.8, 1.5
+"""What the ranks say of two conditions is at least so much of Student's half interval, and is
+asked no further away than so many times it."""
+BIAS = 0.15
+"""So much of the way from one middle to the other is added; all are simulated
+(tests/test_coverage.py)."""
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Those that a study is told by."""
 
@@ -105,10 +110,27 @@ def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
 
 def estimate(pooled: Pooled, q: float) -> Estimate:
     """The percentile of the pooled samples, and how far it may be off."""
-    s = _Seen.of(pooled, q, logarithmic=pooled.levels[0] > 0, unseen=True)
+    if not 0 < q < 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
+    logarithmic, blocks = bool(pooled.levels[0] > 0), len(pooled.below)
+    scale = math.log if logarithmic else float
+    raw, t = pooled.percentile(q), student(max(blocks - 1, 1))
+    value, away = scale(raw), t if blocks > 1 else NORMAL
+    low, high = (scale(end) for end in pooled.around(q, raw, away))
+    down, up = max(value - low, 0.0) / t, max(high - value, 0.0) / t
+    error = _error(pooled, q, logarithmic) if blocks > 1 else 0.0
+    # A tail errs further away from the median than towards it, of which the ranks alone know.
+    toward = BY_RANK * (down if q >= 50 else up) + (1 - BY_RANK) * error
+    down, up = (toward, up) if q >= 50 else (down, toward)
+    # Ranks beyond all samples say nothing: blocks that hardly overlap, or too few samples.
+    off = away * pooled.rank_error(q, raw)
+    down, up = max(down, error * (off > q)), max(up, error * (off > 100 - q))
+    if pooled.enough and q >= 50 and (q > FAR_TAIL or off > 100 - q):
+        up = max(up, (upper_limit(pooled, q, logarithmic=logarithmic) - value) / t)
+    clock = math.log1p(pooled.clock / raw) if logarithmic else pooled.clock
     return Estimate(
-        s.raw, s.value, s.value, _down(pooled, q, s), math.hypot(s.error, s.high_reach),
-        max(s.blocks - 1, 1), s.blocks, pooled.measured(q), s.logarithmic,
+        raw, value, value, math.hypot(down, clock), math.hypot(up, clock),
+        max(blocks - 1, 1), blocks, pooled.measured(q), logarithmic,
     )  # fmt: skip
 
 
@@ -138,11 +160,21 @@ def blocks_needed(
     found = ratio_estimate(a, b, q)
     far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
     to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
+    have = counted(found.blocks)
     for more in range(max(missing, 1), MOST_BLOCKS + 1):
-        growth = (found.blocks + more) / found.blocks
+        growth = (have + more) / have
         if 2 * _tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
             return more
     return MOST_BLOCKS + 1
+
+
+def counted(blocks: int) -> int:
+    """How many blocks an error counts for when more are foreseen.
+
+    Two fewer than there are: what is undecided is mostly what has a large error by chance, which
+    more blocks bring down faster than the root of their number (tests/test_blocks_needed.py).
+    """
+    return max(blocks - 2, 1)
 
 
 def width(found: Interval) -> float:
@@ -208,155 +240,102 @@ def samples_needed(blocks: Blocks, q: float) -> int:
     return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
 
 
-@dataclass(frozen=True)
-class _Seen:
-    # One percentile, its value in each block, without each block, and how far its rank may be off;
-    # errors are standard errors, reaches are what must be added to cover the rank's (as errors are
-    # added, by squares). All but the first are logarithms if `logarithmic`.
-    raw: float
-    value: float
-    each: Values
-    without: Values
-    clock: float
-    low_reach: float
-    high_reach: float
-    logarithmic: bool
-
-    @property
-    def blocks(self) -> int:
-        return self.each.size
-
-    @property
-    def error(self) -> float:
-        return math.hypot(_error(self.each, self.without), self.clock)
-
-    @classmethod
-    def of(
-        cls, pooled: Pooled, q: float, *, logarithmic: bool = True, unseen: bool = False
-    ) -> _Seen:
-        if not 0 < q < 100:
-            raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
-        scale = np.log if logarithmic else np.asarray
-        raw = pooled.percentile(q)
-        value = float(scale(raw))
-        each, without = scale(pooled.each(q)), scale(pooled.without_each(q))
-        step = pooled.clock
-        clock = math.log1p(step / raw) if logarithmic else step
-        error = math.hypot(_error(each, without), clock)
-        low, high = (float(scale(end)) for end in _reach(pooled, q, raw))
-        if unseen and q > 50 and pooled.enough:
-            high = max(high, upper_limit(pooled, q, logarithmic=logarithmic))
-        t = student(max(each.size - 1, 1), 0.975)
-        low_reach, high_reach = (
-            math.sqrt(max(0.0, (far / t) ** 2 - error**2)) for far in (value - low, high - value)
-        )
-        return cls(raw, value, each, without, clock, low_reach, high_reach, logarithmic)
-
-
-# What slows both conditions in a block cancels: only the differences of the blocks count. These
-# lie about as far above their middle as below, so that the wider of two errors held the truth more
-# often than stated: their mean (of squares) counts. Where sides are skewed unlike, reach sees it.
+# What slows both conditions in a block cancels: only the differences of the blocks count.
 def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
-    over, under = _seen_above_zero(a, q), _seen_above_zero(b, q)
-    each, without = over.each - under.each, over.without - under.without
-    value, typical = over.value - under.value, float(each.mean())
-    error = math.hypot(_middling(each, without), over.clock, under.clock)
-    (over_low, over_high), (under_low, under_high) = (
-        _beyond_spread(pooled, q, seen) for pooled, seen in ((a, over), (b, under))
+    _insist_above_zero(a, b)
+    over, under = a.percentile(q), b.percentile(q)
+    logs = np.log(a.each(q)), np.log(b.each(q))
+    t, error = student(logs[0].size - 1), spread(logs[0] - logs[1])
+    away = steps(error, map(spread, logs), t)
+    (a_low, a_high), (b_low, b_high) = (
+        [math.log(end / at) for end in side.around(q, at, away)]
+        for side, at in ((a, over), (b, under))
     )
+    middle, down, up = averaged(
+        math.log(over / under), logs[0] - logs[1], t * error, None if few_in_a_block(a, b) else
+        (math.hypot(a_low, b_high), math.hypot(a_high, b_low)),
+    )  # fmt: skip
+    if q > FAR_TAIL:
+        low, high = _unseen(a, b, q)
+        down, up = max(down, middle - low), max(up, high - middle)
+    clock = math.hypot(math.log1p(a.clock / over), math.log1p(b.clock / under))
     return Estimate(
-        over.raw / under.raw, min(value, typical), max(value, typical),
-        math.hypot(error, over_low, under_high), math.hypot(error, over_high, under_low),
-        over.blocks - 1, over.blocks, a.measured(q) and b.measured(q),
+        over / under, middle, middle, math.hypot(down / t, clock), math.hypot(up / t, clock),
+        logs[0].size - 1, logs[0].size, a.measured(q) and b.measured(q),
     )  # fmt: skip
 
 
-def _beyond_spread(pooled: Pooled, q: float, seen: _Seen) -> tuple[float, float]:
-    # What must be added to a side's own error to cover its rank's error, down and up.
-    own = math.hypot(_middling(seen.each, seen.without), seen.clock)
-    t = student(seen.blocks - 1, 0.975)
-    ends = map(math.log, rank_ends(pooled, q, seen.raw))
-    down, up = (math.sqrt(max(0.0, ((end - seen.value) / t) ** 2 - own**2)) for end in ends)
-    return down, up
+def steps(error: float, own: Iterable[float], t: float) -> float:
+    """How many errors of its own each figure of several may be off, if their luck is shared.
+
+    `error` is that of what is made of them, `own` that of each with the others held still.
+    """
+    alone = math.hypot(*own)
+    return t * min(error / alone, MOST_STEPS) if alone else 0.0
 
 
-def rank_ends(
-    pooled: Pooled, q: float, value: float, reach: float = PAIRED_REACH
-) -> tuple[float, float]:
-    """Where the percentile may lie by how its rank differs between three blocks or more."""
-    # As many standard errors of the rank as 1.4 deviations of Student's t: found by simulation.
-    blocks = len(pooled.below)
-    off = reach * _rank_error(pooled, value) * math.sqrt(blocks / (blocks - 2))
-    return pooled.percentile(max(q - off, 0.0)), pooled.percentile(min(q + off, 100.0))
+def averaged(
+    value: float, each: Values, half: float, ranks: tuple[float, float] | None
+) -> tuple[float, float, float]:
+    """The middle, down and up, of Student's interval of the blocks' figures and that of the ranks.
+
+    `half` is half of Student's, `ranks` how far down and up the ranks let the pooled value go; the
+    pooled value is inside. Without ranks Student's stands alone.
+    """
+    middle = typical = float(each.mean())
+    down = up = half
+    if ranks:
+        middle, bias = (value + typical) / 2, BIAS * abs(value - typical)
+        down, up = ((half + max(rank, LEAST_BY_RANK * half)) / 2 + bias for rank in ranks)
+    return middle, max(down, middle - value), max(up, value - middle)
 
 
-# A tail is skewed: its figures err further upwards, and with an error that was as large both ways
-# the truth lay below the lower end in 1 of 500 studies instead of 1 of 40. So most of the way down
-# is what the ranks say; not all of it, for these know nothing of blocks that do not overlap.
-def _down(pooled: Pooled, q: float, seen: _Seen) -> float:
-    if q < 50 or seen.blocks < 2:
-        return math.hypot(seen.error, seen.low_reach)
-    t = student(seen.blocks - 1, 0.975)
-    end = pooled.percentile(max(q - t * _rank_error(pooled, seen.raw), 0.0))
-    by_rank = (seen.value - (math.log(end) if seen.logarithmic else end)) / t
-    return max(BY_RANK * max(by_rank, 0.0) + (1 - BY_RANK) * seen.error, seen.clock)
+def few_in_a_block(*sides: Pooled) -> bool:
+    """Whether blocks hold so few samples that ranks are steps, and their figures all there is."""
+    return min(int(side.below[:, -1].min()) for side in sides) < BEYOND
+
+
+# In an order of their own, so that a ratio turned over has its interval turned over.
+def _unseen(a: Pooled, b: Pooled, q: float) -> tuple[float, float]:
+    swapped = b.percentile(q) < a.percentile(q)
+    sides = [np.log(of) for of in possible([(b, q), (a, q)] if swapped else [(a, q), (b, q)])]
+    found = sides[1] - sides[0] if swapped else sides[0] - sides[1]
+    out = left_out([q], cancels=True)
+    low, high = np.quantile(found, (out, 1 - out))
+    return float(low), float(high)
 
 
 def _apart(a: Pooled, b: Pooled, q: float) -> Estimate:
     # Too few common blocks: errors add up, with Welch's degrees of freedom.
-    over, under = _seen_above_zero(a, q), _seen_above_zero(b, q)
-    value, error = over.value - under.value, math.hypot(over.error, under.error)
-    shares = [s.error**4 / max(s.blocks - 1, 1) for s in (over, under)]
-    freedom = error**4 / sum(shares) if sum(shares) > 0 else min(over.blocks, under.blocks)
+    _insist_above_zero(a, b)
+    over, under = estimate(a, q), estimate(b, q)
+    value = over.lowest - under.lowest
+    errors = [(side.down + side.up) / 2 for side in (over, under)]
+    shares = [error**4 / side.freedom for error, side in zip(errors, (over, under), strict=True)]
+    freedom = math.hypot(*errors) ** 4 / sum(shares) if sum(shares) > 0 else 1.0
     return Estimate(
-        over.raw / under.raw, value, value,
-        math.hypot(error, over.low_reach, under.high_reach),
-        math.hypot(error, over.high_reach, under.low_reach),
-        max(freedom, 1), min(over.blocks, under.blocks), a.measured(q) and b.measured(q),
+        over.value / under.value, value, value,
+        math.hypot(over.down, under.up), math.hypot(over.up, under.down),
+        max(freedom, 1), min(over.blocks, under.blocks), over.enough and under.enough,
     )  # fmt: skip
 
 
-def _seen_above_zero(pooled: Pooled, q: float) -> _Seen:
-    if pooled.levels[0] <= 0:
-        raise BadInput(f"a ratio needs values above 0, and there is {pooled.levels[0]:g}")
-    return _Seen.of(pooled, q)
+def _insist_above_zero(*sides: Pooled) -> None:
+    if (least := min(side.levels[0] for side in sides)) <= 0:
+        raise BadInput(f"a ratio needs values above 0, and there is {least:g}")
 
 
-def _error(each: Values, without: Values) -> float:
-    if each.size < 2:
-        return 0.0
-    return max(_spread(each), _jackknife(without))
-
-
-def _middling(each: Values, without: Values) -> float:
-    return math.hypot(_spread(each), _jackknife(without)) / math.sqrt(2)
-
-
-def _jackknife(without: Values) -> float:
-    return float(without.std()) * math.sqrt(without.size - 1)
-
-
-def _spread(each: Values) -> float:
+def spread(each: Values) -> float:
+    """The standard error of a mean of these figures of blocks."""
     return float(each.std(ddof=1)) / math.sqrt(each.size)
 
 
-def _rank_error(pooled: Pooled, value: float) -> float:
-    # The standard error, in percent, of the share of samples at or below a value.
-    shares = pooled.shares(value)
-    return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)
-
-
-def _reach(pooled: Pooled, q: float, value: float) -> tuple[float, float]:
-    # The pooled values at the ranks that the blocks' differing shares allow (Woodruff 1952).
-    # The normal quantile, not Student's: with three blocks t reaches the extremes every time,
-    # and simulated coverage does not need it beside the other measures.
-    shares = pooled.shares(value)
-    if shares.size > 1:
-        off = 196 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size - 1)
-    else:  # One block that was only counted: as if its samples were independent.
-        off = 1.96 * math.sqrt(q * (100 - q) / pooled.size)
-    ends = (pooled.percentile(min(max(q + d, 0.0), 100.0)) for d in (-off, off))
-    return min(next(ends), value), max(next(ends), value)
+# The larger of how the blocks' own percentiles differ and of the jackknife.
+def _error(pooled: Pooled, q: float, logarithmic: bool) -> float:
+    scale = np.log if logarithmic else np.asarray
+    without = scale(pooled.without_each(q))
+    jackknife = float(without.std()) * math.sqrt(without.size - 1)
+    return max(spread(scale(pooled.each(q))), jackknife)
 
 
 def _measured(blocks: Blocks, q: float) -> bool:

@@ -49,10 +49,12 @@ class Figure:
         without = np.array([summary(q, some) for some in others])
         return cls(summary(q, runs), each, without)
 
-    def ends(self, reach: float) -> tuple[float, float]:
-        """Where its rank may put a percentile."""
-        assert self.pooled
-        return stats.rank_ends(self.pooled, self.q, self.value, reach)
+    def ends(self, errors: float) -> tuple[float, float]:
+        """Where it may lie when it is so many standard errors off; a percentile by its rank."""
+        if self.pooled:
+            return self.pooled.around(self.q, self.value, errors)
+        off = errors * stats.spread(self.each)
+        return self.value - off, self.value + off
 
 
 def summary(statistic: Statistic, runs: Sequence[Values]) -> float:

@@ -162,10 +162,7 @@ class Found:
         limits = [_scaled(e, x) for x in (c.low, c.high) if math.isfinite(x)]
         nearest = min(limits, key=lambda limit: abs(value - limit), default=value)
         to_go, error = abs(value - nearest), max(e.up if value < nearest else e.down, 1e-12)
-        # In a difference the ranks of its percentiles count for most, whose error has two blocks
-        # fewer to be known by (stats.rank_ends): by simulation (tests/test_blocks_needed.py).
-        ranked = 2 if c.what.percentiles and not e.logarithmic else 0
-        have = max(e.blocks - ranked, 1)
+        have = stats.counted(e.blocks) if c.what.percentiles else e.blocks
         for more in range(max(self.more, 1), stats.MOST_BLOCKS + 1):
             t = to_go / error * math.sqrt((have + more) / have)
             if 2 * _tail(e.freedom + more, t) <= level:

@@ -9,7 +9,7 @@ from labkit.errors import BadInput
 from labkit.pooled import Pooled
 from labkit.quantity import Quantity
 from labkit.stats import interval
-from labkit.unseen import possible, upper_limit
+from labkit.unseen import LIMIT, possible, upper_limit
 
 RUNS = {"a": [np.array([1.0, 3.0])], "b": [np.array([4.0])], "cpu: a": [np.array([0.5])]}
 
@@ -215,7 +215,7 @@ def test_what_unseen_runs_may_make_of_one_condition_is_what_its_interval_reckons
         pooled = Pooled.of(slow_runs(seed, blocks=10)["b"])
         (found,) = possible([(pooled, q)])
         limit = np.exp(upper_limit(pooled, q, logarithmic=True))
-        assert np.quantile(found, 0.975) == pytest.approx(limit, rel=0.1)
+        assert np.quantile(found, LIMIT) == pytest.approx(limit, rel=0.1)
 
 
 @pytest.mark.parametrize(
