@@ -197,6 +197,17 @@ def hung(pids):
         tell(pids, signal.SIGCONT)
 
 
+def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.transport._all.usable()
+        with ThreadPoolExecutor(1) as pool:
+            with wire.silent():
+                asked = pool.submit(host.round_trip)
+                time.sleep(1)
+                wire.part_all()
+            assert asked.result() < 0.5
+
+
 def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkeypatch):
     monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
     before = set(server.processes())

@@ -154,6 +154,8 @@ class Sessions:
                 begun = time.monotonic()
                 with connection.client.listening():
                     connection.client.global_request("keepalive@openssh.com", wait=True)
+                if not connection.client.is_active():  # how long that took is no round trip
+                    return self.round_trip()
                 connection.round_trip = time.monotonic() - begun
                 connection.asked_about = True
             return connection.round_trip
