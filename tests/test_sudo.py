@@ -20,7 +20,7 @@ from labkit.transports.local import Local
 from labkit.transports.sudo import Password, Sudo
 
 SECRET = "canary 'pässword' $HOME"
-USERS = "free asks tty lecture prompt override expired denied missing".split()  # noqa: SIM905
+USERS = "free asks tty lecture prompt override expired denied missing searched".split()  # noqa: SIM905
 SUDOERS = """\
 Defaults env_reset, !use_pty, timestamp_timeout=0, lecture=never
 Defaults:lab-tty requiretty
@@ -28,7 +28,8 @@ Defaults:lab-lecture lecture=always
 Defaults:lab-prompt passprompt="Say friend, %p: "
 Defaults:lab-override passprompt="Say friend, %p: ", passprompt_override
 root ALL=(ALL) ALL
-lab-free,lab-tty ALL=(ALL) NOPASSWD: ALL
+Defaults:lab-searched secure_path=/absent
+lab-free,lab-tty,lab-searched ALL=(ALL) NOPASSWD: ALL
 lab-asks,lab-lecture,lab-prompt,lab-override,lab-expired,lab-missing ALL=(ALL) ALL
 """
 WITHIN = """\
@@ -160,6 +161,7 @@ def test_what_cannot_be_answered_is_refused_and_named(users):
         ("tty", never, "requiretty"),
         ("denied", Asked(SECRET), "no right to it"),
         ("missing", never, "install sudo"),
+        ("searched", never, "secure_path"),
     ]:
         with login(users, name) as host:
             refused(host, ask, sign)

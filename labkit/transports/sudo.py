@@ -19,6 +19,7 @@ from labkit.transports.shell import Channel, Gone
 SECONDS = 8.0
 # What sudo says, in the C locale, and what to try.
 HINTS = {
+    "sudo: sh: command not found": "its sudoers looks for sh in the wrong folders (secure_path)",
     "not found": "install sudo there, or log in as root",
     "tty": "its sudoers asks for a terminal (requiretty): take that away for this user",
     "sudoers": "this user has no right to it: add a line for it with visudo",
