@@ -17,7 +17,7 @@ from labkit.change import in_force
 from labkit.charts.look import COLOURS, GREY, WIDTH, inline, titled
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
-from labkit.panels import alone, show, wrapped
+from labkit.panels import alone, paragraph, show, wrapped
 from labkit.plan import plan
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -207,7 +207,7 @@ class DialPanel:
 
     def say(self, words: str) -> None:
         """Show these words below the dials."""
-        self.words.value = f"<span>{safe(words)}</span>"
+        self.words.value = paragraph(f"<span>{safe(words)}</span>")
 
     def view(self) -> widgets.Widget:
         """The panel as a widget."""

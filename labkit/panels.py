@@ -122,17 +122,18 @@ class LabPanel:
 
     def view(self) -> widgets.Widget:
         """The panel as a widget."""
-        shown = widgets.HTML()
+        # What is too wide for a narrow window is scrolled to.
+        shown = widgets.HTML(layout=widgets.Layout(overflow="auto"))
         again = widgets.Button(description="Refresh", icon="refresh")
         again.layout.display = "none" if self.lab is None else ""
         again.on_click(lambda _: self._show(shown, again))
         self._show(shown, again)
-        return widgets.VBox([widgets.HTML(_bold(self.badge)), shown, again])
+        return widgets.VBox([widgets.HTML(paragraph(_bold(self.badge))), shown, again])
 
     def _show(self, shown: widgets.HTML, again: widgets.Button) -> None:
         again.disabled = True
         try:
-            shown.value = self.hosts().html()
+            shown.value = paragraph(self.hosts().html())
         finally:
             again.disabled = False
 
@@ -195,6 +196,11 @@ def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
 def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:
     """Beside each other as far as they fit, as seven conditions do not, and the rest below."""
     return widgets.HBox([*parts], layout=widgets.Layout(flex_flow="row wrap"))
+
+
+def paragraph(safe_html: str) -> str:
+    """HTML for a widget, with lines as close to each other as elsewhere."""
+    return f'<div style="line-height:1.4">{safe_html}</div>'
 
 
 def _tick(name: str) -> widgets.Checkbox:

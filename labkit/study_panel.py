@@ -17,7 +17,7 @@ from labkit.errors import Stopped, readable
 from labkit.lab import Lab
 from labkit.limits import lacking
 from labkit.overhead import overhead
-from labkit.panels import alone, show, wrapped
+from labkit.panels import alone, paragraph, show, wrapped
 from labkit.progress import Progress
 from labkit.results import Results
 from labkit.stats import interval
@@ -257,7 +257,8 @@ class _View:
         self.stop.disabled = now.state != "running"
         lacking = "Not all runs are there yet." if self.live else "The others were not valid."
         words = now.words or ("All runs are there." if whole else lacking)
-        self.words.value = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
+        said = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
+        self.words.value = paragraph(said)
 
     def _make_lanes(self, now: Standing) -> None:
         if self.lanes.keys() == now.lanes.keys():

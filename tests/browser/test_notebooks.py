@@ -164,6 +164,9 @@ def test_a_study_that_is_stopped_in_the_middle_leaves_its_hosts_as_they_were(lab
         page.click(".jp-Cell:has-text('StudyPanel(study') button:has-text('Stop')")
         page.wait_for_selector("text=Stopped; everything was put back", timeout=60_000)
         lab_notebook.shoot("01-lat-ping-stopped", "StudyPanel(study")
+        page.set_viewport_size({"width": 800, "height": 900})
+        lab_notebook.shoot("01-lat-ping-narrow", "LabPanel(lab")
+        assert page.locator(f"{SHOWN} .widget-box").evaluate_all(CUT_OFF) == []
         assert state(lab) == before
         assert [hello(host).open for host in lab.hosts.values()] == [()] * 3
 
