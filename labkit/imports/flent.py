@@ -36,7 +36,7 @@ AS_NEAR = 0.25
 
 
 def read(text: str) -> list[Sample]:
-    """Each series as a metric; the raw values where there are some, for others are interpolated."""
+    """Each series, its raw values where there are some, and the mean that the tool told of it."""
     whole = json_of(text, "Flent")
     series, raw = at(whole, "results"), whole.get("raw_values") or {}
     units = at(whole, "metadata").get("SERIES_META") or {}
@@ -48,8 +48,12 @@ def read(text: str) -> list[Sample]:
         values = _of_series(_values(steps, name), _values(raw.get(name) or [], name), same)
         if values.size:
             about = units.get(name)
-            unit = about.get("UNITS") if isinstance(about, dict) else ""
-            found.append(sample(name, str(unit or ""), values))
+            about = about if isinstance(about, dict) else {}
+            unit = str(about.get("UNITS") or "")
+            found.append(sample(name, unit, values))
+            # Values of a throughput are of unequal times, so that their mean is not that of all.
+            if same and (mean := about.get("MEAN_VALUE")) is not None:
+                found.append(sample(f"{name} mean", unit, number(mean, f"the mean of {name[:80]}")))
     return insist(found, "Flent")
 
 
