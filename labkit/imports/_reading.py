@@ -50,10 +50,26 @@ def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0)
 
 
 def insist(found: list[Sample], tool: str) -> list[Sample]:
-    """The samples, of which there must be some."""
+    """The samples, of which there must be some; what a text tells several times is one metric."""
     if not found:
         raise ResultsError(f"there is nothing of {tool} in the text")
-    return found
+    alike: dict[str, list[Sample]] = {}
+    for one in found:
+        alike.setdefault(one.metric, []).append(one)
+    return [_joined(group) for group in alike.values()]
+
+
+def _joined(group: list[Sample]) -> Sample:
+    first = group[0]
+    if len(group) == 1:
+        return first
+    if len({one.unit for one in group}) > 1:
+        raise ResultsError(
+            f"{first.metric} is told in {' and in '.join(sorted({one.unit for one in group}))}",
+            hint="import each run from a file of its own",
+        )
+    values = np.concatenate([one.values for one in group])
+    return sample(first.metric, first.unit, values, sum(one.lost for one in group))
 
 
 def whole_lines(text: str) -> str:

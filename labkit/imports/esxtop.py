@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,13 @@ def read(text: str) -> list[Sample]:
     r"""One value per moment and counter; a counter that never had a number is left out.
 
     A metric is named as the counter, such as `\\host\Physical Cpu(_Total)\% Util Time`, which says
-    its unit too.
+    its unit too. Of several counters of one name, the second is `... #2`.
     """
     found = _columns(text)
-    samples = []
-    for name, values in zip(found.names, found.values.T, strict=True):
+    samples, seen = [], Counter[str]()
+    for counter, values in zip(found.names, found.values.T, strict=True):
+        seen[counter] += 1
+        name = f"{counter} #{seen[counter]}" if seen[counter] > 1 else counter
         numbers = values[np.isfinite(values)]
         if numbers.size:
             samples.append(sample(name, "", numbers))

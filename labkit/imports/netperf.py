@@ -20,25 +20,49 @@ LATENCIES = {
 }  # fmt: skip
 UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s", "10^6bits/sec": "Mbit/s"}
 HEADING = re.compile(r"^(?=.*,)(.*,)?(Throughput|[\w ]+ Latency Microseconds)(,|$)")
+BEGIN = re.compile(r"^(?=.* TEST (?:from|to) )", re.MULTILINE)
 ROW = re.compile(r"^ *[\d.]+( +-?[\d.]+)+ *$", re.MULTILINE)
 
 left_out = unended
 
 
 def read(text: str) -> list[Sample]:
-    """The rate or the throughput, and the latencies if they were asked for."""
-    text = whole_lines(text)
+    """The rate or the throughput, and the latencies if they were asked for, of one run or more."""
+    before, *tests = BEGIN.split(whole_lines(text))
+    kinds = {test[: test.index(" TEST ")] for test in tests}
+    if len(kinds) > 1:
+        raise ResultsError(
+            f"netperf: {len(kinds)} kinds of tests in the text",
+            said=", ".join(sorted(kinds)),
+            hint="import each kind from a file of its own",
+        )
+    found = [one for test in tests or [before] for one in _test(test)]
+    return insist(found, "netperf")
+
+
+def _test(text: str) -> list[Sample]:
     lines = [line.strip() for line in text.splitlines() if not line.startswith("Interim result")]
-    pairs = dict(line.split("=", 1) for line in lines if re.match(r"[A-Z0-9_]+=", line))
-    if pairs:
-        return insist(_omni(pairs, pairs.get("THROUGHPUT_UNITS", "")), "netperf")
+    if runs := _runs(lines):
+        return [s for told in runs for s in _omni(told, told.get("THROUGHPUT_UNITS", ""))]
     if heads := [n for n, line in enumerate(lines) if HEADING.search(line)]:
         rows = list(csv.reader(lines[heads[0] : heads[0] + 2]))
         if len(rows) < 2 or len(rows[0]) != len(rows[1]):
             raise ResultsError("netperf: the row below the headings is not whole")
         told = dict(zip(*rows, strict=True))
-        return insist(_omni(told, told.get("Throughput Units", "")), "netperf")
+        return _omni(told, told.get("Throughput Units", ""))
     return _table(text)
+
+
+# With -P 0 only that a name comes again tells that another run began.
+def _runs(lines: list[str]) -> list[dict[str, str]]:
+    runs: list[dict[str, str]] = []
+    for line in lines:
+        if re.match(r"[A-Z0-9_]+=", line):
+            name, _, value = line.partition("=")
+            if not runs or name in runs[-1]:
+                runs.append({})
+            runs[-1][name] = value
+    return runs
 
 
 def _omni(told: dict[str, str], unit: str) -> list[Sample]:

@@ -13,6 +13,8 @@ from labkit.workload import Sample
 COLOUR = re.compile(r"\x1b?\[[\d;]*m")
 HEAD = re.compile(r"packet, *txTime\(sec\), *rxTime\(sec\)")
 SUMMARY = re.compile(r"---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) *= *(\S+)")
+TABLE = re.compile(r"(?=Printing statistics for Server)")
+MEAN = re.compile(r"Summary: (?:Round trip|Latency) is (\S+) usec")
 RATE = re.compile(r"Message Rate is (\S+) ")
 BANDWIDTH = re.compile(r"BandWidth is (\S+) MBps")
 LOST = re.compile(r"# dropped messages = (\d+)")
@@ -50,21 +52,30 @@ def _packets(lines: list[str], head: int) -> Sample:
     return sample("round trip", "us", trips[:count], int(lost[1]) if lost else 0)
 
 
+# Of each server or run there is a table of its own.
 def _summary(text: str) -> list[Sample]:
-    trip = "round trip" if "Summary: Round trip is" in text else "latency"
-    found = {
-        f"{trip} {end.lower() or _level(q)}": number(value, "an observation")
-        for end, q, value in SUMMARY.findall(text)
-    }
-    samples = [sample(metric, "us", value) for metric, value in found.items()]
+    samples = [one for table in TABLE.split(text) for one in _table(table)]
     # Of `sockperf throughput`: 1 MB is 2**20 bytes there.
     for metric, unit, kind, factor in (
         ("message rate", "1/s", RATE, 1.0),
         ("throughput", "Mbit/s", BANDWIDTH, 8 * 2**20 / 1e6),
     ):
-        if told := kind.search(text):
-            samples.append(sample(metric, unit, factor * number(told[1], metric)))
+        samples += [sample(metric, unit, factor * number(told, metric))
+                    for told in kind.findall(text)]  # fmt: skip
     return samples
+
+
+def _table(text: str) -> list[Sample]:
+    trip = "round trip" if "Summary: Round trip is" in text else "latency"
+    found = [
+        sample(f"{trip} {end.lower() or _level(q)}", "us", number(value, "an observation"))
+        for end, q, value in SUMMARY.findall(text)
+    ]
+    if mean := MEAN.search(text):
+        lost = LOST.search(text)
+        told = number(mean[1], "the mean")
+        found.append(sample(f"{trip} mean", "us", told, int(lost[1]) if lost else 0))
+    return found
 
 
 def _level(told: str) -> str:
