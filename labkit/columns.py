@@ -9,9 +9,10 @@ digits at a time; `read` is exact, as `float` is. What a field may hold:
 
 Lines that end with \r\n and a byte order mark are taken, and so is the same header once more, which
 a tool writes that was started again into the same file; another header is refused. A last line
-that was cut off is left out, and `cut` tells it. A line with too few or too many fields is refused,
-and so is a field of data with a comma or a line break in it: the tools print none. Counters of the
-same name are all read, but such a name alone asks for none of them.
+that was cut off is left out, and so are the words that typeperf ends with; `cut` tells it. A line
+with too few or too many fields is refused, and so is a field of data with a comma or a line break
+in it: the tools print none. Counters of the same name are all read, but such a name alone asks for
+none of them.
 
 `cached` keeps what it read beside the results, and reads it again in milliseconds as long as the
 file has its size, its time of change, and the same first and last 64 KB; a change in the middle by
@@ -38,7 +39,8 @@ import numpy as np
 
 from labkit.decimals import Numbers, Places
 from labkit.errors import BadInput, ResultsError
-from labkit.fields import Lines, Piece, Times
+from labkit.fields import Piece, Times
+from labkit.lines import Lines
 from labkit.results import out
 
 THREADS = min(os.cpu_count() or 1, 4)

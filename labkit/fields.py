@@ -1,8 +1,8 @@
 """Fields of a CSV file found and read in bulk, many at a time.
 
-A file comes as pieces of whole lines. In a piece, commas and line ends are found by comparing all
-bytes at once; where few columns are wanted, only their places are worked out, from running counts
-of bits. Numbers that `labkit.decimals` does not take are read one by one.
+In a piece of whole lines, commas are found by comparing all bytes at once; where few columns are
+wanted, only their places are worked out, from running counts of bits. Numbers that
+`labkit.decimals` does not take are given to Python, as many at a time as it takes.
 """
 
 from __future__ import annotations
@@ -11,34 +11,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from io import FileIO
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.decimals import Bytes, Numbers, Places, Words, decimals
-from labkit.delimiters import WORD, Delimiters, marks
+from labkit.delimiters import Delimiters
 from labkit.errors import ResultsError
 
 Times = npt.NDArray[np.datetime64]
 Bounds = tuple[Places, Places]
 
-PIECE = 1 << 21
-LONGEST_LINE = 1 << 26
 AT_ONCE = 128_000
 """So many fields are read together: few enough that their words may stay in the processor's
 cache, so many that two threads work longer than they wait for each other between calls."""
 PART = 1 << 19
 """So many bytes are compared together, for the same reasons."""
-SEARCHED = 64
-"""So many line ends of a piece are searched for; where there are more, each byte is compared."""
 
 ODD_AT_ONCE, WIDEST, SPACE = 4096, 32, 0x20
 IN_NUMBERS = np.isin(np.arange(256), np.frombuffer(b"0123456789.eE+- ", np.uint8))
-COMMA, NEWLINE, RETURN, QUOTE, OPENING = b',\n\r"('
-MARK = b"\xef\xbb\xbf"
+COMMA, RETURN, QUOTE = b',\r"'
 SHAPE = b"00/00/0000 00:00:00.000000"
 LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
@@ -159,148 +152,6 @@ class _Places:
     def at(self, numbers: Places) -> Places:
         found: Places = self.places[numbers]
         return found
-
-
-class Lines:
-    """A file as pieces of whole lines; at its end `cut` says what was left out.
-
-    A byte's place in memory leaves the same rest, divided by WORD, as its place in the file.
-    """
-
-    def __init__(self, path: Path, file: FileIO) -> None:
-        self.path, self.file, self.cut = path, file, ""
-        self.piece, self.start, self.have, self.seen = PIECE, WORD, WORD, WORD
-        self.memory = _room(WORD + self.piece)
-        self.commas: Words | None = None
-        self.breaks: list[Places] = []
-        while not any(found.size for found in self.breaks):
-            if not self._more():
-                raise ResultsError(
-                    f"{path}: has no whole header line",
-                    hint="was it made by `esxtop -b`, and not cut off?",
-                )
-        end = int(self._found()[0]) + 1
-        self.header = self.memory[WORD:end].tobytes()
-        self._drop(end)
-
-    def pieces(self, fields: int, larger: int = 1, marked: bool = False) -> Iterator[Piece]:
-        """All the lines after the header, each of so many fields, `larger` times PIECE at once."""
-        self.piece *= larger
-        if marked:
-            self.commas = np.zeros(self.memory.size // WORD, np.uint64)
-            self._mark(self.start)
-        line, more = 2, True
-        while more:
-            more = self._more()
-            if not more:
-                self._finish(fields)
-            if (breaks := self._found()).size:
-                piece = Piece(self.path, self.memory, self.start, line, breaks, fields, self.commas)
-                yield from self._data(piece)
-                line += breaks.size
-                self._drop(piece.end)
-
-    # A tool that was started again, into the same file, wrote its header again.
-    def _data(self, piece: Piece) -> Iterator[Piece]:
-        starts = np.append(piece.start, piece.breaks[:-1] + 1)
-        second = np.minimum(starts + 1, piece.breaks)
-        opened = (piece.buffer[starts] == OPENING) | (piece.buffer[second] == OPENING)
-        headers = np.flatnonzero(opened).tolist()
-        for row in headers:
-            line = piece.buffer[starts[row] : piece.breaks[row]].tobytes()
-            if line.strip() != self.header.removeprefix(MARK).strip():
-                raise self._other_header(piece.line + row, line)
-        for last, after in pairwise([-1, *headers, piece.rows]):
-            if (first := last + 1) < after:
-                yield piece.part(first, after, int(starts[first])) if headers else piece
-
-    def _other_header(self, number: int, line: bytes) -> ResultsError:
-        return ResultsError(
-            f"{self.path}: cannot read line {number}, which is no row and not the header again",
-            said=line[:80].decode("utf-8", "replace"),
-            hint="begin a file anew where counters come or go",
-        )
-
-    def _more(self) -> bool:
-        if self.have - self.start > LONGEST_LINE:
-            raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
-        before, goal = self.have, self.have + self.piece
-        if goal >= self.memory.size:
-            self._move(0, self.start, 2 * self.memory.size + self.piece)
-        # A part at a time, which is looked at while it is in the processor's cache.
-        while self.have < goal:
-            part = self.memory[self.have : min(self.have + PART, goal)]
-            try:
-                got = self.file.readinto(part.data)
-            except OSError as failed:
-                raise ResultsError(f"{self.path}: cannot be read", said=str(failed)) from None
-            if not got:
-                break
-            self.have += got
-            self._look()
-        return self.have > before
-
-    # Where lines end, and where commas are, in what was not looked at yet.
-    def _look(self) -> None:
-        self.breaks.append(_newlines(self.memory[self.seen : self.have]) + self.seen)
-        self._mark(self.seen)
-        self.seen = self.have
-
-    def _mark(self, first: int) -> None:
-        if self.commas is not None:
-            first -= first % WORD
-            found = marks(self.memory[first : self.have] == COMMA)
-            self.commas.view(np.uint8)[first // 8 :][: found.size] = found
-
-    def _found(self) -> Places:
-        return np.concatenate(self.breaks)
-
-    # A piece keeps its memory, so the rest goes to a new one.
-    def _drop(self, end: int) -> None:
-        start = WORD + end % WORD
-        found = self._found()
-        self.breaks = [found[found >= end] - (end - start)]
-        self._move(end - start, start, start + self.have - end + self.piece)
-
-    def _move(self, by: int, start: int, room: int) -> None:
-        memory, commas = self.memory, self.commas
-        self.memory = _room(room)
-        self.memory[start : self.have - by] = memory[start + by : self.have]
-        self.start, self.have, self.seen = start, self.have - by, self.seen - by
-        if commas is not None:
-            self.commas = np.zeros(self.memory.size // WORD, np.uint64)
-            rest = commas[by // WORD :][: -(-self.have // WORD)]
-            self.commas[: rest.size] = rest
-
-    def _finish(self, fields: int) -> None:
-        # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
-        last = self.memory[self.start : self.have].tobytes().rpartition(b"\n")[2]
-        if last.count(b",") + 1 == fields and last.endswith((b'"', b'"\r')):
-            self.memory[self.have] = NEWLINE
-            self.have += 1
-            self._look()
-        elif last:
-            self.cut = f"the last line is not whole ({last.count(b',') + 1} of {fields} fields)"
-
-
-# Room for so many bytes, for one more line end, and then up to a whole word. What lies before a
-# field is looked at, but does not count.
-def _room(size: int) -> Bytes:
-    memory = np.empty((size // WORD + 1) * WORD, np.uint8)
-    memory[: 2 * WORD] = 0
-    return memory
-
-
-# Where lines are long, a search for the end of each is ten times as fast as looking at each byte.
-def _newlines(text: Bytes) -> Places:
-    found: list[int] = []
-    whole = text.view(f"S{text.size}") if text.size else np.array([b""])
-    while len(found) < SEARCHED:
-        after = found[-1] + 1 if found else 0
-        if (place := int(np.strings.find(whole, b"\n", after)[0])) < 0:
-            return np.array(found, np.int64)
-        found.append(place)
-    return np.flatnonzero(text == NEWLINE)
 
 
 def _read_numbers(piece: Piece, words: Words, ends: Places, sizes: Places, into: Numbers) -> None:

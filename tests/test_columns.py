@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from labkit import columns, fields
 from labkit.columns import cached, counters, read
 from labkit.errors import BadInput, ResultsError
+from labkit.lines import Lines
 
 HEAD = '"(PDH-CSV 4.0) (UTC)(0)"'
 
@@ -110,7 +111,7 @@ def wide(rows, columns):
 
 
 def test_few_of_many_columns_are_the_same_as_in_all_of_them(file, monkeypatch):
-    monkeypatch.setattr(fields, "PIECE", 10_000)  # so that pieces end within lines
+    monkeypatch.setattr("labkit.lines.PIECE", 10_000)  # so that pieces end within lines
     rows = wide(40, 500)
     path = file(csv_of(rows))
     names = counters(path)
@@ -135,8 +136,8 @@ def test_few_of_many_columns_are_found_among_empty_ones(file, quote):
 @pytest.mark.parametrize("searched", [1, 3, 1000])
 @pytest.mark.parametrize("piece", [70, 1000, 1 << 20])
 def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, piece, searched):
-    monkeypatch.setattr(fields, "PIECE", piece)
-    monkeypatch.setattr(fields, "SEARCHED", searched)
+    monkeypatch.setattr("labkit.lines.PIECE", piece)
+    monkeypatch.setattr("labkit.lines.SEARCHED", searched)
     rows = wide(200, 3)
     found = read(file(csv_of(rows) + "\0\0"))
     assert found.values.tolist() == [[float(x) for x in row] for row in rows]
@@ -144,15 +145,15 @@ def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, 
 
 
 def test_what_was_found_in_earlier_pieces_is_let_go(file, monkeypatch):
-    monkeypatch.setattr(fields, "PIECE", 1000)
+    monkeypatch.setattr("labkit.lines.PIECE", 1000)
     path = file(csv_of(wide(200, 3)))
     with columns.FileIO(path) as source:
-        lines = fields.Lines(path, source)
+        lines = Lines(path, source)
         assert max(len(lines.breaks) for _ in lines.pieces(4)) < 4
 
 
 def test_memory_grows_when_the_first_lines_were_longer_than_the_others(file, monkeypatch):
-    monkeypatch.setattr(fields, "PIECE", 300)
+    monkeypatch.setattr("labkit.lines.PIECE", 300)
     rows = [["1234567890.12"] * 5] * 10 + [["1"] * 5] * 300
     assert read(file(csv_of(rows, stamps=["11/21/2026 09:00:00"] * 310))).values.shape == (310, 5)
 
@@ -195,7 +196,7 @@ def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
 @pytest.mark.parametrize("piece", [50, 1 << 20], ids=["small", "large"])
 def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
-    monkeypatch.setattr(fields, "PIECE", piece)
+    monkeypatch.setattr("labkit.lines.PIECE", piece)
     rows = [[f"{n}.50", "2"] for n in range(9)]
     header, *lines = csv_of(rows, end=end).split(end)[:-1]
     again = [header, *lines[:3], header, header, *lines[3:8], header, lines[8], header, ""]
@@ -203,6 +204,27 @@ def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
     found = read(path, counters(path)[:1] if few else None)
     assert found.values[:, 0].tolist() == [n + 0.5 for n in range(9)]
     assert [str(t)[17:19] for t in found.times] == [f"0{n}" for n in range(9)]
+
+
+@pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
+@pytest.mark.parametrize("piece", [40, 1 << 20], ids=["small", "large"])
+def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypatch, few, piece):
+    monkeypatch.setattr("labkit.lines.PIECE", piece)
+    table = csv_of([["7.0625001143654654", " "]] * 3, end="\r\n")
+    path = file(f"\r\n{table}Exiting, please wait...   \r\nThe command completed.\r\n\r\n\r")
+    found = read(path, counters(path)[:1] if few else None)
+    assert found.values[:, 0].tolist() == [7.0625001143654654] * 3
+    assert "what follows the last row is left out: 'Exiting, please wait..." in found.cut
+
+
+@pytest.mark.parametrize("piece", [40, 1 << 20], ids=["small", "large"])
+def test_words_between_rows_are_refused(file, monkeypatch, piece):
+    monkeypatch.setattr("labkit.lines.PIECE", piece)
+    header, *rows = csv_of([["1.50"]] * 4).split("\n")
+    with pytest.raises(
+        ResultsError, match=r"line 3 has 2 fields|no row may follow words|cannot read line 3"
+    ):
+        read(file("\n".join([header, rows[0], "Exiting, please wait...", *rows[1:]])))
 
 
 def test_another_header_is_refused_with_its_place(file):
@@ -276,8 +298,8 @@ def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
 
 
 def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
-    monkeypatch.setattr(fields, "LONGEST_LINE", 10_000)
-    monkeypatch.setattr(fields, "PIECE", 1000)
+    monkeypatch.setattr("labkit.lines.LONGEST_LINE", 10_000)
+    monkeypatch.setattr("labkit.lines.PIECE", 1000)
     with pytest.raises(ResultsError, match="a line is longer"):
         read(file(csv_of([["1"] * 5]) + "1," * 10_000))
 
