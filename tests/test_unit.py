@@ -1,0 +1,45 @@
+"""Units: people read µs wherever they look, and machines us."""
+
+import json
+import re
+
+import nbformat
+import pytest
+
+from labkit import studies
+from labkit.claims import of
+from labkit.cli import main
+from labkit.results import HOME
+from labkit.tables import table
+from labkit.where import recorded
+
+PLAIN = re.compile(r"\d us\b")
+
+
+def test_a_column_of_units_is_shown_as_people_write_them():
+    assert "µs" in (shown := table([{"value": "3", "unit": "us"}]).text()) and " us" not in shown
+
+
+def test_results_are_shown_in_µs_and_told_to_machines_in_us(capsys):
+    where = str(recorded("lat_netperf"))
+    assert main(["results", "show", where]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"round trip: [\d.]+ µs", said) and not PLAIN.search(said)
+    assert main(["results", "show", where, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["runs"][0]["rows"]
+    assert rows[0]["unit"] == "us"
+
+
+@pytest.mark.parametrize("study", studies.names())
+def test_no_claim_and_no_figure_of_a_document_is_told_in_us(study):
+    told = [
+        f"{claim.statement} {claim.dispute} {claim.hardware} {claim.prints}" for claim in of(study)
+    ]
+    assert [text for text in told if PLAIN.search(text)] == []
+
+
+def test_no_sentence_of_a_notebook_says_us():
+    for file in sorted((HOME / "notebooks").glob("*.ipynb")):
+        cells = nbformat.read(file, as_version=4).cells
+        said = [cell.source for cell in cells if cell.cell_type == "markdown"]
+        assert [text for text in said if PLAIN.search(text)] == [], file.name
