@@ -31,6 +31,8 @@ class ChangeSet:
     deadman: int = DEADMAN_SECONDS
     number: str = "new"
     token: str = ""
+    lease: str = ""
+    """The line that says over there that we hold it."""
     held: dict[str, Step] = field(default_factory=dict)
     armed_until: float = 0.0
     heard: float = 0.0
@@ -98,7 +100,7 @@ class ChangeSet:
 
     def anew(self) -> None:
         """Forget what a host that has been started anew does not know either."""
-        self.number, self.token, self.held, self.whole = "new", "", {}, ()
+        self.number, self.token, self.lease, self.held, self.whole = "new", "", "", {}, ()
 
     def _ask(self, verb: str, lines: Sequence[Line], seconds: float, *words: str) -> list[Answer]:
         flags = "joining" if self.token else "first"
@@ -108,7 +110,7 @@ class ChangeSet:
             answers = self._told(verb, "breaking", lines, seconds, words)
         for answer in answers:
             if answer.word == "token":
-                self.token = answer.fields[0]
+                self.token, self.lease = (*answer.fields, "")[:2]
             elif answer.word == "set":
                 self.number = answer.fields[0]
             elif answer.word == "whole":
@@ -123,14 +125,15 @@ class ChangeSet:
     ) -> list[Answer]:  # fmt: skip
         introduction = self.introduction(flags)
         self._copy(verb, "asked", lines)
-        return ask(self.host, verb, *words, lines=[introduction, *lines], seconds=seconds)
+        asked = [introduction, *lines]
+        return ask(self.host, verb, *words, lines=asked, seconds=seconds, kept=bool(self.token))
 
     def introduction(self, flags: str) -> tuple[str, ...]:
         """Who asks, as the script wants to hear it."""
         me = self.owner
         return (
             "as", self.token or me.token, me.name, me.controller, me.pid, me.started, me.boot,
-            me.study, str(self.silence), str(self.deadman), flags,
+            me.study, str(self.silence), str(self.deadman), flags, self.lease,
         )  # fmt: skip
 
     # Should the host's disk die, this says what was there before. Should ours be full, nothing is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 import shlex
@@ -24,14 +25,29 @@ from labkit.host import Completed, Host
 from labkit.lease import Lease
 from labkit.setting import Words
 
-# The script is given whole each time, and keeps a copy of itself for those who come without us.
-# It comes after its lines: those by `read`, which takes not a byte more from a pipe, but asks for
-# each; the rest by `cat`.
+# The script comes after its lines: those by `read`, which takes not a byte more from a pipe, but
+# asks for each; the rest by `cat`.
 END = "# end of the lines"
 RUN = f"""\
+keep=$1; shift
 lines=; while IFS= read -r line && [ "$line" != "{END}" ]; do lines="$lines$line
-"; done; script=$(cat); eval "$script" << lines
-${{lines}}lines"""
+"; done; script=$(cat); eval "$script"
+"""
+# Once we hold a host, it has kept the script by a name that is of this very text. All is then a
+# command for a shell that is there already: in a guest without hardware support to send the rest
+# takes longer than all else.
+UNKEPT = "unkept"
+RUN_KEPT = f"""\
+for home in "${{LABKIT_CHANGES:-}}" /var/lib/labkit/changes \
+    "${{HOME:-}}/.local/state/labkit/changes"; do
+    [ -n "$home" ] && [ -r "$home/$1" ] && break
+done
+[ -r "$home/$1" ] || {{ echo "=$4 {UNKEPT}"; exit; }}
+keep=$1 lines=$2 script=kept; shift 2
+. "$home/$keep"
+"""
+SHORT = 10_000
+"""Lines longer than that go with the script: a shell takes no command of any length."""
 PARTS = ("words", "disk", "commands", "sets", "leases", "restore", "deadman", "looks", "verbs")
 """The files of labkit/changes that make the script, in this order: the last one sets it going."""
 BEAT = "beat"
@@ -50,6 +66,11 @@ def script() -> str:
 @cache
 def _part(name: str) -> str:
     return files("labkit").joinpath("changes", f"{name}.sh").read_text("utf-8")
+
+
+@cache
+def _kept_as() -> str:
+    return f"kept-{hashlib.sha256(script().encode()).hexdigest()[:16]}.sh"
 
 
 @dataclass(frozen=True)
@@ -131,14 +152,20 @@ def ask(
     *words: str,
     lines: Sequence[Line] = (),
     seconds: float = SECONDS,
+    kept: bool = False,
 ) -> list[Answer]:
-    """Have the script do one verb on the host, in one round trip."""
+    """Have the script do one verb on the host, in one round trip.
+
+    A host that we hold has most likely `kept` the script; else it takes a second one.
+    """
     # A host's shell, or a hostile host, may print lines of its own; ours carry a number used once.
     mark = secrets.token_hex(8)
-    done = _run(host, [verb, mark, *words], lines, seconds)
+    done = _run(host, [verb, mark, *words], lines, seconds, kept)
     # Not splitlines(): a text may hold what Unicode calls a line's end.
     said = [line for line in done.stdout.split("\n") if line.startswith(f"={mark} ")]
     answers = [_answer(*line.split(" ")[1:]) for line in said]
+    if [answer.word for answer in answers] == [UNKEPT]:
+        return ask(host, verb, *words, lines=lines, seconds=seconds)
     if not done.ok and not answers:
         raise CommandFailed(
             f"{host.name}: `{verb}` of the journal ended with code {done.code}", said=done.stderr
@@ -146,10 +173,16 @@ def ask(
     return answers
 
 
-def _run(host: Host, words: Sequence[str], lines: Sequence[Line], seconds: float) -> Completed:
+def _run(
+    host: Host, words: Sequence[str], lines: Sequence[Line], seconds: float, kept: bool = False
+) -> Completed:
     payload = "".join(" ".join(map(encoded, line)) + "\n" for line in lines)
+    if kept and len(shlex.quote(payload)) <= SHORT:
+        told = ("sh", "-c", RUN_KEPT, "labkit", _kept_as(), payload, *words)
+        return host.run(*told, seconds=seconds)
     whole = f"{payload}{END}\n{script()}".encode("utf-8", "surrogateescape")
-    return host.run("sh", "-c", RUN, "labkit", *words, stdin=whole, seconds=seconds)
+    told = ("sh", "-c", RUN, "labkit", _kept_as(), *words)
+    return host.run(*told, stdin=whole, seconds=seconds)
 
 
 def _answer(word: str, *fields: str) -> Answer:
@@ -262,7 +295,8 @@ def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
         ("show", one.thing, *map(_line, (one.probe, one.live, one.reads, one.several)))
         for one in looks
     ]
-    answers = ask(host, "show", lines=[("beat", token), *lines] if token else lines)
+    heard = [("beat", token)] if token else []
+    answers = ask(host, "show", lines=[*heard, *lines], kept=bool(token))
     refuse(host, answers)
     return {answer.fields[0]: _seen(*answer.fields) for answer in answers if answer.word == "state"}
 

@@ -6,12 +6,12 @@ forget_us() {
     unset IFS
     # shellcheck disable=SC2086
     unset -f \
-        encode decode answer finish fail find_place make_place durable drop_torn_tail append \
+        encode decode all_lines next_line answer finish fail find_place make_place durable drop_torn_tail append \
         sum_of slow_sum add_byte note flush insist replace beside alone take_turn latest_turn \
         turn_is_taken born_of is_running forget_us look act question see look_at why_not strip \
-        look_until is_wanted numbers insert last_number load frame record find_key mark_key \
+        look_until is_wanted numbers insert last_number load frame record read_frames find_key mark_key \
         get_key tell_whole is_whole load_or_refuse host_boot read_lease write_lease is_alive \
-        state_of_lease detached acquire take refuse_unfinished tell_open still_ours free_lease \
+        state_of_lease detached acquire take keep_script refuse_unfinished tell_open still_ours free_lease \
         watch holds_lease listen put_back undo_key hand_down heir_of find_later restore_sets \
         restore_set tell_outcome tell_untouched close_set arm deadman somebody_works confirm \
         hello show show_next show_some show_beside show_again show_one heard introduce change \

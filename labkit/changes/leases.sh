@@ -6,16 +6,17 @@ host_boot() {
     [ ! -r /proc/sys/kernel/random/boot_id ] || read boot < /proc/sys/kernel/random/boot_id
 }
 
+# Whoever holds it has been told its line when that was summed up, and says it the next time: `summed`.
 read_lease() {
-    lease='' lease_token=-
+    lease='' lease_token=- lease_line=
     [ -r "$home/lease" ] || return 0
     while IFS= read -r line; do
         # shellcheck disable=SC2086
         set -- $line
-        sum_of "${line#"labkit1 $2 $3 "}"
+        [ "$line" = "$summed" ] && sum="$2 $3" || sum_of "${line#"labkit1 $2 $3 "}"
         if [ "$1" = labkit1 ] && [ "$sum" = "$2 $3" ]; then
             shift 3
-            lease="$*" lease_token=$1
+            lease="$*" lease_token=$1 lease_line=$line
         fi
     done < "$home/lease"
 }
@@ -64,7 +65,7 @@ acquire() {
     state_of_lease
     # shellcheck disable=SC2086
     set -- "$1" $me
-    task=$1 token=$2 who="$3 $4 $5 $6 $7"
+    task=$1 token=$2 who="$3 $4 $5 $6 $7" found_token=$lease_token
     case $lease in
         "$token "*) ;;
         *" $who "*) token=$lease_token ;;
@@ -75,20 +76,33 @@ acquire() {
             take "$8"
             ;;
     esac
-    answer token "$token"
-    is_alive "$token" || detached watch "$token" "$silence" || fail "no process can stay on this host to watch over the changes"
+    encode "$lease_line"
+    answer token "$token" "$code"
+    [ "$lives" = alive ] && [ "$token" = "$found_token" ] || is_alive "$token" || detached watch "$token" "$silence" || fail "no process can stay on this host to watch over the changes"
 }
 
 take() {
-    if [ "$(cat "$home/labkit.sh" 2> /dev/null)" != "$script" ]; then
-        replace "$home/labkit.sh" "$script" || fail "the journal cannot be written: $said"
-    fi
+    keep_script
     rm -f "$home/alive-$lease_token"
     numbers open
     [ -z "$lease$found" ] || stranger=yes
     write_lease "$token $who $(date -u +%Y-%m-%dT%H:%M:%SZ) $1 $boot" ||
         fail "the journal cannot be written: $said"
     read_lease
+}
+
+# For those who come without us, and under the name by which we ask for it the next time. In a way that
+# has no second names for a file, or where it was kept by others, it comes with each question.
+keep_script() {
+    [ "$script" != kept ] || return 0
+    [ -n "$script" ] || script=$(cat "$0")
+    if [ "$(cat "$home/labkit.sh" 2> /dev/null)" != "$script" ]; then
+        replace "$home/labkit.sh" "$script" || fail "the journal cannot be written: $said"
+        set +f
+        rm -f "$home"/kept-*.sh
+        set -f
+    fi
+    [ -z "$keep" ] || [ -e "$home/$keep" ] || ln "$home/labkit.sh" "$home/$keep" 2> /dev/null || :
 }
 
 refuse_unfinished() {

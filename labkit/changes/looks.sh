@@ -6,7 +6,10 @@
 # fails may have failed beside the others: such are looked at again, one after another.
 show() {
     those=
-    while IFS= read -r line; do
+    all_lines
+    IFS=$nl
+    for line in $lines; do
+        IFS=' '
         # shellcheck disable=SC2086
         set -- $line
         if [ "$1" = beat ]; then
@@ -16,6 +19,7 @@ show() {
         those="$those$line$nl"
         [ "$3$4" != %% ] || question "$2" "$5" "${6:-%}"
     done
+    IFS=' '
     see
     some='' several=''
     each show_next
@@ -41,14 +45,15 @@ show_some() {
     fi
     before=$answers answers='' again=' '
     said=$(each show_beside; wait)
-    while IFS= read -r line; do
+    IFS=$nl
+    for line in $said; do
+        IFS=' '
         case $line in
             "=$mark "*) before=$before$line$nl ;;
             "again "*) again="$again${line#again } " ;;
         esac
-    done << said
-$said
-said
+    done
+    IFS=' '
     answers=$before
     each show_again
 }

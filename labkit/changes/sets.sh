@@ -36,9 +36,25 @@ last_number() {
 load() {
     file=$1 number=${1##*/} keys=0 order=''
     number=${number%.*}
-    while IFS= read -r line; do
+    read_frames || return 1
+    IFS=$nl
+    for line in $frames; do
+        IFS=' '
         frame || return 1
-    done < "$file"
+    done
+    IFS=' '
+}
+
+# Sets `frames`: the whole lines of the file. Only one that is not known to be whole can lack its end.
+read_frames() {
+    if [ "$trusted" ]; then
+        frames=$(cat "$file")
+        return
+    fi
+    frames=$(cat "$file" && echo .) || return 1
+    frames=${frames%.}
+    frames=${frames%"${frames##*"$nl"}"}
+    case $nl$frames in *"$nl$nl"*) return 1 ;; esac
 }
 
 frame() {

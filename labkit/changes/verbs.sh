@@ -28,16 +28,18 @@ heard() {
     echo $((${beat:-0} + 1)) > "$home/beat"
 }
 
-# as TOKEN OWNER CONTROLLER PID STARTED BOOT STUDY SILENCE DEADMAN FLAGS
+# as TOKEN OWNER CONTROLLER PID STARTED BOOT STUDY SILENCE DEADMAN FLAGS [LEASE]
 introduce() {
     command -v cksum > /dev/null || command -v od > /dev/null ||
         fail "this host has neither cksum nor od, without which no journal can be kept"
-    IFS= read -r line
+    next_line
     # shellcheck disable=SC2086
     set -- $line
     shift
     me="$1 $2 $3 $4 $5 $6 $7" silence=$8 deadman=$9
     shift 9
+    decode "${2:-%}"
+    summed=$plain
     case $1 in *joining*) joining=yes ;; esac
     case $1 in *breaking*) breaking=yes ;; esac
     case $1 in *forgetting*) forgetting=yes ;; esac
@@ -48,13 +50,15 @@ change() {
     introduce
     acquire change
     echo $$ > "$home/beat"
-    IFS= read -r line
+    next_line
     # shellcheck disable=SC2086
     set -- $line
     shift
     open_set "$@"
     intent='' stale='' makes=''
-    while IFS= read -r line; do
+    IFS=$nl
+    for line in $lines; do
+        IFS=' '
         # shellcheck disable=SC2086
         set -- $line
         case $1 in
@@ -68,6 +72,7 @@ change() {
                 ;;
         esac
     done
+    IFS=' '
     keep_intent
     make_rounds
 }
@@ -144,15 +149,15 @@ give_back() {
 # after another, are about things apart: their commands run at the same time.
 make_rounds() {
     those='' round=''
-    while IFS= read -r line; do
-        [ "$line" ] || continue
+    IFS=$nl
+    for line in $makes; do
+        IFS=' '
         # shellcheck disable=SC2086
         set -- $line
         if [ "${7:-0}" != "$round" ] || [ "$round" = 0 ]; then make_round; fi
         round=${7:-0} those="$those$*$nl"
-    done << makes
-$makes
-makes
+    done
+    IFS=' '
     make_round
 }
 
@@ -173,14 +178,13 @@ make_round() {
 }
 
 each() {
-    while IFS= read -r one; do
-        [ -z "$one" ] || {
-            # shellcheck disable=SC2086
-            "$1" $one
-        }
-    done << those
-$those
-those
+    IFS=$nl
+    for one in $those; do
+        IFS=' '
+        # shellcheck disable=SC2086
+        "$1" $one
+    done
+    IFS=' '
 }
 
 begin_make() {
@@ -326,7 +330,6 @@ journal() {
     done
 }
 
-[ -n "${script:-}" ] || script=$(cat "$0")
 mark=${2:-labkit} our_lease='' joining=no breaking=no forgetting=no stranger=no fresh='' token=''
 case ${1:-} in
     hello | show | change | leave) "$1" ;;

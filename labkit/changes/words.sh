@@ -17,8 +17,9 @@ outer_mask=$(umask)
 umask 077
 nl='
 '
-tab=$(printf '\t')
-cr=$(printf '\r')
+cr=$(printf '\t\r')
+tab=${cr%?}
+cr=${cr#?}
 dead_after=45
 answers=
 marks=
@@ -28,6 +29,8 @@ trusted=
 questions=
 teller=
 seen=
+summed=
+lines=${lines:-} script=${script:-} keep=${keep:-}
 
 # --- words: a field has no space and no newline, and is never empty
 
@@ -66,6 +69,17 @@ decode() {
         left=${left#??}
     done
     plain=$plain$left
+}
+
+# What was asked is given in `lines`, or comes by itself. Words of the shell cut it up, for `read` asks the
+# kernel for each byte of what is no file: for a guest of User-Mode Linux that is most of its work.
+all_lines() { [ "$lines" ] || lines=$(cat); }
+
+next_line() {
+    all_lines
+    line=${lines%%"$nl"*}
+    lines=${lines#"$line"}
+    lines=${lines#"$nl"}
 }
 
 # The fields are encoded already.
