@@ -45,6 +45,11 @@ class Op:
         """Whether other hosts wait until this is done."""
         return self.step.barrier and not self.there
 
+    @property
+    def crowds(self) -> bool:
+        """Whether guests of the host are slow from then on."""
+        return bool(self.step.way and self.step.way.crowds) and not (self.back or self.there)
+
 
 @dataclass
 class InForce:
@@ -281,8 +286,19 @@ class InForce:
                     self.drifts += self.drifted(list(self.changed.values()), BEAT_SECONDS)
 
 
-def stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
-    """What can be done at the same time: each host in its order, and alone around a barrier."""
+def stages(ops: Sequence[Op]) -> list[dict[str, list[Op]]]:
+    """What can be done at the same time: each host in its order, and alone around a barrier.
+
+    What takes time from guests waits until others have put back what they have to.
+    """
+    crowded = {op.role for op in ops if op.crowds}
+    if not crowded or any(op.barrier for op in ops):
+        return _stages(ops)
+    first = [op for op in ops if op.back and op.role not in crowded]
+    return _stages(first) + _stages(op for op in ops if op not in first)
+
+
+def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
     found: list[dict[str, list[Op]]] = []
     alone = False
     for op in ops:

@@ -74,6 +74,8 @@ class Way:
     apart: str = ""
     """Such as the name of a guest: changes whose words here differ do not meet on the host, and so
     are made at the same time."""
+    crowds: bool = False
+    """Whether it takes time from guests, which therefore put back first what they have to."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ our ($places, $shell) = ("/run/labkit/guests", "/run/labkit/bin/guest.sh");
 my @asked = @ARGV;
 my %tells = (
     get => \&get, state => sub { state() . "\n" }, pids => sub { map { "$_\n" } pids() },
-    placement => \&placement, nic => sub { data_nic(1) . "\n" },
+    placement => \&placement, memory => \&memory, nic => sub { data_nic(1) . "\n" },
 );
 my %changes = map { $_ => 1 } "set", "start", "pause";
 if ("@ARGV" eq "each") { each_of_them(); exit }
@@ -119,6 +119,30 @@ sub placed {
     my ($cpus) = whole("$_[0]/status") =~ /^Cpus_allowed_list:\s*(\S+)/m or return "";
     @fields > 38 or return "";
     "$cpus " . ({0 => "other", 1 => "fifo", 2 => "rr"}->{$fields[38] + 0} // "policy-$fields[38]") . "\n"
+}
+
+# The file that is its memory is gone from its folder, and open.
+sub memory {
+    $wires{accelerator} eq "uml" or fail("the memory of a guest of QEMU is no file");
+    for my $pid (pids()) {
+        opendir(my $in, "/proc/$pid/fd") or next;
+        for (sort grep { /^\d/ } readdir $in) {
+            my $file = "/proc/$pid/fd/$_";
+            return "$pid $_ " . system_of($file) . "\n" if (readlink $file // "") =~ m{^/.*\(deleted\)$};
+        }
+    }
+    fail("it does not run")
+}
+
+# The kind of file system that a file is on, as proc(5) has it in mountinfo. Those that number their
+# files' devices otherwise are asked.
+sub system_of {
+    my $device = (stat $_[0])[0] // 0;
+    my $number = ($device >> 8 & 0xfff) . ":" . ($device & 0xff | $device >> 12 & 0xfff00);
+    return $1 if whole("/proc/self/mountinfo") =~ /^\d+ \d+ $number .* - (\S+) /m;
+    my $said = `stat -L -f -c %T $_[0]`;
+    chomp $said;
+    $said
 }
 
 # As the kernel of a guest is told it, at its start (guest_boot.sh) and by its monitor.

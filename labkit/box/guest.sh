@@ -124,7 +124,6 @@ case $verb in
     start | stop) alone "$verb" ;;
     qmp) qmp "$@" ;;
     disks) show_disks ;;
-    memory) show_memory ;;
     receive) alone receive "$@" ;;
     watch) incoming=${1:-} && watch ;;
     *) sed -n '2,/^what/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;

@@ -41,15 +41,6 @@ backing() {
     esac
 }
 
-show_memory() {
-    [ "$(wire accelerator)" = uml ] || fail "the memory of a guest of QEMU is no file"
-    for pid in $(quick pids); do
-        link=$(find "/proc/$pid/fd" -lname "/*(deleted)" -printf '%f\n' 2> /dev/null | head -n 1)
-        [ -z "$link" ] || { echo "$pid $link $(stat -L -f -c %T "/proc/$pid/fd/$link")" && return; }
-    done
-    fail "it does not run"
-}
-
 # It has no rights but to read raw frames, so that what it shares with this host stays as it is.
 # What its kernel skips is a race of ways to compute RAID 6, a second long at each start.
 boot_uml() {

@@ -28,9 +28,10 @@ write_lease() {
 }
 
 # The watch of a lease holds a lock that the kernel lets go of when it dies.
+# That of our own is looked for by its number, which takes no program.
 is_alive() {
     [ -e "$home/alive-$1" ] || return 1
-    if command -v flock > /dev/null; then
+    if [ "$1" != "$token" ] && command -v flock > /dev/null; then
         ! flock -n "$home/alive-$1" true
     else
         IFS= read -r watcher < "$home/alive-$1" || return 1
@@ -62,14 +63,14 @@ acquire() {
     make_place
     alone
     read_lease
-    state_of_lease
     # shellcheck disable=SC2086
     set -- "$1" $me
-    task=$1 token=$2 who="$3 $4 $5 $6 $7" found_token=$lease_token
+    task=$1 token=$2 who="$3 $4 $5 $6 $7"
     case $lease in
         "$token "*) ;;
         *" $who "*) token=$lease_token ;;
         *)
+            state_of_lease
             if [ "$joining" = yes ]; then answer fenced "$lives" "$lease"; finish 1; fi
             if [ $lives = alive ] && [ "$breaking" != yes ]; then answer held "$lease"; finish 1; fi
             if [ "$task" != restore ]; then refuse_unfinished; fi
@@ -78,7 +79,7 @@ acquire() {
     esac
     encode "$lease_line"
     answer token "$token" "$code"
-    [ "$lives" = alive ] && [ "$token" = "$found_token" ] || is_alive "$token" || detached watch "$token" "$silence" || fail "no process can stay on this host to watch over the changes"
+    is_alive "$token" || detached watch "$token" "$silence" || fail "no process can stay on this host to watch over the changes"
 }
 
 take() {

@@ -27,18 +27,20 @@ done < /proc/cpuinfo"""
 TOOLS = """\
 for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
+# What runs on a host of one CPU has no other.
 READS = f"""\
+{CPUS}
 found=
 for file in $({FIND}); do
-    while read -r name cpus; do
-        [ "$name" != Cpus_allowed_list: ] || found="$found awake:$cpus"
+    case $cpus in ' '*' '*) ;; *) found=" awake:${{cpus# }}"; continue ;; esac
+    while read -r name allowed; do
+        [ "$name" != Cpus_allowed_list: ] || found="$found awake:$allowed"
     done < "${{file%cmdline}}status"
 done 2>/dev/null
 case $found in
     ' '*' '*) printf '%s\\n' $found | sort -u ;;
     ' '*) echo "${{found# }}" ;;
 esac
-{CPUS}
 for cpu in $cpus; do echo "cpu:$cpu"; done"""
 # One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
 # awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the

@@ -97,6 +97,7 @@ class Neighbour(OnHost):
             settle_seconds=2, seconds=0.3,
             probe=("sh", "-c", "for p in setsid taskset grep dd; do command -v $p || exit; done"),
             legal="none, or busy or memory on all CPUs or all but the last",
+            crowds=self.wanted.endswith(PLACES[0]),
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:
