@@ -14,16 +14,16 @@ NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
 FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline"
-# The shell itself reads what it can: to start a program takes a guest far longer. So it is with
-# `cpus`, and with `kernel`, which is not empty in a guest of User-Mode Linux.
+# The shell itself reads what it can, and little of that: to start a program takes a guest far
+# longer, and `read` asks its kernel for each byte.
 CPUS = """\
-cpus= kernel=
-while IFS=': \t' read -r name what; do
-    case $name:$what in
-        processor:*) cpus="$cpus $what" ;;
-        *'User Mode Linux'*) kernel=uml ;;
-    esac
-done < /proc/cpuinfo"""
+read -r online < /sys/devices/system/cpu/online || exit
+cpus= IFS=,
+for part in $online; do
+    cpu=${part%-*}
+    while [ "$cpu" -le "${part#*-}" ]; do cpus="$cpus $cpu" cpu=$((cpu + 1)); done
+done
+unset IFS"""
 TOOLS = """\
 for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
@@ -42,17 +42,18 @@ case $found in
     ' '*) echo "${{found# }}" ;;
 esac
 for cpu in $cpus; do echo "cpu:$cpu"; done"""
-# One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux is
-# awake while its kernel is, and its kernel is not while a process of it computes: so `dd` has the
-# kernel clear memory without an end. Elsewhere a loop does, which keeps out of the caches. Each is
-# on its CPU before it is left to itself, so that a busy machine shows the same as an idle one.
+# One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux,
+# whose kernel alone has an exitcode in /proc, is awake while its kernel is, and its kernel is not
+# while a process of it computes: so `dd` has the kernel clear memory without an end. Elsewhere a
+# loop does, which keeps out of the caches. Each is on its CPU before it is left to itself, so that
+# a busy machine shows the same as an idle one.
 START = f"""\
 for file in $({FIND}); do
     pid=${{file#/proc/}} pid=${{pid%/*}}; kill -s KILL -- "-$pid"; done 2>/dev/null
 [ $# -gt 0 ] || exit 0
 {CPUS}
 work='printf {NAME} > /proc/self/comm; while :; do :; done'
-[ -z "$kernel" ] || work='dd if=/dev/zero of=/dev/null bs=1M; :'
+[ ! -e /proc/exitcode ] || work='dd if=/dev/zero of=/dev/null bs=1M; :'
 [ "$1" != all ] || set -- $cpus
 mark=labkit-aw mark=${{mark}}ake
 for cpu; do
