@@ -113,7 +113,7 @@ def not_said(phase, calls, at, done, undone):
 
 def check(bench, phase, fault, stride=1, at=1):
     found = list(points(bench, phase, fault, stride, at=at))
-    assert len(found) * stride > (3 if phase == "leave" else 12), "too few calls for that phase"
+    assert len(found) * stride > (3 if phase == "leave" else 9), "too few calls for that phase"
     print(f"{phase}, {fault}: {len(found)} points")
     assert [(call, why) for call, why in found if why] == []
 

@@ -10,7 +10,7 @@ forget_us() {
         sum_of slow_sum add_byte note flush insist replace beside alone take_turn latest_turn \
         turn_is_taken born_of is_running forget_us look act question see look_at why_not strip \
         look_until is_wanted numbers insert last_number load frame record read_frames find_key mark_key \
-        get_key tell_whole is_whole load_or_refuse host_boot read_lease write_lease is_alive \
+        get_key tell_whole is_whole load_or_refuse host_boot read_lease write_lease is_alive is_watched \
         state_of_lease detached acquire take keep_script refuse_unfinished tell_open still_ours free_lease \
         watch holds_lease listen put_back undo_key hand_down heir_of find_later restore_sets \
         restore_set tell_outcome tell_untouched close_set arm deadman somebody_works confirm \

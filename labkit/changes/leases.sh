@@ -28,16 +28,20 @@ write_lease() {
 }
 
 # The watch of a lease holds a lock that the kernel lets go of when it dies.
-# That of our own is looked for by its number, which takes no program.
+# That of our own is first looked for by its number, which takes no program.
 is_alive() {
     [ -e "$home/alive-$1" ] || return 1
-    if [ "$1" != "$token" ] && command -v flock > /dev/null; then
+    if ! command -v flock > /dev/null; then
+        is_watched "$1"
+    elif [ "$1" != "$token" ] || ! is_watched "$1"; then
         ! flock -n "$home/alive-$1" true
-    else
-        IFS= read -r watcher < "$home/alive-$1" || return 1
-        # shellcheck disable=SC2086
-        is_running $watcher
     fi
+}
+
+is_watched() {
+    IFS= read -r watcher < "$home/alive-$1" || return 1
+    # shellcheck disable=SC2086
+    is_running $watcher
 }
 
 state_of_lease() {
