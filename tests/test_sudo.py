@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from knobs import Knob
 from sshd import reached, serving
 
+from labkit.change import applied
 from labkit.errors import BadInput, SudoRefused, TimedOut
 from labkit.host import Host
 from labkit.transports.local import Local
@@ -178,14 +180,24 @@ def test_without_anybody_to_ask_there_is_an_error_and_no_wait(users):
         refused(host, None, "there is no terminal to ask at")
 
 
-def test_the_password_is_in_no_list_no_file_and_no_text(users, caplog):
+def test_the_password_is_in_no_list_no_file_and_no_text(users, caplog, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     look = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ 2>/dev/null | tr '\\0' '\\n'"
     with caplog.at_level(logging.DEBUG), login(users, "asks") as host:
         root = host.as_root(Asked(SECRET))
         done = root.run("sh", "-c", look)
         assert done.ok and SECRET not in done.stdout + done.stderr
         shown = f"{root!r} {root.transport!r} {vars(root.transport.sudo)!r} {done!r}"
+        job = root.start("sh", "-c", look, key="canary", seconds=60, spool=f"{users.folder}/jobs")
+        assert job.wait(60).ok and SECRET.encode() not in job.output()
+        knob = users.folder / "knob"
+        knob.write_text("old\n")
+        with applied([Knob(str(knob), "new")], {"server": root}):
+            root.put(b"-" * 2_000_000, f"{users.folder}/put")
     assert SECRET not in shown and SECRET not in caplog.text
+    kept = [file for at in (users.folder, tmp_path) for file in at.rglob("*") if file.is_file()]
+    assert any(file.parent.name == "canary" for file in kept)
+    assert [file for file in kept if SECRET.encode() in file.read_bytes()] == []
 
 
 @pytest.mark.parametrize("kind", ["ssh", "local"])
