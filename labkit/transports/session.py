@@ -133,7 +133,9 @@ class Session:
     def recv(self, seconds: float) -> tuple[bytes, bytes]:
         """What has come on each stream."""
         channel = self.channel
-        if seconds and not self.ended:
+        if not seconds:
+            self._bell.wait(0)
+        elif not self.ended:
             self.connection.client.wait(self._bell, seconds)
         out = self._taken(channel.in_buffer)
         err = self._taken(channel.in_stderr_buffer)

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from labkit.errors import BadInput, sendable
@@ -322,6 +323,12 @@ def line(words: tuple[str, ...], env: Mapping[str, str], stdin: bool, once: bool
         broken = text.replace("\n", "'\"$labkit_n\"'")
         return f"labkit_n=$(echo;echo .);labkit_n=${{labkit_n%.}};{broken}"
     return text
+
+
+@lru_cache(maxsize=64)
+def plainly(words: tuple[str, ...]) -> str:
+    """The same for a shell that stays, made once for all hosts of a fleet."""
+    return line(words, NOTHING, stdin=False, once=False)
 
 
 def checked(

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from labkit.errors import TimedOut, Unreachable
-from labkit.host import KEPT, NOTHING, Completed
+from labkit.host import KEPT, Completed
 from labkit.steps import Steps
 from labkit.transports.connection import CONNECT_SECONDS, Address
 from labkit.transports.first import First
@@ -29,8 +29,8 @@ from labkit.transports.shell import (
     Late,
     Shell,
     checked,
+    plainly,
 )
-from labkit.transports.shell import line as shell_line
 from labkit.transports.sudo import Sudo
 from labkit.transports.through_shell import ThroughShell
 
@@ -78,8 +78,8 @@ class Ssh(ThroughShell):
         self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
     ) -> Steps[Completed]:
         """As `run`; a host that nobody has logged in to takes no thread for that."""
-        checked(self.name, words, NOTHING)
-        text = shell_line(words, NOTHING, False, once=False)
+        checked(self.name, words, seconds=seconds)
+        text = plainly(words)
 
         def given(shell: Shell) -> Running:
             command = Running(self, shell, words, seconds, cap)
@@ -168,7 +168,7 @@ class Ssh(ThroughShell):
     # One that does not answer has run nothing, so another may take its place.
     def _answers(self, shell: Shell, session: Session, seconds: float) -> bool:
         try:
-            order = shell.give(shell_line(("true",), NOTHING, False, once=False), Kept(0), Kept(0))
+            order = shell.give(plainly(("true",)), Kept(0), Kept(0))
             shell.wait(order, time.monotonic() + min(max(seconds, 1.0), CONNECT_SECONDS))
         except Gone:
             return False

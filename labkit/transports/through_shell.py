@@ -16,7 +16,17 @@ from labkit.host import KEPT, NOTHING, Completed
 from labkit.steps import Steps, blocking
 from labkit.transports.pipes import Pipe
 from labkit.transports.running import CHUNK, Begun, NotRun, Running
-from labkit.transports.shell import END, LONGEST_LINE, ONCE, Channel, Gone, Shell, checked, line
+from labkit.transports.shell import (
+    END,
+    LONGEST_LINE,
+    ONCE,
+    Channel,
+    Gone,
+    Shell,
+    checked,
+    line,
+    plainly,
+)
 
 
 class ThroughShell:
@@ -85,7 +95,7 @@ class ThroughShell:
     ) -> Begun | None:
         """Give a command to a shell that waits for one; None where there is none."""
         checked(self.name, words, seconds=seconds)
-        text = line(words, NOTHING, False, once=False)
+        text = plainly(words)
         with ExitStack() as held:
             shell = held.enter_context(self._ready()) if len(text) <= LONGEST_LINE else None
             if shell is None:
