@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from labkit import pairs, workloads
@@ -145,6 +145,41 @@ def test_what_any_tool_printed_is_read_or_refused_however_it_was_damaged(real, a
     except ResultsError:
         return
     assert found and all(np.isfinite(one.values).all() and len(one.values) for one in found)
+
+
+def readable_cases():
+    return [
+        (KNOWN[case.parent.name], (case / "stdout.txt").read_text("utf-8"))
+        for case in CASES
+        if isinstance(json.loads((case / "expected.json").read_text()), list)
+    ]
+
+
+# A number that is too large, or none; letters that Python takes for digits; an end too early.
+DAMAGE = ["", "NaN", "-1", "1e999", "9" * 30, "\u0663", "\n", "=== ", "{"]
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.sampled_from(readable_cases()), st.floats(0, 1), st.integers(0, 40),
+       st.sampled_from(DAMAGE), st.booleans())  # fmt: skip
+def test_every_workload_reads_or_refuses_what_was_damaged_anywhere(real, at, gone, instead, cut):
+    tool, text = real
+    place = int(at * len(text))
+    try:
+        found = tool.parse(text[:place] + instead + ("" if cut else text[place + gone :]))
+    except ResultsError:
+        return
+    assert found and all(np.isfinite(one.values).all() and len(one.values) for one in found)
+    assert all(one.lost >= 0 for one in found)
+
+
+@pytest.mark.parametrize("section", ["sent 2000", "guest 2000", "host 2000", "guest 500"])
+@pytest.mark.parametrize("name", ["sent 2000\u0663", "sent 1e999", "x"])
+def test_a_section_of_another_name_is_refused(section, name):
+    text = real("PacketRate/two_rates")
+    assert f"=== {section} ===" in text
+    with pytest.raises(ResultsError):
+        KNOWN["PacketRate"].parse(text.replace(f"=== {section} ===", f"=== {name} ==="))
 
 
 def test_what_openonload_says_of_itself_stays_beside_what_sockperf_says():

@@ -21,6 +21,7 @@ from labkit.workloads._server import serving
 
 # What the guest's own kernel has received: datagrams, and all bytes above the link.
 RECEIVED = "cat /proc/uptime; grep '^Udp:' /proc/net/snmp"
+RATE = re.compile(r"sent ([1-9][0-9]{0,8})")
 SENT = re.compile(r"Total of (\d+) messages sent in (\d+\.\d+) sec")
 IDLE = "idle"
 US = 1e6
@@ -101,7 +102,10 @@ class PacketRate(Workload):
     def parse(text: str) -> list[Sample]:
         """One figure each: at every rate, and once more without one of the highest."""
         parts = parted(text, "guest start", "host start", f"guest {IDLE}", f"host {IDLE}")
-        rates = sorted(int(name[5:]) for name in parts if name.startswith("sent "))
+        rates = sorted(int(said[1]) for name in parts if (said := RATE.fullmatch(name)))
+        known = {f"{who} {when}" for who in ("guest", "host") for when in ("start", IDLE, *rates)}
+        if odd := sorted(set(parts) - known - {f"sent {rate}" for rate in rates}):
+            raise ResultsError("packet rate: a part of the run is none", said=", ".join(odd))
         if not rates:
             raise ResultsError("packet rate: the run did not come to its end")
         idle = _Stretch.of(parts, str(rates[-1]), IDLE, None).between
@@ -136,7 +140,8 @@ class _Stretch:
         said = SENT.search(parts.get(f"sent {name}", ""))
         if not said and name != IDLE:
             raise ResultsError("sockperf: it did not run to its end", said=parts[f"sent {name}"])
-        if missing := [p for p in (f"guest {name}", f"host {name}") if p not in parts]:
+        needed = [f"{who} {when}" for when in (before, name) for who in ("guest", "host")]
+        if missing := [part for part in needed if part not in parts]:
             raise ResultsError(f"packet rate: the run did not come to its end: no {missing[0]}")
         first, last = (_counted(parts[f"guest {when}"]) for when in (before, name))
         taken, lost = (b - a for a, b in zip(first, last, strict=True))
