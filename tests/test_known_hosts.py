@@ -142,6 +142,9 @@ def swapped(tmp_path_factory):
             while found.log().count("Server listening") < 2:
                 assert time.monotonic() < end, found.log()
                 time.sleep(0.01)
+            # That the connection is lost may be noticed only now.
+            with pytest.raises(LabkitError):
+                host.run("true")
             yield host, found
 
 
