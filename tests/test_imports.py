@@ -289,3 +289,18 @@ def test_round_trips_like_their_own_rates_are_read_by_the_version_of_the_file(ve
             "raw_values": {"Ping (ms) UDP": [{"val": value} for value in raw]}}  # fmt: skip
     (found,) = imports.find("flent").read(json.dumps(file))
     assert np.allclose(found.values, raw if read == "as they are" else steps)
+
+
+def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_metric():
+    folder = Path(__file__).parent / "imports"
+    told = imports.text_of(file_of(folder / "fio/two_jobs"))
+    whole = json.loads(told[told.find("{") :])
+    found = imports.find("fio").read(json.dumps({"jobs": whole["jobs"] * 3}))
+    once = imports.find("fio").read(told)
+    assert [s.metric for s in found] == [s.metric for s in once]
+    assert all(
+        s.values.tolist() == one.values.tolist() * 3 for s, one in zip(found, once, strict=True)
+    )
+    text = imports.text_of(file_of(folder / "redis_benchmark/csv"))
+    once, twice = (imports.find("redis_benchmark").read(text * n) for n in (1, 2))
+    assert [s.values.tolist() for s in twice] == [s.values.tolist() * 2 for s in once]
