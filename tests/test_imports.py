@@ -304,3 +304,27 @@ def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_m
     text = imports.text_of(file_of(folder / "redis_benchmark/csv"))
     once, twice = (imports.find("redis_benchmark").read(text * n) for n in (1, 2))
     assert [s.values.tolist() for s in twice] == [s.values.tolist() * 2 for s in once]
+
+
+def test_of_what_fio_says_while_it_runs_only_the_last_counts_and_each_run_counts():
+    folder = Path(__file__).parent / "imports/fio"
+    whiles, others = (
+        imports.text_of(file_of(folder / name)) for name in ("status_interval", "three_runs")
+    )
+    read = imports.find("fio").read
+    (one,) = (s.values.tolist() for s in read(whiles) if s.metric == "read iops")
+    (two,) = (s.values.tolist() for s in read(whiles + "\n" + whiles) if s.metric == "read iops")
+    assert two == one * 2 and len(one) == 1
+    whole = [json.loads("{" + part) for part in f"\n{others}".split("\n{")[1:]]
+    for told in (others, "\n".join(map(json.dumps, whole)), "fio: a warning\n" + others):
+        (found,) = (s.values.tolist() for s in read(told) if s.metric == "read iops")
+        assert found == [run["jobs"][0]["read"]["iops"] for run in whole]
+
+
+def test_runs_of_jobs_of_other_names_are_metrics_of_their_own():
+    text = imports.text_of(file_of(Path(__file__).parent / "imports/fio/three_runs"))
+    found = imports.find("fio").read(text.replace('"jobname" : "a"', '"jobname" : "b"', 1))
+    assert {s.metric: len(s.values) for s in found if s.metric.endswith("read iops")} == {
+        "b: read iops": 1,
+        "a: read iops": 2,
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,23 +13,66 @@ from labkit.imports._reading import MOST_VALUES, at, insist, json_of, number, sa
 from labkit.workload import Sample
 
 KINDS = ("read", "write", "trim")
+LATENCIES = {"clat_ns": 1e-3, "clat": 1.0}
+"""Completion latencies, and how many us one is: before fio 3 they were in us."""
+DOCUMENT = re.compile(r"^\{(?:.*\}[ \t]*$|[\s\S]*?(?:^\}|\Z))", re.MULTILINE)
+"""Warnings stand before it, and with `normal,json` a text for people after it."""
+SAME_BEGIN = 1100
+"""Within so many ms what is told of one run has begun: times of it are rounded to seconds."""
 
 
 def read(text: str) -> list[Sample]:
-    """IOPS, bandwidth and completion latency of each job and kind of I/O."""
-    jobs = at(json_of(_object(text), "fio"), "jobs")
-    if not isinstance(jobs, list):
-        raise ResultsError("the output of fio has no list of jobs")
-    found = [s for n, job in enumerate(jobs) for s in _job(job, n, several=len(jobs) > 1)]
+    """IOPS, bandwidth and completion latency of each job and kind of I/O, once for each run."""
+    runs = _runs([json_of(found, "fio") for found in DOCUMENT.findall(text) or [text]])
+    jobs = [list(_jobs(run)) for run in runs]
+    names = {str(at(job, "jobname")) for run in jobs for job in run}
+    several = len(names) > 1 or max(map(len, jobs)) > 1
+    found = [s for run in jobs for n, job in enumerate(run) for s in _job(job, n, several)]
     return insist(found, "fio")
 
 
-# Warnings stand before it, and with `normal,json` a text for people after it. `--status-interval`
-# prints one after the other, of which the last tells of the whole run.
-def _object(text: str) -> str:
-    begin = text.rfind("\n{") + 1 or max(text.find("{"), 0)
-    end = text.find("\n}", begin)
-    return text[begin : end + 2] if end > 0 else text[begin:]
+# Of what `--status-interval` prints of one run, the last, which is of the whole run.
+def _runs(told: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    after: list[dict[str, Any] | None] = [*told[1:], None]
+    return [
+        one for one, then in zip(told, after, strict=True) if not (then and _goes_on(one, then))
+    ]
+
+
+def _jobs(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    jobs = at(run, "jobs")
+    if not isinstance(jobs, list):
+        raise ResultsError("the output of fio has no list of jobs")
+    return jobs
+
+
+# A run has begun once, and what it did only grows; a job that has ended stays as it was.
+def _goes_on(one: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    jobs, later = _jobs(one), _jobs(then)
+    if [at(job, "jobname") for job in jobs] != [at(job, "jobname") for job in later]:
+        return False
+    if jobs and abs(_begun(one, jobs[0]) - _begun(then, later[0])) > SAME_BEGIN:
+        return False
+    parts = [(a.get(kind), b.get(kind)) for a, b in zip(jobs, later, strict=True) for kind in KINDS]
+    return all(_grew(a, b) for a, b in parts if isinstance(a, dict) and isinstance(b, dict))
+
+
+# In milliseconds; `elapsed` is in seconds, rounded up.
+def _begun(run: Mapping[str, Any], job: Mapping[str, Any]) -> float:
+    ended = run.get("timestamp_ms", number(run.get("timestamp", 0), "timestamp") * 1000)
+    return number(ended, "timestamp_ms") - number(job.get("elapsed", 0), "elapsed") * 1000
+
+
+def _grew(one: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    before, after = _requests(one), _requests(then)
+    if before == after:
+        return all(one.get(key) == then.get(key) for key in ("runtime", *LATENCIES))
+    return before < after
+
+
+# Before fio 2.1.5 the requests were not counted, only their bytes.
+def _requests(told: Mapping[str, Any]) -> float:
+    return number(told.get("total_ios", told.get("io_bytes", 0)), "total_ios")
 
 
 def _job(job: Any, n: int, several: bool) -> Iterator[Sample]:
@@ -37,10 +81,7 @@ def _job(job: Any, n: int, several: bool) -> Iterator[Sample]:
     before = f"{at(job, 'jobname')}: " if several else ""
     for kind in KINDS:
         told = job.get(kind)
-        # Before fio 2.1.5 the requests were not counted, only their bytes.
-        if isinstance(told, dict) and number(
-            told.get("total_ios", told.get("io_bytes", 0)), "total_ios"
-        ):
+        if isinstance(told, dict) and _requests(told):
             yield from _kind(told, f"{before}{kind} ")
 
 
@@ -49,8 +90,8 @@ def _kind(told: Mapping[str, Any], name: str) -> Iterator[Sample]:
     # bw_bytes is newer than bw, which is in KiB/s.
     bytes_a_second = told.get("bw_bytes", number(told.get("bw", 0), "bw") * 1024)
     yield sample(f"{name}bandwidth", "MB/s", number(bytes_a_second, "bw_bytes") / 1e6)
-    # Before fio 3 latencies were in microseconds, and not counted; a 0 is a place never used.
-    for key, factor in (("clat_ns", 1e-3), ("clat", 1.0)):
+    # Before fio 3 they were not counted; a 0 is a place never used.
+    for key, factor in LATENCIES.items():
         latency = told.get(key)
         if isinstance(latency, dict) and latency.get("N", latency.get("max")):
             yield from _latency(latency, f"{name}completion latency", factor)
