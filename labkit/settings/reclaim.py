@@ -14,20 +14,18 @@ from labkit.settings._ways import script
 RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not locked"
 NAME = "labkit-memory"
 IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
-PROGRAM = (Path(__file__).parent / "_guest_memory.py").read_text("utf-8")
+PROGRAM = (Path(__file__).parent / "_guest_memory.pl").read_text("utf-8")
 # No command that looks for one of them, or starts it, has its name on its own command line. It says
 # that it has begun by its name, once the memory is what it makes of it.
 FIND = 'grep -lsz "labkit-memor[y]-$verb-$guest\\$" /proc/[0-9]*/cmdline'
-BEGUN = f"""\
-begun=
-for file in $({FIND}); do
-    if read -r name < "${{file%cmdline}}comm" && [ "$name" = {NAME} ]; then begun=yes; fi
-done 2>/dev/null"""
 READS = f"""\
 verb=$1 guest=$2
 found=$(guest "@$guest" memory) || exit
 echo "on ${{found##* }}"
-{BEGUN}
+begun=
+for file in $({FIND}); do
+    if read -r name < "${{file%cmdline}}comm" && [ "$name" = {NAME} ]; then begun=yes; fi
+done 2>/dev/null
 [ -z "$begun" ] || echo "$verb"
 """
 WRITE = f"""\
@@ -38,11 +36,8 @@ for file in $({FIND}); do
 found=$(guest "@$guest" memory) || exit
 set -- $found
 mark=labkit-mem mark=${{mark}}ory
-setsid -f python3 -I -S -c "$program" "$verb" "$1" "$2" "$mark-$verb-$guest" \
-    </dev/null >/dev/null 2>&1
-n=0; while {BEGUN}; [ -z "$begun" ]; do
-    n=$((n + 1)); [ "$n" -lt 300 ] || {{ echo "it did not begin" >&2; exit 1; }}; sleep 0.02
-done"""
+exec perl -e "$program" "$verb" "$1" "$2" "$mark-$verb-$guest"
+"""
 ELSEWHERE = {
     "esxi": "VMkernel reclaims when its memory runs short; what keeps it from that is "
     "FullReservation",
@@ -69,7 +64,7 @@ class _OfMemory(OfGuest):
             script(READS, word, self.named), writes,
             lambda text: on if word in text.splitlines() else off,
             self._refused, settle_seconds=1, seconds=0.3,
-            probe=("python3", "-c", PROGRAM, f"can-{word}"),
+            probe=("perl", "-e", PROGRAM, f"can-{word}"),
             legal=f"{on} or {off}", after=("MemoryLock",) * (word == "reclaims"),
         )  # fmt: skip
 
