@@ -235,8 +235,9 @@ def _apart(step: Step) -> str:
 def _make(step: Step, known: str, number: int) -> tuple[str | None, ...]:
     assert step.way
     way, wanted = step.way, step.setting.wanted
-    if not known and way.value(step.text) == wanted:
-        known = step.text
+    if not known:
+        texts = (step.text, way.foretold(step.text))
+        known = next((text for text in texts if text and way.value(text) == wanted), "")
     return (
         "make", step.thing, wanted if way.value is str.strip else None, known or None,
         _tenths(way.settle_seconds), "1" if way.cuts_management else "0",

@@ -67,6 +67,9 @@ class Way:
     printed, the way to that very device, and what the `reads` of that way prints."""
     legal: str = ""
     """The values that can be asked for, in words."""
+    foretold: Callable[[str], str] = _anything
+    """What `reads` will print once it is in force, by what it printed before; empty where only a
+    try tells. What shows that at once need not be seen to stand still."""
     several: Words = ()
     """A command that does several such `reads` at once, where to start it is most of the work: of
     lines `THING READS` it makes `THING TEXT`, all encoded as the journal's fields are. What it

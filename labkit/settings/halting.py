@@ -93,8 +93,13 @@ class Halting(OnHost):
         return Way(
             script(READS), _writes, _value, settle_seconds=5, seconds=0.3,
             probe=("sh", "-c", TOOLS),
-            legal="halts or not",
+            legal="halts or not", foretold=self._foretold,
         )  # fmt: skip
+
+    def _foretold(self, text: str) -> str:
+        cpus = [line for line in text.splitlines() if line.startswith("cpu:")]
+        awake = sorted(line.replace("cpu:", "awake:") for line in cpus) * (not self.halts)
+        return "".join(f"{line}\n" for line in (*awake, *cpus))
 
 
 def _writes(value: str) -> tuple[Words, ...]:

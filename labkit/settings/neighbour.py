@@ -97,8 +97,13 @@ class Neighbour(OnHost):
             settle_seconds=2, seconds=0.3,
             probe=("sh", "-c", "for p in setsid taskset grep dd; do command -v $p || exit; done"),
             legal="none, or busy or memory on all CPUs or all but the last",
-            crowds=self.wanted.endswith(PLACES[0]),
+            crowds=self.wanted.endswith(PLACES[0]), foretold=self._foretold,
         )  # fmt: skip
+
+    def _foretold(self, text: str) -> str:
+        owned, every = _host(text)
+        on = {PLACES[0]: every, PLACES[1]: every[:-owned]}[self.place] * (self.kind != NONE)
+        return _lines(*sorted(f"{self.kind} {cpu}" for cpu in on), *text.splitlines()[-2:])
 
     def _refused(self, text: str) -> str:
         owned, every = _host(text)
@@ -111,6 +116,10 @@ def _told(value: str) -> tuple[str, str]:
     kind, _, place = value.partition(" on ")
     known = {PLACES[0]: "all", PLACES[1]: "rest"}
     return kind, known.get(place) or " ".join(map(str, cpus_of(place) if place else ()))
+
+
+def _lines(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 # How many of its CPUs a guest may own, and all of them.

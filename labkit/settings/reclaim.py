@@ -60,12 +60,16 @@ class _OfMemory(OfGuest):
             told = (word, self.named, "yes" if value == on else "no", program)
             return (script(WRITE, *told),)
 
+        def foretold(text: str) -> str:
+            return text.partition("\n")[0] + "\n" + f"{word}\n" * (self.wanted == on)
+
         return Way(
             script(READS, word, self.named), writes,
             lambda text: on if word in text.splitlines() else off,
             self._refused, settle_seconds=1, seconds=0.3,
             probe=("perl", "-e", PROGRAM, f"can-{word}"),
             legal=f"{on} or {off}", after=("MemoryLock",) * (word == "reclaims"),
+            foretold=foretold,
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:

@@ -12,7 +12,7 @@ from labkit.plan import plan
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.halting import Halting
-from labkit.settings.neighbour import Neighbour
+from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.workloads.ping import Ping
@@ -137,6 +137,18 @@ def test_what_is_reclaimed_from_a_guest_it_has_to_wait_for_unless_its_memory_is_
         before, rounds = waits(lab)
         awaited(lambda: waits(lab)[1] > rounds + 5)
         assert waits(lab)[0] == before
+
+
+def test_what_a_host_will_show_is_foretold_to_the_letter(lab):
+    asked = [Neighbour("busy"), Neighbour("busy", PLACES[1]), Neighbour("memory", PLACES[1])]
+    asked += [MemoryLock(), Reclaim(), Halting(False), Neighbour(), Halting()]
+    with in_force(lab.hosts) as changes:
+        for setting in asked:
+            if changes.learn([setting]).steps[0].why:
+                continue
+            changes.move_to([setting])
+            step = changes.steps[setting]
+            assert changes.texts[setting] == step.way.foretold(step.text)
 
 
 def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):
