@@ -42,7 +42,7 @@ study = Study(
     "which part brings how much, and what does it leave open?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
-    workload=WakeUp(count=3000),
+    workload=WakeUp(count=3600),
     quick={"repeats": 1, "count": 500},
     metric="response time",
     unit="us",
