@@ -2,16 +2,18 @@
 
 import os
 import subprocess
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from knobs import Bench, Knob
 
 from labkit import journal
-from labkit.change import Op, stages
+from labkit.change import Op, in_force, stages
 from labkit.frames import decoded
+from labkit.host import Host
 from labkit.plan import Step
+from labkit.transports.local import Local
 
 BEAT = Path(journal.__file__).with_name("changes") / f"{journal.BEAT}.sh"
 
@@ -87,3 +89,34 @@ def test_other_hosts_wait_only_for_what_is_really_changed():
     after = Op("guest", other, False)
     assert len(stages([Op("server", power, False), after])) == 2
     assert len(stages([Op("server", power, False, there=True), after])) == 1
+
+
+@dataclass(frozen=True)
+class Told(Knob):
+    """A knob that foretells what it will show, and notes each look at it."""
+
+    told: str = ""
+
+    def way(self, kind, host):
+        reads = ("sh", "-c", 'echo >> "$1.looks"; cat "$1"', "sh", self.path)
+        words = {"value": lambda text: text.split()[0], "settle_seconds": 0.4}
+        return replace(super().way(kind, host), reads=reads, foretold=lambda _: self.told, **words)
+
+
+@pytest.mark.parametrize(("told", "looks"), [("new\n", 1), ("", 2), ("new or so\n", 3)])
+def test_what_is_foretold_is_not_looked_at_twice_and_what_is_so_wrongly_only_takes_longer(
+    bench, monkeypatch, told, looks
+):
+    monkeypatch.setenv("LABKIT_CHANGES", str(bench.changes))
+    path, host = bench.folder / "a", Host("here", "127.0.0.1", Local())
+    seen = Path(f"{path}.looks")
+    with in_force({"server": host}) as changes:
+        setting = Told(str(path), "new", told=told)
+        changes.learn([setting])
+        changes.take(["server"])
+        before = seen.read_text()
+        changes.move_to([setting])
+        # One more is before it is made.
+        assert len(seen.read_text()) == len(before) + 1 + looks
+        assert changes.texts[setting] == path.read_text() == "new\n"
+    assert path.read_text() == "old\n"
