@@ -21,11 +21,11 @@ help: ## this list
 demo: system ## from nothing to a judged study: hosts up, ping between them, report, hosts down
 	@$(BIN)/labkit demo
 
-# Three processes of tests share the machine, with all hosts and guests that they have started: most
+# Four processes of tests share the machine, with all hosts and guests that they have started: most
 # of the time they wait, for guests to boot or a clock to pass. So what failed there is run once more,
 # by itself, and is shown both times; if it fails again, it fails.
 test: system-test ## every test that this machine can run; the others say why they were skipped
-	@$(PYTEST) -n 3 --dist loadscope || { [ $$? -eq 1 ] && echo 'Once more, by themselves:' && \
+	@$(PYTEST) -n 4 --dist loadscope || { [ $$? -eq 1 ] && echo 'Once more, by themselves:' && \
 	    $(PYTEST) -v --last-failed --last-failed-no-failures none --maxfail 3; }
 
 check: python ## what each change must pass: ruff, mypy, the quick tests; about two minutes

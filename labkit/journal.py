@@ -38,9 +38,9 @@ lines=; while IFS= read -r line && [ "$line" != "{END}" ]; do lines="$lines$line
 # takes longer than all else.
 UNKEPT = "unkept"
 RUN_KEPT = f"""\
-for home in "${{LABKIT_CHANGES:-}}" /var/lib/labkit/changes \
-    "${{HOME:-}}/.local/state/labkit/changes"; do
-    [ -n "$home" ] && [ -r "$home/$1" ] && break
+for home in "${{LABKIT_CHANGES:-/var/lib/labkit/changes}}" \
+    "${{LABKIT_CHANGES:-${{HOME:-}}/.local/state/labkit/changes}}"; do
+    [ ! -r "$home/$1" ] || break
 done
 [ -r "$home/$1" ] || {{ echo "=$4 {UNKEPT}"; exit; }}
 keep=$1 lines=$2 script=kept; shift 2
