@@ -141,14 +141,19 @@ sub mask {
 # A process that the guest made meanwhile may have missed it, so it is done until it is so.
 sub place {
     my %to = values_in("$home/description");
-    my $why = "";
-    for (1 .. 5) {
+    my ($why, $looked) = ("", 0);
+    for (1 .. 6) {
         for my $pid (pids()) { $why = moved($pid, \%to) || $why }
         my ($now, @others) = placement();
-        return if !@others && $now =~ / $to{policy}$/;
+        next if @others || $now !~ / $to{policy}$/;
+        return if $looked++ || !busy();
+        select(undef, undef, undef, 0.02);
     }
     fail("its threads did not all move: $why");
 }
+
+# One that computes may be about to bring forth another, which would be what it was itself before.
+sub busy { grep { whole("$_/stat") =~ /^.*\) R/s } map { threads($_) } pids() }
 
 # By number, where we know it: sched_setaffinity and sched_setscheduler.
 sub moved {
