@@ -29,7 +29,7 @@ from labkit.errors import BadInput
 from labkit.formula import OPERATORS, SEVERAL, SUMMARIES, called, is_name, range_of, tree
 from labkit.pooled import Pooled
 from labkit.stats import Blocks, Estimate
-from labkit.term import Figure, jackknife, middling, summary
+from labkit.term import Figure, middling, summary
 from labkit.term import Statistic as Statistic
 from labkit.term import Values as Values
 from labkit.unseen import FAR_TAIL, left_out, possible
@@ -161,10 +161,7 @@ class Quantity:
 
     # The error of the figure if the blocks of one term differ, and the others do not.
     def _own(self, seen: Seen, scale: Scale, blocks: int) -> list[float]:
-        return [
-            stats.spread(np.array([*map(scale, self._varied(seen, blocks, term)[0])]))
-            for term in seen
-        ]
+        return [stats.spread([*map(scale, self._varied(seen, blocks, term)[0])]) for term in seen]
 
     # How far down and up the ranks let it go, and how far a coarse clock may move it.
     def _by_rank(
@@ -232,7 +229,9 @@ class Quantity:
         }  # fmt: skip
         logarithmic = of_name[0] >= 0 and min([value, *chain(*without.values())]) > 0
         scale = math.log if logarithmic else float
-        errors = [jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
+        errors = [
+            stats.jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()
+        ]
         fewest = min(len(runs) for runs in all_of.values())
         error = max(math.hypot(*errors), LEAST)
         return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),

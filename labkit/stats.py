@@ -325,17 +325,20 @@ def _insist_above_zero(*sides: Pooled) -> None:
         raise BadInput(f"a ratio needs values above 0, and there is {least:g}")
 
 
-def spread(each: Values) -> float:
+def spread(each: Sequence[float] | Values) -> float:
     """The standard error of a mean of these figures of blocks."""
-    return float(each.std(ddof=1)) / math.sqrt(each.size)
+    return float(np.std(each, ddof=1)) / math.sqrt(len(each))
+
+
+def jackknife(without: Sequence[float] | Values) -> float:
+    """The standard error of a figure by what it comes to without each block."""
+    return float(np.std(without)) * math.sqrt(len(without) - 1)
 
 
 # The larger of how the blocks' own percentiles differ and of the jackknife.
 def _error(pooled: Pooled, q: float, logarithmic: bool) -> float:
     scale = np.log if logarithmic else np.asarray
-    without = scale(pooled.without_each(q))
-    jackknife = float(without.std()) * math.sqrt(without.size - 1)
-    return max(spread(scale(pooled.each(q))), jackknife)
+    return max(spread(scale(pooled.each(q))), jackknife(scale(pooled.without_each(q))))
 
 
 def _measured(blocks: Blocks, q: float) -> bool:

@@ -67,15 +67,5 @@ def summary(statistic: Statistic, runs: Sequence[Values]) -> float:
 def middling(each: Sequence[float], without: Sequence[float]) -> float:
     """The mean (of squares) of two standard errors: between blocks, and by the jackknife."""
     if not each:
-        return jackknife(without)
-    return math.hypot(spread(each), jackknife(without)) / math.sqrt(2)
-
-
-def jackknife(without: Sequence[float]) -> float:
-    """The standard error of a figure by what it comes to without each block."""
-    return float(np.std(without)) * math.sqrt(len(without) - 1)
-
-
-def spread(each: Sequence[float]) -> float:
-    """The standard error of a mean of these figures of blocks."""
-    return float(np.std(each, ddof=1)) / math.sqrt(len(each))
+        return stats.jackknife(without)
+    return math.hypot(stats.spread(each), stats.jackknife(without)) / math.sqrt(2)
