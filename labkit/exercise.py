@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from numbers import Real
 
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 EMPTY = "not yet: put your answer in place of None, and run the cell again"
 
@@ -31,9 +31,7 @@ def check_name(answer: object, names: Mapping[str, float], right: str, unit: str
     if found is None:
         known = ", ".join(f'"{name}"' for name in names)
         return f"not yet: {answer!r} is not among the names: {known}"
-    value = names[found]
-    figure = f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-    seen = f"{found} has {figure} {shown(unit)}".strip()
+    seen = f"{found} has {figure(names[found])} {shown(unit)}".strip()
     return _right(seen) if found == right else f"not yet: {seen}"
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 import ipywidgets as widgets  # type: ignore[import-untyped]
 import numpy as np
 
-from labkit.charts.look import figure
 from labkit.errors import Stopped, readable
 from labkit.lab import Lab
 from labkit.limits import lacking
@@ -23,7 +22,7 @@ from labkit.results import Results
 from labkit.stats import interval
 from labkit.study import Study
 from labkit.tables import safe
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 TICK_SECONDS = 0.2
 Show = Callable[["Standing"], None]

@@ -14,7 +14,6 @@ from labkit.charts.look import (
     COLOURS,
     GREY,
     colour,
-    figure,
     framed,
     inline,
     insist,
@@ -29,7 +28,7 @@ from labkit.quantity import Quantity
 from labkit.results import Results
 from labkit.stats import Blocks
 from labkit.study import Study
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 OURS = COLOURS[0]
 FEWEST = 3

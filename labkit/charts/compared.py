@@ -17,7 +17,6 @@ from labkit.charts.look import (
     Rows,
     Runs,
     colour,
-    figure,
     framed,
     inline,
     insist,
@@ -29,7 +28,7 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.quantity import Quantity, Statistic
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 OURS = COLOURS[4]
 

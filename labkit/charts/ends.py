@@ -8,8 +8,9 @@ from typing import Any
 
 import altair as alt
 
-from labkit.charts.look import Rows, figure, inline, rounded
+from labkit.charts.look import Rows, inline, rounded
 from labkit.limits import Interval, lacking
+from labkit.unit import figure
 
 BEYOND = 1.25
 """An arrow ends so far beyond everything else that is drawn."""

@@ -18,7 +18,6 @@ from labkit.charts.look import (
     Runs,
     colour,
     fading,
-    figure,
     framed,
     inline,
     insist,
@@ -31,7 +30,7 @@ from labkit.charts.look import (
     tip,
     with_runs,
 )
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 MOST_TICKS = 12
 """More runs of a condition than this are not drawn one by one."""

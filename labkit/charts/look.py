@@ -255,11 +255,6 @@ def rounded(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def figure(value: float) -> str:
-    """A number for a sentence."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
 def escaped(text: str) -> str:
     """Text for an attribute of SVG."""
     pairs = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}

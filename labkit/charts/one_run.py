@@ -16,7 +16,6 @@ from labkit.charts.look import (
     SCALES,
     SLOWEST,
     Values,
-    figure,
     framed,
     inline,
     of_run,
@@ -26,7 +25,7 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput, Unknown
 from labkit.steady import WORTH_TELLING, steady
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 
 def round_trips(

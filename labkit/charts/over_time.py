@@ -20,7 +20,6 @@ from labkit.charts.look import (
     Rows,
     Values,
     colour,
-    figure,
     framed,
     inline,
     of_run,
@@ -28,7 +27,7 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput
-from labkit.unit import shown
+from labkit.unit import figure, shown
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 """Name -> moments in seconds, and the value at each."""
