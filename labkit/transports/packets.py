@@ -264,7 +264,9 @@ class Packets(Sending):
         """A line before the keys are exchanged, which is kept."""
         until = min(time.monotonic() + timeout, self._deadline)
         while (end := self._read.find(b"\n")) < 0:
-            late = time.monotonic() >= until or (not self._more() and time.monotonic() > until)
+            late = time.monotonic() >= until
+            if not late:
+                self._more()
             if late or len(self._read) > LARGEST:
                 self.lines.append(bytes(self._read[:LONGEST_WORDS]).decode("utf-8", "replace"))
                 raise TimeoutError

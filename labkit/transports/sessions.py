@@ -110,10 +110,8 @@ class Sessions:
             return
         connecting = self._connecting
         try:
-            yield self._add
-        except LabkitError as failed:
-            self._failed = time.monotonic(), failed
-            raise
+            with self._sharing():
+                yield self._add
         finally:
             connecting.release()
 
@@ -205,8 +203,16 @@ class Sessions:
             self._lock, self._connecting, self._free = fresh._lock, fresh._connecting, fresh._free
             self._process = fresh._process
 
-    # A connection that `pick` finds, or a new one. Those who waited for a login that failed share
-    # its error, instead of failing one by one.
+    # Those who waited for a login that failed share its error, instead of failing one by one.
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        try:
+            yield
+        except LabkitError as failed:
+            self._failed = time.monotonic(), failed
+            raise
+
+    # A connection that `pick` finds, or a new one.
     def _picked(self, pick: Callable[[], Connection | None]) -> Connection:
         asked = time.monotonic()
         with self._lock:
@@ -218,11 +224,8 @@ class Sessions:
                     return found
             if self._failed and self._failed[0] > asked:
                 raise copy(self._failed[1])
-            try:
+            with self._sharing():
                 made = Connection(connect(self.at, self._patience()))
-            except LabkitError as failed:
-                self._failed = time.monotonic(), failed
-                raise
             with self._lock:
                 self._connections.append(made)
                 return pick() or made
