@@ -3,13 +3,13 @@
 import socket
 import threading
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
 import pytest
 from poor import busybox, only, system
 from sshd import SSHD, serving
+from stubs import answering
 from test_fleet import HOSTS, IT_IS, fleet_of, port, servers  # noqa: F401
 
 from labkit.errors import LabkitError, OutcomeUnknown, TimedOut, Unreachable
@@ -56,26 +56,6 @@ def new(servers, before):  # noqa: F811
     return [len(set(one.sessions()) - old) for one, old in zip(servers, before, strict=True)]
 
 
-@contextmanager
-def says(part):
-    """The port of a server that says so much, and then nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        held = []
-
-        def answer():
-            while True:
-                try:
-                    held.append(listening.accept()[0])
-                except OSError:
-                    return
-                held[-1].sendall(part)
-
-        threading.Thread(target=answer, daemon=True).start()
-        yield listening.getsockname()[1]
-        for one in held:
-            one.close()
-
-
 # A packet of 32 bytes, of which the first eight come.
 TORN = b"SSH-2.0-torn\r\n" + bytes([0, 0, 0, 32]) + bytes(8)
 
@@ -84,9 +64,9 @@ TORN = b"SSH-2.0-torn\r\n" + bytes([0, 0, 0, 32]) + bytes(8)
 def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  # noqa: F811
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 3.0)
     told, begun = {}, time.monotonic()
-    with says(part) as silent:
+    with answering(lambda client: client.sendall(part)) as (silent, _):
         addresses = [server.address() for server in servers]
-        addresses[0] = replace(addresses[0], port=silent)
+        addresses[0] = replace(addresses[0], port=silent.port)
         with fleet_of(*addresses) as fleet:
             outcomes = fleet.run(
                 "true", tell=lambda name: told.setdefault(name, time.monotonic() - begun)
