@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -20,7 +21,18 @@ FORBIDDEN = {
     "factory", "context", "config", "data", "info", "base", "core",
 }  # fmt: skip
 
+TOP = {
+    ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder", "data",
+    "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
+}  # fmt: skip
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def test_nothing_else_lies_at_the_top_of_the_tree():
+    listed = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip(f"git does not tell what belongs to the tree: {listed.stderr}")
+    assert {path.split("/")[0] for path in listed.stdout.splitlines()} <= TOP
 
 
 def name_of(path):
