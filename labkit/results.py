@@ -130,7 +130,16 @@ class Run:
         except ResultsError as damaged:
             return [str(damaged)]
         wanted = record.listed(self.path)
+        if not wanted:
+            return [f"{self.path / record.SUMS}: is gone, so nobody can tell what has changed"]
         return [f"{self.path / name}: {why}" for name in wanted if (why := self._odd(name, wanted))]
+
+    def strange(self) -> list[str]:
+        """The files in its folder that are no part of it, a sentence each; nothing reads them."""
+        parts = {record.SUMS, *record.listed(self.path)}
+        there = (file for file in self.path.rglob("*") if not file.is_dir())
+        names = sorted(file.relative_to(self.path).as_posix() for file in there)
+        return [f"{self.path / one}: is no part of the run" for one in names if one not in parts]
 
     def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
         file = self.path / name

@@ -109,10 +109,24 @@ def test_a_damaged_run_is_named_and_the_rest_is_readable(results, text):
     assert read == [other] and list(damaged) == [kept.path.name]
 
 
-def test_a_run_without_checksums_is_read_as_older_ones_were_written(results):
+def test_a_run_without_checksums_is_read_but_nobody_calls_it_whole(results):
     kept = results.keep(RUN, {"ping.txt": "hello"})
     (kept.path / "SHA256SUMS").unlink()
-    assert results.runs() == [kept] and kept.check() == []
+    assert results.runs() == [kept]
+    assert kept.check() == [
+        f"{kept.path / 'SHA256SUMS'}: is gone, so nobody can tell what has changed"
+    ]
+
+
+def test_a_file_that_was_put_beside_a_runs_own_is_named(results):
+    kept = results.keep(RUN, {"ping.txt": "hello"})
+    assert kept.strange() == []
+    (kept.path / "raw" / "more.txt.gz").write_bytes(b"")
+    (kept.path / "link").symlink_to("/etc/passwd")
+    assert kept.check() == []
+    assert kept.strange() == [
+        f"{kept.path / name}: is no part of the run" for name in ("link", "raw/more.txt.gz")
+    ]
 
 
 def test_a_disk_that_takes_no_more_leaves_whole_runs_only(results):

@@ -216,7 +216,7 @@ def _wrong(path: Path) -> list[str]:
     left = sorted((results.path / "runs").glob(".*.half"))
     return [
         *unreadable.values(),
-        *(line for run in runs for line in run.check()),
+        *(line for run in runs for line in run.check() or run.strange()),
         *(f"{half}: was being written when its writer ended; it is no run" for half in left),
     ]
 
