@@ -18,17 +18,19 @@ for _needless in ("rfc3987_syntax", "isoduration"):
 
 if TYPE_CHECKING:
     from labkit.change import applied as applied
+    from labkit.claim import compare as compare
     from labkit.studies import find as find_study
     from labkit.where import open_lab as open_lab
     from labkit.where import study_results as study_results
 
 _HOMES = {
     "applied": ("labkit.change", "applied"),
+    "compare": ("labkit.claim", "compare"),
     "find_study": ("labkit.studies", "find"),
     "open_lab": ("labkit.where", "open_lab"),
     "study_results": ("labkit.where", "study_results"),
 }
-__all__ = ["applied", "find_study", "open_lab", "study_results"]
+__all__ = ["applied", "compare", "find_study", "open_lab", "study_results"]
 
 
 def __getattr__(name: str) -> object:

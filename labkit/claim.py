@@ -18,8 +18,10 @@ import numpy.typing as npt
 
 from labkit import stats
 from labkit.errors import BadInput, LabkitError
+from labkit.pooled import as_blocks
 from labkit.quantity import Quantity, Statistic
 from labkit.stats import Blocks
+from labkit.term import check_statistic
 from labkit.verdict import (
     CONTRADICTED,
     HOLDS,
@@ -328,15 +330,14 @@ def compare(
 
     Give values in the order they were measured, or, better, block number -> values of each.
     """
+    check_statistic(percentile)
+    if len(set(names)) != 2:
+        raise BadInput(f"two sets of samples have two names, not {', '.join(names)}")
     order = Order("compare", f"{names[0]} is lower than {names[1]}", "", (percentile,), names)
-    single = not (isinstance(a, Mapping) and isinstance(b, Mapping))
     # Stretches of single runs do not belong together, so no number may occur in both.
-    measured = {names[0]: _as_blocks(a, first=-1000), names[1]: _as_blocks(b, first=-2000)}
-    for name, blocks in measured.items():
-        if not any(values.size for values in blocks.values()):
-            raise BadInput(f"there are no samples of {name} to compare")
-    verdict = order.judge(measured)
-    if not single:
+    firsts = zip(names, (a, b), (-1000, -2000), strict=True)
+    verdict = order.judge({name: as_blocks(one, first, name) for name, one, first in firsts})
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
         return verdict
     caution = "from single runs cut into stretches, so how runs differ is not in it"
     return replace(verdict, why=f"{verdict.why}; {caution}", blocks=1)
@@ -374,9 +375,3 @@ def _together(found: list[Found]) -> list[Found]:
     level = RISK / max(1, list(clear.values()).count(False))
     counted = [replace(f, among=len(tested), clear=clear.get(f.comparison, False)) for f in found]
     return [f if f.clear or not f.estimate.enough else f.after(level) for f in counted]
-
-
-def _as_blocks(values: npt.ArrayLike | Blocks, first: int) -> Blocks:
-    if isinstance(values, Mapping):
-        return values
-    return dict(enumerate(stats.pieces(values), start=first))

@@ -169,6 +169,30 @@ def checked_samples(values: npt.ArrayLike) -> Values:
     return checked
 
 
+def as_blocks(given: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
+    """What somebody gives as samples of `name`; one run is cut into stretches from `first` on."""
+    if not isinstance(given, Mapping):
+        return dict(enumerate(_cut(_samples(given, name)), first))
+    if not given:
+        raise BadInput(f"there are no samples of {name} to compare")
+    return {block: _samples(some, f"{name} in block {block}") for block, some in given.items()}
+
+
+def _samples(given: npt.ArrayLike | Distribution, name: str) -> Values | Distribution:
+    if isinstance(given, Distribution):
+        return given
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as odd:
+        raise BadInput(f"the samples of {name} are no numbers", said=str(odd)) from None
+    if values.ndim != 1:
+        hint = "one list of numbers, or several by their blocks: {1: [...], 2: [...]}"
+        raise BadInput(f"the samples of {name} have {values.ndim} dimensions, not 1", hint=hint)
+    if not values.size:
+        raise BadInput(f"there are no samples of {name} to compare")
+    return values
+
+
 def _cut(part: Values | Distribution) -> list[Values] | list[Distribution]:
     return [part] if isinstance(part, Distribution) else pieces(part)
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit import stats
+from labkit.errors import BadInput, Unknown
 from labkit.formula import SUMMARIES
 from labkit.pooled import Pooled
 
@@ -55,6 +56,14 @@ class Figure:
             return self.pooled.around(self.q, self.value, errors)
         off = errors * stats.spread(self.each)
         return self.value - off, self.value + off
+
+
+def check_statistic(statistic: Statistic) -> None:
+    """Refuse what is no percentile and no name of a summary."""
+    if isinstance(statistic, str) and statistic not in SUMMARIES:
+        raise Unknown("statistic", statistic, SUMMARIES)
+    if not isinstance(statistic, str) and not 0 < statistic < 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {statistic:g}")
 
 
 def summary(statistic: Statistic, runs: Sequence[Values]) -> float:

@@ -1,12 +1,15 @@
 import json
+import math
 import re
 from dataclasses import FrozenInstanceError, asdict
 
 import numpy as np
 import pytest
 
+import labkit
 from labkit import stats
 from labkit.claim import NotHere, Order, Ratio, compare, judge
+from labkit.distribution import Distribution
 from labkit.errors import BadInput
 
 NAMES = ("Native", "VM-Latency-SRIOV", "VM-SRIOV", "VM-Default")
@@ -241,3 +244,42 @@ def test_compare_finds_five_percent_at_the_median():
 def test_compare_refuses_nothing_at_all():
     with pytest.raises(BadInput, match="no samples"):
         compare([], [1.0, 2.0])
+
+
+RUNS = {block: [10.0 + block, 11.0, 12.0, 13.0 + block] * 20 for block in (1, 2, 3)}
+
+
+def test_compare_is_at_hand_in_a_plain_prompt_and_takes_plain_lists_by_block():
+    slower = {block: [3 * value for value in values] for block, values in RUNS.items()}
+    assert labkit.compare(RUNS, slower).verdict == "holds"
+    counted = {block: Distribution.of(values) for block, values in RUNS.items()}
+    assert labkit.compare(counted, slower).verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("fast", "the samples of a are no numbers"),
+        (None, "dimensions|no numbers"),
+        ([[1, 2], [3, 4]], "the samples of a have 2 dimensions, not 1"),
+        ({1: [1, 2], 2: ["x"]}, "a in block 2 are no numbers"),
+        ({1: [1, 2], 2: []}, "no samples of a in block 2"),
+        ({}, "no samples of a"),
+    ],
+)
+def test_compare_says_what_is_wrong_with_samples_that_are_none(given, said):
+    with pytest.raises(BadInput, match=said):
+        compare(given, RUNS)
+
+
+@pytest.mark.parametrize("statistic", [0, 100, 101, -1, math.nan])
+def test_compare_refuses_a_percentile_that_cannot_be_meant(statistic):
+    with pytest.raises(BadInput, match="between 0 and 100"):
+        compare(RUNS, RUNS, statistic)
+
+
+def test_compare_answers_an_unknown_statistic_or_a_lone_name_with_what_it_takes():
+    with pytest.raises(BadInput, match="mean"):
+        compare(RUNS, RUNS, "average")
+    with pytest.raises(BadInput, match="two names"):
+        compare(RUNS, RUNS, names=("a", "a"))

@@ -129,3 +129,14 @@ def test_every_link_leads_somewhere_also_from_a_copy_of_the_notebooks(path):
         target = (path.parent / name).resolve() if name else path
         assert target.exists() and target.is_relative_to(inside), link
         assert not anchor or anchor in anchors(target), link
+
+
+def test_what_a_page_says_in_python_runs_one_block_after_another(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    page = (HOME / "notebooks/docs/results.md").read_text("utf-8")
+    names = {}
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        exec(block, names)
+    first, second = capsys.readouterr().out.splitlines()
+    assert "new / old = 0.9" in first and second.split()[-1] == "5"
