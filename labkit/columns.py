@@ -28,6 +28,7 @@ import math
 import mmap
 import os
 import shutil
+import stat
 import tempfile
 from collections import deque
 from collections.abc import Sequence
@@ -38,6 +39,7 @@ from pathlib import Path
 
 import numpy as np
 
+from labkit import few
 from labkit.decimals import Numbers, Places
 from labkit.errors import BadInput, ResultsError
 from labkit.fields import Piece, Times
@@ -47,7 +49,7 @@ from labkit.results import out
 THREADS = min(os.cpu_count() or 1, 4)
 KEPT_BY_MALLOC = 31 << 20
 FEW = 16
-"""Of so many counters less than one is wanted: the others' places are not worth finding."""
+"""Of so many fields less than one is wanted: the others' places are not worth writing down."""
 CACHE = 1
 CACHED = ("times", "values")
 ENDS = 1 << 16
@@ -74,24 +76,40 @@ def counters(path: Path) -> tuple[str, ...]:
 
 def read(path: Path, names: Sequence[str] | None = None) -> Columns:
     """The counters of these names, or all of them."""
-    # Finding a few columns is bound by memory: a second thread only makes it slower. As there is
-    # little to do for each piece, larger ones are quicker, and two of them are enough.
-    threads, larger, most = (1, 2, 1) if names else (THREADS, 1, 2 * THREADS)
     # Once a block of this size was freed, glibc no longer gives up the memory of each array, only
     # to have it zeroed and mapped anew for the next: mallopt(3), M_MMAP_THRESHOLD.
     np.empty(KEPT_BY_MALLOC, np.uint8)
-    with _opened(path) as file, ThreadPoolExecutor(threads) as pool:
+    with _opened(path) as file:
         lines = Lines(path, file)
         known = _names(path, lines.header)
         wanted = None if names is None else _places(path, known, names)
-        rows = _Rows(pool, most, path.stat().st_size, wanted, len(names or known))
-        few = wanted is not None and FEW * wanted.size < len(known)
-        for piece in lines.pieces(len(known) + 1, larger, few):
-            rows.add(piece)
-        times, values = rows.finished()
+        first = _regular(path, lines, len(known) + 1, wanted)
+        times, values = _all(path, lines, len(known) + 1, wanted)
+    if first is not None:
+        times, values = np.append(first.times, times), np.append(first.values, values, axis=0)
     if not times.size:
         raise ResultsError(f"{path}: holds no rows, only a header", said=lines.cut)
     return Columns(times, known if names is None else tuple(names), values, lines.cut)
+
+
+# Where few of many columns are wanted, all rows before the first odd one.
+def _regular(path: Path, lines: Lines, count: int, wanted: Places | None) -> few.Rows | None:
+    status = os.fstat(lines.file.fileno())
+    if wanted is None or FEW * wanted.size >= count or not stat.S_ISREG(status.st_mode):
+        return None
+    rows = few.regular(path, lines.offset, status.st_size, count, wanted)
+    lines.skip(rows.times.size, rows.end)
+    return rows
+
+
+def _all(path: Path, lines: Lines, count: int, wanted: Places | None) -> tuple[Times, Numbers]:
+    with ThreadPoolExecutor(THREADS) as pool:
+        rows = _Rows(
+            pool, path.stat().st_size, wanted, (count if wanted is None else wanted.size) - 1
+        )
+        for piece in lines.pieces(count):
+            rows.add(piece)
+        return rows.finished()
 
 
 def cached(path: Path, names: Sequence[str] | None = None) -> Columns:
@@ -203,9 +221,9 @@ class _Rows:
     # What has been read so far; the pieces that are being read are `pending`, in their order, and
     # no more than so many.
     def __init__(
-        self, pool: ThreadPoolExecutor, most: int, size: int, wanted: Places | None, columns: int
+        self, pool: ThreadPoolExecutor, size: int, wanted: Places | None, columns: int
     ) -> None:
-        self.pool, self.most, self.size = pool, most, size
+        self.pool, self.size = pool, size
         self.wanted, self.columns = wanted, columns
         self.values: Numbers = np.empty((0, columns))
         self.times: list[Times] = [np.empty(0, "datetime64[us]")]
@@ -217,7 +235,7 @@ class _Rows:
         into = self.values[self.have : self.have + piece.rows].reshape(-1)
         self.pending.append(self.pool.submit(piece.read, self.wanted, into))
         self.have += piece.rows
-        self._wait(self.most)
+        self._wait(2 * THREADS)
 
     # For all of the file at once, by its first piece: what is not used costs no memory. Growing
     # moves nothing either, but fills with zeros first.

@@ -13,7 +13,7 @@ import numpy as np
 from labkit.decimals import Bytes, Mask, Places, Words
 
 WORD = 64
-ONE, ALL = np.uint64(1), np.uint64(2**64 - 1)
+ONE = np.uint64(1)
 
 
 def marks(mask: Mask) -> Bytes:
@@ -29,15 +29,8 @@ class Delimiters:
     counts: Places
 
     @classmethod
-    def between(cls, commas: Words, first: int, breaks: Places) -> Delimiters:
-        """The first one, the commas after it, and the breaks; the last of these is the last."""
-        last = int(breaks[-1])
-        words = commas[: last // WORD + 1].copy()
-        words[: first // WORD] = 0
-        words[first // WORD] &= ALL << np.uint64(first % WORD)
-        words[-1] &= ALL >> np.uint64(WORD - 1 - last % WORD)
-        places = np.append(first, breaks)
-        np.bitwise_or.at(words, places // WORD, ONE << (places % WORD).astype(np.uint64))
+    def of(cls, words: Words) -> Delimiters:
+        """Those that these bits mark."""
         return cls(words, np.cumsum(np.bitwise_count(words), dtype=np.int64))
 
     @property

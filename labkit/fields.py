@@ -1,7 +1,6 @@
 """Fields of a CSV file found and read in bulk, many at a time.
 
-In a piece of whole lines, commas are found by comparing all bytes at once; where few columns are
-wanted, only their places are worked out, from running counts of bits. Numbers that
+In a piece of whole lines, commas are found by comparing all bytes at once. Numbers that
 `labkit.decimals` does not take are given to Python, as many at a time as it takes.
 """
 
@@ -16,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labkit.decimals import Bytes, Numbers, Places, Words, decimals
-from labkit.delimiters import Delimiters
+from labkit.decimals import Bytes, Numbers, Places, decimals
 from labkit.errors import ResultsError
 
 Times = npt.NDArray[np.datetime64]
@@ -42,7 +40,7 @@ NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
 class Piece:
     """Whole lines of a file in `buffer`, the first of them from `start` on and of number `line`.
 
-    `breaks` is where each line ends, and `commas` has a bit for each comma, if it was asked for.
+    `breaks` is where each line ends.
     """
 
     path: Path
@@ -51,7 +49,6 @@ class Piece:
     line: int
     breaks: Places
     fields: int
-    commas: Words | None = None
 
     @property
     def rows(self) -> int:
@@ -69,34 +66,28 @@ class Piece:
 
     def read(self, wanted: Places | None, into: Numbers) -> Times:
         """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
-        table, words, stamps = into.reshape(self.rows, -1), self.buffer.view(np.uint64), []
+        table, stamps = into.reshape(self.rows, -1), []
         at_once = max(1, AT_ONCE // max(1, table.shape[1]))
         for rows, bounds in self._bounds(wanted, at_once):
             ends, sizes = (side.reshape(-1, 1 + table.shape[1]) for side in bounds)
-            _read_numbers(self, words, ends[:, 1:], sizes[:, 1:], table[rows])
+            read_numbers(self, ends[:, 1:], sizes[:, 1:], table[rows])
             stamps.append((ends[:, 0], sizes[:, 0]))
-        return _read_times(self, *(np.concatenate(side) for side in zip(*stamps, strict=True)))
+        return read_times(self, *(np.concatenate(side) for side in zip(*stamps, strict=True)))
 
     def _bounds(self, wanted: Places | None, at_once: int) -> Iterator[tuple[slice, Bounds]]:
         # Where the wanted fields end and how long they are without their quotes, some rows at once.
         # Each field lies between two delimiters, the first after one that is before the line.
-        found: Delimiters | _Places
-        if self.commas is None:
-            found = _Places(self._delimiters())
-        else:
-            found = Delimiters.between(self.commas, self.start - 1, self.breaks)
+        found = self._delimiters()
         firsts = self.fields * np.arange(self.rows + 1)
-        if found.count != firsts[-1] + 1 or (found.at(firsts[1:]) != self.breaks).any():
+        if found.size != firsts[-1] + 1 or (found[firsts[1:]] != self.breaks).any():
             raise self._ragged()
         for first in range(0, self.rows, at_once):
             rows = slice(first, min(first + at_once, self.rows))
             if wanted is None:
-                assert isinstance(found, _Places)  # only few of many are looked up
-                yield rows, self._between(found.places[firsts[rows.start] : firsts[rows.stop] + 1])
+                yield rows, self._between(found[firsts[rows.start] : firsts[rows.stop] + 1])
             else:
                 numbers = (firsts[rows][:, None] + wanted).ravel()
-                before, after = np.split(found.at(np.append(numbers, numbers + 1)), 2)
-                yield rows, _unquoted(self, before + 1, after)
+                yield rows, unquoted(self, found[numbers] + 1, found[numbers + 1])
 
     # A part at a time, so that what was compared is still in the processor's cache.
     def _delimiters(self) -> Places:
@@ -120,7 +111,7 @@ class Piece:
             sizes -= 1
             if sizes.min() >= 0:
                 return ends, sizes
-        return _unquoted(self, starts, places[1:])
+        return unquoted(self, starts, places[1:])
 
     def refused(self, start: int, end: int) -> ResultsError:
         """The error that says where a field is that cannot be read."""
@@ -140,22 +131,10 @@ class Piece:
         )
 
 
-@dataclass(frozen=True)
-class _Places:
-    # Where each comma and line end is, with what `Delimiters` has.
-    places: Places
-
-    @property
-    def count(self) -> int:
-        return self.places.size
-
-    def at(self, numbers: Places) -> Places:
-        found: Places = self.places[numbers]
-        return found
-
-
-def _read_numbers(piece: Piece, words: Words, ends: Places, sizes: Places, into: Numbers) -> None:
-    end, size, values = ends.ravel(), sizes.ravel(), into.reshape(-1)
+def read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> None:
+    """Write the numbers in the fields that end there, each of such a size."""
+    words, values = piece.buffer.view(np.uint64), into.reshape(-1)
+    end, size = ends.ravel(), sizes.ravel()
     odd = decimals(words, end, size, values)
     for first in range(0, odd.size, ODD_AT_ONCE):
         some = odd[first : first + ODD_AT_ONCE]
@@ -179,9 +158,9 @@ def _odd_numbers(piece: Piece, ends: Places, sizes: Places) -> Numbers:
     return found
 
 
-def _unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:
-    # The ends and the sizes of fields of which each may be in quotes; the last of a line ends
-    # with \r if lines end with \r\n.
+def unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:
+    """The ends and the sizes of fields of which each may be in quotes."""
+    # The last of a line ends with \r if lines end with \r\n.
     before = ends - 1
     last = piece.buffer[before]
     if (returns := last == RETURN).any():
@@ -204,7 +183,8 @@ def _number(piece: Piece, start: int, end: int) -> float:
     raise piece.refused(start, end)
 
 
-def _read_times(piece: Piece, ends: Places, sizes: Places) -> Times:
+def read_times(piece: Piece, ends: Places, sizes: Places) -> Times:
+    """The times in such fields."""
     starts = ends - sizes
     times = np.empty(starts.size, "datetime64[us]")
     # Not np.unique, for which numpy first imports what it needs for masked arrays.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from io import FileIO
@@ -10,36 +11,37 @@ from pathlib import Path
 
 import numpy as np
 
-from labkit.decimals import Bytes, Places, Words
-from labkit.delimiters import WORD, marks
+from labkit.decimals import Bytes, Places
 from labkit.errors import ResultsError
-from labkit.fields import COMMA, PART, RETURN, Piece
+from labkit.fields import PART, RETURN, Piece
 
 PIECE = 1 << 21
+BEFORE, WORD = 64, 8
+"""So much memory lies before the text: what is there is looked at, but does not count."""
 LONGEST_LINE = 1 << 26
 SEARCHED = 64
 """So many line ends of a part are searched for; where there are more, each byte is compared."""
 NEWLINE, OPENING, FIRST_LETTER = b"\n(A"
+PROVEN = re.compile(rb'".*"\r?')
 MARK = b"\xef\xbb\xbf"
 
 
 class Lines:
-    """A file as pieces of whole lines; at its end `cut` says what was left out.
-
-    A byte's place in memory leaves the same rest, divided by WORD, as its place in the file.
-    """
+    """A file as pieces of whole lines; at its end `cut` says what was left out."""
 
     def __init__(self, path: Path, file: FileIO) -> None:
         self.path, self.file, self.cut = path, file, ""
-        self.piece, self.start, self.have, self.seen = PIECE, WORD, WORD, WORD
-        self.memory = _room(WORD + self.piece)
-        self.commas: Words | None = None
-        self.breaks: list[Places] = []
         self.line, self.text = 1, b""
+        self._begin()
         # typeperf, asked for no file, prints an empty line first.
         while not (header := self._first()).strip(b"\r\n"):
             self.line += 1
         self.header = header
+
+    def _begin(self) -> None:
+        self.have = self.seen = BEFORE
+        self.memory = _room(BEFORE + PIECE)
+        self.breaks: list[Places] = [np.empty(0, np.int64)]
 
     def _first(self) -> bytes:
         while not any(found.size for found in self.breaks):
@@ -49,23 +51,30 @@ class Lines:
                     hint="was it made by `esxtop -b`, and not cut off?",
                 )
         end = int(self._found()[0]) + 1
-        line = self.memory[self.start : end].tobytes()
+        line = self.memory[BEFORE:end].tobytes()
         self._drop(end)
         return line
 
-    def pieces(self, fields: int, larger: int = 1, marked: bool = False) -> Iterator[Piece]:
-        """All the lines after the header, each of so many fields, `larger` times PIECE at once."""
-        self.piece *= larger
-        if marked:
-            self.commas = np.zeros(self.memory.size // WORD, np.uint64)
-            self._mark(self.start)
+    @property
+    def offset(self) -> int:
+        """Where in the file the next line begins."""
+        return self.file.tell() - (self.have - BEFORE)
+
+    def skip(self, lines: int, offset: int) -> None:
+        """Go on after so many lines, where in the file the last of them has ended."""
+        self.file.seek(offset)
+        self.line += lines
+        self._begin()
+
+    def pieces(self, fields: int) -> Iterator[Piece]:
+        """All the lines after the header, each of so many fields."""
         line, more = self.line + 1, True
         while more:
             more = self._more()
             if not more:
                 self._finish(fields)
             if (breaks := self._found()).size:
-                piece = Piece(self.path, self.memory, self.start, line, breaks, fields, self.commas)
+                piece = Piece(self.path, self.memory, BEFORE, line, breaks, fields)
                 yield from self._data(piece)
                 line += breaks.size
                 self._drop(piece.end)
@@ -113,11 +122,11 @@ class Lines:
         )
 
     def _more(self) -> bool:
-        if self.have - self.start > LONGEST_LINE:
+        if self.have - BEFORE > LONGEST_LINE:
             raise ResultsError(f"{self.path}: a line is longer than {LONGEST_LINE >> 20} MB")
-        before, goal = self.have, self.have + self.piece
+        before, goal = self.have, self.have + PIECE
         if goal >= self.memory.size:
-            self._move(0, self.start, 2 * self.memory.size + self.piece)
+            self._move(0, 2 * self.memory.size + PIECE)
         # A part at a time, which is looked at while it is in the processor's cache.
         while self.have < goal:
             part = self.memory[self.have : min(self.have + PART, goal)]
@@ -131,42 +140,29 @@ class Lines:
             self._look()
         return self.have > before
 
-    # Where lines end, and where commas are, in what was not looked at yet.
+    # Where lines end in what was not looked at yet.
     def _look(self) -> None:
-        self.breaks.append(_newlines(self.memory[self.seen : self.have]) + self.seen)
-        self._mark(self.seen)
+        self.breaks.append(newlines(self.memory[self.seen : self.have]) + self.seen)
         self.seen = self.have
-
-    def _mark(self, first: int) -> None:
-        if self.commas is not None:
-            first -= first % WORD
-            found = marks(self.memory[first : self.have] == COMMA)
-            self.commas.view(np.uint8)[first // 8 :][: found.size] = found
 
     def _found(self) -> Places:
         return np.concatenate(self.breaks)
 
     # A piece keeps its memory, so the rest goes to a new one.
     def _drop(self, end: int) -> None:
-        start = WORD + end % WORD
-        found = self._found()
-        self.breaks = [found[found >= end] - (end - start)]
-        self._move(end - start, start, start + self.have - end + self.piece)
+        found, by = self._found(), end - BEFORE
+        self.breaks = [found[found >= end] - by]
+        self._move(by, self.have - by + PIECE)
 
-    def _move(self, by: int, start: int, room: int) -> None:
-        memory, commas = self.memory, self.commas
-        self.memory = _room(room)
-        self.memory[start : self.have - by] = memory[start + by : self.have]
-        self.start, self.have, self.seen = start, self.have - by, self.seen - by
-        if commas is not None:
-            self.commas = np.zeros(self.memory.size // WORD, np.uint64)
-            rest = commas[by // WORD :][: -(-self.have // WORD)]
-            self.commas[: rest.size] = rest
+    def _move(self, by: int, room: int) -> None:
+        memory, self.memory = self.memory, _room(room)
+        self.memory[BEFORE : self.have - by] = memory[BEFORE + by : self.have]
+        self.have, self.seen = self.have - by, self.seen - by
 
     def _finish(self, fields: int) -> None:
         # Only a closing quote proves that the last number is whole: 12.3 may have been 12.34.
-        last = self.memory[self.start : self.have].tobytes().rpartition(b"\n")[2]
-        if last.count(b",") + 1 == fields and last.endswith((b'"', b'"\r')):
+        last = self.memory[BEFORE : self.have].tobytes().rpartition(b"\n")[2]
+        if last.count(b",") + 1 == fields and PROVEN.fullmatch(last.rpartition(b",")[2]):
             self.memory[self.have] = NEWLINE
             self.have += 1
             self._look()
@@ -178,16 +174,15 @@ def _shown(text: bytes) -> str:
     return text.decode("utf-8", "replace").strip()[:60]
 
 
-# Room for so many bytes, for one more line end, and then up to a whole word. What lies before a
-# field is looked at, but does not count.
+# Room for so many bytes, for one more line end, and then up to a whole word.
 def _room(size: int) -> Bytes:
     memory = np.empty((size // WORD + 1) * WORD, np.uint8)
-    memory[: 2 * WORD] = 0
+    memory[:BEFORE] = 0
     return memory
 
 
-# Where lines are long, a search for the end of each is ten times as fast as looking at each byte.
-def _newlines(text: Bytes) -> Places:
+def newlines(text: Bytes) -> Places:
+    """Where lines end: a search, ten times as fast as a look at each byte where lines are long."""
     found: list[int] = []
     whole = text.view(f"S{text.size}") if text.size else np.array([b""])
     while len(found) < SEARCHED:

@@ -187,6 +187,7 @@ def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(
     whole = csv_of([["12.34", "5.67"]] * 3)
     assert len(read(file(whole[:-1])).values) == 3
     # 5.67 without quotes may have been 5.678.
+    assert len(read(file(whole[: -len('5.67"\n')])).values) == 2
     bare = read(file(csv_of([["12.34", "5.67"]] * 3, quote="")[:-1]))
     assert len(bare.values) == 2 and "3 of 3 fields" in bare.cut
 
