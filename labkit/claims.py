@@ -2,7 +2,8 @@
 
 A condition is named as in the document; `[vms=4]` behind it is a point that the document varies.
 `point` at the head of a file says which point is meant where a name has none, `metric` what all
-claims are about that name no other. What is printed comes from the CSV file beside.
+claims are about that name no other, `units` what a claim that is no ratio counts its metric in.
+What is printed comes from the CSV file beside.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
@@ -39,6 +40,15 @@ class Published:
     document: str
     metric: str
     claims: tuple[Claim, ...]
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def wanted(self) -> dict[str, list[str]]:
+        """Condition -> the metrics that the claims ask of it."""
+        found: dict[str, list[str]] = {}
+        for name in dict.fromkeys(name for claim in self.claims for name in claim.names()):
+            metric, _, condition = name.rpartition(": ")
+            found.setdefault(condition, []).append(metric or self.metric)
+        return found
 
 
 def names() -> list[str]:
@@ -69,7 +79,8 @@ def read(text: str, study: str) -> Published:
         head = {"metric": "", "statistics": whole["statistics"]}
         given = [{**head, **fields, "prints": _prints(known, fields)} for fields in whole["claim"]]
         claims = tuple(_claim(fields, printed) for fields in given)
-        return Published(study, whole["document"], whole["metric"], claims)
+        units = dict(whole.get("units", {}))
+        return Published(study, whole["document"], whole["metric"], claims, units)
     except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as odd:
         what = f"the claims of {study} cannot be read"
         raise BadInput(what, said=f"{type(odd).__name__}: {odd}") from None

@@ -127,7 +127,7 @@ class Quantity:
         return kept
 
     def _paired(self, sides: Sides, common: Sequence[int]) -> Estimate:
-        seen = {term: Figure.of(sides[term[0]], term[1]) for term in self._terms()}
+        seen = {term: Figure.of(sides[term[0]], term[1]) for term in self.terms()}
         value = self._of(lambda term: seen[term].value)
         each, without = self._varied(seen, len(common))
         of_name, figures = self._range(sides), [value, *each, *without]
@@ -194,7 +194,7 @@ class Quantity:
             return middle, middle
         here = {term: s.value for term, s in seen.items()}
         sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
-        found = self._all({**here, **sets})
+        found = self.all_of({**here, **sets})
         found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
         if not found.size:
             return middle, middle
@@ -209,7 +209,7 @@ class Quantity:
         def figures(of: Callable[[Figure], Values]) -> list[float]:
             varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
             fixed = {t: s.value for t, s in seen.items()}
-            found = self._all({**fixed, **varied})
+            found = self.all_of({**fixed, **varied})
             if not np.isfinite(found).all():
                 raise self._divides()
             return [*map(float, np.broadcast_to(found, blocks))]
@@ -271,8 +271,8 @@ class Quantity:
     def _divides(self) -> BadInput:
         return BadInput(f"{self.shown} has no value here: it divides by 0")
 
-    # As `_of`, of arrays.
-    def _all(self, figures: Mapping[Term, float | Values]) -> Values:
+    def all_of(self, figures: Mapping[Term, float | Values]) -> Values:
+        """What it comes to, of numbers or of arrays of them; not finite where it divides by 0."""
         with np.errstate(all="ignore"):
             try:
                 return np.asarray(self._value(tree(self.text), figures.__getitem__), np.float64)
@@ -293,7 +293,8 @@ class Quantity:
         assert isinstance(node, ast.Call)
         return SEVERAL[called(node)](*(self._value(part, figure) for part in node.args))
 
-    def _terms(self) -> list[Term]:
+    def terms(self) -> list[Term]:
+        """What is taken of which names, each once."""
         found, waiting = [], [tree(self.text)]
         while waiting:
             node = waiting.pop()

@@ -195,6 +195,11 @@ class Results:
         """The name of the study."""
         return str(self.asked["study"])
 
+    @property
+    def judged_as(self) -> str:
+        """The study whose claims are judged on them: that which they were imported as, if any."""
+        return judged_as(self.asked)
+
     def runs(self) -> list[Run]:
         """All runs in the order they were made, failed ones included; a damaged one is refused."""
         return [Run.read(folder) for folder in self.folders()]
@@ -259,6 +264,13 @@ class Results:
                 path = wanted.with_name(f"{wanted.name}.{again}")
                 continue
             return path
+
+
+def judged_as(asked: Mapping[str, Any]) -> str:
+    """As `Results.judged_as`, of what study.json says."""
+    claimed = asked.get("claims")
+    named = claimed.get("study") if isinstance(claimed, dict) else ""
+    return str(named or asked.get("study", ""))
 
 
 def stored(study: str) -> list[Path]:

@@ -6,7 +6,7 @@ import html
 from collections import Counter
 from pathlib import Path
 
-from labkit.scorecard import NO_FIGURE, NO_STUDY, WORDS, Line, Scorecard, measured
+from labkit.scorecard import NO_FIGURE, NO_STUDY, WORDS, Line, Scorecard, found_and_printed
 from labkit.tables import chip, safe
 from labkit.verdict import NOT_TESTABLE
 
@@ -84,7 +84,7 @@ def _section(document: str, lines: list[Line]) -> str:
 
 
 def _row(line: Line) -> str:
-    effect, printed = measured(line)
+    effect, printed = found_and_printed(line)
     figures = f"<b>{safe(effect)}</b>, the document: {safe(printed)}<br>" if printed else ""
     if effect and not printed:
         figures = f"<b>{safe(effect)}</b><br>"

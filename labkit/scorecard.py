@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from labkit import bundle, claims, studies, terminal
+from labkit import bundle, claims, imports, measured, studies, terminal
 from labkit.claim import Claim
 from labkit.errors import LabkitError, Unknown, readable
 from labkit.limits import ends
 from labkit.results import Results
 from labkit.store import chosen, found
 from labkit.tables import Table
+from labkit.unit import shown
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict
 
 WORDS = (HOLDS, CONTRADICTED, UNDECIDED, NOT_TESTABLE)
@@ -22,7 +23,16 @@ HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "wh
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
 NO_STUDY = "labkit has no study of it yet"
+TOO = "what other tools measured can be judged: labkit results import --study"
 MOST_NAMED = 4
+EMULATED = (
+    "Emulated labs judge the order of things, not figures of hardware; what stands "
+    "for the conditions there: labkit results show STUDY."
+)
+IMPORTED = (
+    "What other tools measured is marked as imported, and judged as of real hosts: "
+    "labkit cannot know of which."
+)
 
 
 @dataclass(frozen=True)
@@ -94,13 +104,13 @@ class Scorecard:
 
     def text(self) -> str:
         """For a terminal; what cannot be tested is counted only, unless it was asked for."""
-        shown = [x for x in self.lines if self.narrowed or x.verdict != NOT_TESTABLE]
+        those = [x for x in self.lines if self.narrowed or x.verdict != NOT_TESTABLE]
         parts = [terminal.paragraph(self.caption())]
-        for document, lines in groupby(shown, key=lambda line: line.document):
+        for document, lines in groupby(those, key=lambda line: line.document):
             parts.append(f"{document}\n{'-' * len(document)}")
             groups = groupby(lines, key=lambda line: (line.study, line.evidence))
             parts += [_group(list(group)) for _, group in groups]
-        if rest := len(self.lines) - len(shown):
+        if rest := len(self.lines) - len(those):
             parts.append(f"{rest} more are {NOT_TESTABLE}: --verdict not-testable lists them.")
         parts.append(self._counted() if self.lines else "No claim is like that.")
         return "\n\n".join(part for part in parts if part)
@@ -125,15 +135,9 @@ class Scorecard:
 
     def caption(self) -> str:
         """What holds for all lines: emulated labs, the shared risk, results that are unread."""
-        tiers = {line.tier for line in self.lines if line.tier not in ("", "hosts")}
-        said = (
-            [
-                "Emulated labs judge the order of things, not figures of hardware; what stands "
-                "for the conditions there: labkit results show STUDY."
-            ]
-            if tiers
-            else []
-        )
+        tiers = {line.tier for line in self.lines}
+        said = [EMULATED] if tiers - {"", "hosts", imports.TIER} else []
+        said += [IMPORTED] if imports.TIER in tiers else []
         if any(line.runs for line in self.lines):
             said += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
         return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
@@ -151,8 +155,10 @@ def scorecard(*folders: Path, study: str = "") -> Scorecard:
     for path in found(chosen(folders)):
         try:
             results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
-            if results.study in lines and results.study in studies.names():
-                lines[results.study] += _judged(results)
+            name = results.judged_as
+            known = results.study in (*studies.names(), imports.STUDY)
+            if known and name in lines:
+                lines[name] += _judged(results, name)
         except LabkitError as refused:
             unread.append(refused.what)
     whole = [line for name, known in lines.items() for line in known or _untested(name)]
@@ -161,31 +167,41 @@ def scorecard(*folders: Path, study: str = "") -> Scorecard:
     )
 
 
-def _judged(results: Results) -> list[Line]:
-    study = studies.find(results.study)
-    own = {claim.id: claim for claim in claims.of(results.study)}
+def _judged(results: Results, study: str) -> list[Line]:
+    own = {claim.id: claim for claim in claims.of(study)}
     lab = results.asked.get("lab", {})
     about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
              "evidence": str(results.path)}  # fmt: skip
-    runs, when = len(results.finished()), max((run.started for run in results.runs()), default="")
-    verdicts = (verdict for verdict in study.judge(results) if verdict.claim in own)
-    return [_line(results.study, own[v.claim], v, runs, when, **about) for v in verdicts]
+    when = max((run.started for run in results.runs()), default="")
+    when = when or str(results.asked.get("imported", ""))
+    runs = len(results.finished())
+    verdicts = [verdict for verdict in measured.judged(results) if verdict.claim in own]
+    if results.study == imports.STUDY:
+        verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
+    return [_line(study, own[v.claim], v, runs, when, **about) for v in verdicts]
+
+
+def _more(verdict: Verdict) -> str:
+    lacks = verdict.verdict == NOT_TESTABLE and verdict.why.startswith("not measured")
+    return "; import files of it together with those of the others" if lacks else ""
 
 
 def _untested(study: str) -> list[Line]:
     known = study in studies.names()
-    whys = {c: f"not measured yet: labkit run {study}" if known else _wanted(c)
+    whys = {c: f"not measured yet: labkit run {study}" if known else _wanted(c, study)
             for c in claims.of(study)}  # fmt: skip
     return [
         _line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c, why in whys.items()
     ]
 
 
-def _wanted(claim: Claim) -> str:
-    names = claim.names()
+def _wanted(claim: Claim, study: str) -> str:
+    names, whole = claim.names(), claims.published(study)
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     named = ", ".join(names[:MOST_NAMED])
-    return f"{NO_STUDY}; it would have to measure {named}{more}"
+    metric = claim.metric or whole.metric
+    of = ", in ".join(filter(None, (metric, shown(whole.units.get(metric, "")))))
+    return f"{NO_STUDY}; it would have to measure {named}{more} ({of}); {TOO} {study}"
 
 
 def _line(
@@ -199,7 +215,7 @@ def _line(
     )  # fmt: skip
 
 
-def measured(line: Line) -> tuple[str, str]:
+def found_and_printed(line: Line) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
     effect = "" if line.effect is None else _short(line.effect)
     if line.effect is not None:
@@ -208,7 +224,7 @@ def measured(line: Line) -> tuple[str, str]:
 
 
 def _row(line: Line) -> tuple[str, ...]:
-    effect, printed = measured(line)
+    effect, printed = found_and_printed(line)
     lab = f"{line.lab} ({line.tier})" if line.lab else ""
     reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
     runs = str(line.runs) if line.runs else ""

@@ -23,7 +23,7 @@ from typing import Any
 
 from labkit import bundle, record
 from labkit.errors import BadInput, LabkitError, ResultsError
-from labkit.results import HOME, Results, Run, out
+from labkit.results import HOME, Results, Run, judged_as, out
 
 VERSION = 1
 WAIT_SECONDS = 30
@@ -160,7 +160,7 @@ def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
     index.execute(
         "update results set stamp=?, study=?, label=?, lab=?, tier=?, accelerator=?, seed=?, "
         "damaged=? where id=?",
-        (stamp, *(_plain(asked.get(key)) for key in ("study", "label")),
+        (stamp, judged_as(asked), _plain(asked.get("label")),
          *(_plain(lab.get(key)) for key in ("name", "tier", "accelerator")),
          _plain(asked.get("seed")), damaged, number),
     )  # fmt: skip

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labkit import box, bundle, studies
+from labkit import box, bundle, imports, studies
 from labkit.change import applied
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.facts import READ, of_run, parse
@@ -109,7 +109,7 @@ def _all_on(lab: Lab, plan: Plan) -> Iterator[None]:
 def named_results(named: str) -> Results:
     """The results that a command names: a folder, one of its runs, a bundle, or a study.
 
-    Of a study the newest that were measured here, else those that come with labkit.
+    Of a study the newest that were measured here, else those that come with labkit, else imported.
     """
     path = Path(os.path.expanduser(named)).resolve()
     if path.suffix == bundle.SUFFIX:
@@ -123,6 +123,8 @@ def named_results(named: str) -> Results:
         return Results.open(found[-1])
     if study in studies.names():
         return Results.open(recorded(study))
+    if found := imports.imported_as(study):
+        return Results.open(found[-1])
     raise ResultsError(f"no results at {named}", hint="`labkit results list` names what there is")
 
 
@@ -186,6 +188,8 @@ def facts(lab: Lab) -> dict[str, Any]:
 def note(results: Results) -> str:
     """The label that every figure of an emulated lab carries; empty for real hosts."""
     lab: Mapping[str, str] = results.asked["lab"]
+    if lab["tier"] == imports.TIER:
+        return f"Imported: {lab['name']}, measured elsewhere"
     if lab["tier"] == "hosts":
         return ""
     guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"

@@ -226,4 +226,4 @@ def test_what_unseen_runs_may_make_of_one_condition_is_what_its_interval_reckons
 )  # fmt: skip
 def test_what_slows_all_conditions_alike_cancels_where_it_does(text, cancels):
     quantity = Quantity(text, 99)
-    assert quantity._cancels(quantity._terms()) == cancels
+    assert quantity._cancels(quantity.terms()) == cancels

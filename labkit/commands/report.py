@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from labkit.commands._verb import json_flag, now, show_answer, verb
+from labkit.errors import BadInput
 
 
 def add(verbs: Any) -> None:
@@ -22,9 +23,14 @@ def add(verbs: Any) -> None:
 
 
 def _report(asked: argparse.Namespace) -> None:
-    from labkit import studies
+    from labkit import imports, studies
     from labkit.where import named_results
 
     results = named_results(asked.run)
+    if results.study == imports.STUDY:
+        raise BadInput(
+            f"{results.path} was imported, and no notebook tells of it",
+            hint=f"as a page: labkit scorecard {results.path} --html",
+        )
     given = {"where": str(results.path), "label": str(results.asked.get("label") or now())}
     show_answer(studies.find(results.study), given, asked)

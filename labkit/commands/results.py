@@ -10,7 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import busy, json_flag, label_flag, now, print_json, verb
+from labkit.commands._importing import add_import
+from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, readable
 from labkit.unit import shown
 
@@ -89,20 +90,7 @@ def _add_moving(inner: Any) -> None:
     one.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the file; named by the results if not"
     )
-    text = "take in a bundle, or what another tool wrote; nothing is run"
-    one = verb(
-        inner, "import", _import, text,
-        "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | what fio printed",
-    )  # fmt: skip
-    one.add_argument("files", nargs="+", metavar="[CONDITION=]FILE", help="bundles, or output")
-    one.add_argument(
-        "--from",
-        dest="format",
-        default="labkit",
-        metavar="TOOL",
-        help="the tool that wrote it, such as fio or iperf3 (without it, labkit)",
-    )
-    label_flag(one)
+    add_import(inner)
 
 
 def _list(asked: argparse.Namespace) -> None:
@@ -151,7 +139,7 @@ def _show(asked: argparse.Namespace) -> None:
 
 def _figures(run: Run) -> str:
     first = [
-        f"{row.get('metric')}: {row.get('p50')} {shown(str(row.get('unit')))}"
+        f"{row.get('metric')}: {row.get('p50')} {shown(str(row.get('unit')))}".rstrip()
         for row in run.rows[:2]
     ]
     return ", ".join(first) + (f", and {len(run.rows) - 2} more" if len(run.rows) > 2 else "")
@@ -276,46 +264,6 @@ def _export(asked: argparse.Namespace) -> None:
         print_json({**asdict(written), "path": str(file)})
     else:
         print(f"{file}: {len(written.files)} files, sha256 {written.digest}")
-
-
-def _import(asked: argparse.Namespace) -> None:
-    from labkit import bundle, imports
-    from labkit.results import check_label
-
-    if asked.format == "labkit":
-        with busy("checking and unpacking"):
-            taken = [bundle.take_in(Path(file)) for file in asked.files]
-        said = [(each, "imported" if new else "was here already") for each, new in taken]
-    else:
-        files: dict[str, list[Path]] = {}
-        for word in asked.files:
-            condition, path = _condition(word)
-            files.setdefault(condition, []).append(path)
-        label = check_label(asked.label or now())
-        said = [(imports.take_in(asked.format, files, label), "imported")]
-    told = [
-        {"path": str(results.path), "state": state, "left_out": _left_out(results)}
-        for results, state in said
-    ]
-    if asked.json:
-        print_json(told)
-        return
-    for one in told:
-        print("\n  left out of ".join([f"{one['path']}: {one['state']}", *one["left_out"]]))
-
-
-# Of imported files of which the last line was cut off.
-def _left_out(results: Results) -> list[str]:
-    facts = [run.facts for run in results.readable()[0] if "left_out" in run.facts]
-    return [f"{each['file']}: {each['left_out']}" for each in facts]
-
-
-# Runs of one condition are named a.1.json, a.2.json by many: what is before the first dot counts.
-def _condition(word: str) -> tuple[str, Path]:
-    name, equals, path = word.partition("=")
-    if equals and not Path(word).exists():
-        return name, Path(path)
-    return Path(word).name.split(".")[0], Path(word)
 
 
 def _query(asked: argparse.Namespace) -> None:

@@ -13,15 +13,19 @@ import importlib
 import pkgutil
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, cast
 
+from labkit.claimed import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.results import Results, Rows, Run, out
+from labkit.results import Results, Run, out, stored
 from labkit.study import row
 from labkit.workload import Sample
 
-STUDY = "imported"
+STUDY = TIER = "imported"
 MOST_BYTES = 256 << 20
 
 
@@ -80,28 +84,47 @@ def text_of(file: Path) -> str:
         raise ResultsError(f"{file}: is not text", said=str(odd)) from None
 
 
-def take_in(named: str, files: Mapping[str, Sequence[Path]], label: str) -> Results:
-    """Import files of one format as new results: condition -> its files, one block each."""
+def take_in(
+    named: str, files: Mapping[str, Sequence[Path]], label: str, claimed: Claimed | None = None
+) -> Results:
+    """Import files of one format as new results: condition -> its files, one block each.
+
+    With `claimed`, conditions and metrics are those of the claims that the runs can be judged on.
+    """
     kept, texts = find(named), {}
     for condition, paths in files.items():
         for block, path in enumerate(paths, 1):
             texts[condition, block] = text_of(path), path
     # Everything is read before anything is written.
-    rows = {key: _rows(kept, text, file) for key, (text, file) in texts.items()}
+    found = {key: _samples(kept, text, file) for key, (text, file) in texts.items()}
+    if claimed:
+        _check(claimed, {(key[0], texts[key][1]): told for key, told in found.items()})
     path = out() / "results" / STUDY / label
     if path.exists():
         raise BadInput(f"{path} is there already", hint="choose another --label")
-    lab = {"name": "imported", "tier": "imported", "accelerator": "", "hosts": {}}
+    lab = {"name": f"files of {named}", "tier": TIER, "accelerator": "", "hosts": {}}
     results = Results.begin(path, {
         "study": STUDY, "where": f"imported from {named}", "seed": 0, "label": label, "lab": lab,
         "workload": {"name": named.replace("-", "_")}, "conditions": list(files), "refused": {},
+        "imported": datetime.now(UTC).isoformat(timespec="seconds"),
+        **({KEY: asdict(claimed)} if claimed else {}),
     })  # fmt: skip
     for order, ((condition, block), (text, source)) in enumerate(texts.items(), 1):
         left = left_out(kept, text)
         facts = {"file": source.name} | ({"left_out": left} if left else {})
-        run = Run(condition, block, order, "finished", rows=rows[condition, block], facts=facts)
+        rows = tuple(map(row, with_claimed(claimed, condition, found[condition, block])))
+        run = Run(condition, block, order, "finished", rows=rows, facts=facts)
         results.keep(run, {"import.txt": text})
     return results
+
+
+def imported_as(study: str) -> list[Path]:
+    """What was imported to be judged as this study, oldest first; what is damaged is left out."""
+    found = []
+    for path in stored(STUDY):
+        with suppress(ResultsError):
+            found += [path] if Results.open(path).judged_as == study else []
+    return found
 
 
 def left_out(kept: Format, text: str) -> str:
@@ -111,12 +134,20 @@ def left_out(kept: Format, text: str) -> str:
 
 
 # Of several files it matters which one is no output of the tool.
-def _rows(kept: Format, text: str, file: Path) -> Rows:
+def _samples(kept: Format, text: str, file: Path) -> list[Sample]:
     try:
-        return tuple(map(row, kept.read(text)))
+        return kept.read(text)
     except ResultsError as odd:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
         raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint or cut) from None
+
+
+# What is compared has to be in one unit, whatever each file has.
+def _check(claimed: Claimed, found: Mapping[tuple[str, Path], list[Sample]]) -> None:
+    units: dict[str, str] = {}
+    for (condition, file), told in found.items():
+        for sample in claimed.insist(condition, told, str(file)):
+            check_unit(sample, units.setdefault(sample.metric, sample.unit), str(file))
 
 
 # A packed file may have been appended to, and is then several in a row. None is too large a text.
