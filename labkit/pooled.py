@@ -124,9 +124,29 @@ class Pooled:
         return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)
 
     def around(self, q: float, value: float, errors: float) -> tuple[float, float]:
-        """Where the percentile may lie when its rank is so many standard errors off."""
+        """Where the percentile may lie when its rank is so many standard errors off.
+
+        Ranks that reach beyond all samples would end at the slowest one; they are held to where the
+        blocks' own percentiles may lie, if each block has samples enough beyond its own.
+        """
         off = errors * self.rank_error(q, value)
-        return self.percentile(max(q - off, 0.0)), self.percentile(min(q + off, 100.0))
+        low, high = self.percentile(max(q - off, 0.0)), self.percentile(min(q + off, 100.0))
+        if len(self.below) < 2 or min(beyond(q, int(row[-1])) for row in self.below) < BEYOND:
+            return low, high
+        least, most = self._of_blocks(q, value, errors)
+        return min(max(low, least), value), max(min(high, most), value)
+
+    # The figures of blocks are taken to be normal, in logarithms where they can be.
+    def _of_blocks(self, q: float, value: float, errors: float) -> tuple[float, float]:
+        logarithmic, each = bool(self.levels[0] > 0), self.each(q)
+        at, clock = (
+            (np.log(each), math.log1p(self.clock / value)) if logarithmic else (each, self.clock)
+        )
+        off = math.hypot(float(np.std(at, ddof=1)), clock)
+        down, up = (off * far for far in reach(q, at.size, errors))
+        ends = np.array([at.mean() - down, at.mean() + up])
+        least, most = np.exp(np.clip(ends, -700, 700)) if logarithmic else ends
+        return float(least), float(most)
 
     def _at(self, below: Whole, q: float) -> float:
         return float(self.levels[np.searchsorted(below, rank(q, int(below[-1])), side="right")])
@@ -151,6 +171,24 @@ def beyond(q: float, samples: int) -> int:
     """How many of so many samples lie beyond the percentile, on its nearer side."""
     at = rank(q, samples)
     return min(at, samples - 1 - at) if q < 50 else samples - 1 - at
+
+
+def reach(q: float, blocks: int, errors: float = 0.0) -> tuple[float, float]:
+    """How many deviations of the blocks' own percentiles that of all may lie down and up.
+
+    As far as the next block's own may lie (a prediction limit). Away from the median also as far as
+    the q-th percentile of all blocks' own may lie (a tolerance limit), as of blocks that hardly
+    overlap the slowest make the tail of all. Both hold 97.5 times of 100, and more if more `errors`
+    are asked for; not less if luck is shared, as tails are not.
+    """
+    from scipy.special import nctdtrit, ndtri, stdtrit
+
+    student, root = float(stdtrit(blocks - 1, 0.975)), math.sqrt(blocks)
+    near = student * math.sqrt(1 + 1 / blocks)
+    tail = float(nctdtrit(blocks - 1, abs(float(ndtri(q / 100))) * root, 0.975)) / root
+    more = max(errors / student, 1.0)
+    near, far = more * near, more * max(near, tail)
+    return (near, far) if q >= 50 else (far, near)
 
 
 def pieces(values: npt.ArrayLike) -> list[Values]:

@@ -11,6 +11,7 @@ small number. Each measure of it fails somewhere:
     jackknife  how the pooled value moves without a block   fails in a far tail
     unseen     what slower runs would make of it            used in far tails (unseen.py)
 
+Ranks beyond all samples are held to where the blocks' own percentiles may lie (pooled.reach).
 Of one percentile the rank counts, as it knows that a tail is longer upwards. Of two conditions,
 whose luck is shared, two intervals are averaged end by end: Student's of the blocks' own figures,
 in which shared luck cancels, and that of the ranks, moved as far as the shared luck leaves over.

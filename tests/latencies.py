@@ -1,6 +1,7 @@
 """Kinds of latency, alike within a run and varying from run to run, for simulated studies.
 
 How intervals are made was chosen by what they do for `KINDS`; `HELD_OUT` were only looked at.
+`UNLIKE` is as the recorded pings are, whose runs differ by a factor of two.
 """
 
 import numpy as np
@@ -81,18 +82,27 @@ def uneven(rng, shape, between):
     return np.exp(width * alike(rng, shape, 0.5))
 
 
+def waits(rng, shape, between):
+    """Of a thousand packets a few, in bursts, wait for up to a hundred times as long."""
+    waiting = alike(rng, shape, 0.5) < of_run(rng, shape, between) - SINGLE(2.75)
+    took = np.exp(SINGLE(0.25) * alike(rng, shape, 0.7))
+    took[waiting] *= SINGLE(100) ** rng.random(np.count_nonzero(waiting), dtype=SINGLE)
+    return took
+
+
 KINDS = {"lognormal": lognormal, "bimodal": bimodal, "outliers": outliers}
 HELD_OUT = {
     "three modes": three_modes, "heavy": heavy, "sticky": sticky, "queue": queue, "even": even,
     "uneven": uneven,
 }  # fmt: skip
+UNLIKE = {"waits": waits}
 
 
 def studies(kind, rng, many, between, *, blocks=10, samples=3000, shared=None):
     """`many` studies; half of a block's luck is the condition's own, half is its time's."""
     shared = luck(rng, many, blocks) if shared is None else shared
     own = between * (shared + luck(rng, many, blocks))
-    took = (KINDS | HELD_OUT)[kind](rng, (many, blocks, samples), between)
+    took = (KINDS | HELD_OUT | UNLIKE)[kind](rng, (many, blocks, samples), between)
     return took * (50 * np.exp(own))[..., None].astype(SINGLE)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from labkit import stats, unseen
+from labkit.pooled import BEYOND, beyond, reach
 
 
 def kept(method):
@@ -87,7 +88,15 @@ class Many:
     def around(self, q, errors):
         off, size = errors * self.rank_error(q), self.pooled.shape[-1]
         ends = np.maximum(q - off, 0), np.minimum(q + off, 100)
-        return [_taken(self.pooled, ranks(end, size)) for end in ends]
+        low, high = (_taken(self.pooled, ranks(end, size)) for end in ends)
+        if beyond(q, self.blocks.shape[-1]) < BEYOND:
+            return low, high
+        at, logs = self.percentile(q), np.log(self.each(q))
+        middle, off = logs.mean(axis=1), logs.std(axis=1, ddof=1)
+        more = np.maximum(errors / stdtrit(self.count - 1, 0.975), 1)
+        down, up = (more * far for far in reach(q, self.count))
+        least, most = np.exp(middle - down * off), np.exp(middle + up * off)
+        return np.minimum(np.maximum(low, least), at), np.maximum(np.minimum(high, most), at)
 
     @cached_property
     def luck(self):

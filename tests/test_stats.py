@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
+from labkit.pooled import reach
+from labkit.quantity import Quantity
 from labkit.stats import (
     Estimate,
     beyond,
@@ -139,6 +141,48 @@ def test_ties_of_a_coarse_clock_are_not_mistaken_for_certainty():
         finer[k][0] = coarse[k][0] = 52.0
     exact = ratio(coarse, finer, 50)
     assert exact.low < 1 < exact.high
+
+
+def halted(rng, places):
+    """Runs of pings by their p90 in us, of which five in a thousand wait for 10 ms."""
+    found = {k: 0.73 * at * rng.lognormal(0, 0.25, 2500) for k, at in enumerate(places)}
+    for values in found.values():
+        values[:12] = 10_500
+    return found
+
+
+def test_runs_that_differ_by_a_factor_of_two_do_not_reach_to_their_slowest_sample():
+    rng = np.random.default_rng(21)
+    a, b = halted(rng, (97, 59, 102, 109, 130)), halted(rng, (71, 83, 81, 97, 122))
+    for blocks, slowest in ((a, 130), (b, 122)):
+        assert interval(blocks, 90).high < 4 * slowest
+        below = interval({k: 1e6 / v for k, v in blocks.items()}, 10)
+        assert below.low > 1e6 / (4 * slowest)
+    found = ratio(a, b, 90)
+    assert 0.5 < found.low < 1 < found.high < 2
+    apart = Quantity("'a' - 'b'", 90).estimate({"a": a, "b": b}).interval()
+    assert -200 < apart.low < 0 < apart.high < 200
+
+
+def test_runs_with_fewer_than_ten_samples_beyond_a_percentile_do_not_tell_how_far_it_may_lie():
+    blocks = halted(np.random.default_rng(22), (97, 130, 175))
+    few = {k: np.concatenate([v[:1], v[-79:]]) for k, v in blocks.items()}
+    many = {k: np.concatenate([v[:1], v[-119:]]) for k, v in blocks.items()}
+    assert interval(many, 90).high < 10_000 <= interval(few, 90).high
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 20])
+def test_the_reach_of_runs_is_a_prediction_limit_and_away_from_the_median_a_tolerance_limit(blocks):
+    t = scipy.stats.t.ppf(0.975, blocks - 1)
+    assert reach(50, blocks) == pytest.approx(2 * [t * np.sqrt(1 + 1 / blocks)])
+    down, up = reach(99, blocks)
+    assert reach(1, blocks) == pytest.approx((up, down)) and down == reach(50, blocks)[0]
+    # Of normal runs 97.5 of 100 times the slowest hundredth of all lies below.
+    off = scipy.stats.norm.ppf(0.99) * np.sqrt(blocks)
+    tolerance = scipy.stats.nct.ppf(0.975, blocks - 1, off) / np.sqrt(blocks)
+    assert up == pytest.approx(tolerance, rel=1e-6)
+    assert reach(99, blocks, 0.5 * t) == (down, up)
+    assert reach(99, blocks, 1.5 * t) == pytest.approx((1.5 * down, 1.5 * up))
 
 
 # --- deciding ----------------------------------------------------------------------------------
