@@ -98,13 +98,27 @@ HELD_OUT = {
 UNLIKE = {"waits": waits}
 
 
-def studies(kind, rng, many, between, *, blocks=10, samples=3000, shared=None):
+def some_slow(rng, shape):
+    """A fifth of the runs."""
+    slow = rng.random(shape) < 0.2
+    return 0.9 * (slow - 0.2) / 0.4 + np.sqrt(1 - 0.9**2) * rng.standard_normal(shape)
+
+
+LUCKS = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "some slow": some_slow,
+    "exponential": lambda rng, shape: rng.standard_exponential(shape) - 1,
+}
+"""Of which mean and variance are 0 and 1."""
+
+
+def studies(kind, rng, many, between, *, blocks=10, samples=3000, shared=None, lucky="normal"):
     """`many` studies; half of a block's luck is the condition's own, half is its time's."""
-    shared = luck(rng, many, blocks) if shared is None else shared
-    own = between * (shared + luck(rng, many, blocks))
+    shared = luck(rng, many, blocks, lucky) if shared is None else shared
+    own = between * (shared + luck(rng, many, blocks, lucky))
     took = (KINDS | HELD_OUT | UNLIKE)[kind](rng, (many, blocks, samples), between)
     return took * (50 * np.exp(own))[..., None].astype(SINGLE)
 
 
-def luck(rng, many, blocks):
-    return np.sqrt(0.5) * rng.standard_normal((many, blocks))
+def luck(rng, many, blocks, lucky="normal"):
+    return np.sqrt(0.5) * LUCKS[lucky](rng, (many, blocks))
