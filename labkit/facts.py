@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
@@ -34,6 +34,8 @@ file clock /sys/devices/system/clocksource/clocksource0/current_clocksource
 """
 # Of the kernel's command line only what changes measurements: the rest may be nobody's business.
 OTHERS = r"""
+LINE_END='
+'
 f machine "$(uname -m)"
 f system "$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME")"
 file boot /proc/sys/kernel/random/boot_id
@@ -57,18 +59,26 @@ cd /sys/class/net 2>/dev/null && for n in *; do
   get "$n/mtu"; mtu=$said; get "$n/speed"
   f "nic $n" "driver=${d##*/} mtu=$mtu speed=$said"
 done
+for program; do
+  command -v "$program" >/dev/null || continue
+  case $program in ping|netperf) said=$("$program" -V 2>&1) ;;
+    *) said=$("$program" --version 2>&1) ;;
+  esac </dev/null
+  f "version $program" "${said%%$LINE_END*}"
+done
 f now "$(date -u +%s.%N)"
 """
 COMMAND = READ + OTHERS
 
 
-def of_host(host: Host) -> dict[str, str]:
+def of_host(host: Host, programs: Collection[str] = ()) -> dict[str, str]:
     """The facts of a host now, and how far its clock is from ours (`clock_offset`, in seconds).
 
-    `reached_at` is the address that answered: where a name leads may change between two runs.
+    Of those `programs` that are there also the versions: each is started for that. `reached_at` is
+    the address that answered: where a name leads may change between two runs.
     """
     sent = datetime.now(UTC).timestamp()
-    facts = parse(host.check("sh", "-c", COMMAND))
+    facts = parse(host.check("sh", "-c", COMMAND, "facts", *programs))
     if at := host.transport.reached_at:
         facts["reached_at"] = at
     there, middle = facts.pop("now", ""), (sent + datetime.now(UTC).timestamp()) / 2
@@ -85,10 +95,12 @@ def parse(text: str) -> dict[str, str]:
 
 
 def of_run(
-    hosts: Mapping[str, Host], links: Mapping[str, Mapping[str, str]] | None = None
+    hosts: Mapping[str, Host],
+    links: Mapping[str, Mapping[str, str]] | None = None,
+    programs: Collection[str] = (),
 ) -> dict[str, Any]:
     """What a run keeps: our versions, the facts of each host by role, and of each shaped link."""
-    of_each = together(of_host, hosts.values(), AT_ONCE)
+    of_each = together(lambda host: of_host(host, programs), hosts.values(), AT_ONCE)
     found = {"versions": versions(), "hosts": dict(zip(hosts, of_each, strict=True))}
     return found | ({"links": dict(links)} if links else {})
 

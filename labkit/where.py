@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -87,7 +88,15 @@ def study_results(
             "refused": refused,
             "here": here,
         }
-        return replace(Results.begin(path, whole), facts=of_run(lab.hosts, lab.links_now()))
+        known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
+        return replace(Results.begin(path, whole), facts=known)
+
+
+# What makes the load, and what runs guests and containers.
+def _programs(study: Study, lab: Lab) -> list[str]:
+    emulator = ["qemu-system-x86_64"] if lab.accelerator in ("kvm", "tcg") else []
+    made = [program for load in study.loads for program in load.programs]
+    return [*dict.fromkeys(made), *emulator, *re.findall(r"[a-z]+", lab.containers)]
 
 
 # Guests that the study itself will start cannot be asked what they are while they are off.

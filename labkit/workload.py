@@ -34,6 +34,8 @@ class Workload(ABC):
     """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls)."""
     ours: ClassVar[tuple[str, ...]] = ()
     """Processes of it that run before it begins, such as a server: no foreign load."""
+    programs: ClassVar[tuple[str, ...]] = ()
+    """What makes the load: each run keeps which version of it was there."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Roles of hosts that it only looks at, and that need none of its tools."""
 

@@ -1,6 +1,8 @@
 """What a host says of itself: read as it is, and nothing that is nobody's business."""
 
+import os
 import re
+import shutil
 import subprocess
 
 from sshd import reached, serving
@@ -52,6 +54,19 @@ def test_a_shell_reads_most_facts_itself_without_starting_a_program():
     assert {n: v for n, v in whole.items() if n not in started} == {
         n: v for n, v in found.items() if n not in started
     }
+
+
+def test_the_programs_that_measure_tell_their_versions(tmp_path, monkeypatch):
+    for name, said in (("sockperf", "sockperf, version 9.9\nbuilt by hand"), ("crun", "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n[ $1 = --version ] && echo '{said}' >&2\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    asked = ("sockperf", "crun", "ping", "absent")
+    found = facts.of_host(Host("here", "127.0.0.1", Local()), asked)
+    assert found["version sockperf"] == "sockperf, version 9.9" and "version crun" not in found
+    assert "version absent" not in found
+    if shutil.which("ping"):
+        assert "ping" in found["version ping"]
 
 
 def test_what_is_kept_of_a_host_says_at_which_of_its_addresses_it_answered(tmp_path):

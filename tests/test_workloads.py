@@ -274,6 +274,11 @@ def test_a_workload_says_whether_it_waits_for_answers(name):
     assert KNOWN[name].loop in ("open", "closed")
 
 
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_workload_names_the_programs_whose_versions_its_runs_keep(name):
+    assert KNOWN[name].programs and set(KNOWN[name].programs) <= {"ping", "netperf", "sockperf"}
+
+
 def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_path):
     results = Results.begin(tmp_path / "r", {})
     waits = Study("waits", "t", "q", "s", Sockperf(), (), (), "round trip", "us")

@@ -39,6 +39,7 @@ class Netperf(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "closed"
+    programs: ClassVar[tuple[str, ...]] = ("netperf",)
     ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf")
 
     test: str = "TCP_RR"

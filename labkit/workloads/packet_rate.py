@@ -39,6 +39,7 @@ class PacketRate(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
+    programs: ClassVar[tuple[str, ...]] = ("sockperf",)
     tools: ClassVar[Mapping[str, str]] = {"sockperf": "apt-get install sockperf"}
 
     size: int = 64

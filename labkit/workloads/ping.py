@@ -49,6 +49,7 @@ class Ping(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "open"
+    programs: ClassVar[tuple[str, ...]] = ("ping",)
 
     size: int = 256
     interval: float = 0.001

@@ -55,6 +55,7 @@ class SharedHost(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host", *NEIGHBOURS)
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
+    programs: ClassVar[tuple[str, ...]] = ("sockperf",)
 
     tools: ClassVar[Mapping[str, str]] = {"awk": "apt-get install mawk"}
 

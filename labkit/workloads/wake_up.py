@@ -27,6 +27,7 @@ class WakeUp(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
+    programs: ClassVar[tuple[str, ...]] = ("ping",)
 
     size: int = 256
     interval: float = 0.001

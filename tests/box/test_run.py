@@ -25,6 +25,7 @@ def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(
     finished = [run for run in runs if run["state"] != "invalid"]
     assert len(finished) == 8
     assert all(run["state"] == "finished" and not run["rows"][0]["lost"] for run in finished)
+    assert all("ping" in run["facts"]["hosts"]["client"]["version ping"] for run in runs)
     again = labkit("report", answer["runs"][3], "--json")
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["verdicts"] == answer["verdicts"]
