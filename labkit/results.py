@@ -35,6 +35,8 @@ PACKED = 6
 """How hard raw text is packed: at 9, eight times as long for a twentieth less."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
+BEGUN = ".begun"
+"""What the name of a run ends with until it is kept."""
 FIGURE = re.compile(r"p\d[\d.]*|n|lost|max|min|mean")
 MOST_RUNS = 10**9
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
@@ -63,6 +65,7 @@ def check_label(label: str) -> str:
 class Run:
     """One condition, measured once; a failed one keeps its reason and is never dropped.
 
+    An interrupted one was begun, and somebody stopped or killed what measured it.
     Invalid is a run whose settings somebody else changed meanwhile (they were read again before it,
     after it, and every `reread_seconds` while it ran), or that something on its hosts has spoiled.
     """
@@ -202,14 +205,14 @@ class Results:
 
     def runs(self) -> list[Run]:
         """All runs in the order they were made, failed ones included; a damaged one is refused."""
-        return [Run.read(folder) for folder in self.folders()]
+        return [run for folder in self.folders() if (run := _read(folder))]
 
     def readable(self) -> tuple[list[Run], dict[str, str]]:
         """The runs that can be read, and folder -> what is wrong of those that cannot."""
         read, damaged = [], {}
         for folder in self.folders():
             try:
-                read.append(Run.read(folder))
+                read += [run for run in [_read(folder)] if run]
             except ResultsError as wrong:
                 damaged[folder.name] = str(wrong)
         return read, damaged
@@ -229,13 +232,24 @@ class Results:
         """Condition and block -> the folder of the run that can be judged, as charts name it."""
         return {(run.condition, run.block): run.path.name for run in self.finished()}
 
-    def keep(self, run: Run, raw: Mapping[str, str]) -> Run:
-        """Write one run for good: all of it, or nothing."""
+    def note(self, run: Run) -> Run:
+        """Have a run that begins be there as an interrupted one; `forget` it when it is kept."""
+        why = "it was begun and did not end: whoever measured it was killed, or is still at it"
+        return self.keep(replace(run, state="interrupted", why=why), {}, f"{run.name}{BEGUN}")
+
+    def forget(self, noted: Run) -> None:
+        """Take a note away."""
+        runs = noted.path.parent
+        with record.keeping(f"what became of a run in {runs}"), record.half(noted.path) as gone:
+            noted.path.rename(gone)
+
+    def keep(self, run: Run, raw: Mapping[str, str], name: str = "") -> Run:
+        """Write one run for good, under its own `name` if none is given: all of it, or nothing."""
         if large := [name for name, text in raw.items() if len(text) > MOST_TEXT]:
             raise ResultsError(f"{large[0]} of {run.name} is larger than {MOST_TEXT >> 20} MiB")
         digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
         kept = replace(run, raw=digests, facts=run.facts or self.facts)
-        path = self.path / "runs" / run.name
+        path = self.path / "runs" / (name or run.name)
         with record.keeping(f"a run in {path.parent}"), record.half(path) as half:
             self._fill(half, kept, raw)
             return replace(kept, path=self._placed(half, path))
@@ -273,6 +287,16 @@ def judged_as(asked: Mapping[str, Any]) -> str:
     return str(named or asked.get("study", ""))
 
 
+# A note of what was begun may be taken away just now.
+def _read(folder: Path) -> Run | None:
+    try:
+        return Run.read(folder)
+    except ResultsError:
+        if BEGUN in folder.name and not folder.exists():
+            return None
+        raise
+
+
 def stored(study: str) -> list[Path]:
     """The results of a study on this machine, oldest first."""
     found = (out() / "results" / study).glob("*/study.json")
@@ -294,7 +318,7 @@ def _sensible(run: Run) -> Run:
     for name, value in (pair for row in run.rows for pair in row.items()):
         if FIGURE.fullmatch(name) and not _is_figure(value):
             raise TypeError(f"{name} of a row is {str(value)[:40]!r}, which is no number")
-    if not all(isinstance(found, dict) for found in run.gates.values()):
+    if not all(isinstance(one, dict) for one in run.gates.values()):
         raise TypeError("gates holds something else than objects")
     if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
         raise TypeError(f"{odd[0][:80]!r} is no name of a raw text")

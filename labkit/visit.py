@@ -62,7 +62,7 @@ class Visit:
     spent: list[float] = field(default_factory=list)
     left_out: set[tuple[str, int]] = field(default_factory=set)
     _writer: ThreadPoolExecutor = field(init=False)
-    _unwritten: Future[Run] | None = None
+    _unwritten: list[Future[Run]] = field(default_factory=list)
 
     def through(self, steps: list[Step]) -> None:
         """Make the runs that the results lack."""
@@ -96,14 +96,24 @@ class Visit:
             Fleet(hosts).each(self.counters.collect)
 
     # A run is written while the settings of the next are made, never while that is measured.
-    def _keep(self, run: Run, raw: Mapping[str, str]) -> None:
+    def _keep(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> None:
         self._settle()
-        self._unwritten = self._writer.submit(self.results.keep, run, raw)
+        self._unwritten.append(self._writer.submit(self._kept, run, raw, noted))
+
+    def _kept(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> Run:
+        kept = self.results.keep(run, raw)
+        self.results.forget(noted.result())
+        return kept
+
+    def _note(self, run: Run) -> Future[Run]:
+        noted = self._writer.submit(self.results.note, run)
+        self._unwritten.append(noted)
+        return noted
 
     def _settle(self) -> None:
-        unwritten, self._unwritten = self._unwritten, None
-        if unwritten:
-            unwritten.result()
+        unwritten, self._unwritten = self._unwritten, []
+        for one in unwritten:
+            one.result()
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
     def _valid(self, step: Step, of: int) -> None:
@@ -128,6 +138,7 @@ class Visit:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
         begun, run = time.monotonic(), self._begun(step, settings)
+        noted = self._note(run)
         raw: dict[str, str] = {}
         watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
         try:
@@ -150,9 +161,10 @@ class Visit:
                 for load in self.loads
                 for sample in pairs.parse(load, raw[f"{load.name}.txt"])
             )
-        except LabkitError as failed:
+        except BaseException as ended:
+            state, why = _ended(ended)
             took = time.monotonic() - begun
-            self._keep(replace(run, state="failed", why=str(failed), seconds=took), raw)
+            self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)
             self._settle()
             raise
         tripped = watch.tripped()
@@ -169,7 +181,7 @@ class Visit:
             rows=rows,
             gates=tripped,
         )
-        self._keep(whole, raw)
+        self._keep(whole, raw, noted)
         return whole, bool(drifts)
 
     def _begun(self, step: Step, settings: list[Setting]) -> Run:
@@ -196,6 +208,14 @@ class Visit:
         progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
         to_file(progress, self.results)
         self.tell(progress)
+
+
+def _ended(by: BaseException) -> tuple[str, str]:
+    if isinstance(by, LabkitError):
+        return "failed", str(by)
+    if isinstance(by, Exception):
+        return "failed", f"{type(by).__name__}: {by}"
+    return "interrupted", "somebody stopped it before it had ended"
 
 
 # Hosts are asked for two things at once, as each of them takes its time to answer.

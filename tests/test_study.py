@@ -1,8 +1,11 @@
 """The loop of a study, on the loopback of this machine with the real ping."""
 
 import gzip
+import multiprocessing
+import os
 import re
 import shutil
+import signal
 import threading
 from dataclasses import replace
 
@@ -104,6 +107,39 @@ def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
     assert len(results.finished()) == 1
 
 
+def test_a_run_that_is_stopped_in_its_middle_stays_visible_beside_its_repetition(lab, results):
+    def stop(progress):
+        if progress.step == "measuring":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        a_study(A).run(lab, results, repeats=1, tell=stop)
+    (run,) = results.runs()
+    assert run.state == "interrupted" and run.why == "somebody stopped it before it had ended"
+    a_study(A).run(lab, results, repeats=1)
+    assert [run.state for run in results.runs()] == ["interrupted", "finished"]
+
+
+def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_note(lab, results):
+    def die(progress):
+        if progress.step == "measuring" and progress.done == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    study = a_study(A, B)
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: study.run(lab, results, repeats=1, tell=die)
+    )
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL
+    first, second = results.runs()
+    assert [first.state, second.state] == ["finished", "interrupted"]
+    assert second.block == 1 and {first.condition, second.condition} == {"a", "b"}
+    assert "was killed" in second.why and second.started and second.check() == []
+    study.run(lab, results, repeats=1)
+    assert sorted(run.state for run in results.runs()) == ["finished", "finished", "interrupted"]
+
+
 def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monkeypatch):
     watched = tmp_path / "progress.jsonl"
     monkeypatch.setenv(WATCHED, str(watched))
@@ -177,6 +213,7 @@ def test_a_run_that_cannot_be_written_ends_the_study_before_the_next_is_measured
     def tell(progress):
         steps.append(progress.step)
         if progress.step == "measuring":
+            runs.rename(results.path / "elsewhere")
             runs.write_text("no folder")
 
     with pytest.raises(ResultsError, match="cannot keep a run"):
@@ -191,7 +228,8 @@ def test_a_setting_that_was_other_only_for_a_while_is_seen_by_reading_it_meanwhi
     study, knob = with_knob(tmp_path, count=1000), tmp_path / "knob"
 
     def tell(progress):
-        if progress.step == "measuring" and not results.runs():
+        kept = [run.state for run in results.runs()]
+        if progress.step == "measuring" and "invalid" not in kept:
             threading.Timer(0.3, lambda: knob.write_text("theirs\n")).start()
             threading.Timer(1.5, lambda: knob.write_text("new\n")).start()
 

@@ -24,6 +24,13 @@ def keep(path):
     Results.open(path).keep(RUN, {"ping.txt": TEXT})
 
 
+def noted(path):
+    results = Results.open(path)
+    note = results.note(RUN)
+    results.keep(RUN, {"ping.txt": TEXT})
+    results.forget(note)
+
+
 def begin(path):
     Results.begin(path / "new", {"study": "lat_ping", "label": "x"})
 
@@ -46,7 +53,7 @@ def careless(path):
     (folder / "raw" / "ping.txt.gz").write_bytes(gzip.compress(TEXT.encode()))
 
 
-ACTIONS = {action.__name__: action for action in (keep, begin, export, unpack, careless)}
+ACTIONS = {action.__name__: action for action in (keep, noted, begin, export, unpack, careless)}
 
 
 # Python loads some modules at their first use; that is not what is to be disturbed.

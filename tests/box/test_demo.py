@@ -105,4 +105,4 @@ def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
     assert "put back" in demo.stderr.read()
     awaited(lambda: not traces() - before)
     finished = [json.loads(f.read_text())["state"] for f in tmp_path.rglob("run.json")]
-    assert set(finished) <= {"finished", "invalid"}
+    assert set(finished) <= {"finished", "invalid", "interrupted"}
