@@ -67,8 +67,18 @@ class Watch:
 
     def tripped(self) -> dict[str, dict[str, str]]:
         """Role -> gate -> why, of the gates that say that something was wrong."""
-        found = {role: self._tripped(role) for role in self.hosts}
-        return {role: wrong for role, wrong in found.items() if wrong}
+        return self._saying(False)
+
+    def untold(self) -> dict[str, dict[str, str]]:
+        """The same of those that cannot tell, as that host does not count it: no clean bill."""
+        return self._saying(None)
+
+    def _saying(self, ok: bool | None) -> dict[str, dict[str, str]]:
+        found = {
+            role: {one.name: one.why for one in self._gates(role) if one.ok is ok}
+            for role in self.hosts
+        }
+        return {role: some for role, some in found.items() if some}
 
     def _asked(self) -> dict[str, _Asked]:
         found = Fleet(self.hosts).each(self._counted)
@@ -89,19 +99,18 @@ class Watch:
         return self.collect(host), begun, time.monotonic() - begun, ahead
 
     # A host whose counts nobody can read says so, and the run stands as it is.
-    def _tripped(self, role: str) -> dict[str, str]:
+    def _gates(self, role: str) -> tuple[gate.Gate, ...]:
         if role not in self._before or role not in self._after:
-            return {}
+            return (gate.Gate("counts", None, "this host could not be asked"),)
         before, begun, first, was_ahead = self._before[role]
         after, ended, last, ahead = self._after[role]
         try:
-            found = gate.gates(
+            return gate.gates(
                 before, after, ended - begun, limit=self.limit, slack=first + last,
                 stepped=ahead - was_ahead, generator=role in self.generators, ours=self.ours,
             )  # fmt: skip
         except LabkitError as odd:
-            return {"unreadable": str(odd)}
-        return {one.name: one.why for one in gate.tripped(found)}
+            return (gate.Gate("unreadable", False, str(odd)),)
 
 
 def spoiling(

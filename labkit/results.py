@@ -88,6 +88,8 @@ class Run:
     """What measured and was measured: versions, and the facts of each host at the time."""
     gates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Role -> what was wrong on its host meanwhile -> why; not all of it makes a run invalid."""
+    untold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Role -> what nobody can say of its host, as it does not count it -> why."""
     path: Path = field(default=Path(), compare=False)
 
     @property
@@ -306,7 +308,7 @@ def stored(study: str) -> list[Path]:
 # A file may come from anywhere: names in it become paths, and figures go into charts.
 def _sensible(run: Run) -> Run:
     shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int, "gates": dict,
-              "started": str, "seconds": int | float,
+              "untold": dict, "started": str, "seconds": int | float,
               "settings": dict, "before": dict, "raw": dict, "facts": dict}  # fmt: skip
     for name, shape in shapes.items():
         if not isinstance(getattr(run, name), shape):
@@ -318,8 +320,8 @@ def _sensible(run: Run) -> Run:
     for name, value in (pair for row in run.rows for pair in row.items()):
         if FIGURE.fullmatch(name) and not _is_figure(value):
             raise TypeError(f"{name} of a row is {str(value)[:40]!r}, which is no number")
-    if not all(isinstance(one, dict) for one in run.gates.values()):
-        raise TypeError("gates holds something else than objects")
+    if not all(isinstance(one, dict) for one in (*run.gates.values(), *run.untold.values())):
+        raise TypeError("gates or untold holds something else than objects")
     if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
         raise TypeError(f"{odd[0][:80]!r} is no name of a raw text")
     return run

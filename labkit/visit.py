@@ -180,6 +180,7 @@ class Visit:
             changes_seconds=changing,
             rows=rows,
             gates=tripped,
+            untold=watch.untold(),
         )
         self._keep(whole, raw, noted)
         return whole, bool(drifts)

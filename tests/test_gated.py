@@ -11,7 +11,7 @@ from test_study import A, B, a_study
 from labkit import counter, gate
 from labkit.answer import _percentiles, _rows
 from labkit.errors import ResultsError, Unknown
-from labkit.gated import left_out, remarks
+from labkit.gated import Watch, left_out, remarks
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results
@@ -88,6 +88,23 @@ def test_the_raw_counts_are_kept_and_say_the_same_when_they_are_read_again(resul
     before, after = (first.text(f"gates-0-{when}.txt") for when in ("before", "after"))
     found = {one.name for one in gate.tripped(gate.gates(before, after, 1.0, slack=60))}
     assert "clock step" in found
+
+
+def test_what_a_host_does_not_count_is_kept_as_untold(results):
+    a_study(A).run(a_lab(Jumping("j", {2})), results, repeats=1)
+    first = results.runs()[0]
+    before, after = (first.text(f"gates-0-{when}.txt") for when in ("before", "after"))
+    found = gate.gates(before, after, 1.0, slack=60)
+    assert set(first.untold.get("client", {})) == {one.name for one in found if one.ok is None}
+
+    host = Host("here", "127.0.0.1", Local("here"))
+    lines = gate.collect(host).splitlines(keepends=True)
+    without = "".join(line for line in lines if not line.startswith("/proc/net/snmp"))
+    watch = Watch({"server": host}, ("server",), collect=lambda host: without)
+    watch.begin()
+    watch.end()
+    assert watch.untold()["server"]["retransmits"] == "this host does not count TCP segments"
+    assert "retransmits" not in watch.tripped().get("server", {})
 
 
 def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
