@@ -50,6 +50,8 @@ def test_results_of_a_study_and_one_run_are_shown(home, said):
     assert len(whole["runs"]) == 12 and whole["damaged"] == {}
     run = said("show", whole["runs"][0]["path"], "--json")
     assert run["condition"] == "Native" and run["rows"]
+    one = said("show", run["path"])
+    assert "p99=~" not in one and "p99.9=~" in one and "too few samples beyond it" in one
     shown = said("show", "lat_ping")
     assert "001-Native-b1" in shown and "Native, VM-Default, VM-SRIOV" in shown
 

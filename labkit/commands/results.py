@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,10 @@ def _show(asked: argparse.Namespace) -> None:
         print_json(_told(run) if run else _whole(results))
         return
     if run:
-        print(tables.table(_pairs(_told(run)), ("what", "value")).text())
+        marked = [_marked(row) for row in run.rows]
+        print(tables.table(_pairs({**_told(run), "rows": marked}), ("what", "value")).text())
+        if "~" in str(marked):
+            print("~ marks a percentile with too few samples beyond it")
         return
     runs, damaged = results.readable()
     given = {k: v for k, v in results.asked.items() if k != "format"}
@@ -135,6 +139,20 @@ def _show(asked: argparse.Namespace) -> None:
     rows = [(r.path.name, r.state, _figures(r), r.why) for r in runs]
     rows += [(name, "damaged", "", why) for name, why in damaged.items()]
     print(tables.Table(("run", "state", "found", "why"), tuple(rows)).text())
+
+
+def _marked(row: Mapping[str, Any]) -> dict[str, Any]:
+    lacking = {name for name in row if _lacks(name, row.get("n"))}
+    return {name: f"~{value}" if name in lacking else value for name, value in row.items()}
+
+
+def _lacks(name: str, samples: Any) -> bool:
+    from labkit.pooled import BEYOND, beyond
+
+    figure = re.fullmatch(r"p(\d\d?(?:\.\d+)?)", name)
+    if not figure or not isinstance(samples, int) or samples < 1:
+        return False
+    return beyond(float(figure[1]), samples) < BEYOND
 
 
 def _figures(run: Run) -> str:
