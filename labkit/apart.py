@@ -104,7 +104,8 @@ def _flat(whole: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
         if isinstance(value, Mapping):
             yield from _flat(value, f"{above}{key}: ")
         else:
-            yield f"{above}{key}", str(value)
+            several = isinstance(value, list | tuple)
+            yield f"{above}{key}", ", ".join(map(str, value)) if several else str(value)
 
 
 def _facts(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Fact, ...]:

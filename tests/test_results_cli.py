@@ -51,7 +51,7 @@ def test_results_of_a_study_and_one_run_are_shown(home, said):
     run = said("show", whole["runs"][0]["path"], "--json")
     assert run["condition"] == "Native" and run["rows"]
     one = said("show", run["path"])
-    assert "p99=~" not in one and "p99.9=~" in one and "too few samples beyond it" in one
+    assert "p50=~" not in one and "p99=~" in one and "too few samples beyond it" in one
     shown = said("show", "lat_ping")
     assert "001-Native-b1" in shown and "Native, VM-Default, VM-SRIOV" in shown
 
@@ -119,6 +119,8 @@ def test_what_has_one_value_a_run_is_compared_by_its_mean_and_long_facts_stay_on
     lines = shown.splitlines()[3:]
     assert "    a: lat_cpu_exclusive" in lines and not [x for x in lines if len(x) > 80]
     assert "Run 1: only the first has it" in lines
+    conditions = lines[lines.index("conditions") + 1]
+    assert conditions.startswith("    a: ") and "[" not in conditions and "'" not in conditions
     shutil.copytree(recorded / "lat_vmxnet3", tmp_path / "again")
     shown = said("diff", str(recorded / "lat_vmxnet3"), str(tmp_path / "again"))
     assert "a / b (VMXNET3) = 1.0" in shown and "Nothing that is known of them differs" in shown
