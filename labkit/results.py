@@ -114,6 +114,8 @@ class Run:
         try:
             if fields.get("format", FORMAT) != FORMAT:
                 raise TypeError(f"it has format {fields['format']!r}, not {FORMAT}")
+            if odd := sorted(known.keys() - cls.__dataclass_fields__.keys()):
+                raise TypeError(f"it holds {odd[0][:80]!r}, which a newer labkit may know")
             return _sensible(cls(**{**known, "rows": tuple(known["rows"]), "path": folder}))
         except (TypeError, KeyError) as odd:
             what = f"{folder / 'run.json'}: is not a run of this labkit"

@@ -79,6 +79,15 @@ def test_twenty_writers_at_once_lose_nothing(results):
     assert len({(run.order, run.why) for run in results.runs()}) == 200
 
 
+def test_a_run_with_more_in_it_than_is_known_here_says_who_may_know_it(results):
+    kept = results.keep(RUN, {})
+    fields = json.loads((kept.path / "run.json").read_text()) | {"weather": "fair"}
+    (kept.path / "SHA256SUMS").unlink()
+    (kept.path / "run.json").write_text(json.dumps(fields))
+    with pytest.raises(ResultsError, match="'weather', which a newer labkit may know"):
+        results.runs()
+
+
 @pytest.mark.parametrize("damage", [b"", b"\x1f\x8b junk", gzip.compress(b"jello", mtime=0)])
 def test_raw_text_that_changed_is_refused(results, damage):
     kept = results.keep(RUN, {"ping.txt": "hello"})
