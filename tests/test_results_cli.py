@@ -8,8 +8,10 @@ import synthetic
 
 from labkit import studies
 from labkit.cli import main
+from labkit.record import digest, listed
 from labkit.results import HOME
 
+TAKEN = "\x1b]0;taken\x07\u202e"
 STUDY = studies.find("lat_ping")
 
 
@@ -134,3 +136,22 @@ def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(
     assert json.loads(capsys.readouterr().out)["path"].endswith("data/recorded/lat_10us")
     assert main(["results", "show", "lat_pong"]) == 1
     assert "no results at lat_pong" in capsys.readouterr().err
+
+
+def test_a_terminal_obeys_nothing_that_results_of_others_say(home, said):
+    a, b = (home / "out" / "results" / "lat_ping" / name for name in "ab")
+    synthetic.write_results(b, STUDY, 3, 80)
+    for file in b.glob("runs/*/run.json"):
+        fields = json.loads(file.read_text())
+        taken = {"condition": TAKEN, "why": TAKEN, "facts": {"file": TAKEN, "left_out": TAKEN}}
+        file.write_text(json.dumps(fields | taken))
+        sums = file.with_name("SHA256SUMS")
+        sums.write_text("".join(f"{digest(file.parent / n)}  {n}\n" for n in listed(file.parent)))
+    run = next(b.glob("runs/001-*"))
+    (run / f"x{TAKEN}").write_text("")
+    asked = [("list",), ("show", str(b)), ("show", str(run)), ("diff", str(a), str(b))]
+    shown = [said(*words) for words in asked] + [said("verify", str(b), code=1)]
+    said("export", str(b), "-o", "b.labkit")
+    shown.append(said("import", "b.labkit"))
+    assert [one for one in shown if "\x1b" in one or "\u202e" in one] == []
+    assert sum("\\x1b" in one for one in shown) == 5

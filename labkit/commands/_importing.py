@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import busy, label_flag, now, print_json, verb
-from labkit.errors import BadInput
+from labkit.errors import BadInput, readable
 
 if TYPE_CHECKING:
     from labkit.results import Results
@@ -61,7 +61,8 @@ def _import(asked: argparse.Namespace) -> None:
         print_json(told)
         return
     for one in told:
-        print("\n  left out of ".join([f"{one['path']}: {one['state']}", *one["left_out"]]))
+        lines = [f"{one['path']}: {one['state']}", *one["left_out"]]
+        print(readable("\n  left out of ".join(lines)))
         if asked.study:
             print(_judging(one))
 

@@ -203,9 +203,8 @@ def _verify(asked: argparse.Namespace) -> int:
     if asked.json:
         print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
     else:
-        print(
-            "\n".join(wrong or [f"{len(looked)} results are whole, every file as it was measured"])
-        )
+        whole = f"{len(looked)} results are whole, every file as it was measured"
+        print(readable("\n".join(wrong or [whole])))
     return 1 if wrong else 0
 
 
@@ -239,7 +238,7 @@ def _diff(asked: argparse.Namespace) -> None:
     if asked.json:
         print_json(asdict(found))
         return
-    print(f"a  {found.a}\nb  {found.b}\n")
+    print(readable(f"a  {found.a}\nb  {found.b}\n"))
     if found.facts:
         print(_side_by_side(found.facts))
     else:
@@ -248,7 +247,7 @@ def _diff(asked: argparse.Namespace) -> None:
     if effects:
         risk = "Each comparison by itself has a risk of 5 % of a wrong answer."
         print("\n" + tables.Table(("a is", "figure"), effects, risk).text())
-    print("\n".join(found.why_not))
+    print(readable("\n".join(found.why_not)))
 
 
 # Two columns where there is room for them, else one below the other.
