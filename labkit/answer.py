@@ -128,11 +128,11 @@ def rendered(study: Study, found: Answer) -> str:
             ["claim", "verdict", "what was measured"],
         ),
         one_risk(v["among"] for v in found.verdicts),
-        "\n".join(map(readable, found.remarks)),
+        "\n".join(found.remarks),
         f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
         f"cost      {found.cost}",
     ]
-    return "\n\n".join(part for part in parts if part)
+    return readable("\n\n".join(part for part in parts if part))
 
 
 def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:

@@ -9,7 +9,7 @@ import pytest
 from test_study import A, B, a_study
 
 from labkit import counter, gate
-from labkit.answer import _percentiles, _rows
+from labkit.answer import Answer, _percentiles, _rows, rendered
 from labkit.errors import ResultsError, Unknown
 from labkit.gated import Watch, left_out, remarks
 from labkit.host import Host
@@ -202,3 +202,11 @@ def test_percentiles_with_too_few_samples_say_how_many_they_need(results):
     said = _percentiles(study, _rows(study, results))
     assert "p99 of 120 samples has 1 beyond it; 10 beyond it, or 1000 samples in all" in said
     assert "p90 of" not in said
+
+
+def test_what_is_told_of_results_of_others_is_text_for_a_terminal():
+    taken = "\x1b]0;taken\x07\u202e"
+    found = Answer("s", taken, taken, taken, taken, taken, [], [], [taken], [taken], taken)
+    said = rendered(a_study(A), found)
+    assert "\x1b" not in said and "\u202e" not in said
+    assert said.count("\\x1b") == 6, "note, remark, notebook, report, runs, cost"
