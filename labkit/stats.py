@@ -37,7 +37,6 @@ from labkit.pooled import Blocks as Blocks
 from labkit.pooled import Pooled
 from labkit.pooled import beyond as beyond
 from labkit.pooled import percentile as percentile
-from labkit.pooled import pieces as pieces
 from labkit.risk import holm as holm
 from labkit.unseen import FAR_TAIL, left_out, possible, upper_limit
 
