@@ -27,6 +27,8 @@ from labkit.results import HOME, Results, Run, judged_as, out
 
 VERSION = 1
 WAIT_SECONDS = 30
+STEPS = 100_000
+"""So many steps of SQLite's own, some milliseconds, may pass before a stop is heard."""
 KNOWN = ("metric", "unit", "n", "lost", "p50", "p90", "p99", "p99.9", "p99.99", "max")
 TABLES = """
 create table results (id integer primary key, path text unique, stamp text, study text, label text,
@@ -54,9 +56,13 @@ class Store:
         with closing(sqlite3.connect(f"{self.file.as_uri()}?mode=ro", uri=True)) as asked:
             asked.row_factory = sqlite3.Row
             asked.set_authorizer(_reading)
+            # Python hears of a signal when it is called.
+            asked.set_progress_handler(lambda: 0, STEPS)
             try:
                 return [dict(row) for row in asked.execute(sql, values)]
             except (sqlite3.Error, sqlite3.Warning) as refused:
+                if getattr(refused, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                    raise KeyboardInterrupt from None
                 hint = f"tables and their columns: {'; '.join(COLUMNS)}"
                 raise BadInput("the query is refused", said=str(refused), hint=hint) from None
 

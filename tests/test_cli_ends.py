@@ -292,3 +292,23 @@ def test_a_python_package_that_is_missing_is_named_with_what_installs_it():
     first, hint = done.stderr.splitlines()
     assert (done.returncode, first) == (1, "labkit: the Python package paramiko is not installed")
     assert "-m pip install" in hint and "'paramiko" in hint
+
+
+@pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_query_without_an_end_can_be_stopped(signal_sent, tmp_path):
+    endless = "with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"
+    asked = subprocess.Popen(
+        [*LABKIT, "results", "query", endless],
+        env={**os.environ, "LABKIT_OUT": str(tmp_path)}, cwd=HOME, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    with asked:
+        until = time.monotonic() + 20
+        while not list(tmp_path.glob("index/*.sqlite")) and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.5)  # it counts by now
+        asked.send_signal(signal_sent)
+        try:
+            said = asked.communicate(timeout=10)[1]
+        finally:
+            asked.kill()
+    assert asked.returncode == 130 and b"Traceback" not in said
