@@ -121,6 +121,8 @@ def test_metrics_are_those_of_a_study_and_studies_those_of_other_tools(capsys):
     assert "--from fio" in capsys.readouterr().err
     assert main(["results", "import", "--from", "fio", "--metric", "a=b", "a"]) == 2
     assert "which --study?" in capsys.readouterr().err
+    assert main(["results", "import", "--from", "fio", "a="]) == 2
+    assert "a= names no file" in capsys.readouterr().err
 
 
 def test_an_expression_may_turn_a_rate_into_the_claimed_figure_in_its_unit():

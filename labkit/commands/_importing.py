@@ -95,6 +95,8 @@ def _files(asked: argparse.Namespace) -> Results:
 # Runs of one condition are named a.1.json, a.2.json by many: what is before the first dot counts.
 def _condition(word: str) -> tuple[str, Path]:
     named = NAMED.fullmatch(word)
+    if word.endswith("=") and not Path(word).exists():
+        raise BadInput(f"{word} names no file", hint="CONDITION=FILE")
     if named and not Path(word).exists():
         return named[1], Path(named[2])
     return Path(word).name.split(".")[0], Path(word)

@@ -58,7 +58,8 @@ def _scorecard(asked: argparse.Namespace) -> None:
     if asked.folders and not asked.study and empty:
         named = ", ".join(map(str, asked.folders))
         raise ResultsError(
-            f"no results in {named}", hint="`labkit results list` names what there is"
+            f"no results in {named} that are judged",
+            hint="`labkit results list` names what there is; imports are judged with a --study",
         )
     if asked.json:
         print_json(plain(card))
