@@ -201,7 +201,10 @@ def _place(names: tuple[str, ...], name: str, where: str) -> int:
 def _names(path: Path, line: bytes) -> tuple[str, ...]:
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
-        fields = next(csv.reader([text], strict=True), [])
+        fields = text[1:-1].split('","')
+        # Where all is in quotes and no name has one, that was all. It is in esxtop's.
+        if text.count('"') != 2 * len(fields) or not text[:1] == text[-1:] == '"':
+            fields = next(csv.reader([text], strict=True), [])
     except (UnicodeDecodeError, csv.Error) as odd:
         raise ResultsError(
             f"{path}: the header cannot be read",

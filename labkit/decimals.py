@@ -45,10 +45,18 @@ def decimals(words: Words, ends: Places, size: Places, into: Numbers) -> Places:
     digits, odd = _digits(low)
     long = np.flatnonzero(size > 8)
     if long.size:
-        high, also = _digits(_last(_gathered(words, ends[long] - 16), size[long] - 8))
-        high *= ABOVE - LESS_ABOVE * pointed[long]
-        digits[long] += high
-        odd[long] |= also
+        more = size.take(long)
+        more -= 8
+        high, also = _digits(_last(_gathered(words, ends.take(long) - 16), more))
+        if np.bitwise_or.reduce(also) & TOPS:
+            odd[long] |= also
+        # A point took the place of one digit.
+        worth = pointed.take(long)
+        worth *= LESS_ABOVE
+        np.subtract(ABOVE, worth, out=worth)
+        high *= worth
+        high += digits.take(long)
+        digits[long] = high
     # Read as signed, which they are below 2**53 either way: that is turned into doubles faster.
     into[:] = digits.view(np.int64)
     # By 1 or 100, put together from the bits of these two.

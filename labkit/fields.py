@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labkit.decimals import Bytes, Numbers, Places, decimals
+from labkit.decimals import Bytes, Mask, Numbers, Places, decimals
 from labkit.errors import ResultsError
 
 Times = npt.NDArray[np.datetime64]
@@ -24,6 +24,7 @@ Bounds = tuple[Places, Places]
 AT_ONCE = 128_000
 """So many fields are read together: few enough that their words may stay in the processor's
 cache, so many that two threads work longer than they wait for each other between calls."""
+FIRST_OF_FOUR, WORD = np.uint32(1), 8
 PART = 1 << 19
 """So many bytes are compared together, for the same reasons."""
 
@@ -79,7 +80,7 @@ class Piece:
         # Each field lies between two delimiters, the first after one that is before the line.
         found = self._delimiters()
         firsts = self.fields * np.arange(self.rows + 1)
-        if found.size != firsts[-1] + 1 or (found[firsts[1:]] != self.breaks).any():
+        if (found[firsts[1:]] != self.breaks).any():
             raise self._ragged()
         for first in range(0, self.rows, at_once):
             rows = slice(first, min(first + at_once, self.rows))
@@ -91,27 +92,40 @@ class Piece:
 
     # A part at a time, so that what was compared is still in the processor's cache.
     def _delimiters(self) -> Places:
-        found = [np.array([self.start - 1])]
+        found = np.empty(1 + self.fields * self.rows, np.int64)
+        found[0], have = self.start - 1, 1
         for first in range(self.start, self.end, PART):
             after = min(first + PART, self.end)
-            mask = self.buffer[first:after] == COMMA
+            mask = np.empty(-(-(after - first) // WORD) * WORD, np.bool_)
+            np.equal(self.buffer[first:after], COMMA, out=mask[: after - first])
+            mask[after - first :] = False
             here = slice(*np.searchsorted(self.breaks, (first, after)).tolist())
             mask[self.breaks[here] - first] = True
-            found.append(np.flatnonzero(mask))
-            found[-1] += first
-        return np.concatenate(found)
+            places = _places(mask)
+            if have + places.size > found.size:
+                raise self._ragged()
+            np.add(places, first, out=found[have : have + places.size])
+            have += places.size
+        if have < found.size:
+            raise self._ragged()
+        return found
 
     # Where all is in quotes, as esxtop has it, there is less to do.
     def _between(self, places: Places) -> Bounds:
-        starts, ends = places[:-1] + 1, places[1:] - 1
+        before, after, ends = places[:-1], places[1:], places[1:] - 1
         last = ends.reshape(-1, self.fields)[:, -1]
-        last -= self.buffer[last] == RETURN
-        if all((self.buffer.take(side) == QUOTE).all() for side in (starts, ends)):
-            sizes = ends - starts
-            sizes -= 1
+        returned = self.buffer[last] == RETURN
+        last -= returned
+        if self._all_quotes(before + 1) and self._all_quotes(ends):
+            sizes = after - before
+            sizes -= len('"",')
+            sizes.reshape(-1, self.fields)[:, -1] -= returned
             if sizes.min() >= 0:
                 return ends, sizes
-        return unquoted(self, starts, places[1:])
+        return unquoted(self, before + 1, after)
+
+    def _all_quotes(self, places: Places) -> bool:
+        return bool((self.buffer.take(places) == QUOTE).all())
 
     def refused(self, start: int, end: int) -> ResultsError:
         """The error that says where a field is that cannot be read."""
@@ -129,6 +143,20 @@ class Piece:
             f"{self.path}: line {number} has {fields} fields, the header {self.fields}",
             hint="a comma or a line break inside quotes is not read, and so no decimal comma",
         )
+
+
+# Where a mask is set. Between two delimiters that are in quotes lie two more characters, so that of
+# four neighbours mostly one is set at most, and a quarter of the mask has to be looked at.
+def _places(mask: Mask) -> Places:
+    fours = mask.view(np.uint32)
+    found = np.flatnonzero(fours != 0)
+    below = np.bitwise_count(fours.take(found) - FIRST_OF_FOUR)
+    if (below & 7).any():
+        return np.flatnonzero(mask)
+    below >>= 3
+    found *= 4
+    found += below
+    return found
 
 
 def read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> None:
