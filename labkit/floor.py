@@ -81,12 +81,22 @@ def kept(study: Read, lab: str) -> Noise | None:
     A quick look counts only as long as there is nothing better: its floor is high.
     """
     found = folder(lab, study.name).glob("*/study.json")
-    newest = max(found, key=lambda file: (_whole(file), file.stat().st_mtime), default=None)
+    pairs = {file: count for file in found if (count := _pairs(file.parent))}
+    newest = max(pairs, key=lambda f: (pairs[f] > QUICK_BLOCKS, f.stat().st_mtime), default=None)
     return read(study, Results.open(newest.parent)) if newest else None
 
 
-def _whole(file: Path) -> bool:
-    return len(list(file.parent.glob("runs/*/run.json"))) > 2 * QUICK_BLOCKS
+# Blocks of which both runs can be used; what was stopped before the first pair knows no noise.
+def _pairs(path: Path) -> int:
+    try:
+        runs, _ = Results.open(path).readable()
+    except ResultsError:
+        return 0
+    one, other = (
+        {run.block for run in runs if run.condition == side and run.state == "finished"}
+        for side in (ONE, OTHER)
+    )
+    return len(one & other)
 
 
 def read(study: Read, results: Results) -> Noise:

@@ -1,6 +1,7 @@
 """The noise of a lab: on the loopback of this machine with the real ping, and in known numbers."""
 
 import json
+import os
 import re
 import shutil
 from dataclasses import replace
@@ -151,6 +152,24 @@ def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
     whole = noise.measure(study, lab, where="x", label="w", repeats=4)
     again = noise.measure(study, lab, where="x", label="q2", repeats=3)
     assert floor.kept(study, lab.name) == whole != again
+
+
+def test_only_pairs_of_runs_that_can_be_used_make_a_quick_look_a_whole_one(lab):
+    study, place = a_study(A), floor.folder(lab.name, "lat_ping")
+    names = {"a": floor.ONE, "b": floor.OTHER}
+    asked = {"study": "lat_ping", "lab": {"name": lab.name}, "metric": study.metric,
+             "condition": "a", "unit": "us", "names": names}  # fmt: skip
+    empty = Results.begin(place / "empty", asked)
+    assert floor.kept(study, lab.name) is None, "stopped before its first pair"
+    whole, quick = (Results.begin(place / name, asked) for name in ("whole", "quick"))
+    noisy(study, whole, *pairs(1, blocks=4))
+    noisy(study, quick, *pairs(2, blocks=3))
+    for n, state in enumerate(("interrupted", "failed", "invalid"), 4):
+        quick.keep(Run(floor.ONE, n, n, state), {})
+    quick.keep(Run(floor.ONE, 7, 7, "finished"), {"ping.txt": "half of a pair"})
+    for age, results in enumerate((empty, quick, whole), 1):
+        os.utime(results.path / "study.json", (0, 2e9 - age))
+    assert floor.kept(study, lab.name).results == str(whole.path)
 
 
 def test_results_without_a_pair_are_refused(lab, tmp_path):
