@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from errno import EEXIST, ENOTEMPTY
 from gzip import compress
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,13 @@ class Results:
             return sorted(file.parent for file in (self.path / "runs").glob("[0-9]*/run.json"))
         except OSError as refused:
             raise ResultsError(f"{self.path}: cannot be read", said=str(refused)) from None
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The places in the order, from and to, that have no run though a later one has."""
+        # Whatever became of a run, its folder is there before the next one begins.
+        found = (re.match(r"\d+", folder.name) for folder in self.folders())
+        places = sorted({int(place[0]) for place in found if place})
+        return [(a + 1, b - 1) for a, b in pairwise([0, *places]) if b > a + 1]
 
     def finished(self) -> list[Run]:
         """The runs that can be judged."""

@@ -97,6 +97,16 @@ def test_what_was_changed_since_is_found_and_the_rest_stays_readable(home, said)
     assert "run.json" in said("export", "lat_ping", code=1)
 
 
+def test_a_run_that_is_gone_from_among_the_others_is_found(home, said):
+    runs = home / "out" / "results" / "lat_ping" / "a" / "runs"
+    for number in ("001", "004", "005"):
+        shutil.rmtree(next(runs.glob(f"{number}-*")))
+    (next(runs.glob("007-*")) / "run.json").unlink()
+    assert said("verify", "lat_ping", "--json", code=1)["wrong"] == [
+        f"{runs}: what was measured as number {which} is gone" for which in ("1", "4 to 5", "7")
+    ]
+
+
 def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said):
     other = home / "out" / "results" / "lat_ping" / "b"
     synthetic.write_results(other, STUDY, 3, 80)

@@ -118,6 +118,7 @@ def test_a_run_that_is_stopped_in_its_middle_stays_visible_beside_its_repetition
     assert run.state == "interrupted" and run.why == "somebody stopped it before it had ended"
     a_study(A).run(lab, results, repeats=1)
     assert [run.state for run in results.runs()] == ["interrupted", "finished"]
+    assert results.gaps() == []
 
 
 def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_note(lab, results):
@@ -134,10 +135,14 @@ def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_n
     assert child.exitcode == -signal.SIGKILL
     first, second = results.runs()
     assert [first.state, second.state] == ["finished", "interrupted"]
+    assert results.gaps() == []
     assert second.block == 1 and {first.condition, second.condition} == {"a", "b"}
     assert "was killed" in second.why and second.started and second.check() == []
     study.run(lab, results, repeats=1)
     assert sorted(run.state for run in results.runs()) == ["finished", "finished", "interrupted"]
+    assert results.gaps() == []
+    study.run(lab, results, repeats=3)
+    assert results.gaps() == [] and len(results.finished()) == 6
 
 
 def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monkeypatch):

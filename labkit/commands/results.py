@@ -219,8 +219,10 @@ def _wrong(path: Path) -> list[str]:
         return [str(damaged)]
     runs, unreadable = results.readable()
     left = sorted((results.path / "runs").glob(".*.half"))
+    gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
     return [
         *unreadable.values(),
+        *(f"{results.path / 'runs'}: what was measured as number {one} is gone" for one in gaps),
         *(line for run in runs for line in run.check() or run.strange()),
         *(f"{half}: was being written when its writer ended; it is no run" for half in left),
     ]
