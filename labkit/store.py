@@ -59,7 +59,10 @@ class Store:
             # Python hears of a signal when it is called.
             asked.set_progress_handler(lambda: 0, STEPS)
             try:
-                return [dict(row) for row in asked.execute(sql, values)]
+                found = asked.execute(sql, values)
+                if not found.description:
+                    raise sqlite3.Error("it asks for nothing")
+                return [dict(row) for row in found]
             except (sqlite3.Error, sqlite3.Warning) as refused:
                 if getattr(refused, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                     raise KeyboardInterrupt from None

@@ -99,7 +99,8 @@ def test_a_broken_index_is_made_again(folder, tmp_path):
 @pytest.mark.parametrize(
     "sql",
     ["delete from runs", "attach 'x' as y", "select load_extension('x')", "select 1; select 2",
-     "pragma writable_schema=1", "create table x (y)", "select nothing from nowhere"],
+     "pragma writable_schema=1", "create table x (y)", "select nothing from nowhere",
+     "", " \n", ";", "-- nothing"],
 )  # fmt: skip
 def test_only_questions_are_answered(folder, sql):
     made(folder, "a")
