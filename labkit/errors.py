@@ -55,6 +55,13 @@ def last_words(text: str, lines: int = LAST_WORDS) -> str:
     return "\n".join(kept[-lines:])
 
 
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that was most likely meant, however it was capitalized; empty if none is."""
+    plain = {one.casefold(): one for one in known}
+    near = difflib.get_close_matches(word.casefold(), plain, n=1)
+    return plain[near[0]] if near else ""
+
+
 class LabkitError(Exception):
     """What happened and where; `said` is the tool's last words, `hint` what to try."""
 
@@ -84,8 +91,8 @@ class Unknown(BadInput):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         self.name, names = name, sorted(known)
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else ""
+        near = nearest(name, names)
+        hint = f"did you mean {near!r}?" if near else ""
         listed = ", ".join(names) or "none"
         super().__init__(f"unknown {kind} {name!r}; known: {listed}", hint=hint)
 

@@ -12,6 +12,7 @@ import pytest
 from labkit.box.folder import not_up
 from labkit.campaign import Rerun
 from labkit.cli import _parser, main
+from labkit.doctor import packages
 from labkit.where import named_results, recorded
 
 
@@ -54,6 +55,21 @@ def test_what_cannot_be_meant_is_named_with_what_is_known(
     assert main(words) == 2
     said = capsys.readouterr().err
     assert [word for word in named if word not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "other"), [("scorecard", "--html"), ("scorecard", "--markdown"),
+                        ("studies", "--markdown")],
+)  # fmt: skip
+def test_two_forms_of_one_answer_are_refused(capsys, verb, other):
+    with pytest.raises(SystemExit, match="2"):
+        main([verb, "--json", other])
+    assert f"argument {other}: not allowed with argument --json" in capsys.readouterr().err
+
+
+def test_missing_packages_are_told_to_machines_too(capsys):
+    assert main(["doctor", "--packages", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == packages()
 
 
 def test_an_unknown_word_exits_with_2():

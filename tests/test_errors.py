@@ -20,6 +20,12 @@ def test_an_unknown_name_lists_the_known_ones_and_the_nearest():
     assert isinstance(unknown, BadInput) and unknown.exit_code == 2
 
 
+def test_a_name_is_known_again_however_it_is_capitalized():
+    assert Unknown("format", "FIO", ["fio", "Flent"]).hint == "did you mean 'fio'?"
+    assert Unknown("format", "flnt", ["fio", "Flent"]).hint == "did you mean 'Flent'?"
+    assert Unknown("format", "PERFKIT", ["fio", "Flent"]).hint == ""
+
+
 @pytest.mark.parametrize("said", ["\x1b[31mred\x1b[0m", "a\rb", "\x9b1m", "bell\x07"])
 def test_what_a_host_says_cannot_steer_the_terminal(said):
     shown = str(LabkitError(said, said=said))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import re
 import sys
@@ -13,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
+
+from labkit.errors import nearest
 
 if TYPE_CHECKING:
     from labkit.study import Study
@@ -46,8 +47,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def verb(verbs: Any, name: str, call: Any, text: str, *examples: str) -> Parser:
@@ -71,8 +72,8 @@ def _shown(prog: str, examples: Sequence[str]) -> str:
     return "\n".join(["examples:", *(f"  {line:<{width}}  {said}" for line, said in lines)])
 
 
-def json_flag(parser: argparse.ArgumentParser) -> None:
-    """The flag that every verb with an answer has."""
+def json_flag(parser: argparse._ActionsContainer) -> None:
+    """The flag that every verb with an answer has; in a group, if it has other forms too."""
     parser.add_argument("--json", action="store_true", help="print JSON for a machine to read")
 
 

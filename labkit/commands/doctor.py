@@ -46,7 +46,8 @@ def _doctor(asked: argparse.Namespace) -> int:
     if asked.lab:
         return _of_lab(asked)
     if asked.packages:
-        print("\n".join(doctor.packages()))
+        missing = doctor.packages()
+        print_json(missing) if asked.json else print("\n".join(missing))
     elif asked.json:
         print_json(asdict(doctor.examine()))
     else:

@@ -43,7 +43,7 @@ def add(verbs: Any) -> None:
     shown.add_argument(
         "--html", action="store_true", help="an HTML page; its links open the results"
     )
-    json_flag(parser)
+    json_flag(shown)
 
 
 def _scorecard(asked: argparse.Namespace) -> None:

@@ -15,8 +15,9 @@ def add(verbs: Any) -> None:
         " | each study, and how many conditions and claims it has",
         "--json | with the parameters that `labkit run -p` takes",
     )  # fmt: skip
-    parser.add_argument("--markdown", action="store_true", help="the table of the README")
-    json_flag(parser)
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--markdown", action="store_true", help="the table of the README")
+    json_flag(shown)
 
 
 def _studies(asked: argparse.Namespace) -> None:
