@@ -19,13 +19,14 @@ from labkit.quantity import Quantity
 from labkit.stats import Blocks, count
 from labkit.term import Values, summary
 from labkit.unit import shown
-from labkit.verdict import Verdict, named
+from labkit.verdict import NOT_TESTABLE, Verdict, named
 from labkit.workload import Sample
 
 KEY = "claims"
 """Where study.json keeps it, for `Results.judged_as` too."""
 EACH = "each"
 MOST_NAMED = 12
+OF_MEANS = "each run tells one value, and the mean of these is judged"
 
 
 @dataclass(frozen=True)
@@ -105,9 +106,12 @@ class Claimed:
 
     def judge(self, measured: Mapping[str, Blocks]) -> list[Verdict]:
         """A verdict on each claim; of what runs tell one value of, their mean is judged."""
-        asked = [_of_single(claim, measured) for claim in claims.of(self.study)]
+        plain = claims.of(self.study)
+        asked = [_of_single(claim, measured) for claim in plain]
+        of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}
         whys = {claim.id: _untold(claim, measured) for claim in asked}
-        judged = {v.claim: v for v in judge((c for c in asked if not whys[c.id]), measured)}
+        found = judge((c for c in asked if not whys[c.id]), measured)
+        judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in found}
         return [
             claim.not_testable(whys[claim.id]) if whys[claim.id] else judged[claim.id]
             for claim in asked
@@ -140,6 +144,12 @@ def _of_single(claim: Claim, measured: Mapping[str, Blocks]) -> Claim:
     if isinstance(claim, Ratio | Bound | Shape) and claim.percentile == 50:
         return replace(claim, percentile="mean")
     return claim
+
+
+def _with_mean(verdict: Verdict) -> Verdict:
+    if verdict.verdict == NOT_TESTABLE:
+        return verdict
+    return replace(verdict, why=f"{verdict.why}; {OF_MEANS}")
 
 
 def _untold(claim: Claim, measured: Mapping[str, Blocks]) -> str:

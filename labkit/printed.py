@@ -13,6 +13,7 @@ from labkit.errors import Unknown
 from labkit.results import HOME
 from labkit.unit import shown
 
+NO_UNIT = "unit not printed"
 FOLDER = HOME / "data" / "published"
 # `VM vs Native: overhead [Copy] mean`: all but the metric may be left out.
 CHOICE = re.compile(r"(?:(?P<condition>.+): )?(?P<metric>\w+)(?: \[(?P<x>.+)\])?(?: (?P<stat>.+))?")
@@ -89,5 +90,9 @@ def _each(group: Sequence[Figure]) -> list[str]:
             continue
         to = f" to {highs[f.condition]}" if f.statistic.startswith("range_low") else ""
         name = f.condition.replace(";", ", ")
-        said.append(f"{name} {f.relation} {f.value}{to} {shown(f.unit.replace('percent', '%'))}")
+        said.append(f"{name} {f.relation} {f.value}{to} {_unit(f.unit)}")
     return said
+
+
+def _unit(unit: str) -> str:
+    return f"({unit})" if unit == NO_UNIT else shown(unit.replace("percent", "%"))

@@ -97,6 +97,11 @@ def exact(claim, names, levels, rng):
     }
 
 
+def test_a_figure_whose_document_prints_no_unit_says_so_in_brackets():
+    (claim,) = (c for c in claims.of("specweb_directpath") if "8000" in c.prints)
+    assert "= 8000 (unit not printed)" in claim.prints
+
+
 def test_disputes_between_documents_are_kept():
     disputes = {claim.id for claim in ALL if claim.dispute}
     assert {"lat-10us-02", "ld-vmotion-06", "redis-scaleout-01", "docker-redis-03"} <= disputes
