@@ -30,11 +30,12 @@ import os
 import shutil
 import stat
 import tempfile
-from collections import deque
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import FileIO
+from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
@@ -103,13 +104,8 @@ def _regular(path: Path, lines: Lines, count: int, wanted: Places | None) -> few
 
 
 def _all(path: Path, lines: Lines, count: int, wanted: Places | None) -> tuple[Times, Numbers]:
-    with ThreadPoolExecutor(THREADS) as pool:
-        rows = _Rows(
-            pool, path.stat().st_size, wanted, (count if wanted is None else wanted.size) - 1
-        )
-        for piece in lines.pieces(count):
-            rows.add(piece)
-        return rows.finished()
+    columns = (count if wanted is None else wanted.size) - 1
+    return _Rows(lines.pieces(count), path.stat().st_size, wanted, columns).read()
 
 
 def cached(path: Path, names: Sequence[str] | None = None) -> Columns:
@@ -221,44 +217,64 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
 
 
 class _Rows:
-    # What has been read so far; the pieces that are being read are `pending`, in their order, and
-    # no more than so many.
+    # What several threads read, of which each takes the next piece. The first piece tells how much
+    # room all of them need: what is not used costs no memory. Where it was too little there are
+    # more blocks, as what another thread is writing into must stay where it is.
     def __init__(
-        self, pool: ThreadPoolExecutor, size: int, wanted: Places | None, columns: int
+        self, pieces: Iterator[Piece], size: int, wanted: Places | None, columns: int
     ) -> None:
-        self.pool, self.size = pool, size
-        self.wanted, self.columns = wanted, columns
-        self.values: Numbers = np.empty((0, columns))
-        self.times: list[Times] = [np.empty(0, "datetime64[us]")]
-        self.pending: deque[Future[Times]] = deque()
-        self.have = 0
+        self.pieces, self.size, self.wanted, self.columns = pieces, size, wanted, columns
+        self.next = threading.Lock()
+        self.times: list[Times] = []
+        self.blocks: list[Numbers] = [np.empty((0, columns))]
+        self.filled = [0]
+        self.failed: list[tuple[int, ResultsError]] = []
 
-    def add(self, piece: Piece) -> None:
-        self._make_room(piece)
-        into = self.values[self.have : self.have + piece.rows].reshape(-1)
-        self.pending.append(self.pool.submit(piece.read, self.wanted, into))
-        self.have += piece.rows
-        self._wait(2 * THREADS)
+    def read(self) -> tuple[Times, Numbers]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            others = [pool.submit(self._work) for _ in range(THREADS - 1)]
+            self._work()
+        for other in others:
+            other.result()
+        if self.failed:
+            raise min(self.failed, key=itemgetter(0))[1]
+        return np.concatenate([np.empty(0, "datetime64[us]"), *self.times]), self._joined()
 
-    # For all of the file at once, by its first piece: what is not used costs no memory. Growing
-    # moves nothing either, but fills with zeros first.
-    def _make_room(self, piece: Piece) -> None:
-        if not self.have:
+    def _work(self) -> None:
+        try:
+            while True:
+                with self.next:
+                    place = len(self.times)
+                    if (piece := next(self.pieces, None)) is None:
+                        return
+                    self.times.append(np.empty(0, "datetime64[us]"))
+                    into = self._room(piece)
+                self.times[place] = piece.read(self.wanted, into)
+        except ResultsError as failed:
+            self.failed.append((place, failed))
+        finally:
+            # Whatever ends one, a stop included, ends all.
+            self.pieces = iter(())
+
+    def _room(self, piece: Piece) -> Numbers:
+        if len(self.times) == 1:
             whole = math.ceil(1.05 * piece.rows * self.size / (piece.end - piece.start))
-            self.values = np.empty((max(whole, piece.rows), self.columns))
-        elif self.have + piece.rows > len(self.values):
-            self._wait(0)
-            room = self.have + max(piece.rows, self.have // 16)
-            self.values.resize((room, self.columns), refcheck=False)
+            self.blocks = [np.empty((max(whole, piece.rows), self.columns))]
+        elif self.filled[-1] + piece.rows > len(self.blocks[-1]):
+            rows = max(piece.rows, sum(self.filled) // 16)
+            self.blocks.append(np.empty((rows, self.columns)))
+            self.filled.append(0)
+        self.filled[-1] += piece.rows
+        return self.blocks[-1][self.filled[-1] - piece.rows : self.filled[-1]].reshape(-1)
 
-    def _wait(self, left: int) -> None:
-        while len(self.pending) > left:
-            self.times.append(self.pending.popleft().result())
-
-    def finished(self) -> tuple[Times, Numbers]:
-        self._wait(0)
-        self.values.resize((self.have, self.columns), refcheck=False)
-        return np.concatenate(self.times), self.values
+    # All in the first block, which grows where it is if it can.
+    def _joined(self) -> Numbers:
+        whole, have = self.blocks[0], self.filled[0]
+        whole.resize((sum(self.filled), self.columns), refcheck=False)
+        for block, rows in zip(self.blocks[1:], self.filled[1:], strict=True):
+            whole[have : have + rows] = block[:rows]
+            have += rows
+        return whole
 
 
 def _places(path: Path, known: tuple[str, ...], names: Sequence[str]) -> Places:

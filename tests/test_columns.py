@@ -1,4 +1,5 @@
 import random
+import time
 
 import numpy as np
 import pytest
@@ -261,6 +262,23 @@ def test_what_cannot_be_read_is_refused_with_its_place(file, change, said, few):
     with pytest.raises(ResultsError) as refused:
         read(path, counters(path)[:1] if few else None)
     assert said in str(refused.value)
+
+
+def test_of_several_odd_lines_the_first_is_told_whoever_reads_it_when(file, monkeypatch):
+    read_piece = fields.Piece.read
+
+    def later_for_the_first(piece, *asked):
+        if piece.line <= 302 < piece.line + piece.rows:
+            time.sleep(0.3)  # meanwhile the next piece is refused
+        return read_piece(piece, *asked)
+
+    monkeypatch.setattr("labkit.lines.PIECE", 3000)
+    monkeypatch.setattr(fields.Piece, "read", later_for_the_first)
+    lines = csv_of(wide(900, 4)).split("\n")
+    for odd in (*range(301, 450), 899):
+        lines[odd] = lines[odd].replace(",", ",x", 1)
+    with pytest.raises(ResultsError, match="cannot read line 302, field 2"):
+        read(file("\n".join(lines)))
 
 
 @pytest.mark.parametrize(
