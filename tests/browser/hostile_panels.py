@@ -28,8 +28,17 @@ def results_of(study, texts) -> Results:
     results = Results.begin(folder / "r", asked)
     for order, condition in enumerate(study.conditions, 1):
         raw = {"ping.txt": synthetic.ping_text(np.arange(50.0, 90.0) + order)}
-        results.keep(Run(condition.name, 1, order, "finished", why=texts[0]), raw)
+        for state in ("finished", "invalid", "interrupted"):
+            results.keep(_run(condition.name, order, state, texts), raw)
     return results
+
+
+# Whatever a run of somebody else's may say of its hosts.
+def _run(condition, order, state, texts) -> Run:
+    said = {texts[3]: {texts[4]: texts[5]}, texts[1]: {text: text for text in texts}}
+    facts = {"versions": said[texts[1]], "hosts": said}
+    return Run(condition, 1, order, state, why=texts[order % len(texts)], started=texts[2],
+               gates=said, untold=said, facts=facts, settings=said[texts[1]])  # fmt: skip
 
 
 def show(texts) -> None:

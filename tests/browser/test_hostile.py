@@ -15,10 +15,11 @@ import pytest
 import synthetic
 from nbconvert.filters import markdown2html
 
-from labkit import charts, report, studies, tables
+from labkit import charts, report, score_page, studies, tables
 from labkit.claim import Verdict
+from labkit.results import Results, Run
 from labkit.scorecard import scorecard
-from tests.browser.conftest import READY
+from tests.browser.conftest import CHECKOUT, READY
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -155,9 +156,30 @@ def test_the_scorecard_of_a_hostile_lab_runs_nothing(looked, tmp_path):
         asked = json.loads((results.path / "study.json").read_text())
         asked = {**asked, "label": p, "lab": {**asked["lab"], "name": p, "tier": p}}
         (results.path / "study.json").write_text(json.dumps(asked))
+    for n, p in enumerate([*PAYLOADS[:3], *WHOLE[:3]]):
+        for way in (p, f"'{p}"):
+            claimed = {"ways": {"latency": [way]}, "study": "docker_netperf"}
+            imported(tmp_path / f"i{n}{way == p}", p, claimed)
     card = scorecard(tmp_path)
+    assert card.unread and any(line.tier == "imported" for line in card.lines)
+    assert looked(score_page.page(card)).count("&lt;script") > len(card.unread)
     looked(bare(card.html()))
     looked(bare(markdown2html(card.markdown())))
+
+
+def imported(path, p, claimed):
+    """What another tool measured, of conditions and files with such names, judged on claims."""
+    lab = {"name": p, "tier": "imported", "hosts": {}}
+    asked = {"study": "imported", "label": p, "lab": lab, "workload": {"name": "netperf"},
+             "conditions": [p], "where": p, "imported": p, "refused": {p: p}, "claims": claimed,
+             "seed": 0}  # fmt: skip
+    results = Results.begin(path, asked)
+    facts = {"file": p, "left_out": p, "versions": {p: p}}
+    told = (CHECKOUT / "tests/imports/netperf/omni_pairs/input.txt").read_text()
+    for order, (condition, state) in enumerate([(p, "finished"), ("Native", "finished"),
+                                                (p, "interrupted")], 1):  # fmt: skip
+        run = Run(condition, 1, order, state, why=p, started=p, facts=facts, gates={p: {p: p}})
+        results.keep(run, {"import.txt": told})
 
 
 def spoken(chart, page):
