@@ -32,6 +32,7 @@ main { max-width: 1100px; margin: 0 auto }
 table.labkit { border-collapse: collapse; font: 14px/1.45 sans-serif }
 table.labkit th, table.labkit td { border-bottom: 1px solid #ddd }
 table.labkit td:first-child { white-space: nowrap }
+.jp-OutputArea-output pre { word-break: normal }
 .labkit-chart { overflow-x: auto; margin: .5em 0 }
 .labkit-chart svg { max-width: 100%; height: auto }
 body:has(#labkit-code:not(:checked)) .jp-CodeCell .jp-Cell-inputWrapper { display: none }

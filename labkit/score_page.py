@@ -29,7 +29,8 @@ h1 { font-size: 1.5em } h2, summary { font-size: 1.15em; font-weight: bold; marg
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; vertical-align: top; padding: 5px 9px;
          border-bottom: 1px solid var(--line) }
-td.number { text-align: right } td:nth-child(1) { width: 38% } td a { overflow-wrap: anywhere }
+.counts th + th, td.number { text-align: right }
+td:nth-child(1) { width: 38% } td a { overflow-wrap: anywhere }
 small { opacity: .75 } code { font-size: .9em }
 @media (max-width: 700px) {
   .claims thead { display: none } .claims td { display: block; border: 0; padding: 2px 4px }

@@ -17,7 +17,7 @@ from labkit.verdict import Verdict, one_risk
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
-SHORT = 18
+SHORT = 20
 LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
 # White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
 CHIPS = {

@@ -147,7 +147,7 @@ class Found:
         lack = lacking(low, high, self.blocks)
         within = "" if low is None and high is None else ends(low, high, shown)
         around = "; ".join(part for part in (within, lack) if part)
-        metric = f" of {c.metric}" if c.metric else ""
+        metric = f" of {c.metric.replace('_', ' ')}" if c.metric else ""
         alone = c.percentiles and not isinstance(c.statistic, str)
         where = f" at {named(float(c.statistic))}" if alone else ""
         return f"{c.shown} = {shown(value)} ({around}){where}{metric}"

@@ -139,6 +139,12 @@ def test_figures_have_as_many_digits_as_their_interval_deserves():
     assert re.search(r"a / b = 0\.\d*[1-9]\d* \(0\.\d*[1-9]\d* to ", why), why
 
 
+def test_a_metric_that_is_not_the_studys_is_named_in_words():
+    found = {f"ready_time: {name}": b for name, b in measured({"a": 40, "b": 80}).items()}
+    verdict = Order("c", "", "", conditions=("a", "b"), metric="ready_time").judge(found)
+    assert verdict.why.endswith(" at the median of ready time")
+
+
 def test_the_effect_shown_is_the_ratio_of_the_pooled_samples():
     found = measured({"a": 50, "b": 80})
     verdict = Order("o", "s", "f", conditions=("a", "b")).judge(found)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import nbformat
 import nbformat.v4 as nbf
 import numpy as np
 import pytest
 
-from labkit import charts, report, tables, terminal
+from labkit import charts, report, studies, tables, terminal
 from labkit.charts.export import vega
 from labkit.claim import Verdict
+from labkit.commands import report as commands_report
 from labkit.errors import ResultsError
 
 BAD = '</script><script>alert("taken")</script><img src=x onerror=alert(1)>'
@@ -128,6 +130,20 @@ def test_a_table_shows_itself_as_html_as_text_and_as_rows():
     assert tables.read(bundle[tables.MIME]).rows == (("x\x1b[31m", "1"),)
     assert bundle["text/plain"].split() == ["b", "a", "x\\x1b[31m", "1"]
     assert "\x1b" not in bundle["text/html"]
+
+
+@pytest.mark.parametrize("name", studies.names())
+def test_the_name_of_a_claim_stays_on_one_line(name):
+    judged = [replace(verdict("holds"), claim=claim.id) for claim in studies.find(name).claims]
+    page = tables.verdict_table(judged).html()
+    assert [v.claim for v in judged if f'white-space:nowrap">{v.claim}<' not in page] == []
+
+
+def test_a_report_tells_the_load_of_its_results_and_nothing_else_that_they_say():
+    asked = {"workload": {"name": "Ping", "count": 2500, "where": "x", "label": "y", "odd": 1}}
+    given = commands_report.given("lat_ping", "here", asked)
+    assert given == {"where": "here", "label": given["label"], "count": "2500"} != asked
+    assert given["label"] != "y"
 
 
 def test_each_verdict_has_its_sign_and_words_not_colour_alone():

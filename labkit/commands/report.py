@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from labkit.commands._verb import json_flag, now, show_answer, verb
@@ -32,5 +33,14 @@ def _report(asked: argparse.Namespace) -> None:
             f"{results.path} was imported, and no notebook tells of it",
             hint=f"as a page: labkit scorecard {results.path} --html",
         )
-    given = {"where": str(results.path), "label": str(results.asked.get("label") or now())}
-    show_answer(studies.find(results.study), given, asked)
+    study = studies.find(results.study)
+    show_answer(study, given(study.name, str(results.path), results.asked), asked)
+
+
+def given(study: str, where: str, said: Mapping[str, Any]) -> dict[str, str]:
+    """The notebook's parameters: these results, and the load that was measured, not its own."""
+    from labkit import campaign
+
+    known = campaign.parameters(campaign.notebook(study))
+    load = {name: str(value) for name, value in said.get("workload", {}).items() if name in known}
+    return {**load, "where": where, "label": str(said.get("label") or now())}

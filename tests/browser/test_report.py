@@ -11,7 +11,8 @@ import numpy as np
 import papermill
 import pytest
 
-from labkit import charts, report
+from labkit import charts, report, score_page
+from labkit.scorecard import scorecard
 from tests.browser.conftest import BROWSERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -59,6 +60,8 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     assert offline.locator(".labkit-chart[data-live] svg.marks").count() == 3
     assert offline.title().startswith("Round trips by ping")
     assert offline.locator(".labkit-top table.labkit tbody tr").count() == 7
+    broken = "getComputedStyle(document.querySelector('.jp-OutputArea-output pre')).wordBreak"
+    assert offline.evaluate(broken) == "normal", "words stay whole where a line is too long"
     assert not offline.locator("text=study_results(study").first.is_visible()
     offline.check("#labkit-code")
     assert offline.locator("text=study_results(study").first.is_visible()
@@ -67,6 +70,13 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     offline.locator("text=What we see").first.scroll_into_view_if_needed()
     offline.locator(".labkit-chart").nth(1).screenshot(path=screenshots / "report-ladder.png")
     assert offline.wrong == []
+
+
+def test_the_heads_of_numbers_on_a_scorecard_stand_above_them(page, tmp_path):
+    (tmp_path / "card.html").write_text(score_page.page(scorecard(study="lat_ping")), "utf-8")
+    page.goto((tmp_path / "card.html").as_uri())
+    sides = "[...document.querySelectorAll('.counts th')].map(e => getComputedStyle(e).textAlign)"
+    assert page.evaluate(sides) == ["left", *["right"] * 5]
 
 
 @pytest.fixture
