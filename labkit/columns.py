@@ -6,6 +6,7 @@ digits at a time; `read` is exact, as `float` is. What a field may hold:
 
     "12.34"  12  -1e3       a number, quoted or not
     ""  " "  nan            not a number: the counter had no value then
+      73.1"8.93"            8.93: esxtop -a puts A/MPERF, which has no name, before the next counter
 
 Lines that end with \r\n and a byte order mark are taken, and so is the same header once more, which
 a tool writes that was started again into the same file; another header is refused. A last line
@@ -27,6 +28,7 @@ import json
 import math
 import mmap
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -54,6 +56,7 @@ FEW = 16
 CACHE = 1
 CACHED = ("times", "values")
 ENDS = 1 << 16
+JOINED = re.compile(r' +[-\d.]+"(.*)"')
 
 
 @dataclass(frozen=True)
@@ -213,7 +216,7 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
             said=text[:80],
             hint='theirs begins with "(PDH-CSV 4.0)" and has one column per counter',
         )
-    return tuple(fields[1:])
+    return tuple(JOINED.sub(r"\1", name) for name in fields[1:])
 
 
 class _Rows:

@@ -35,6 +35,7 @@ SHAPE = b"00/00/0000 00:00:00.000000"
 LOOSE_TIME = re.compile(rb"(\d\d?)/(\d\d?)/(\d{4}) (\d\d?):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?")
 NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
 NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
+JOINED = re.compile(rb' +[-\d.]+("[^"]*")')
 
 
 @dataclass(frozen=True)
@@ -127,12 +128,13 @@ class Piece:
     def _all_quotes(self, places: Places) -> bool:
         return bool((self.buffer.take(places) == QUOTE).all())
 
-    def refused(self, start: int, end: int) -> ResultsError:
+    def refused(self, start: int, end: int, hint: str = "") -> ResultsError:
         """The error that says where a field is that cannot be read."""
         above = self.buffer[self.start : start].tobytes()
         line, field = self.line + above.count(b"\n"), above.rpartition(b"\n")[2].count(b",") + 1
         text = self.buffer[start:end].tobytes()[:80].decode("utf-8", "replace")
-        return ResultsError(f"{self.path}: cannot read line {line}, field {field}", said=text)
+        what = f"{self.path}: cannot read line {line}, field {field}"
+        return ResultsError(what, said=text, hint=hint)
 
     def _ragged(self) -> ResultsError:
         text = self.buffer[self.start : self.end].tobytes()
@@ -198,8 +200,17 @@ def unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:
     opened, closed = piece.buffer[starts] == QUOTE, last == QUOTE
     long = ends - starts > 1
     if (odd := np.flatnonzero((opened != closed) | (opened & ~long))).size:
-        raise piece.refused(int(starts[odd[0]]), int(ends[odd[0]]))
+        starts = starts.copy()
+        starts[odd] = [_quoted(piece, int(starts[at]), int(ends[at])) for at in odd]
+        opened[odd] = True
     return ends - closed, ends - closed - starts - opened
+
+
+# With no comma between, esxtop prints what it has for the screen before the value in quotes.
+def _quoted(piece: Piece, start: int, end: int) -> int:
+    if not (found := JOINED.fullmatch(piece.buffer[start:end].tobytes())):
+        raise piece.refused(start, end)
+    return start + found.start(1)
 
 
 def _number(piece: Piece, start: int, end: int) -> float:
@@ -236,7 +247,7 @@ def read_times(piece: Piece, ends: Places, sizes: Places) -> Times:
 # What a spreadsheet leaves of a time that it saved: 3/26/2026 22:42.
 def _time(piece: Piece, start: int, end: int) -> np.datetime64:
     if not (found := LOOSE_TIME.fullmatch(piece.buffer[start:end].tobytes())):
-        raise piece.refused(start, end)
+        raise piece.refused(start, end, "a time is taken as esxtop prints it: 03/26/2026 22:42:05")
     month, day, year, hour, minute, second, part = (int(part or 0) for part in found.groups())
     micro = part * 10 ** (6 - len(found[7] or b""))
     try:

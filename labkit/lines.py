@@ -46,14 +46,17 @@ class Lines:
     def _first(self) -> bytes:
         while not any(found.size for found in self.breaks):
             if not self._more():
-                raise ResultsError(
-                    f"{self.path}: has no whole header line",
-                    hint="was it made by `esxtop -b`, and not cut off?",
-                )
+                raise self._no_header()
         end = int(self._found()[0]) + 1
         line = self.memory[BEFORE:end].tobytes()
         self._drop(end)
         return line
+
+    def _no_header(self) -> ResultsError:
+        hint = "was it made by `esxtop -b`, and not cut off?"
+        if b"\r" in self.memory[BEFORE : self.have].tobytes():
+            hint = "its lines end with \\r alone: `tr '\\r' '\\n'` makes lines of them"
+        return ResultsError(f"{self.path}: has no whole header line", hint=hint)
 
     @property
     def offset(self) -> int:

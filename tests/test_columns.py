@@ -170,6 +170,26 @@ def test_a_byte_order_mark_and_commas_in_names_are_taken(file):
     assert read(path, [name])[name].tolist() == [1.5]
 
 
+@pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
+def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, monkeypatch, few):
+    monkeypatch.setattr("labkit.columns.FEW", 0 if few else 1 << 19)
+    rows, names = wide(20, 40), tuple(f"n{n}" for n in range(40))
+    text = csv_of(rows, names=names).replace(',"n7"', ',   -"n7"')
+    for row in rows:
+        text = text.replace(f',"{row[7]}","{row[8]}"', f',    73.1"{row[7]}","{row[8]}"')
+    assert text.count('73.1"') == 20 and text.count('   -"') == 1
+    path = file(text)
+    assert counters(path) == names
+    found = read(path, ["n7", "n8", "n6"])
+    assert found.values.tolist() == [[float(row[n]) for n in (7, 8, 6)] for row in rows]
+
+
+@pytest.mark.parametrize("odd", ['x"1"', '1"2"3"', ' 1"', ' 1"2', '1"2"'])
+def test_other_text_before_a_quoted_value_is_refused(file, odd):
+    with pytest.raises(ResultsError, match="cannot read line 2, field 3"):
+        read(file(csv_of([["1", "@", "2"]]).replace('"@"', odd)))
+
+
 def test_fractions_of_a_second_are_kept(file):
     stamps = ["11/21/2026 09:28:12.123", "11/21/2026 09:28:13.5"]
     times = read(file(csv_of([["1"], ["2"]], stamps=stamps))).times
@@ -292,8 +312,21 @@ def test_of_several_odd_lines_the_first_is_told_whoever_reads_it_when(file, monk
         (csv_of([["1"]]).replace(",", ";").encode(), "header cannot be read\n.*\n.*commas"),
         (csv_of([["1"]]).split("\n")[0] + "\n", "holds no rows"),
         (b"\0" * 100_000, "no whole header"),
+        (csv_of([["1"]]).replace("\n", "\r"), r"no whole header line\n.*`tr '\\r' '\\n'`"),
+        (csv_of([["1"]], stamps=["9:00:05"]), "line 2, field 1\n.*9:00:05\n.*03/26/2026 22:42:05"),
     ],
-    ids=["empty", "cut", "other", "no-counter", "utf16", "semicolons", "no-rows", "zeros"],
+    ids=[
+        "empty",
+        "cut",
+        "other",
+        "no-counter",
+        "utf16",
+        "semicolons",
+        "no-rows",
+        "zeros",
+        "cr",
+        "no-date",
+    ],
 )
 def test_another_file_is_refused_in_plain_words(file, text, said):
     with pytest.raises(ResultsError, match=said):
