@@ -9,7 +9,13 @@ from labkit.errors import ResultsError
 from labkit.imports._reading import at, insist, json_of, number, sample
 from labkit.workload import Sample
 
-EXTRAS = (("retransmits", ""), ("jitter_ms", "ms"), ("lost_packets", ""))
+RECEIVED = ("sum_received", "sum")
+EXTRAS = (
+    ("retransmits", "", ("sum_sent",)),
+    ("jitter_ms", "ms", RECEIVED),
+    ("lost_packets", "", RECEIVED),
+)
+"""Who knows it: the sums of what was sent, since iperf 3.11, have a jitter and a loss too, of 0."""
 
 
 def read(text: str) -> list[Sample]:
@@ -31,8 +37,8 @@ def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
     sums = [at(interval, f"sum{suffix}") for interval in at(whole, "intervals")]
     if parts := [_rate(one) for one in sums if not one.get("omitted")]:
         found.append(sample(f"throughput{named} of an interval", "Mbit/s", parts))
-    for name, unit in EXTRAS:
-        for side in (end.get(f"sum_sent{suffix}"), end.get(f"sum{suffix}")):
+    for name, unit, sides in EXTRAS:
+        for side in (end.get(f"{side}{suffix}") for side in sides):
             if isinstance(side, dict) and name in side:
                 metric = name.removesuffix("_ms").replace("_", " ") + named
                 found.append(sample(metric, unit, number(side[name], name)))
