@@ -99,14 +99,16 @@ def _samples(text: str) -> Iterator[_Told]:
         yield _Told(metric, str(told["unit"] or ""), values, texts)
 
 
-# As "|name:value|,|name:value|", or as an object where it was told not to flatten them. Names of
-# machines hold the first part of the run's own name, which is another one in each run.
+# As "|name:value|,|name:value|", with "||" between in tables that were exported, or as an object
+# where it was told not to flatten them. Names of machines hold the first part of the run's own
+# name, which is another one in each run.
 def _labels(told: dict[str, Any]) -> dict[str, Any]:
     whole = told.get("metadata", told.get("labels"))
     if isinstance(whole, dict):
         pairs = whole
     else:
-        parts = str(whole or "").strip("|").split("|,|")
+        text = str(whole or "")
+        parts = text.strip("|").split("|,|" if "|,|" in text else "||")
         pairs = dict(part.split(":", 1) for part in parts if ":" in part)
     run = str(told.get("run_uri") or "").split("-")[0]
     told_apart = run and f"-{run}"
