@@ -157,7 +157,7 @@ def test_a_histogram_with_too_many_values_is_refused_before_it_fills_the_memory(
 )
 def test_a_file_that_is_no_text_is_refused(tmp_path, whole):
     (tmp_path / "x").write_bytes(whole)
-    with pytest.raises(ResultsError):
+    with pytest.raises(ResultsError, match=r"unpacked|cut short|not text\n.*\n.*iconv"):
         imports.text_of(tmp_path / "x")
 
 
@@ -263,6 +263,16 @@ def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsy
 def test_the_words_that_typeperf_ends_with_are_told_to_be_left_out():
     case = Path(__file__).parent / "imports/esxtop/printed_by_typeperf"
     assert "Exiting" in imports.find("esxtop").left_out(imports.text_of(file_of(case)))
+
+
+def test_tests_of_phoronix_that_failed_are_told_to_be_left_out():
+    case = Path(__file__).parent / "imports/phoronix/one_title_two_units"
+    said = "2 without a result: OpenSSL: Algorithm: RSA4096 (sign/s), x264: Bosphorus"
+    assert imports.find("phoronix").left_out(imports.text_of(file_of(case))) == said
+    one_of_two = imports.text_of(file_of(case.parent / "as_documented"))
+    assert imports.find("phoronix").left_out(one_of_two) == "1 without a result: Compile (two)"
+    whole = one_of_two.replace("<Value></Value>", "<Value>60.5</Value>")
+    assert imports.find("phoronix").left_out(whole) == ""
 
 
 def test_an_unknown_format_lists_the_known_ones():

@@ -102,7 +102,7 @@ def _condition(word: str) -> tuple[str, Path]:
     return Path(word).name.split(".")[0], Path(word)
 
 
-# Of imported files of which the last line was cut off.
+# Of imported files that were cut off, or of which a test failed.
 def _left_out(results: Results) -> list[str]:
     facts = [run.facts for run in results.readable()[0] if "left_out" in run.facts]
     return [f"{each['file']}: {each['left_out']}" for each in facts]

@@ -2,8 +2,8 @@
 
 A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
 the line. Where a tool prints each value, or a histogram of them, all of them are read; where it
-prints summaries only, each summary is a metric with one value per run. One that can read a file
-which was cut off, without its last line, says what it leaves out by `left_out(text) -> str`.
+prints summaries only, each summary is a metric with one value per run. One that leaves something
+out, such as a last line that was cut off, says so by `left_out(text) -> str`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def text_of(file: Path) -> str:
     try:
         return whole.decode("utf-8-sig")
     except UnicodeDecodeError as odd:
-        raise ResultsError(f"{file}: is not text", said=str(odd)) from None
+        hint = "UTF-8 is taken: `iconv` makes it, -f UTF-16 of PowerShell's, -f CP1252 of perfmon's"
+        raise ResultsError(f"{file}: is not text", said=str(odd), hint=hint) from None
 
 
 def take_in(
@@ -128,7 +129,7 @@ def imported_as(study: str) -> list[Path]:
 
 
 def left_out(kept: Format, text: str) -> str:
-    """What of a text is not read: a last line that was cut off; nothing if all of it is."""
+    """What of a text is not read, such as a last line that was cut off; nothing if all of it is."""
     told = getattr(kept, "left_out", None)
     return str(told(text)) if told else ""
 

@@ -1,8 +1,9 @@
 """Phoronix Test Suite, its `composite.xml`: every trial of every result.
 
-A test that failed has an entry without a value: it is left out, and a file of nothing else is
-refused. What the suite notes about itself - how long a test took to install, how large it is - and
-what is no number (passed or not, a picture) is no measurement. Sensors are read sample by sample.
+A test that failed has an entry without a value: it is left out, which is said, and a file of
+nothing else is refused. What the suite notes about itself - how long a test took to install, how
+large it is - and what is no number (passed or not, a picture) is no measurement. Sensors are read
+sample by sample.
 
 XML can name other files and grow without end by its own entities; a text that declares a document
 type, which both need and Phoronix never writes, is refused before anything of it is read.
@@ -11,6 +12,8 @@ type, which both need and Phoronix never writes, is refused before anything of i
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
@@ -37,37 +40,63 @@ class _Node:
 
 
 def read(text: str) -> list[Sample]:
-    """One metric for each result, or for each system where a result compares several."""
-    found: dict[str, Sample] = {}
-    failed: list[str] = []
-    for result in _tree(text).all("Result"):
-        if result.one("DisplayFormat") in NO_NUMBERS or result.one("Description") in NOTES:
-            continue
-        title = ": ".join(filter(None, (result.one("Title"), result.one("Description"))))
-        values = _by_system(result, title)
-        failed += [] if values else [title]
-        for system, trials in values.items():
-            named = _unused(f"{title} ({system})" if len(values) > 1 else title, found)
-            found[named] = sample(named, result.one("Scale"), trials)
-    if failed and not found:
-        raise ResultsError("no test of this file gave a result", said=failed[0])
-    return insist([*found.values()], "the Phoronix Test Suite")
+    """One metric for each result, or for each system where the file compares several."""
+    told = list(_told(text))
+    found = [sample(metric, unit, trials) for metric, unit, trials in told if trials]
+    if told and not found:
+        raise ResultsError("no test of this file gave a result", said=told[0][0])
+    return insist(found, "the Phoronix Test Suite")
+
+
+def left_out(text: str) -> str:
+    """What is said of tests that failed: they have no value."""
+    failed = [metric for metric, _, trials in _told(text) if not trials]
+    return f"{len(failed)} without a result: {', '.join(failed)[:200]}" if failed else ""
+
+
+def _told(text: str) -> Iterator[tuple[str, str, list[float]]]:
+    results = _results(text)
+    several = len({entry.one("Identifier") for one in results for entry in _entries(one)}) > 1
+    for name, result in zip(_names(results), results, strict=True):
+        for system, trials in (_by_system(result, name) or {"": []}).items():
+            metric = f"{name} ({system})" if several and system else name
+            yield metric, result.one("Scale"), trials
+
+
+def _results(text: str) -> list[_Node]:
+    return [
+        one
+        for one in _tree(text).all("Result")
+        if one.one("DisplayFormat") not in NO_NUMBERS and one.one("Description") not in NOTES
+    ]
+
+
+# Of one title there may be two units (signed and verified a second), and several tests that differ
+# in their arguments, which are commands: these keep their order, which one that failed counts in.
+def _names(results: list[_Node]) -> list[str]:
+    titles = [": ".join(filter(None, map(one.one, ("Title", "Description")))) for one in results]
+    units: dict[str, set[str]] = {}
+    for title, one in zip(titles, results, strict=True):
+        units.setdefault(title, set()).add(one.one("Scale"))
+    names, seen = [], Counter[str]()
+    for title, one in zip(titles, results, strict=True):
+        name = f"{title} ({one.one('Scale')})" if len(units[title]) > 1 else title
+        seen[name] += 1
+        names.append(f"{name} #{seen[name]}" if seen[name] > 1 else name)
+    return names
+
+
+def _entries(result: _Node) -> list[_Node]:
+    return [entry for part in result.all("Data") for entry in part.all("Entry")]
 
 
 def _by_system(result: _Node, title: str) -> dict[str, list[float]]:
     by_system: dict[str, list[float]] = {}
-    for entry in (entry for part in result.all("Data") for entry in part.all("Entry")):
+    for entry in _entries(result):
         told = entry.one("RawString") or entry.one("Value")
         trials = [number(v, title) for v in re.split("[:,]", told)] if told else []
-        if trials:
-            by_system.setdefault(entry.one("Identifier"), []).extend(trials)
+        by_system.setdefault(entry.one("Identifier"), []).extend(trials)
     return by_system
-
-
-# Tests of one name differ in their arguments, which are commands; they keep their order.
-def _unused(name: str, found: dict[str, Sample]) -> str:
-    alike = (f"{name} #{n}" for n in range(2, len(found) + 2))
-    return name if name not in found else next(one for one in alike if one not in found)
 
 
 def _tree(text: str) -> _Node:
