@@ -18,7 +18,12 @@ LATENCIES = {
     "P99_LATENCY": "latency p99", "99th Percentile Latency Microseconds": "latency p99",
     "MAX_LATENCY": "latency max", "Maximum Latency Microseconds": "latency max",
 }  # fmt: skip
-UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s", "10^6bits/sec": "Mbit/s"}
+UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s"}
+KIND = re.compile(
+    r"(REQUEST/RESPONSE|UDP (?:STREAM|UNIDIRECTIONAL SEND)|STREAM|SENDFILE|MAERTS) TEST", re.I
+)
+UNIT = re.compile(r"^.* secs\b.* (\S+/s)(?:ec)?\b", re.MULTILINE)
+"""In the last line of the heading; `-f M` makes it MBytes/sec."""
 HEADING = re.compile(r"^(?=.*,)(.*,)?(Throughput|[\w ]+ Latency Microseconds)(,|$)")
 BEGIN = re.compile(r"^(?=.* TEST (?:from|to) )", re.MULTILINE)
 ROW = re.compile(r"^ *[\d.]+( +-?[\d.]+)+ *$", re.MULTILINE)
@@ -78,28 +83,28 @@ def _omni(told: dict[str, str], unit: str) -> list[Sample]:
 
 # Buffers, sizes, seconds, the result; with -c or -C what both sides' processors did follows.
 def _table(text: str) -> list[Sample]:
-    kind = re.search(r"(REQUEST/RESPONSE|UDP STREAM|STREAM|MAERTS) TEST", text, re.IGNORECASE)
+    kind, unit = KIND.search(text), UNIT.search(text)
     rows = [row[0].split() for row in ROW.finditer(text)]
     name = kind[1].upper() if kind else ""
-    if name == "UDP STREAM":
-        return _datagrams(rows)
+    told = "Trans/s" if name == "REQUEST/RESPONSE" else unit[1] if unit else ""
+    if name.startswith("UDP"):
+        return _datagrams(rows, UNITS.get(told, told))
     place = 5 if name == "REQUEST/RESPONSE" else 4
     result = next((row[place] for row in rows if len(row) in (place + 1, place + 5)), None)
-    if not kind or result is None:
+    if not told or result is None:
         raise _no_table()
-    unit = "1/s" if name == "REQUEST/RESPONSE" else "Mbit/s"
-    return [sample("throughput", unit, number(result, "the result"))]
+    return [sample("throughput", UNITS.get(told, told), number(result, "the result"))]
 
 
 # What was sent, and below it what came in: only the former has a column for the size of messages.
-def _datagrams(rows: list[list[str]]) -> list[Sample]:
-    if len(rows) != 2 or len(rows[0]) < 6 or len(rows[1]) < 4:
+def _datagrams(rows: list[list[str]], unit: str) -> list[Sample]:
+    if not unit or len(rows) != 2 or len(rows[0]) < 6 or len(rows[1]) < 4:
         raise _no_table()
     (_, _, _, sent, _, rate), (_, _, came, throughput) = rows[0][:6], rows[1][:4]
     lost = number(sent, "messages sent") - number(came, "messages received")
     return [
-        sample("throughput", "Mbit/s", number(throughput, "the result")),
-        sample("throughput sent", "Mbit/s", number(rate, "the rate sent")),
+        sample("throughput", unit, number(throughput, "the result")),
+        sample("throughput sent", unit, number(rate, "the rate sent")),
         sample("lost messages", "", lost),
     ]
 
