@@ -32,8 +32,9 @@ def read(text: str) -> list[Sample]:
 
 def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
     end = at(whole, "end")
-    total = end.get(f"sum_received{suffix}") or at(end, f"sum{suffix}")
-    found = [sample(f"throughput{named}", "Mbit/s", _rate(total))]
+    came = end.get(f"sum_received{suffix}")
+    rate = _rate(came) if came else _that_came(at(end, f"sum{suffix}"))
+    found = [sample(f"throughput{named}", "Mbit/s", rate)]
     sums = [at(interval, f"sum{suffix}") for interval in at(whole, "intervals")]
     if parts := [_rate(one) for one in sums if not one.get("omitted")]:
         found.append(sample(f"throughput{named} of an interval", "Mbit/s", parts))
@@ -44,6 +45,13 @@ def _way(whole: Mapping[str, Any], suffix: str, named: str) -> list[Sample]:
                 found.append(sample(metric, unit, number(side[name], name)))
                 break
     return found
+
+
+# Before iperf 3.11 the one sum of UDP has the rate sent, of packets of one size, beside the loss.
+def _that_came(total: Mapping[str, Any]) -> float:
+    rate = _rate(total)
+    packets, lost = (number(total.get(name, 0), name) for name in ("packets", "lost_packets"))
+    return rate * (1 - lost / packets) if packets else rate
 
 
 def _rate(part: object) -> float:
