@@ -81,9 +81,13 @@ def kept(study: Read, lab: str) -> Noise | None:
     A quick look counts only as long as there is nothing better: its floor is high.
     """
     found = folder(lab, study.name).glob("*/study.json")
-    pairs = {file: count for file in found if (count := _pairs(file.parent))}
-    newest = max(pairs, key=lambda f: (pairs[f] > QUICK_BLOCKS, f.stat().st_mtime), default=None)
-    return read(study, Results.open(newest.parent)) if newest else None
+    quick: Path | None = None
+    for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True):
+        pairs = _pairs(file.parent)
+        if pairs > QUICK_BLOCKS:
+            return read(study, Results.open(file.parent))
+        quick = quick or (file.parent if pairs else None)
+    return read(study, Results.open(quick)) if quick else None
 
 
 # Blocks of which both runs can be used; what was stopped before the first pair knows no noise.
