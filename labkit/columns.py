@@ -203,7 +203,8 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
         fields = text[1:-1].split('","')
         # Where all is in quotes and no name has one, that was all. It is in esxtop's.
         if text.count('"') != 2 * len(fields) or not text[:1] == text[-1:] == '"':
-            fields = next(csv.reader([text], strict=True), [])
+            told = next(csv.reader([text], strict=True), [])
+            fields = [JOINED.sub(r"\1", name) for name in told]
     except (UnicodeDecodeError, csv.Error) as odd:
         raise ResultsError(
             f"{path}: the header cannot be read",
@@ -216,7 +217,7 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
             said=text[:80],
             hint='theirs begins with "(PDH-CSV 4.0)" and has one column per counter',
         )
-    return tuple(JOINED.sub(r"\1", name) for name in fields[1:])
+    return tuple(fields[1:])
 
 
 class _Rows:
