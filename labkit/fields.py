@@ -6,6 +6,7 @@ In a piece of whole lines, commas are found by comparing all bytes at once. Numb
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ Times = npt.NDArray[np.datetime64]
 Bounds = tuple[Places, Places]
 
 AT_ONCE = 128_000
-"""So many fields are read together: few enough that their words may stay in the processor's
+"""About so many fields are read together: few enough that their words may stay in the processor's
 cache, so many that two threads work longer than they wait for each other between calls."""
 FIRST_OF_FOUR, WORD = np.uint32(1), 8
 PART = 1 << 19
@@ -69,7 +70,7 @@ class Piece:
     def read(self, wanted: Places | None, into: Numbers) -> Times:
         """Write the wanted numbers row by row, and return the times of the rows, in field 0."""
         table, stamps = into.reshape(self.rows, -1), []
-        at_once = max(1, AT_ONCE // max(1, table.shape[1]))
+        at_once = math.ceil(self.rows / max(1, round(table.size / AT_ONCE)))
         for rows, bounds in self._bounds(wanted, at_once):
             ends, sizes = (side.reshape(-1, 1 + table.shape[1]) for side in bounds)
             read_numbers(self, ends[:, 1:], sizes[:, 1:], table[rows])
@@ -117,16 +118,13 @@ class Piece:
         last = ends.reshape(-1, self.fields)[:, -1]
         returned = self.buffer[last] == RETURN
         last -= returned
-        if self._all_quotes(before + 1) and self._all_quotes(ends):
+        if _all_quotes(self.buffer[1:], before) and _all_quotes(self.buffer, ends):
             sizes = after - before
             sizes -= len('"",')
             sizes.reshape(-1, self.fields)[:, -1] -= returned
             if sizes.min() >= 0:
                 return ends, sizes
         return unquoted(self, before + 1, after)
-
-    def _all_quotes(self, places: Places) -> bool:
-        return bool((self.buffer.take(places) == QUOTE).all())
 
     def refused(self, start: int, end: int, hint: str = "") -> ResultsError:
         """The error that says where a field is that cannot be read."""
@@ -145,6 +143,10 @@ class Piece:
             f"{self.path}: line {number} has {fields} fields, the header {self.fields}",
             hint="a comma or a line break inside quotes is not read, and so no decimal comma",
         )
+
+
+def _all_quotes(text: Bytes, places: Places) -> bool:
+    return bool((text.take(places) == QUOTE).all())
 
 
 # Where a mask is set. Between two delimiters that are in quotes lie two more characters, so that of
