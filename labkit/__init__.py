@@ -17,18 +17,18 @@ for _needless in ("rfc3987_syntax", "isoduration"):
     sys.modules.setdefault(_needless, None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
-    from labkit.change import applied as applied
+    from labkit.changes.in_force import applied as applied
     from labkit.claim import compare as compare
+    from labkit.running.open_lab import open_lab as open_lab
+    from labkit.running.open_lab import study_results as study_results
     from labkit.studies import find as find_study
-    from labkit.where import open_lab as open_lab
-    from labkit.where import study_results as study_results
 
 _HOMES = {
-    "applied": ("labkit.change", "applied"),
+    "applied": ("labkit.changes.in_force", "applied"),
     "compare": ("labkit.claim", "compare"),
     "find_study": ("labkit.studies", "find"),
-    "open_lab": ("labkit.where", "open_lab"),
-    "study_results": ("labkit.where", "study_results"),
+    "open_lab": ("labkit.running.open_lab", "open_lab"),
+    "study_results": ("labkit.running.open_lab", "study_results"),
 }
 __all__ = ["applied", "compare", "find_study", "open_lab", "study_results"]
 

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from labkit.changes.journal import Greeting, hello
 from labkit.errors import BadInput, HostError, LabkitError
 from labkit.host import Host
-from labkit.journal import Greeting, hello
 from labkit.lab import Lab
-from labkit.transports.address import Address, Target
-from labkit.transports.openssh import resolved
+from labkit.ssh.address import Address, Target
+from labkit.ssh.openssh import resolved
 
 OK, WARNING, FAILED, UNSEEN = "ok", "warning", "failed", "not looked at"
 ABOUT = ("host", "pair", "lab")

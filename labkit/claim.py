@@ -16,12 +16,12 @@ from typing import ClassVar
 
 import numpy.typing as npt
 
-from labkit import stats
 from labkit.errors import BadInput, LabkitError
-from labkit.pooled import as_blocks
-from labkit.quantity import Quantity, Statistic
-from labkit.stats import Blocks
-from labkit.term import check_statistic
+from labkit.statistics import percentiles as stats
+from labkit.statistics.figure import check_statistic
+from labkit.statistics.percentiles import Blocks
+from labkit.statistics.pooled import as_blocks
+from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import (
     CONTRADICTED,
     HOLDS,

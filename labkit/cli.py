@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from labkit import __version__, commands
 from labkit.commands._verb import Help, Parser
 from labkit.errors import LabkitError, Stopped, readable
-from labkit.interrupt import stop_politely
+from labkit.machine.stopping import stop_politely
 
 TOP = """\
 A performance lab for virtualization: run documented studies on real hosts, or on a lab in a

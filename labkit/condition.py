@@ -6,13 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from labkit import gate, gated, pairs
+from labkit.changes.plan import Plan
 from labkit.errors import Unknown
+from labkit.gates import gate
+from labkit.gates import watch as gated
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.plan import Plan
 from labkit.setting import Setting
 from labkit.workload import Workload
+from labkit.workloads import _pairs as pairs
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, Status, Tell, silent
-from labkit.steps import Steps
+from labkit.machine.turns import Steps
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 KEPT = 64 << 20

@@ -31,12 +31,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from labkit import gate, record
 from labkit.errors import BadInput, BoxError, Unknown
-from labkit.fleet import Fleet
+from labkit.fleet.fleet import Fleet
+from labkit.gates import gate
 from labkit.host import Guest, Host
+from labkit.machine import records
 from labkit.results import HOME
-from labkit.transports.address import NOT_READ, Address
+from labkit.ssh.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
@@ -147,7 +148,7 @@ def opened(path: Path) -> Iterator[Lab]:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return record.read_toml(path)
+        return records.read_toml(path)
     except FileNotFoundError:
         raise BadInput(f"no lab file {path}", hint=f"{EXAMPLE} shows what one looks like") from None
     except (OSError, ValueError) as unreadable:

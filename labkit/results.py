@@ -23,8 +23,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from labkit import record, user
 from labkit.errors import BadInput, ResultsError
+from labkit.machine import account, records
 
 FORMAT = 1
 MOST_TEXT = 256 << 20
@@ -50,7 +50,7 @@ def out() -> Path:
 
     An installed package has no checkout; then it is `labkit-out` in the user's home.
     """
-    usual = HOME / "out" if HOME != PACKAGE else user.home() / "labkit-out"
+    usual = HOME / "out" if HOME != PACKAGE else account.home() / "labkit-out"
     return Path(os.path.expanduser(os.environ.get("LABKIT_OUT") or usual)).resolve()
 
 
@@ -102,9 +102,9 @@ class Run:
     def read(cls, folder: Path) -> Run:
         """The run in a folder, checked against its checksum and for sense."""
         file = folder / "run.json"
-        fields = record.read_json(file)
-        wanted = record.listed(folder)
-        if wanted and wanted.get("run.json") != record.digest(file):
+        fields = records.read_json(file)
+        wanted = records.listed(folder)
+        if wanted and wanted.get("run.json") != records.digest(file):
             raise ResultsError(f"{file}: has changed since it was measured (its checksum differs)")
         return cls.of(fields, folder)
 
@@ -137,14 +137,14 @@ class Run:
                 self.text(name)
         except ResultsError as damaged:
             return [str(damaged)]
-        wanted = record.listed(self.path)
+        wanted = records.listed(self.path)
         if not wanted:
-            return [f"{self.path / record.SUMS}: is gone, so nobody can tell what has changed"]
+            return [f"{self.path / records.SUMS}: is gone, so nobody can tell what has changed"]
         return [f"{self.path / name}: {why}" for name in wanted if (why := self._odd(name, wanted))]
 
     def strange(self) -> list[str]:
         """The files in its folder that are no part of it, a sentence each; nothing reads them."""
-        parts = {record.SUMS, *record.listed(self.path)}
+        parts = {records.SUMS, *records.listed(self.path)}
         there = (file for file in self.path.rglob("*") if not file.is_dir())
         names = sorted(file.relative_to(self.path).as_posix() for file in there)
         return [f"{self.path / one}: is no part of the run" for one in names if one not in parts]
@@ -153,7 +153,7 @@ class Run:
         file = self.path / name
         if not file.is_file():
             return "is gone"
-        return "" if record.digest(file) == wanted[name] else "has changed since it was measured"
+        return "" if records.digest(file) == wanted[name] else "has changed since it was measured"
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class Results:
     @classmethod
     def open(cls, path: Path) -> Results:
         """Results that exist."""
-        asked = record.read_json(path / "study.json")
+        asked = records.read_json(path / "study.json")
         if asked.get("format") != FORMAT:
             raise ResultsError(
                 f"{path}: has format {asked.get('format')!r}; this labkit reads format {FORMAT}",
@@ -193,9 +193,9 @@ class Results:
                     hint="give this run another label",
                 )
             return there
-        with record.keeping(f"the question in {path}"):
+        with records.keeping(f"the question in {path}"):
             path.mkdir(parents=True, exist_ok=True)
-            record.write(path / "study.json", record.pretty(whole))
+            records.write(path / "study.json", records.pretty(whole))
         return cls(path, whole)
 
     @property
@@ -252,7 +252,7 @@ class Results:
     def forget(self, noted: Run) -> None:
         """Take a note away."""
         runs = noted.path.parent
-        with record.keeping(f"what became of a run in {runs}"), record.half(noted.path) as gone:
+        with records.keeping(f"what became of a run in {runs}"), records.half(noted.path) as gone:
             noted.path.rename(gone)
 
     def keep(self, run: Run, raw: Mapping[str, str], name: str = "") -> Run:
@@ -262,7 +262,7 @@ class Results:
         digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in raw.items()}
         kept = replace(run, raw=digests, facts=run.facts or self.facts)
         path = self.path / "runs" / (name or run.name)
-        with record.keeping(f"a run in {path.parent}"), record.half(path) as half:
+        with records.keeping(f"a run in {path.parent}"), records.half(path) as half:
             self._fill(half, kept, raw)
             return replace(kept, path=self._placed(half, path))
 
@@ -271,10 +271,10 @@ class Results:
         texts = {
             f"raw/{name}.gz": compress(text.encode(), PACKED, mtime=0) for name, text in raw.items()
         }
-        said = record.pretty({"format": FORMAT, **_plain(run)})
-        record.fill(half, {**texts, "run.json": said})
+        said = records.pretty({"format": FORMAT, **_plain(run)})
+        records.fill(half, {**texts, "run.json": said})
         names = ["../../study.json", "run.json", *texts]
-        record.fill(half, {record.SUMS: record.sums(half, names)})
+        records.fill(half, {records.SUMS: records.sums(half, names)})
 
     # A failed run and its later repetition have the same name, so have those of two notebooks at
     # once; all of them stay, for a folder never takes the place of one that is not empty.
@@ -282,7 +282,7 @@ class Results:
         path, again = wanted, 1
         while True:
             try:
-                record.place(half, path)
+                records.place(half, path)
             except OSError as taken:
                 if taken.errno not in (ENOTEMPTY, EEXIST):
                     raise

@@ -12,26 +12,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit import floor, gated, pairs, steady
-from labkit.change import PERIOD_SECONDS, in_force
+from labkit import noise_floor
+from labkit.changes.in_force import PERIOD_SECONDS, in_force
+from labkit.changes.plan import Plan
+from labkit.changes.plan import plan as make_plan
 from labkit.claim import Claim, judge
+from labkit.claims.printed import figures
 from labkit.condition import Condition as Condition
-from labkit.counter import counting
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.floor import Noise
+from labkit.gates import watch
+from labkit.gates.counter import counting
 from labkit.lab import Lab
-from labkit.plan import Plan
-from labkit.plan import plan as make_plan
-from labkit.printed import figures
-from labkit.progress import Tell
+from labkit.noise_floor import Noise
 from labkit.results import Results, Run
+from labkit.running.visit import Step, Visit
+from labkit.running.visit import row as row
+from labkit.runs.progress import Tell
 from labkit.setting import Setting
-from labkit.stats import PERCENTILES as PERCENTILES
-from labkit.stats import enough
+from labkit.statistics import steady
+from labkit.statistics.percentiles import PERCENTILES as PERCENTILES
+from labkit.statistics.percentiles import enough
 from labkit.verdict import Verdict
-from labkit.visit import Step, Visit
-from labkit.visit import row as row
 from labkit.workload import Sample, Workload
+from labkit.workloads import _pairs as pairs
 
 MOST_REPEATS = 10_000
 
@@ -158,7 +161,7 @@ class Study:
                 blocks += more
                 loop.through(self._order(able, blocks, seed))
         if not results.finished():
-            whys = "\n".join(gated.left_out(results).values())
+            whys = "\n".join(watch.left_out(results).values())
             helped = "what cannot be helped on these hosts can be named: `tolerates` of a lab file"
             raise ResultsError(f"no run of {self.name} could be used", said=f"{whys}\n{helped}")
         return results
@@ -205,7 +208,7 @@ class Study:
 
     def judge(self, results: Results) -> list[Verdict]:
         """A verdict on each claim; what could not be measured says why."""
-        refused = {**results.asked.get("refused", {}), **gated.left_out(results)}
+        refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         untold = self.untold if emulated else {}
         measured = {name: b for name, b in self.measured(results).items() if name not in untold}
@@ -218,7 +221,7 @@ class Study:
 
     def noise(self, results: Results) -> Noise | None:
         """What `labkit noise` has found on the lab of these results; None if it was never asked."""
-        return floor.kept(self, str(results.asked.get("lab", {}).get("name", "")))
+        return noise_floor.kept(self, str(results.asked.get("lab", {}).get("name", "")))
 
     def remarks(self, results: Results) -> list[str]:
         """What a reader of these results should know of them, a sentence each."""
@@ -227,7 +230,7 @@ class Study:
             "something stalls nothing is asked, so far percentiles look better than they are"
             for load in self.loads if load.loop == "closed"
         ]  # fmt: skip
-        return [*gated.remarks(results), *steady.told(self.blocks(results)), *closed]
+        return [*watch.remarks(results), *steady.told(self.blocks(results)), *closed]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labkit import stats
-from labkit.distribution import Distribution, Values
-from labkit.limits import FAR, ends, lacking
-from labkit.quantity import Quantity, Statistic
-from labkit.risk import RISK as RISK
-from labkit.stats import Blocks, Estimate
+from labkit.statistics import percentiles
+from labkit.statistics.distribution import Distribution, Values
+from labkit.statistics.holm import RISK as RISK
+from labkit.statistics.interval import FAR, ends, lacking
+from labkit.statistics.percentiles import Blocks, Estimate
+from labkit.statistics.quantity import Quantity, Statistic
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
@@ -91,10 +91,10 @@ class Found:
         estimate = c.what.estimate(measured)
         sides = [measured[name] for name in c.what.names]
         common = len(set.intersection(*(set(side) for side in sides)))
-        blocks = common if common >= stats.FEWEST_BLOCKS else min(map(len, sides))
+        blocks = common if common >= percentiles.FEWEST_BLOCKS else min(map(len, sides))
         needed = c.what.lacking(measured)
         seen = {q: (more, c.what.beyond(q, measured)) for q, more in needed.items() if more}
-        more = max([*needed.values(), stats.FEWEST_BLOCKS - blocks, 0])
+        more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
         return cls(c, estimate, blocks, seen, more)
 
     @property
@@ -162,12 +162,12 @@ class Found:
         limits = [_scaled(e, x) for x in (c.low, c.high) if math.isfinite(x)]
         nearest = min(limits, key=lambda limit: abs(value - limit), default=value)
         to_go, error = abs(value - nearest), max(e.up if value < nearest else e.down, 1e-12)
-        have = stats.counted(e.blocks) if c.what.percentiles else e.blocks
-        for more in range(max(self.more, 1), stats.MOST_BLOCKS + 1):
+        have = percentiles.counted(e.blocks) if c.what.percentiles else e.blocks
+        for more in range(max(self.more, 1), percentiles.MOST_BLOCKS + 1):
             t = to_go / error * math.sqrt((have + more) / have)
             if 2 * _tail(e.freedom + more, t) <= level:
                 return more
-        return stats.MOST_BLOCKS + 1
+        return percentiles.MOST_BLOCKS + 1
 
 
 def _above_0(values: Values | Distribution) -> bool:
@@ -200,18 +200,22 @@ def wanting(waiting: Sequence[Found], shown: Found) -> str:
     if shown.estimate.enough:
         crowd = f", not clear among {shown.among} comparisons" if shown.p <= RISK else ""
         parts.append(f"{shown.figures}{crowd}: {_blocks(shown.more)}")
-    if lacking and (not lacking.lacking or lacking.blocks + lacking.more == stats.FEWEST_BLOCKS):
-        parts.append(f"{lacking.blocks} of {stats.FEWEST_BLOCKS} blocks: {_blocks(lacking.more)}")
+    if lacking and (
+        not lacking.lacking or lacking.blocks + lacking.more == percentiles.FEWEST_BLOCKS
+    ):
+        parts.append(
+            f"{lacking.blocks} of {percentiles.FEWEST_BLOCKS} blocks: {_blocks(lacking.more)}"
+        )
     elif lacking:
         q, (more, beyond) = max(lacking.lacking.items(), key=lambda found: found[1])
-        few = f"{named(q)} needs {stats.BEYOND} samples beyond it and has {beyond}"
+        few = f"{named(q)} needs {percentiles.BEYOND} samples beyond it and has {beyond}"
         parts.append(f"{few}: {_blocks(more)} of this size")
     return "; ".join(parts)
 
 
 def _blocks(more: int) -> str:
-    if more > stats.MOST_BLOCKS:
-        return f"more than {stats.MOST_BLOCKS} more blocks"
+    if more > percentiles.MOST_BLOCKS:
+        return f"more than {percentiles.MOST_BLOCKS} more blocks"
     return f"about {more} more block{'s' if more > 1 else ''}"
 
 

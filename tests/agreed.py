@@ -6,8 +6,8 @@ import subprocess
 from sshds import key, ssh_accepts
 
 from labkit.errors import HostKeyRefused
-from labkit.transports import certificates, connection
-from labkit.transports.known_hosts import KnownHosts
+from labkit.ssh import certificates, connection
+from labkit.ssh.known_hosts import KnownHosts
 
 
 def reading(text):

@@ -12,7 +12,7 @@ from knobs import Bench
 from sshd import SSHD, reached, serving
 from sshds import sshd
 
-from labkit import doctor
+from labkit.commands import _machine as doctor
 from labkit.host import Host
 from labkit.transports.local import Local
 

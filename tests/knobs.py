@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from labkit import journal
-from labkit.frames import encoded
+from labkit.changes import journal
+from labkit.changes.journal_lines import encoded
 from labkit.setting import Setting, Way
 
 SCRIPT = Path(tempfile.mkdtemp(prefix="labkit-script-"), "changes.sh")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from labkit.errors import LabkitError
-from labkit.transports.address import Address
+from labkit.ssh.address import Address
 from tests.sshd import reached
 
 

@@ -10,8 +10,8 @@ from functools import cached_property, wraps
 import numpy as np
 from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
-from labkit import stats, unseen
-from labkit.pooled import BEYOND, beyond, reach
+from labkit.statistics import far_tail, percentiles
+from labkit.statistics.pooled import BEYOND, beyond, reach
 
 
 def kept(method):
@@ -106,7 +106,7 @@ class Many:
     def moved(self, q):
         """As unseen._moved: [study, spread tried], the percentile above the middle of the runs."""
         size = self.blocks.shape[-1]
-        edges = np.geomspace(0.25 / size, 0.5, unseen.POINTS)
+        edges = np.geomspace(0.25 / size, 0.5, far_tail.POINTS)
         edges = np.concatenate([[0], edges, 1 - edges[-2::-1], [1]])
         at = np.minimum((size * (edges[1:] + edges[:-1]) / 2).astype(int), size - 1)
         points = np.log(self.blocks[:, :, at].astype(float)) - self.luck[..., None]
@@ -114,7 +114,7 @@ class Many:
         weights = np.tile(np.diff(edges), self.count) / self.count
         widths = np.maximum(self.luck.std(axis=1, ddof=1)[:, None] * tried(self.count), 1e-9)
         low, high = points.min(axis=2) - 9 * widths, points.max(axis=2) + 9 * widths
-        for _ in range(unseen.HALVINGS):
+        for _ in range(far_tail.HALVINGS):
             middle = (low + high) / 2
             share = ndtr((middle[..., None] - points) / widths[..., None]) @ weights
             low, high = (
@@ -132,8 +132,8 @@ class Many:
 
 
 def tried(count):
-    widest = np.sqrt((count - 1) / chdtri(count - 1, 1 - 0.5 / unseen.SPREADS))
-    return np.linspace(0, widest, unseen.TRIED)
+    widest = np.sqrt((count - 1) / chdtri(count - 1, 1 - 0.5 / far_tail.SPREADS))
+    return np.linspace(0, widest, far_tail.TRIED)
 
 
 def ranks(q, size):
@@ -157,23 +157,23 @@ def value(a, q):
     down, up = (at - low) / t, (high - at) / t
     jackknife = np.log(a.without_each(q)).std(axis=1) * np.sqrt(a.count - 1)
     error = np.maximum(spread(np.log(a.each(q))), jackknife)
-    down = stats.BY_RANK * down + (1 - stats.BY_RANK) * error
+    down = percentiles.BY_RANK * down + (1 - percentiles.BY_RANK) * error
     off = t * a.rank_error(q)
     down, up = np.maximum(down, error * (off > q)), np.maximum(up, error * (off > 100 - q))
-    asked = np.full(len(at), q > unseen.FAR_TAIL) | (off > 100 - q)
+    asked = np.full(len(at), q > far_tail.FAR_TAIL) | (off > 100 - q)
     if asked.any():
         up = np.where(asked, np.maximum(up, (upper_limit(a, q) - at) / t), up)
     return at - t * down, at + t * up
 
 
 def upper_limit(a, q):
-    shares = (np.arange(unseen.SPREADS) + 0.5) / unseen.SPREADS
+    shares = (np.arange(far_tail.SPREADS) + 0.5) / far_tail.SPREADS
     wider = np.sqrt((a.count - 1) / chdtri(a.count - 1, shares))
-    luck = ndtri((np.arange(unseen.LEVELS) + 0.5) / unseen.LEVELS)
+    luck = ndtri((np.arange(far_tail.LEVELS) + 0.5) / far_tail.LEVELS)
     spreads = a.luck.std(axis=1, ddof=1)[:, None] * wider / np.sqrt(a.count)
     possible = a.luck.mean(axis=1)[:, None] + a.moved_to(q, wider)
     possible = possible[..., None] + spreads[..., None] * luck
-    return np.quantile(possible.reshape(len(possible), -1), unseen.LIMIT, axis=1)
+    return np.quantile(possible.reshape(len(possible), -1), far_tail.LIMIT, axis=1)
 
 
 def ratio(a, b, q):
@@ -184,11 +184,11 @@ def ratio(a, b, q):
     (a_low, a_high), (b_low, b_high) = (map(np.log, side.around(q, away)) for side in (a, b))
     ranks_of = np.hypot(a_low - over, b_high - under), np.hypot(a_high - over, b_low - under)
     low, high = _averaged(over - under, (logs[0] - logs[1]).mean(axis=1), half, ranks_of)
-    if q > unseen.FAR_TAIL:
+    if q > far_tail.FAR_TAIL:
         first, second = possible(a, b, q)
         turned = possible(b, a, q)
         found = np.where((under < over)[:, None], turned[1] - turned[0], first - second)
-        low, high = _as_far(low, high, found, unseen.left_out([q], cancels=True))
+        low, high = _as_far(low, high, found, far_tail.left_out([q], cancels=True))
     return low, high
 
 
@@ -203,21 +203,23 @@ def difference(a, b, q, factor):
         np.hypot(factor * (a_high - over), b_low - under),
     )
     low, high = _averaged(factor * over - under, each.mean(axis=1), half, ranks_of)
-    if q > unseen.FAR_TAIL:
+    if q > far_tail.FAR_TAIL:
         second, first = map(np.exp, possible(b, a, q))
-        out = unseen.left_out([q, q], cancels=False)
+        out = far_tail.left_out([q, q], cancels=False)
         low, high = _as_far(low, high, factor * first - second, out)
     return low, high
 
 
 def _steps(error, own, count):
     t = stdtrit(count - 1, 0.975)
-    return t * error, t * np.minimum(error / np.hypot(*own), stats.MOST_STEPS)
+    return t * error, t * np.minimum(error / np.hypot(*own), percentiles.MOST_STEPS)
 
 
 def _averaged(at, typical, half, ranks_of):
-    middle, bias = (at + typical) / 2, stats.BIAS * abs(at - typical)
-    down, up = ((half + np.maximum(far, stats.LEAST_BY_RANK * half)) / 2 + bias for far in ranks_of)
+    middle, bias = (at + typical) / 2, percentiles.BIAS * abs(at - typical)
+    down, up = (
+        (half + np.maximum(far, percentiles.LEAST_BY_RANK * half)) / 2 + bias for far in ranks_of
+    )
     return middle - np.maximum(down, middle - at), middle + np.maximum(up, at - middle)
 
 
@@ -228,7 +230,7 @@ def _as_far(low, high, found, out):
 
 def possible(a, b, q):
     """As unseen.possible, in logarithms: [study, set] of both sides."""
-    count, points = a.count, unseen._evenly(4)
+    count, points = a.count, far_tail._evenly(4)
     wider = np.sqrt((count - 1) / chdtri(count - 1, points[:2]))
     lucks = np.stack([a.luck, b.luck], axis=1)
     away = lucks - lucks.mean(axis=2, keepdims=True)

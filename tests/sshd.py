@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from labkit.host import Host
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")

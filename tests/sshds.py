@@ -15,9 +15,9 @@ import pytest
 from sshd import SSHD, keygen, reached
 
 from labkit.errors import Unreachable
-from labkit.transports import connection
-from labkit.transports.address import Target
-from labkit.transports.known_hosts import Name
+from labkit.ssh import connection
+from labkit.ssh.address import Target
+from labkit.ssh.known_hosts import Name
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,15 @@ from contextlib import contextmanager
 import paramiko
 from sshds import key
 
-from labkit.transports import connection, way
-from labkit.transports.address import Address
-from labkit.transports.known_hosts import Name
+from labkit.ssh import connection, way
+from labkit.ssh.address import Address
+from labkit.ssh.known_hosts import Name
 
 
 def hurry(monkeypatch):
     """Wait a tenth of the time, so that a test need not."""
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 1.5)
-    monkeypatch.setattr("labkit.transports.login.AUTH_SECONDS", 1.5)
+    monkeypatch.setattr("labkit.ssh.login.AUTH_SECONDS", 1.5)
     monkeypatch.setattr(way, "CHANNEL_SECONDS", 1.5)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sshd import SSHD, keygen, known, reached
 
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 
 SCRIPT = Path(__file__).with_suffix(".sh")
 HIERARCHIES = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")

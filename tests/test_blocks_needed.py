@@ -7,8 +7,7 @@ import pytest
 
 from labkit.claim import Bound, Order, judge
 from labkit.errors import BadInput
-from labkit.quantity import Quantity
-from labkit.stats import (
+from labkit.statistics.percentiles import (
     MOST_BLOCKS,
     blocks_needed,
     blocks_to_width,
@@ -18,6 +17,7 @@ from labkit.stats import (
     samples_needed,
     width,
 )
+from labkit.statistics.quantity import Quantity
 
 
 def test_more_blocks_are_asked_for_until_the_effect_shows_and_then_it_does():

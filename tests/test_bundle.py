@@ -7,11 +7,11 @@ import zipfile
 
 import pytest
 
-from labkit import bundle
 from labkit.errors import BadInput, ResultsError
-from labkit.record import pretty
+from labkit.machine.records import pretty
 from labkit.results import Results, Run
-from labkit.where import is_stored, stored_results
+from labkit.running.open_lab import is_stored, stored_results
+from labkit.runs import bundle
 
 ASKED = {"study": "lat_ping", "where": "box", "label": "x", "lab": {"name": "l", "tier": "test"}}
 

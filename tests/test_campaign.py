@@ -8,8 +8,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from labkit import campaign
 from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.running import notebook
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -25,7 +25,7 @@ def written(folder, *cells):
 
 
 def rerun(folder, *cells):
-    run = campaign.Rerun(written(folder, *cells), folder / "made" / "out.ipynb", {"n": 5})
+    run = notebook.Rerun(written(folder, *cells), folder / "made" / "out.ipynb", {"n": 5})
     run.execute(lambda _: None)
     return nbformat.read(run.target, as_version=4)
 
@@ -80,7 +80,7 @@ finally:
 
 def test_a_ctrl_c_that_the_kernel_did_not_hear_is_a_stop_all_the_same(tmp_path):
     code = f"""import signal, time, pathlib
-from labkit.progress import stop_asked
+from labkit.runs.progress import stop_asked
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 asked_before = stop_asked()
 pathlib.Path({str(tmp_path / "begun")!r}).touch()
@@ -104,7 +104,7 @@ def interrupt_when(file):
     [({"n": "7"}, {"n": 7}), ({"flag": "yes"}, {"flag": True}), ({"name": "7"}, {"name": "7"})],
 )
 def test_parameters_become_what_the_notebook_says_they_are(tmp_path, given, read):
-    assert campaign.read_parameters(written(tmp_path), given) == read
+    assert notebook.read_parameters(written(tmp_path), given) == read
 
 
 @pytest.mark.parametrize(
@@ -118,10 +118,10 @@ def test_parameters_become_what_the_notebook_says_they_are(tmp_path, given, read
 )
 def test_a_parameter_that_cannot_be_meant_is_refused(tmp_path, given, error, named):
     with pytest.raises(error, match=named):
-        campaign.read_parameters(written(tmp_path), given)
+        notebook.read_parameters(written(tmp_path), given)
 
 
 def test_a_study_without_a_notebook_says_which_it_would_be():
     with pytest.raises(BadInput, match="has no notebook") as failed:
-        campaign.notebook("no_such")
+        notebook.notebook("no_such")
     assert "NN-no-such.ipynb" in failed.value.hint

@@ -11,9 +11,9 @@ from agreed import both, labkit_accepts, reading, words
 from sshds import certify, key, ssh_accepts, sshd
 
 from labkit.errors import HostKeyRefused
-from labkit.transports import connection
-from labkit.transports.certificates import HostCertificate
-from labkit.transports.known_hosts import Name
+from labkit.ssh import connection
+from labkit.ssh.certificates import HostCertificate
+from labkit.ssh.known_hosts import Name
 
 HOST = ("-h", "-n", "127.0.0.1")
 PAST, FUTURE = ("-V", "20200101:20200102"), ("-V", "20400101:20400102")

@@ -12,10 +12,10 @@ from sshd import known, reached, serving
 from test_deadman import behind_a_link, needs_root
 from wire import DOWN, UP, Wire
 
-from labkit.change import InForce
+from labkit.changes.in_force import InForce
+from labkit.changes.journal import hello
+from labkit.changes.lease import Owner
 from labkit.errors import LabkitError
-from labkit.journal import hello
-from labkit.lease import Owner
 from labkit.setting import Way
 from tests.box.machine import BESIDE
 

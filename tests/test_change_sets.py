@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from knobs import Bench
 
-from labkit.frames import decoded
+from labkit.changes.journal_lines import decoded
 
 KEYS = ("a", "b", "c")
 HERE = Path(__file__).parent
@@ -139,7 +139,7 @@ import sys, time
 from dataclasses import replace
 sys.path[:0] = [{tests!r}]
 from knobs import Knob
-from labkit.change import applied
+from labkit.changes.in_force import applied
 from labkit.host import Host
 from labkit.transports.local import Local
 class Slow(Knob):

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from knobs import SCRIPT, Bench
 
-from labkit import journal
-from labkit.frames import decoded, encoded
+from labkit.changes import journal
+from labkit.changes.journal import history
+from labkit.changes.journal_lines import decoded, encoded
 from labkit.host import Host
-from labkit.journal import history
 from labkit.transports.local import Local
 
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}

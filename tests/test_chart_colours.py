@@ -6,8 +6,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from labkit import charts, dial_panel
+from labkit import charts
 from labkit.charts.look import GREY
+from labkit.pages import dial_panel
 
 
 def light(colour):

@@ -13,9 +13,10 @@ import pytest
 import synthetic
 import vl_convert
 
-from labkit import charts, find_study, tradeoff
+from labkit import charts, find_study
+from labkit.charts import tradeoff
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.where import stored_results
+from labkit.running.open_lab import stored_results
 
 MEASURED = synthetic.measured()
 PUBLISHED = [

@@ -170,7 +170,7 @@ def test_a_change_that_nobody_put_back_is_found_with_the_command_that_does(sshd)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import os\nfrom pathlib import Path\nfrom knobs import Knob\n"
-        "from labkit.change import applied\nfrom labkit.lab import Lab\n"
+        "from labkit.changes.in_force import applied\nfrom labkit.lab import Lab\n"
         "lab = Lab.read(Path(sys.argv[2]))\n"
         "with applied([Knob(sys.argv[3], 'new')], lab.hosts): os._exit(0)"
     )

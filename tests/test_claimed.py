@@ -10,14 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from labkit import claims, imports, measured
+from labkit import imports
 from labkit.charts.compared import ratios
-from labkit.claimed import Claimed
+from labkit.claims import published
+from labkit.claims.judged_as import Claimed
 from labkit.cli import main
 from labkit.errors import BadInput, ResultsError
+from labkit.pages.scorecard import scorecard
 from labkit.results import Results
-from labkit.scorecard import scorecard
-from labkit.where import named_results, note
+from labkit.running import measured
+from labkit.running.open_lab import named_results, note
 
 HERE = Path(__file__).parent
 LOADS = ("read", "write", "mixed")
@@ -215,6 +217,6 @@ def test_results_that_say_oddly_what_they_are_of_are_named_and_the_others_read(h
 
 
 def test_units_are_those_of_metrics_that_are_claimed():
-    for study in claims.names():
-        whole = claims.published(study)
+    for study in published.names():
+        whole = published.published(study)
         assert whole.units.keys() <= {one for asked in whole.wanted().values() for one in asked}

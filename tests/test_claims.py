@@ -5,8 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from labkit import claims, studies
+from labkit import studies
 from labkit.claim import NotHere, judge
+from labkit.claims import published
 from labkit.errors import BadInput, Unknown
 
 # How many claims each document makes in each study.
@@ -20,12 +21,12 @@ COUNTS = {
     "specweb_15vm": 2,
 }  # fmt: skip
 """Those of the documents that labkit began with: none of them may get lost."""
-ALL = [claim for study in claims.names() for claim in claims.of(study)]
+ALL = [claim for study in published.names() for claim in published.of(study)]
 each_claim = pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
 
 
 def test_all_136_claims_are_there_and_those_of_a_study_are_numbered():
-    counted = {study: len(claims.of(study)) for study in claims.names()}
+    counted = {study: len(published.of(study)) for study in published.names()}
     assert sum(COUNTS.values()) == 136 and {**counted, **COUNTS} == counted
     wanted = [
         f"{study.replace('_', '-')}-{n:02d}"
@@ -40,14 +41,14 @@ def test_a_claim_names_its_source_its_conditions_and_what_is_compared(claim):
     assert claim.statement and claim.source
     assert claim.names()
     assert claim.comparisons() or (isinstance(claim, NotHere) and claim.why)
-    assert claims.published(claim.id.rsplit("-", 1)[0].replace("-", "_")).metric
+    assert published.published(claim.id.rsplit("-", 1)[0].replace("-", "_")).metric
 
 
 def test_every_study_and_document_of_the_claims_is_listed_in_the_sources():
-    listed = (claims.FOLDER / "SOURCES.md").read_text("utf-8")
-    for study in claims.names():
+    listed = (published.FOLDER / "SOURCES.md").read_text("utf-8")
+    for study in published.names():
         assert study in listed
-        assert claims.published(study).document.split(" (")[0] in listed
+        assert published.published(study).document.split(" (")[0] in listed
 
 
 def test_one_claim_only_can_never_be_tested_because_nothing_could_contradict_it():
@@ -98,7 +99,7 @@ def exact(claim, names, levels, rng):
 
 
 def test_a_figure_whose_document_prints_no_unit_says_so_in_brackets():
-    (claim,) = (c for c in claims.of("specweb_directpath") if "8000" in c.prints)
+    (claim,) = (c for c in published.of("specweb_directpath") if "8000" in c.prints)
     assert "= 8000 (unit not printed)" in claim.prints
 
 
@@ -108,7 +109,7 @@ def test_disputes_between_documents_are_kept():
 
 
 def test_what_is_disputed_stands_in_the_table_of_the_sources_and_what_stands_there_is_a_claim():
-    table = (claims.FOLDER / "SOURCES.md").read_text("utf-8").split("## Where the documents")[1]
+    table = (published.FOLDER / "SOURCES.md").read_text("utf-8").split("## Where the documents")[1]
     named = set(re.findall(r"[a-z0-9-]+-\d\d\b", table))
     assert named == {claim.id for claim in ALL if claim.dispute}
 
@@ -140,15 +141,15 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_a_claim_that_cannot_be_meant_is_refused(what):
     with pytest.raises(BadInput):
-        claims.read(BAD[what], "lat_ping")
-    assert claims.read(HEAD + GOOD, "lat_ping").claims[0].id == "x-01"
+        published.read(BAD[what], "lat_ping")
+    assert published.read(HEAD + GOOD, "lat_ping").claims[0].id == "x-01"
 
 
 def test_a_study_judges_all_that_is_claimed_in_it():
     judged = {name: studies.find(name).claims for name in studies.names()}
-    assert judged == {name: claims.of(name) for name in judged}
+    assert judged == {name: published.of(name) for name in judged}
 
 
 def test_an_unknown_study_is_answered_with_the_known_ones():
     with pytest.raises(Unknown, match="lat_ping"):
-        claims.of("lat_pong")
+        published.of("lat_pong")

@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from labkit.box.folder import not_up
-from labkit.campaign import Rerun
 from labkit.cli import _parser, main
-from labkit.doctor import packages
-from labkit.where import named_results, recorded
+from labkit.commands._machine import packages
+from labkit.running.notebook import Rerun
+from labkit.running.open_lab import named_results, recorded
 
 
 def run(*words, env=None):

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from labkit import campaign
-from labkit.box import sudo
+from labkit.box.rootless import sudo
 from labkit.cli import main
 from labkit.errors import BadInput, BoxError
-from labkit.transports.connection import CONNECT_SECONDS
+from labkit.running import notebook
+from labkit.ssh.connection import CONNECT_SECONDS
 
 HOME = Path(__file__).resolve().parent.parent
 LABKIT = (sys.executable, "-m", "labkit.cli")
@@ -181,7 +181,7 @@ def test_a_broken_notebook_is_refused_by_its_name(tmp_path, text):
     file = tmp_path / "01-mine.ipynb"
     file.write_bytes(text.encode("latin-1"))
     with pytest.raises(BadInput, match=r"01-mine.ipynb: is no notebook"):
-        campaign.parameters(file)
+        notebook.parameters(file)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
@@ -235,7 +235,7 @@ def test_a_full_disk_is_told_and_nothing_half_is_left(tmp_path):
 def test_a_notebook_that_a_full_disk_cut_off_is_not_kept_as_one(tmp_path, text, kept):
     half, whole = tmp_path / ".mine.ipynb", tmp_path / "mine.ipynb"
     half.write_text(text)
-    campaign._keep_whole(half, whole)
+    notebook._keep_whole(half, whole)
     assert (whole.exists(), half.exists()) == (kept, False)
 
 
@@ -243,7 +243,7 @@ HOMELESS = """
 import encodings.idna, os, sys
 from labkit import box, lease, results, terminal
 from labkit.cli import main
-from labkit.transports.refusals import Refusals
+from labkit.ssh.refusals import Refusals
 os.environ = {"PATH": "/usr/bin:/bin"}
 os.setuid(54321)
 print(lease.Owner.me("x").name, Refusals.of_user().folder)

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit import columns, fields
-from labkit.columns import counters, read
 from labkit.errors import BadInput, ResultsError
-from labkit.lines import Lines
+from labkit.telemetry import counters as columns
+from labkit.telemetry import fields
+from labkit.telemetry.counters import counters, read
+from labkit.telemetry.pieces import Lines
 
 HEAD = '"(PDH-CSV 4.0) (UTC)(0)"'
 
@@ -111,7 +112,7 @@ def wide(rows, columns):
 
 
 def test_few_of_many_columns_are_the_same_as_in_all_of_them(file, monkeypatch):
-    monkeypatch.setattr("labkit.lines.PIECE", 10_000)  # so that pieces end within lines
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 10_000)  # so that pieces end within lines
     rows = wide(40, 500)
     path = file(csv_of(rows))
     names = counters(path)
@@ -136,8 +137,8 @@ def test_few_of_many_columns_are_found_among_empty_ones(file, quote):
 @pytest.mark.parametrize("searched", [1, 3, 1000])
 @pytest.mark.parametrize("piece", [70, 1000, 1 << 20])
 def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, piece, searched):
-    monkeypatch.setattr("labkit.lines.PIECE", piece)
-    monkeypatch.setattr("labkit.lines.SEARCHED", searched)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
+    monkeypatch.setattr("labkit.telemetry.pieces.SEARCHED", searched)
     rows = wide(200, 3)
     found = read(file(csv_of(rows) + "\0\0"))
     assert found.values.tolist() == [[float(x) for x in row] for row in rows]
@@ -145,7 +146,7 @@ def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, 
 
 
 def test_what_was_found_in_earlier_pieces_is_let_go(file, monkeypatch):
-    monkeypatch.setattr("labkit.lines.PIECE", 1000)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 1000)
     path = file(csv_of(wide(200, 3)))
     with columns.FileIO(path) as source:
         lines = Lines(path, source)
@@ -153,7 +154,7 @@ def test_what_was_found_in_earlier_pieces_is_let_go(file, monkeypatch):
 
 
 def test_memory_grows_when_the_first_lines_were_longer_than_the_others(file, monkeypatch):
-    monkeypatch.setattr("labkit.lines.PIECE", 300)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 300)
     rows = [["1234567890.12"] * 5] * 10 + [["1"] * 5] * 300
     assert read(file(csv_of(rows, stamps=["11/21/2026 09:00:00"] * 310))).values.shape == (310, 5)
 
@@ -172,7 +173,7 @@ def test_a_byte_order_mark_and_commas_in_names_are_taken(file):
 
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
 def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, monkeypatch, few):
-    monkeypatch.setattr("labkit.columns.FEW", 0 if few else 1 << 19)
+    monkeypatch.setattr("labkit.telemetry.counters.FEW", 0 if few else 1 << 19)
     rows, names = wide(20, 40), tuple(f"n{n}" for n in range(40))
     text = csv_of(rows, names=names).replace(',"n7"', ',   -"n7"')
     for row in rows:
@@ -217,7 +218,7 @@ def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
 @pytest.mark.parametrize("piece", [50, 1 << 20], ids=["small", "large"])
 def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
-    monkeypatch.setattr("labkit.lines.PIECE", piece)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
     rows = [[f"{n}.50", "2"] for n in range(9)]
     header, *lines = csv_of(rows, end=end).split(end)[:-1]
     again = [header, *lines[:3], header, header, *lines[3:8], header, lines[8], header, ""]
@@ -230,7 +231,7 @@ def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
 @pytest.mark.parametrize("piece", [40, 1 << 20], ids=["small", "large"])
 def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypatch, few, piece):
-    monkeypatch.setattr("labkit.lines.PIECE", piece)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
     table = csv_of([["7.0625001143654654", " "]] * 3, end="\r\n")
     path = file(f"\r\n{table}Exiting, please wait...   \r\nThe command completed.\r\n\r\n\r")
     found = read(path, counters(path)[:1] if few else None)
@@ -240,7 +241,7 @@ def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypa
 
 @pytest.mark.parametrize("piece", [40, 1 << 20], ids=["small", "large"])
 def test_words_between_rows_are_refused(file, monkeypatch, piece):
-    monkeypatch.setattr("labkit.lines.PIECE", piece)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
     header, *rows = csv_of([["1.50"]] * 4).split("\n")
     with pytest.raises(
         ResultsError, match=r"line 3 has 2 fields|no row may follow words|cannot read line 3"
@@ -292,7 +293,7 @@ def test_of_several_odd_lines_the_first_is_told_whoever_reads_it_when(file, monk
             time.sleep(0.3)  # meanwhile the next piece is refused
         return read_piece(piece, *asked)
 
-    monkeypatch.setattr("labkit.lines.PIECE", 3000)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 3000)
     monkeypatch.setattr(fields.Piece, "read", later_for_the_first)
     lines = csv_of(wide(900, 4)).split("\n")
     for odd in (*range(301, 450), 899):
@@ -349,8 +350,8 @@ def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
 
 
 def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
-    monkeypatch.setattr("labkit.lines.LONGEST_LINE", 10_000)
-    monkeypatch.setattr("labkit.lines.PIECE", 1000)
+    monkeypatch.setattr("labkit.telemetry.pieces.LONGEST_LINE", 10_000)
+    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 1000)
     with pytest.raises(ResultsError, match="a line is longer"):
         read(file(csv_of([["1"] * 5]) + "1," * 10_000))
 

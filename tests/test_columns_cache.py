@@ -5,9 +5,9 @@ import json
 import pytest
 from test_columns import csv_of, file  # noqa: F401
 
-from labkit import columns
-from labkit.columns import cached, read
 from labkit.errors import ResultsError
+from labkit.telemetry import counters
+from labkit.telemetry.counters import cached, read
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_a_second_read_comes_from_the_cache_until_the_file_changes(file, kept, m
     path = file(csv_of([["1.50", "2"]] * 3))
     first = cached(path)
     with monkeypatch.context() as patched:
-        patched.setattr(columns, "read", unread)
+        patched.setattr(counters, "read", unread)
         again = cached(path)
         assert again.values.tolist() == first.values.tolist() and again.names == first.names
         assert again.times.tolist() == first.times.tolist()
@@ -56,7 +56,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_kept(file, kept, monkeypatch)
             more.write('"11/21/2026 09:28:12","1.00","2.00"\n')
         return found
 
-    monkeypatch.setattr(columns, "read", grows)
+    monkeypatch.setattr(counters, "read", grows)
     assert len(cached(path).values) == 3
     assert not kept.exists()
 

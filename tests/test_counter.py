@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from labkit import counter
-from labkit.counter import counting
 from labkit.errors import HostError
-from labkit.gate import collect, gates
+from labkit.gates import counter
+from labkit.gates.counter import counting
+from labkit.gates.gate import collect, gates
 from labkit.host import Host
 from labkit.transports.local import Local
 

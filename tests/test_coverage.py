@@ -12,8 +12,8 @@ import simulated
 from latencies import HELD_OUT, KINDS, luck, studies
 from simulated import Many
 
-from labkit.quantity import Quantity
-from labkit.stats import interval, percentile, ratio
+from labkit.statistics.percentiles import interval, percentile, ratio
+from labkit.statistics.quantity import Quantity
 
 MANY, FEWER, AT_ONCE = 2000, 600, 50
 MOSTLY = 0.85

@@ -15,13 +15,13 @@ import pytest
 from knobs import Knob
 from sshd import SSHD, keygen, reached, serving
 
-from labkit.change import InForce, in_force
+from labkit.changes.in_force import InForce, in_force
+from labkit.changes.journal import hello, history
+from labkit.changes.lease import Owner
 from labkit.errors import HostError, LabkitError
 from labkit.host import Host
-from labkit.journal import hello, history
-from labkit.lease import Owner
 from labkit.setting import Setting, Way
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
 from tests.box.machine import BESIDE

@@ -5,10 +5,18 @@ import threading
 import numpy as np
 import pytest
 
-from labkit.dial_panel import BEFORE, DIALS, NOW, Dialling, DialPanel, histogram, settings_for
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.pages.dial_panel import (
+    BEFORE,
+    DIALS,
+    NOW,
+    Dialling,
+    DialPanel,
+    histogram,
+    settings_for,
+)
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.halting import Halting

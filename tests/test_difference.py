@@ -4,7 +4,9 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.difference import (
+from labkit.errors import BadInput
+from labkit.statistics.percentiles import percentile
+from labkit.statistics.rank_tests import (
     bootstrap_difference,
     bootstrap_ratio,
     cliffs_delta,
@@ -12,8 +14,6 @@ from labkit.difference import (
     rank_test,
     ranks,
 )
-from labkit.errors import BadInput
-from labkit.stats import percentile
 
 observations = st.lists(st.integers(0, 20), min_size=2, max_size=30)
 

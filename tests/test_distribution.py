@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from labkit import distribution
-from labkit.distribution import Distribution, corrected, tail_note
 from labkit.errors import BadInput, ResultsError
-from labkit.pooled import MOST_KEPT, Pooled, percentile
-from labkit.stats import interval, ratio
+from labkit.statistics import distribution
+from labkit.statistics.distribution import Distribution, corrected, tail_note
+from labkit.statistics.percentiles import interval, ratio
+from labkit.statistics.pooled import MOST_KEPT, Pooled, percentile
 
 positive = st.floats(0, 1e300, allow_subnormal=False)
 lots = arrays(np.float64, st.integers(1, 300), elements=positive)

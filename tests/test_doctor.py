@@ -9,8 +9,9 @@ from dataclasses import asdict
 
 import pytest
 
-from labkit import doctor
-from labkit.box import needs, rootless, sudo
+from labkit.box import needs
+from labkit.box.rootless import sudo, user_namespace
+from labkit.commands import _machine as doctor
 
 
 def absent(monkeypatch, *programs):
@@ -107,14 +108,14 @@ def test_where_only_root_may_make_network_cards_a_box_without_root_is_not_promis
 ):
     device = tmp_path / "tun"
     device.touch(mode=0o600)
-    monkeypatch.setattr(rootless, "TUN", device)
+    monkeypatch.setattr(user_namespace, "TUN", device)
     os.setreuid(65534, 0)
     try:
-        why, how = rootless.network_cards()
+        why, how = user_namespace.network_cards()
     finally:
         os.setreuid(0, 0)
     assert "not for you" in why and how == f"sudo chmod 666 {device}"
-    assert rootless.network_cards() == ("", "")
+    assert user_namespace.network_cards() == ("", "")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may be refused namespaces")

@@ -14,7 +14,7 @@ from sshd import keygen, tell
 
 from labkit.errors import HostKeyRefused, OutcomeUnknown, TimedOut
 from labkit.host import Host
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
 DROPBEAR = shutil.which("dropbear", path="/usr/sbin:/usr/local/sbin:/sbin")

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit.exercise import EMPTY, check_name, check_number
+from labkit.pages.exercise import EMPTY, check_name, check_number
 
 NOTEBOOKS = sorted(Path(__file__).parents[1].glob("notebooks/*.ipynb"))
 RATIOS = {"Native": 2.345, "VM-Default": 2083.4}

@@ -7,9 +7,9 @@ import subprocess
 
 from sshd import reached, serving
 
-from labkit import facts
 from labkit.host import Host
 from labkit.results import Results, Run
+from labkit.runs import facts
 from labkit.transports.local import Local
 
 SAID = """\

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_columns import csv_of
 
-from labkit.columns import counters, read
 from labkit.errors import ResultsError
+from labkit.telemetry.counters import counters, read
 
 SIZES = {
     "few.PART": [64, 128, 1 << 19],
@@ -35,10 +35,10 @@ def test_both_ways_to_find_columns_read_the_same_wherever_parts_end(
     path.write_text(whole[: len(whole) - data.draw(st.integers(0, 20))], newline="")
     at = data.draw(st.integers(0, columns - 1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labkit.lines.PIECE", data.draw(st.integers(64, 4000)))
+        patch.setattr("labkit.telemetry.pieces.PIECE", data.draw(st.integers(64, 4000)))
         draw_sizes(patch, data)
         for few in (0, 1 << 19):  # as few of many, and as many
-            patch.setattr("labkit.columns.FEW", few)
+            patch.setattr("labkit.telemetry.counters.FEW", few)
             expected = [float(row[at] or "nan") for row in texts]
             try:
                 found = read(path, [counters(path)[at]])
@@ -86,7 +86,7 @@ def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(
     with pytest.MonkeyPatch.context() as patch:
         draw_sizes(patch, data)
         for few in (0, 1 << 19):
-            patch.setattr("labkit.columns.FEW", few)
+            patch.setattr("labkit.telemetry.counters.FEW", few)
             try:
                 found = read(path, names)
                 told.append((found.times.tolist(), found.values.tolist(), found.cut))

@@ -12,10 +12,10 @@ import pytest
 from sshd import known, reached
 from wire import Cut
 
-from labkit import panels
 from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
 from labkit.files.blocks import Blocks, Cksum
-from labkit.terminal import Line
+from labkit.pages import lab_panel
+from labkit.pages.terminal import Line
 
 MIB = 1 << 20
 NAMES = ["plain", "two words", "new\nline", "-dash", "é漢", "'q\"$`\\", "x" * 255, "\udcff\udc80"]
@@ -110,9 +110,9 @@ def test_progress_is_drawn_in_a_terminal_and_in_a_notebook(host, tmp_path, monke
         host.put(noise(3 * MIB), str(tmp_path / "file"), tell=line.copied)
     assert terminal.getvalue() == f"[{'#' * 24}] 3.1 of 3.1 MB: {tmp_path}/file\n"
     shown = []
-    monkeypatch.setattr(panels, "alone", lambda: False)
-    monkeypatch.setattr(panels, "show", shown.append)
-    with panels.copying() as tell:
+    monkeypatch.setattr(lab_panel, "alone", lambda: False)
+    monkeypatch.setattr(lab_panel, "show", shown.append)
+    with lab_panel.copying() as tell:
         host.get_file(str(tmp_path / "file"), tmp_path / "back", tell=tell)
     assert (shown[0].value, shown[0].description) == (1.0, "3 of 3 MB")
 

@@ -13,9 +13,9 @@ from stubs import answering
 from test_fleet import HOSTS, IT_IS, fleet_of, port, servers  # noqa: F401
 
 from labkit.errors import LabkitError, OutcomeUnknown, TimedOut, Unreachable
-from labkit.fleet import Fleet
-from labkit.steps import Awaited, abreast, blocking, finished
-from labkit.transports import connection
+from labkit.fleet.fleet import Fleet
+from labkit.machine.turns import Awaited, abreast, blocking, finished
+from labkit.ssh import connection
 
 
 @pytest.fixture

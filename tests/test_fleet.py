@@ -12,8 +12,7 @@ import pytest
 from poor import busybox, only, system
 from sshd import SSHD, serving
 
-import labkit.fleet
-from labkit.clock import Reading
+import labkit.fleet.fleet
 from labkit.errors import (
     BadInput,
     FleetFailed,
@@ -23,9 +22,10 @@ from labkit.errors import (
     Unknown,
     Unreachable,
 )
-from labkit.fleet import Fleet
+from labkit.fleet.clock import Reading
+from labkit.fleet.fleet import Fleet
 from labkit.host import Host
-from labkit.transports import sessions
+from labkit.ssh import sessions
 from labkit.transports.ssh import Ssh
 
 HOSTS = 4
@@ -133,8 +133,8 @@ def test_each_host_has_the_deadline_for_itself(fleet):
 
 def test_a_short_command_needs_no_thread_for_each_host(fleet, monkeypatch):
     fleet.run("true").check()
-    monkeypatch.setattr(labkit.fleet, "ThreadPoolExecutor", None)
-    monkeypatch.setattr(labkit.fleet, "MOMENT_SECONDS", 30)
+    monkeypatch.setattr(labkit.fleet.fleet, "ThreadPoolExecutor", None)
+    monkeypatch.setattr(labkit.fleet.fleet, "MOMENT_SECONDS", 30)
     told = []
     outcomes = fleet.run("sh", "-c", "echo $SSH_CONNECTION; exit 3", tell=told.append)
     assert told == list(outcomes) == list(fleet.hosts) and not outcomes.ok

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.transports.frames import LONGEST, BrokenStream, Mark, Marked
+from labkit.ssh.frames import LONGEST, BrokenStream, Mark, Marked
 
 NONCE = b"9c0d1f9c0d2e9c0d1f9c0d3b00000099"
 # Pieces that make life hard: parts of the mark, the mark of somebody else, ends of lines.

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pytest
 from test_study import A, B, a_study
 
-from labkit import counter, gate
-from labkit.answer import Answer, _percentiles, _rows, rendered
 from labkit.errors import ResultsError, Unknown
-from labkit.gated import Watch, left_out, remarks
+from labkit.gates import counter, gate
+from labkit.gates.watch import Watch, left_out, remarks
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.pages.answer import Answer, _percentiles, _rows, rendered
 from labkit.results import Results
 from labkit.study import Condition
 from labkit.transports.local import Local

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from labkit.errors import ResultsError
-from labkit.gate import COLLECT, Gate, collect, gates, tripped
+from labkit.gates.gate import COLLECT, Gate, collect, gates, tripped
 
 BUSY_LOOP = "while True: pass"
 

@@ -15,10 +15,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from labkit import imports, measured
+from labkit import imports
 from labkit.cli import main
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
 from labkit.results import Results
+from labkit.running import measured
 
 CASES = sorted((Path(__file__).parent / "imports").glob("*/*"))
 

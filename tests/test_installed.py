@@ -69,7 +69,7 @@ def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     subprocess.run(["git", "init", "-q", str(installed)], check=True)
     words = ["-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "-q", "--allow-empty", "-m1"]
     subprocess.run(["git", "-C", str(installed), *words], check=True)
-    script = "from labkit.facts import versions; print(versions()['labkit'])"
+    script = "from labkit.runs.facts import versions; print(versions()['labkit'])"
     env = {**os.environ, "PYTHONPATH": str(installed)}
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, cwd=installed, env=env, text=True, capture_output=True)

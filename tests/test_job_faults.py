@@ -48,7 +48,7 @@ STARTS = """
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from labkit.host import Host
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
 port, user, key, known, spool, log = sys.argv[1:]
@@ -79,7 +79,7 @@ def test_a_hundred_concurrent_starts_of_one_key_are_one_execution(server, spool,
 FOLLOWS = """
 import sys
 from labkit.host import Host
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
 port, user, key, known, spool, log = sys.argv[1:]

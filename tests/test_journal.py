@@ -14,8 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from knobs import Bench, Knob
 
-from labkit.change import BEAT_SECONDS, InForce, applied, in_force
-from labkit.change_set import restore_all
+from labkit.changes.change_set import restore_all
+from labkit.changes.in_force import BEAT_SECONDS, InForce, applied, in_force
+from labkit.changes.journal import hello, history
+from labkit.changes.journal_lines import cksum, decoded, encoded
+from labkit.changes.lease import Owner
+from labkit.changes.plan import plan
+from labkit.changes.restore import restore
 from labkit.errors import (
     Busy,
     HostError,
@@ -24,12 +29,7 @@ from labkit.errors import (
     SettingRefused,
     Unfinished,
 )
-from labkit.frames import cksum, decoded, encoded
 from labkit.host import Host
-from labkit.journal import hello, history
-from labkit.lease import Owner
-from labkit.plan import plan
-from labkit.putting_back import restore
 from labkit.setting import Way
 from labkit.transports.local import Local
 

@@ -6,11 +6,11 @@ from itertools import product
 
 import pytest
 
+from labkit.changes.journal import history, lines_of
+from labkit.changes.journal_lines import decoded, frames
+from labkit.changes.restore import restore
 from labkit.errors import JournalDamaged
-from labkit.frames import decoded, frames
 from labkit.host import Host
-from labkit.journal import history, lines_of
-from labkit.putting_back import restore
 from labkit.transports.local import Local
 
 NEW = {"a": "new\n", "b": "new\n"}

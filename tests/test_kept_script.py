@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import pytest
 from knobs import Knob
 
-from labkit import journal
-from labkit.change import in_force
+from labkit.changes import journal
+from labkit.changes.in_force import in_force
 from labkit.host import Host
 from labkit.transports.local import Local
 

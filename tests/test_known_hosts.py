@@ -12,10 +12,10 @@ from agreed import both
 from sshd import keygen, known, reached, tell
 from sshds import sshd
 
+from labkit.changes.journal import hello
 from labkit.errors import HostKeyRefused, LabkitError
-from labkit.fleet import Fleet
-from labkit.journal import hello
-from labkit.transports.address import Address
+from labkit.fleet.fleet import Fleet
+from labkit.ssh.address import Address
 
 PACKAGE = Path(__file__).parents[1] / "labkit"
 

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.errors import HostKeyRefused
-from labkit.transports import certificates
-from labkit.transports.known_hosts import Name, Status
+from labkit.ssh import certificates
+from labkit.ssh.known_hosts import Name, Status
 
 TRUE = base64.b64encode(
     certificates.packed(b"ssh-ed25519") + certificates.packed(b"\x07" * 32)

@@ -7,7 +7,7 @@ import pytest
 
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
-from labkit.transports.openssh import resolved
+from labkit.ssh.openssh import resolved
 
 EXAMPLE = Path(__file__).parents[1] / "data/labs/example.toml"
 

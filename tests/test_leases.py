@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from knobs import SCRIPT, Knob
 
-from labkit.change import InForce, applied
+from labkit.changes.in_force import InForce, applied
+from labkit.changes.journal import hello
+from labkit.changes.journal_lines import decoded
+from labkit.changes.lease import Lease, Owner
+from labkit.changes.restore import restore
 from labkit.errors import Busy, Unfinished
-from labkit.frames import decoded
 from labkit.host import Host
-from labkit.journal import hello
-from labkit.lease import Lease, Owner
-from labkit.putting_back import restore
 from labkit.transports.local import Local
 
 HERE = Path(__file__).parent
@@ -29,7 +29,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a PID
 HOLDER = """
 import sys
 from knobs import Knob
-from labkit.change import in_force
+from labkit.changes.in_force import in_force
 from labkit.host import Host
 from labkit.transports.local import Local
 a, b = sys.argv[1:]

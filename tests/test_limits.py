@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from labkit import charts
-from labkit.answer import _cell
 from labkit.claim import Bound, Order
-from labkit.limits import FAR, Interval, ends, lacking
-from labkit.quantity import Quantity
-from labkit.stats import interval, ratio
+from labkit.pages.answer import _cell
+from labkit.statistics.interval import FAR, Interval, ends, lacking
+from labkit.statistics.percentiles import interval, ratio
+from labkit.statistics.quantity import Quantity
 
 
 def wild(rng, blocks=3, samples=4000, by=8.0):

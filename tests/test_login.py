@@ -17,9 +17,9 @@ from stubs import Stub, stub, stub_target
 
 from labkit.errors import LoginRefused, Unreachable
 from labkit.job import State
-from labkit.transports import connection
-from labkit.transports.address import Address
-from labkit.transports.refusals import Refusals
+from labkit.ssh import connection
+from labkit.ssh.address import Address
+from labkit.ssh.refusals import Refusals
 
 pytestmark = pytest.mark.usefixtures("state")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from knobs import Bench, Knob
 
-from labkit import journal
-from labkit.change import Op, in_force, stages
-from labkit.frames import decoded
+from labkit.changes import journal
+from labkit.changes.in_force import Op, in_force, stages
+from labkit.changes.journal_lines import decoded
+from labkit.changes.plan import Step
 from labkit.host import Host
-from labkit.plan import Step
 from labkit.transports.local import Local
 
 BEAT = Path(journal.__file__).with_name("changes") / f"{journal.BEAT}.sh"

@@ -9,16 +9,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from labkit import box, floor, noise, studies
+from labkit import box, noise_floor, studies
 from labkit.claim import Order
 from labkit.cli import main
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results, Run
+from labkit.running import noise
+from labkit.running.open_lab import with_load
 from labkit.study import Condition, Study
 from labkit.transports.local import Local
-from labkit.where import with_load
 from labkit.workloads.ping import Ping
 
 A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
@@ -49,28 +50,28 @@ def pairs(seed, between=0.03, blocks=6, samples=2000, bias=1.0):
 
 
 def test_the_floor_is_how_far_the_interval_of_equal_by_equal_reaches_from_1():
-    typical = floor.levels(*pairs(1))[0]
+    typical = noise_floor.levels(*pairs(1))[0]
     reach = max(typical.ratio.high, 1 / typical.ratio.low) - 1
     assert typical.floor == reach and 0.01 < typical.floor < 0.15
     assert not typical.different and typical.ratio.enough and typical.lacking == 0
-    loud = floor.levels(*pairs(1, between=0.3))[0]
+    loud = noise_floor.levels(*pairs(1, between=0.3))[0]
     assert loud.floor > 5 * typical.floor
 
 
 def test_an_end_a_hundredfold_away_is_none_in_json_and_so_is_the_floor_of_it():
-    wild = floor.levels(*pairs(1, between=4, blocks=2))
+    wild = noise_floor.levels(*pairs(1, between=4, blocks=2))
     assert wild[0].ratio.high > 100 * wild[0].ratio.value
-    found = noise.told(floor.Noise("s", "l", "c", "m", "us", 2, wild, "r"))["levels"][0]
+    found = noise.told(noise_floor.Noise("s", "l", "c", "m", "us", 2, wild, "r"))["levels"][0]
     assert found["ratio"]["low"] is None and found["ratio"]["high"] is None
     assert found["floor"] is None and found["ratio"]["value"] == wild[0].ratio.value
-    calm = floor.levels(*pairs(1))
-    found = noise.told(floor.Noise("s", "l", "c", "m", "us", 6, calm, "r"))["levels"][0]
+    calm = noise_floor.levels(*pairs(1))
+    found = noise.told(noise_floor.Noise("s", "l", "c", "m", "us", 6, calm, "r"))["levels"][0]
     assert found["floor"] == calm[0].floor and found["ratio"]["high"] == calm[0].ratio.high
 
 
 def test_a_difference_below_the_floor_is_remarked_and_one_above_is_not():
-    levels = floor.levels(*pairs(1))
-    found = floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
+    levels = noise_floor.levels(*pairs(1))
+    found = noise_floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
     least = levels[0].floor
     assert re.fullmatch(r"below this lab's noise of [\d.]+ %", found.remark(50, 1 + least / 2))
     assert found.remark(50, 1 / (1 + least / 2)) == found.remark(50, 1 + least / 2)
@@ -80,9 +81,9 @@ def test_a_difference_below_the_floor_is_remarked_and_one_above_is_not():
 
 
 def test_a_lab_on_which_equal_comes_out_different_says_so():
-    levels = floor.levels(*pairs(2, between=0.01, bias=1.2))
+    levels = noise_floor.levels(*pairs(2, between=0.01, bias=1.2))
     assert levels[0].different
-    found = floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
+    found = noise_floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
     assert "equal came out different" in noise.rows(found)[0][2]
     assert "about 44 more blocks" in noise.rows(found)[-1][2]
 
@@ -92,11 +93,11 @@ def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
     study = a_study(NOWHERE, A)
     found = noise.measure(study, lab, where="here.toml", label="first", repeats=3)
     assert (found.condition, found.blocks, found.lab) == ("a", 3, "my lab/1")
-    assert [run.condition for run in Results.open(floor.Path(found.results)).runs()].count(
+    assert [run.condition for run in Results.open(noise_floor.Path(found.results)).runs()].count(
         "one"
     ) == 3
-    assert floor.kept(study, "my lab/1") == found
-    assert floor.kept(study, "my lab-1") is None
+    assert noise_floor.kept(study, "my lab/1") == found
+    assert noise_floor.kept(study, "my lab-1") is None
     # The same label goes on where it ended.
     more = noise.measure(study, lab, where="here.toml", label="first", repeats=4)
     assert more.blocks == 4 and more.results == found.results
@@ -118,17 +119,17 @@ def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
     study = replace(a_study(A, B), claims=(Order("c", "a is less", "s", conditions=("a", "b")),))
     asked = {"study": "lat_ping", "lab": {"name": lab.name}, "metric": study.metric,
              "condition": "a", "unit": "us"}  # fmt: skip
-    itself = {**asked, "names": {"a": floor.ONE, "b": floor.OTHER}}
+    itself = {**asked, "names": {"a": noise_floor.ONE, "b": noise_floor.OTHER}}
     plain = {**asked, "names": {"a": "a", "b": "b"}, "refused": {}}
-    results = Results.begin(floor.out() / "results" / "r", plain)
+    results = Results.begin(noise_floor.out() / "results" / "r", plain)
     noisy(study, results, *pairs(3, bias=1.02))
     assert "noise" not in study.judge(results)[0].why and study.noise(results) is None
-    noisy(study, Results.begin(floor.folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
+    noisy(study, Results.begin(noise_floor.folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
     assert (
         study.judge(results)[0].why.endswith(f"; {study.noise(results).remark(50, 1.02)}")
         and "below this lab's noise of" in study.judge(results)[0].why
     )
-    loud = Results.begin(floor.out() / "results" / "loud", plain)
+    loud = Results.begin(noise_floor.out() / "results" / "loud", plain)
     noisy(study, loud, *pairs(3, bias=3))
     assert "noise" not in study.judge(loud)[0].why
 
@@ -148,34 +149,34 @@ def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
 def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
     study = a_study(A)
     quick = noise.measure(study, lab, where="x", label="q", repeats=3)
-    assert floor.kept(study, lab.name) == quick
+    assert noise_floor.kept(study, lab.name) == quick
     whole = noise.measure(study, lab, where="x", label="w", repeats=4)
     again = noise.measure(study, lab, where="x", label="q2", repeats=3)
-    assert floor.kept(study, lab.name) == whole != again
+    assert noise_floor.kept(study, lab.name) == whole != again
 
 
 def test_only_pairs_of_runs_that_can_be_used_make_a_quick_look_a_whole_one(lab):
-    study, place = a_study(A), floor.folder(lab.name, "lat_ping")
-    names = {"a": floor.ONE, "b": floor.OTHER}
+    study, place = a_study(A), noise_floor.folder(lab.name, "lat_ping")
+    names = {"a": noise_floor.ONE, "b": noise_floor.OTHER}
     asked = {"study": "lat_ping", "lab": {"name": lab.name}, "metric": study.metric,
              "condition": "a", "unit": "us", "names": names}  # fmt: skip
     empty = Results.begin(place / "empty", asked)
-    assert floor.kept(study, lab.name) is None, "stopped before its first pair"
+    assert noise_floor.kept(study, lab.name) is None, "stopped before its first pair"
     whole, quick = (Results.begin(place / name, asked) for name in ("whole", "quick"))
     noisy(study, whole, *pairs(1, blocks=4))
     noisy(study, quick, *pairs(2, blocks=3))
     for n, state in enumerate(("interrupted", "failed", "invalid"), 4):
-        quick.keep(Run(floor.ONE, n, n, state), {})
-    quick.keep(Run(floor.ONE, 7, 7, "finished"), {"ping.txt": "half of a pair"})
+        quick.keep(Run(noise_floor.ONE, n, n, state), {})
+    quick.keep(Run(noise_floor.ONE, 7, 7, "finished"), {"ping.txt": "half of a pair"})
     for age, results in enumerate((empty, quick, whole), 1):
         os.utime(results.path / "study.json", (0, 2e9 - age))
-    assert floor.kept(study, lab.name).results == str(whole.path)
+    assert noise_floor.kept(study, lab.name).results == str(whole.path)
 
 
 def test_results_without_a_pair_are_refused(lab, tmp_path):
     empty = Results.begin(tmp_path / "r", {"study": "lat_ping", "lab": {"name": "x"}})
     with pytest.raises(ResultsError, match="no finished pair"):
-        floor.read(a_study(A), empty)
+        noise_floor.read(a_study(A), empty)
 
 
 @pytest.mark.parametrize(
@@ -205,4 +206,4 @@ def test_the_noise_of_the_box_is_measured_and_printed_as_json(monkeypatch, tmp_p
     assert found["levels"][0]["percentile"] == 50
     assert found["levels"][0]["floor"] > 0
     study = with_load(studies.find("lat_ping"), count=1000)
-    assert floor.kept(study, found["lab"]).blocks == 3
+    assert noise_floor.kept(study, found["lab"]).blocks == 3

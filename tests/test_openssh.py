@@ -11,9 +11,9 @@ from sshds import sshd
 
 from labkit.errors import BadInput
 from labkit.lab import Lab
-from labkit.transports import connection
-from labkit.transports.address import Address
-from labkit.transports.openssh import resolved
+from labkit.ssh import connection
+from labkit.ssh.address import Address
+from labkit.ssh.openssh import resolved
 
 CASES = {
     "nothing": "",

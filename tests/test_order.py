@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import pytest
 
-from labkit.change import InForce, in_force
+from labkit.changes.in_force import InForce, in_force
+from labkit.changes.lease import Owner
+from labkit.changes.plan import in_order, plan
+from labkit.changes.restore import restore
 from labkit.errors import Impossible, SettingRefused
 from labkit.host import Host
-from labkit.lease import Owner
-from labkit.plan import in_order, plan
-from labkit.putting_back import restore
 from labkit.setting import Setting, Way
 from labkit.transports.local import Local
 

@@ -1,6 +1,6 @@
 """What came of many hosts, and of none."""
 
-from labkit.fleet import Fleet, Outcomes
+from labkit.fleet.fleet import Fleet, Outcomes
 
 
 def test_each_of_many_outcomes_is_looked_at_a_few_times():

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from labkit import find_study
-from labkit.overhead import overhead
+from labkit.charts.two_tools import beside
 from labkit.results import Results, Run
+from labkit.runs.overhead import overhead
 from labkit.study import row
-from labkit.two_tools import beside
 from labkit.workload import Sample
 
 

@@ -12,7 +12,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from paramiko import packet
 
-from labkit.transports import connection, packets, sealed
+from labkit.ssh import connection, packets, sealed
 from tests.sshd import reached, serving, tell
 
 

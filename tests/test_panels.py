@@ -10,14 +10,16 @@ from types import SimpleNamespace
 import pytest
 import synthetic
 
-from labkit import charts, find_study, gated, panels, study_panel
+from labkit import charts, find_study
 from labkit.errors import CommandFailed, Stopped
+from labkit.gates import watch
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.panels import LabPanel, LadderPanel
-from labkit.progress import Progress
+from labkit.pages import lab_panel, study_panel
+from labkit.pages.lab_panel import LabPanel, LadderPanel
+from labkit.pages.study_panel import StudyPanel
 from labkit.results import Results, Run
-from labkit.study_panel import StudyPanel
+from labkit.runs.progress import Progress
 from labkit.transports.local import Local
 
 BAD = "<img src=x onerror=alert(1)>"
@@ -46,7 +48,7 @@ class Counting:
         self.go.set()
 
     def remarks(self, results):
-        return gated.remarks(results)
+        return watch.remarks(results)
 
     def run(self, lab, results, *, repeats, tell, stop):
         kept = {(run.condition, run.block) for run in results.finished()}
@@ -73,9 +75,9 @@ def results(tmp_path):
 def watched(monkeypatch):
     """As if a notebook were open; what is displayed is kept."""
     seen = []
-    monkeypatch.setattr(panels, "alone", lambda: False)
+    monkeypatch.setattr(lab_panel, "alone", lambda: False)
     monkeypatch.setattr(study_panel, "alone", lambda: False)
-    monkeypatch.setattr(panels, "show", seen.append)
+    monkeypatch.setattr(lab_panel, "show", seen.append)
     monkeypatch.setattr(study_panel, "show", seen.append)
     return seen
 
@@ -85,9 +87,9 @@ def words(panel):
 
 
 def test_nobody_is_there_in_plain_python_nor_in_a_batch(monkeypatch):
-    assert panels.alone()
+    assert lab_panel.alone()
     monkeypatch.setenv("LABKIT_BATCH", "1")
-    assert panels.alone()
+    assert lab_panel.alone()
 
 
 def test_alone_a_study_prints_two_short_lines_and_returns_its_results(lab, results, capsys):
@@ -230,7 +232,7 @@ def ladder(tmp_path):
 
 def test_alone_the_ladder_is_displayed_once_as_a_chart(ladder, monkeypatch):
     seen = []
-    monkeypatch.setattr(panels, "show", seen.append)
+    monkeypatch.setattr(lab_panel, "show", seen.append)
     ladder._ipython_display_()
     assert len(seen) == 1 and seen[0].to_dict()["title"]["subtitle"][0].startswith("Emulated")
 

@@ -6,10 +6,10 @@ from latencies import luck, studies
 
 from labkit.claim import Bound, Order, Shape, compare, judge
 from labkit.errors import BadInput
-from labkit.pooled import Pooled
-from labkit.quantity import Quantity
-from labkit.stats import interval
-from labkit.unseen import LIMIT, possible, upper_limit
+from labkit.statistics.far_tail import LIMIT, possible, upper_limit
+from labkit.statistics.percentiles import interval
+from labkit.statistics.pooled import Pooled
+from labkit.statistics.quantity import Quantity
 
 RUNS = {"a": [np.array([1.0, 3.0])], "b": [np.array([4.0])], "cpu: a": [np.array([0.5])]}
 

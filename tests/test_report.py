@@ -10,11 +10,12 @@ import nbformat.v4 as nbf
 import numpy as np
 import pytest
 
-from labkit import charts, report, studies, tables, terminal
+from labkit import charts, studies
 from labkit.charts.export import vega
 from labkit.claim import Verdict
 from labkit.commands import report as commands_report
 from labkit.errors import ResultsError
+from labkit.pages import report, tables, terminal
 
 BAD = '</script><script>alert("taken")</script><img src=x onerror=alert(1)>'
 

@@ -8,7 +8,7 @@ import synthetic
 
 from labkit import studies
 from labkit.cli import main
-from labkit.record import digest, listed
+from labkit.machine.records import digest, listed
 from labkit.results import HOME
 
 TAKEN = "\x1b]0;taken\x07\u202e"

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 import writer
 
-from labkit import bundle
 from labkit.results import Results, Run
+from labkit.runs import bundle
 
 pytestmark = [
     pytest.mark.slow,

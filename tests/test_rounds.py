@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from knobs import Knob
 
-from labkit.change_set import _make, _rounds
-from labkit.plan import Step
+from labkit.changes.change_set import _make, _rounds
+from labkit.changes.plan import Step
 from labkit.setting import Way
 
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from labkit.errors import BadInput
-from labkit.scaling import knee, line, most_under, scalability_law, speed_up
-from labkit.stats import Interval
+from labkit.statistics.percentiles import Interval
+from labkit.statistics.scaling import knee, line, most_under, scalability_law, speed_up
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
 

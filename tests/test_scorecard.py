@@ -6,12 +6,13 @@ import shutil
 import pytest
 import synthetic
 
-from labkit import bundle, studies
+from labkit import studies
 from labkit.cli import main
+from labkit.pages.score_page import page
+from labkit.pages.scorecard import scorecard
+from labkit.pages.tables import Table
 from labkit.results import HOME
-from labkit.score_page import page
-from labkit.scorecard import scorecard
-from labkit.tables import Table
+from labkit.runs import bundle
 
 STUDY = studies.find("lat_ping")
 

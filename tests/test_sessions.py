@@ -15,10 +15,10 @@ from test_ssh import through
 from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
-from labkit.transports import connection, packets, sessions
-from labkit.transports import session as one_session
-from labkit.transports.address import Address
-from labkit.transports.shell import Gone
+from labkit.ssh import connection, packets, sessions
+from labkit.ssh import session as one_session
+from labkit.ssh.address import Address
+from labkit.ssh.shell import Gone
 
 MIB = 1 << 20
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import pytest
 from knobs import Knob
 
-from labkit.change import applied, in_force
+from labkit.changes.in_force import applied, in_force
 from labkit.errors import BadInput, SettingRefused
 from labkit.host import Host
 from labkit.setting import Setting, Way

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import labkit.settings
-from labkit.change import applied
+from labkit.changes.in_force import applied
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
 from labkit.lab import Lab

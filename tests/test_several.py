@@ -3,7 +3,7 @@
 import pytest
 from knobs import Bench
 
-from labkit.frames import decoded
+from labkit.changes.journal_lines import decoded
 
 NAMES = ("a", "b", "c", "d", "e")
 # It tells of each knob but d, by the file of its name.

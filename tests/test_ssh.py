@@ -14,8 +14,8 @@ from sshd import gone_soon, reached, serving, written
 from wire import DOWN, UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
-from labkit.fleet import Fleet
-from labkit.transports import sessions
+from labkit.fleet.fleet import Fleet
+from labkit.ssh import sessions
 
 MIB = 1 << 20
 

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
-from labkit.pooled import reach
-from labkit.quantity import Quantity
-from labkit.stats import (
+from labkit.statistics.percentiles import (
     Estimate,
     beyond,
     holm,
@@ -22,6 +20,8 @@ from labkit.stats import (
     ratio_estimate,
     samples_needed,
 )
+from labkit.statistics.pooled import reach
+from labkit.statistics.quantity import Quantity
 
 # --- values ------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
-from labkit.steady import (
+from labkit.statistics.steady import (
     BATCH,
     _ranked,
     autocorrelation,

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from knobs import Knob
 
-from labkit.change import in_force
+from labkit.changes.in_force import in_force
+from labkit.changes.restore import restore
 from labkit.errors import SettingRefused
 from labkit.host import Host
-from labkit.interrupt import undisturbed
-from labkit.putting_back import restore
+from labkit.machine.stopping import undisturbed
 from labkit.transports.local import Local
 
 HERE = Path(__file__).parent
@@ -27,9 +27,9 @@ OLD = {"a": "old\n", "b": "old\n"}
 PROGRAM = """
 import sys
 from knobs import Knob
-from labkit.change import in_force
+from labkit.changes.in_force import in_force
 from labkit.host import Host
-from labkit.interrupt import stop_politely
+from labkit.machine.stopping import stop_politely
 from labkit.transports.local import Local
 a, b = sys.argv[1:]
 stop_politely()

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from labkit import bundle
 from labkit.errors import BadInput
 from labkit.results import Results, Run
-from labkit.store import open_store
+from labkit.runs import bundle
+from labkit.runs.index import open_store
 
 ASKED = {
     "study": "lat_ping",

@@ -13,16 +13,17 @@ import pytest
 from knobs import Knob
 from synthetic import write_results
 
-from labkit import find_study, pairs
+from labkit import find_study
 from labkit.claim import Ratio
 from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.progress import WATCHED, ask_to_stop
 from labkit.results import Results
+from labkit.running.open_lab import with_load
+from labkit.runs.progress import WATCHED, ask_to_stop
 from labkit.study import Condition, Study
 from labkit.transports.local import Local
-from labkit.where import with_load
+from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")

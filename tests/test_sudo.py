@@ -15,11 +15,11 @@ import pytest
 from knobs import Knob
 from sshd import reached, serving
 
-from labkit.change import applied
+from labkit.changes.in_force import applied
 from labkit.errors import BadInput, SudoRefused, TimedOut
 from labkit.host import Host
+from labkit.ssh.sudo import Password, Sudo
 from labkit.transports.local import Local
-from labkit.transports.sudo import Password, Sudo
 
 SECRET = "canary 'pässword' $HOME"
 USERS = "free asks tty lecture prompt override expired denied missing searched".split()  # noqa: SIM905

@@ -10,7 +10,7 @@ import pytest
 
 from labkit.box import draw, topology
 from labkit.box.layout import Layout
-from labkit.box.links import at_host, at_switch, wires
+from labkit.box.network.links import at_host, at_switch, wires
 from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput, BoxError, Unknown

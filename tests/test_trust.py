@@ -18,13 +18,13 @@ from knobs import Knob
 from sshd import keygen
 from sshds import sshd
 
-from labkit.change import applied
+from labkit.changes.in_force import applied
 from labkit.cli import main
 from labkit.errors import HostKeyRefused, WrongHost
 from labkit.lab import Lab
-from labkit.transports.connection import connect
-from labkit.transports.durable import append
-from labkit.transports.pins import ASK, check_pin
+from labkit.ssh.connection import connect
+from labkit.ssh.durable import append
+from labkit.ssh.pins import ASK, check_pin
 
 pytestmark = pytest.mark.usefixtures("state")
 

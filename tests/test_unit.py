@@ -7,11 +7,11 @@ import nbformat
 import pytest
 
 from labkit import studies
-from labkit.claims import of
+from labkit.claims.published import of
 from labkit.cli import main
+from labkit.pages.tables import table
 from labkit.results import HOME
-from labkit.tables import table
-from labkit.where import recorded
+from labkit.running.open_lab import recorded
 
 PLAIN = re.compile(r"\d us\b")
 

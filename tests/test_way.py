@@ -17,9 +17,9 @@ from sshds import key, refused, sshd
 from stubs import answering, hurry, stub_target
 
 from labkit.errors import HostKeyRefused, OutcomeUnknown
-from labkit.transports import connection
-from labkit.transports.address import Address
-from labkit.transports.known_hosts import Name
+from labkit.ssh import connection
+from labkit.ssh.address import Address
+from labkit.ssh.known_hosts import Name
 
 RENAMED = Path(__file__).with_name("renamed.py")
 COUNTING = ("sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done")
@@ -191,8 +191,8 @@ for file, text in {"resolv.conf": "nameserver 127.0.0.1", "nsswitch.conf": "host
     subprocess.run(["mount", "--bind", sys.argv[1] + file, "/etc/" + file], check=True)
 from labkit.errors import Unreachable
 from labkit.transports import connection
-from labkit.transports.address import Target
-from labkit.transports.known_hosts import Name
+from labkit.ssh.address import Target
+from labkit.ssh.known_hosts import Name
 begun = time.monotonic()
 try:
     connection.reached(Target("box1", Name("no.such.lab", 22), seconds=0.5))

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labkit import pairs, workloads
+from labkit import workloads
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.results import Results
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload
+from labkit.workloads import _pairs as pairs
 from labkit.workloads import shared_host
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping

@@ -11,10 +11,10 @@ import traceback
 from dataclasses import asdict
 from pathlib import Path
 
-from labkit import bundle
 from labkit.errors import LabkitError
-from labkit.record import pretty
+from labkit.machine.records import pretty
 from labkit.results import Results, Run
+from labkit.runs import bundle
 
 TEXT = "64 bytes from 198.18.0.2: icmp_seq=1 ttl=64 time=0.042 ms\n" * 50
 RUN = Run("VM-Default", 2, 2, "finished", rows=({"metric": "round trip", "n": 50},))

@@ -2,10 +2,10 @@
 
 from labkit.box.box import down, up
 from labkit.box.faults import Faults
-from labkit.box.link import LinkPlan
-from labkit.box.migration import Migration, migrate
+from labkit.box.guests.migration import Migration, migrate
+from labkit.box.network.link import LinkPlan
+from labkit.box.network.shaping import asked_of, reshape
 from labkit.box.picture import Picture, draw
-from labkit.box.shaping import asked_of, reshape
 from labkit.box.status import BoxStatus, names, status
 
 __all__ = [

@@ -12,31 +12,23 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import (
-    accelerator,
-    container,
-    disk,
-    links,
-    namespaces,
-    needs,
-    room,
-    rootless,
-    sudo,
-    topology,
-    view,
-)
+from labkit.box import namespaces, needs, room, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.containers import container
 from labkit.box.folder import Folder, Tell, all_boxes
-from labkit.box.inside import inside, ssh_config
+from labkit.box.guests import accelerator, disk
 from labkit.box.lab_file import SSH_CONFIG, lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
-from labkit.box.plain import Plain
-from labkit.box.rootless import Rootless
-from labkit.box.shaping import Shaping
+from labkit.box.network import links
+from labkit.box.network.shaping import Shaping
+from labkit.box.network.subnets import free_pair
+from labkit.box.rootless import sudo, user_namespace
+from labkit.box.rootless.inside import inside, ssh_config
+from labkit.box.rootless.plain_user import Plain
+from labkit.box.rootless.user_namespace import Rootless
 from labkit.box.sshd import KeyPair, known_hosts
 from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
-from labkit.box.subnets import free_pair
 from labkit.errors import BoxError, HostError
 from labkit.host import Host
 from labkit.lab import opened
@@ -96,7 +88,7 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
 
 # What a plain user has up stays what it is.
 def _in_namespace(name: str) -> bool:
-    return Rootless(name).exists or (rootless.possible() and not Plain(name).exists)
+    return Rootless(name).exists or (user_namespace.possible() and not Plain(name).exists)
 
 
 def _serves(now: BoxStatus, made_of: str) -> bool:

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.box.inside import inside
 from labkit.box.needs import SEARCHED
+from labkit.box.rootless.inside import inside
 from labkit.errors import BoxError
 
 PREFIX = "labkit-"

@@ -23,12 +23,12 @@ from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import Layout
-from labkit.box.link import LinkPlan
-from labkit.box.links import wires
-from labkit.box.plain import TIER as PLAIN
-from labkit.box.plain import Plain
-from labkit.box.rootless import Rootless
-from labkit.box.shaping import shaped
+from labkit.box.network.link import LinkPlan
+from labkit.box.network.links import wires
+from labkit.box.network.shaping import shaped
+from labkit.box.rootless.plain_user import TIER as PLAIN
+from labkit.box.rootless.plain_user import Plain
+from labkit.box.rootless.user_namespace import Rootless
 from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import opened

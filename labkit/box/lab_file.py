@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from labkit.box.inside import inside, tier
 from labkit.box.layout import Layout
-from labkit.box.splice import stems
+from labkit.box.network.splice import stems
+from labkit.box.rootless.inside import inside, tier
 from labkit.lab import RELAYS
 
 SSH_CONFIG = "ssh_config"

@@ -10,9 +10,9 @@ from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
 
 from labkit.box.cgroup import Limits
-from labkit.box.container import ContainerPlan
-from labkit.box.disk import device
-from labkit.box.link import LinkPlan
+from labkit.box.containers.container import ContainerPlan
+from labkit.box.guests.disk import device
+from labkit.box.network.link import LinkPlan
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
 

@@ -11,22 +11,23 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from labkit.box import needs, rootless
+from labkit.box import needs
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
 from labkit.box.greeting import BANNER_SECONDS, greets
-from labkit.box.inside import inside, tier
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
-from labkit.box.of_user import kept
-from labkit.box.plain import GUEST, HOSTS, TOPOLOGY, Plain
-from labkit.box.plain import TIER as PLAIN
-from labkit.box.rootless import Rootless
-from labkit.box.splice import stems
+from labkit.box.network.splice import stems
+from labkit.box.rootless import user_namespace
+from labkit.box.rootless.inside import inside, tier
+from labkit.box.rootless.of_user import kept
+from labkit.box.rootless.plain_user import GUEST, HOSTS, TOPOLOGY, Plain
+from labkit.box.rootless.plain_user import TIER as PLAIN
+from labkit.box.rootless.user_namespace import Rootless
 from labkit.errors import LabkitError
 from labkit.host import Host
-from labkit.interrupt import together
 from labkit.lab import held, opened
+from labkit.machine.stopping import together
 
 # An emulated guest is in no hurry.
 GUEST_BANNER_SECONDS = 5.0
@@ -116,9 +117,9 @@ def status(name: str = "lab") -> BoxStatus:
 # Looked at from within; its files have other names out here.
 def _rootless(box: Rootless) -> BoxStatus:
     if not box.alive:
-        return BoxStatus(box.name, "broken", tier=rootless.TIER, left=(f"folder {box.path}",))
+        return BoxStatus(box.name, "broken", tier=user_namespace.TIER, left=(f"folder {box.path}",))
     told = box.verb("status")
-    told |= {"lab": rootless.outside(told["lab"])}
+    told |= {"lab": user_namespace.outside(told["lab"])}
     for key, kind in (("hosts", HostStatus), ("guests", GuestStatus), ("links", LinkStatus),
                       ("containers", GuestStatus)):  # fmt: skip
         told[key] = tuple(kind(**fields) for fields in told[key])

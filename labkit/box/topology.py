@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labkit import record
-from labkit.box.container import CONTAINER_KEYS, ContainerPlan
-from labkit.box.disk import Disk, checked
-from labkit.box.link import LINK_KEYS, LinkPlan
+from labkit.box.containers.container import CONTAINER_KEYS, ContainerPlan
+from labkit.box.guests.disk import Disk, checked
+from labkit.box.network.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, BoxError, Unknown
+from labkit.machine import records
 
 BUILT_IN = Path(__file__).parent / "topologies"
 DOCS = "notebooks/docs/box.md"
@@ -239,7 +239,7 @@ def find(named: str) -> Topology:
 
 def _read(path: Path) -> Topology:
     try:
-        asked = record.read_toml(path)
+        asked = records.read_toml(path)
     except FileNotFoundError:
         raise BadInput(f"no topology {path}", hint=f"built in: {', '.join(names())}") from None
     except (OSError, ValueError) as unreadable:

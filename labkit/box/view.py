@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.box import disk, kernel
-from labkit.box.cpio import Archive
+from labkit.box.guests import disk, kernel
+from labkit.box.guests.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
-from labkit.box.links import at_guest, at_host, container_ends, guest_ends
+from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan
 

@@ -27,8 +27,8 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput, LabkitError, Unknown
-from labkit.quantity import Quantity, Statistic
-from labkit.unit import figure, shown
+from labkit.machine.units import figure, shown
+from labkit.statistics.quantity import Quantity, Statistic
 
 OURS = COLOURS[4]
 

@@ -9,8 +9,8 @@ from typing import Any
 import altair as alt
 
 from labkit.charts.look import Rows, inline, rounded
-from labkit.limits import Interval, lacking
-from labkit.unit import figure
+from labkit.machine.units import figure
+from labkit.statistics.interval import Interval, lacking
 
 BEYOND = 1.25
 """An arrow ends so far beyond everything else that is drawn."""

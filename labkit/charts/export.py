@@ -15,9 +15,9 @@ from typing import Any
 import altair as alt
 import vl_convert
 
-from labkit import record, user
 from labkit.charts.look import V5, bundle, escaped, svg
 from labkit.errors import Unknown
+from labkit.machine import account, records
 
 VEGA = "6.4"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
@@ -50,14 +50,14 @@ def quoted(spec: Any) -> str:
 @functools.cache
 def vega() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script; it takes two seconds to make, so it is kept."""
-    kept = user.cache() / f"vega-{VEGA}-of-{version('vl-convert-python')}.js"
+    kept = account.cache() / f"vega-{VEGA}-of-{version('vl-convert-python')}.js"
     with suppress(OSError, UnicodeError):
         return kept.read_text("utf-8")
     script = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", VEGA)
     script = script.replace("</script", "<\\/script")
     with suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with record.half(kept) as half:
+        with records.half(kept) as half:
             half.write_text(script, "utf-8")
             os.replace(half, kept)
     return script
@@ -69,7 +69,7 @@ def save(chart: alt.TopLevelMixin, file: Path | str) -> Path:
     if path.suffix not in _FORMS:
         raise Unknown("kind of picture", path.suffix or path.name, _FORMS)
     whole = _FORMS[path.suffix](bundle(chart.to_dict())[V5])
-    with record.keeping(f"{path}"), record.half(path) as half:
+    with records.keeping(f"{path}"), records.half(path) as half:
         half.write_bytes(whole)
         os.replace(half, path)
     return path

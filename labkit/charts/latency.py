@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import altair as alt
 import numpy as np
 
-from labkit import stats
 from labkit.charts import ends
 from labkit.charts.look import (
     GREY,
@@ -30,7 +29,8 @@ from labkit.charts.look import (
     tip,
     with_runs,
 )
-from labkit.unit import figure, shown
+from labkit.machine.units import figure, shown
+from labkit.statistics import percentiles as stats
 
 MOST_TICKS = 12
 """More runs of a condition than this are not drawn one by one."""

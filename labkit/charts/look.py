@@ -12,7 +12,7 @@ import numpy.typing as npt
 import vl_convert
 
 from labkit.errors import BadInput, ResultsError, Unknown, readable
-from labkit.unit import shown
+from labkit.machine.units import shown
 
 Values = npt.NDArray[np.float64]
 Blocks = Mapping[int, Values]

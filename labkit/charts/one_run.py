@@ -8,7 +8,6 @@ import altair as alt
 import numpy as np
 import numpy.typing as npt
 
-from labkit import stats
 from labkit.charts.look import (
     COLOURS,
     GREY,
@@ -24,8 +23,9 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput, Unknown
-from labkit.steady import WORTH_TELLING, steady
-from labkit.unit import figure, shown
+from labkit.machine.units import figure, shown
+from labkit.statistics import percentiles
+from labkit.statistics.steady import WORTH_TELLING, steady
 
 
 def round_trips(
@@ -44,7 +44,7 @@ def round_trips(
     """
     _insist(values, scale)
     kept = thinned(values)
-    typical, worst = stats.percentile(values, 50), float(values.max())
+    typical, worst = percentiles.percentile(values, 50), float(values.max())
     rows = [{"n": int(n) + 1, "value": rounded(values[n])} for n in kept]
     base, of = of_run(alt.Chart(inline(rows)), run)
     dots = (

@@ -27,7 +27,7 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput
-from labkit.unit import figure, shown
+from labkit.machine.units import figure, shown
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 """Name -> moments in seconds, and the value at each."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit import clock
 from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Place
+from labkit.fleet import clock
 
 FAR = 1.0
 """Seconds; times of runs on several hosts could no longer be told apart by eye."""

@@ -7,10 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 from labkit import studies
+from labkit.changes.plan import plan
 from labkit.check import OK, UNSEEN, WARNING, Check, Finding, Place
 from labkit.errors import Unknown
 from labkit.lab import Lab
-from labkit.plan import plan
 from labkit.study import Condition, Study
 
 

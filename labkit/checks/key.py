@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, Check, Finding, Place
 from labkit.errors import HostKeyRefused
-from labkit.transports.certificates import fingerprint, kind_of
-from labkit.transports.connection import shaken_hands
-from labkit.transports.known_hosts import KnownHosts
+from labkit.ssh.certificates import fingerprint, kind_of
+from labkit.ssh.connection import shaken_hands
+from labkit.ssh.known_hosts import KnownHosts
 
 
 def _look(place: Place) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Place
 from labkit.errors import LabkitError
-from labkit.gate import collect, gates, tripped
+from labkit.gates.gate import collect, gates, tripped
 
 APART = 1.0
 """Seconds between two looks at what the host counts."""

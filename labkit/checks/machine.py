@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Place
-from labkit.transports import pins
-from labkit.transports.address import Address
+from labkit.ssh import pins
+from labkit.ssh.address import Address
 
 
 def _look(place: Place) -> Iterator[Finding]:

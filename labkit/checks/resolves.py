@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, Check, Finding, Place
-from labkit.transports import names
+from labkit.ssh import names
 
 
 def _look(place: Place) -> Iterator[Finding]:

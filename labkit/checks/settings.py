@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from labkit.changes.plan import plan
 from labkit.check import OK, WARNING, Check, Finding, Place
-from labkit.plan import plan
 from labkit.settings import kinds_of_setting, needs_words
 
 

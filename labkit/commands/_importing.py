@@ -68,7 +68,7 @@ def _import(asked: argparse.Namespace) -> None:
 
 
 def _bundles(asked: argparse.Namespace) -> list[tuple[Results, str]]:
-    from labkit import bundle
+    from labkit.runs import bundle
 
     with busy("checking and unpacking"):
         taken = [bundle.take_in(Path(file)) for file in asked.files]
@@ -77,7 +77,7 @@ def _bundles(asked: argparse.Namespace) -> list[tuple[Results, str]]:
 
 def _files(asked: argparse.Namespace) -> Results:
     from labkit import imports
-    from labkit.claimed import Claimed
+    from labkit.claims.judged_as import Claimed
     from labkit.results import check_label
 
     if asked.metric and not asked.study:
@@ -109,7 +109,7 @@ def _left_out(results: Results) -> list[str]:
 
 
 def _of_claims(results: Results) -> dict[str, Any]:
-    from labkit import measured
+    from labkit.running import measured
 
     return {
         "study": results.judged_as,
@@ -119,7 +119,7 @@ def _of_claims(results: Results) -> dict[str, Any]:
 
 
 def _judging(told: dict[str, Any]) -> str:
-    from labkit import terminal
+    from labkit.pages import terminal
 
     found, lacking = told["found"], told["lacking"]
     of = f"{len(found)} of {len(found) + len(lacking)} figures that the claims are about"

@@ -28,7 +28,7 @@ def lab_flag(parser: argparse.ArgumentParser, made: bool = False) -> None:
 
 def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
-    from labkit import where
+    from labkit.running import open_lab as where
 
     with busy("bringing the box up" if asked.lab == "box" else f"reading {asked.lab}"):
         lab = where.open_lab(asked.lab, topology)

@@ -97,8 +97,8 @@ def at_least_one(word: str) -> int:
 
 def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespace) -> None:
     """Run a study, or read its results, and say what came out."""
-    from labkit.answer import answer, rendered
-    from labkit.terminal import progress_line
+    from labkit.pages.answer import answer, rendered
+    from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
         line.say("getting ready")
@@ -112,7 +112,7 @@ def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespac
 @contextmanager
 def busy(what: str) -> Iterator[None]:
     """Say on a terminal what takes its time, and for how long by now; a script is not told."""
-    from labkit.terminal import progress_line
+    from labkit.pages.terminal import progress_line
 
     if not sys.stderr.isatty():
         yield

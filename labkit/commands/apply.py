@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from labkit import record
+from labkit.changes.plan import WAITS
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, ResultsError
-from labkit.plan import WAITS
+from labkit.machine import records
 
 
 def add(verbs: Any) -> None:
@@ -29,8 +29,8 @@ def add(verbs: Any) -> None:
 
 def _apply(asked: argparse.Namespace) -> None:
     from labkit import studies
-    from labkit.change import InForce
-    from labkit.lease import Owner
+    from labkit.changes.in_force import InForce
+    from labkit.changes.lease import Owner
 
     earlier = _earlier(asked)
     study = studies.find(earlier.get("study", asked.plan))
@@ -95,7 +95,7 @@ def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
             raise BadInput(f"no plan {path}", hint=hint)
         return {}
     try:
-        plan = record.read_json(path)
+        plan = records.read_json(path)
         if _is_plan(plan):
             return plan
     except ResultsError as odd:

@@ -79,14 +79,15 @@ def _add_shape(inner: Any) -> None:
 
 def _box_shape(asked: argparse.Namespace) -> int:
     from labkit import box
-    from labkit.box import needs, rootless, sudo
+    from labkit.box import needs
+    from labkit.box.rootless import sudo, user_namespace
 
     words = {key: getattr(asked, key) for key in SHAPES}
     options = [f"--{key}={text}" for key, text in words.items() if text]
     if not needs.is_root() and sudo.possible():
         sudo.box("shape", asked.name, lambda _: None, asked.host, *options)
-    elif not needs.is_root() and rootless.Rootless(asked.name).alive:
-        rootless.Rootless(asked.name).verb("shape", asked.host, *options)
+    elif not needs.is_root() and user_namespace.Rootless(asked.name).alive:
+        user_namespace.Rootless(asked.name).verb("shape", asked.host, *options)
     else:
         box.reshape(asked.name, box.asked_of(asked.name, asked.host, **words))
     return _show_box(asked)
@@ -158,7 +159,7 @@ def _box_ssh(asked: argparse.Namespace) -> None:
 
 def _box_topologies(asked: argparse.Namespace) -> None:
     from labkit.box import topology
-    from labkit.terminal import table
+    from labkit.pages.terminal import table
 
     known = [topology.find(name) for name in topology.names()]
     if asked.json:
@@ -175,7 +176,7 @@ def _box_topologies(asked: argparse.Namespace) -> None:
 
 def _box_up(asked: argparse.Namespace) -> None:
     from labkit import box
-    from labkit.terminal import progress_line
+    from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
         path = box.up(asked.name, line.say, made_of=asked.topology)
@@ -190,7 +191,7 @@ def _box_status(asked: argparse.Namespace) -> int:
 
 def _box_down(asked: argparse.Namespace) -> None:
     from labkit import box
-    from labkit.terminal import progress_line
+    from labkit.pages.terminal import progress_line
 
     with progress_line() as line:
         box.down(asked.name, line.say)
@@ -232,7 +233,7 @@ def _print_box(status: BoxStatus) -> None:
 
 
 def _print_rows(rows: Sequence[tuple[str, ...]], *heads: str) -> None:
-    from labkit.terminal import table
+    from labkit.pages.terminal import table
 
     if rows:
         print(f"\n{table(rows, list(heads))}")

@@ -59,10 +59,11 @@ def _next(*, measured: bool) -> str:
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
 def _demo_box_up() -> Path | None:
     from labkit import box
-    from labkit.box import needs, rootless, sudo
-    from labkit.terminal import progress_line
+    from labkit.box import needs
+    from labkit.box.rootless import sudo, user_namespace
+    from labkit.pages.terminal import progress_line
 
-    if not needs.is_root() and not (sudo.possible() or rootless.possible()):
+    if not needs.is_root() and not (sudo.possible() or user_namespace.possible()):
         print("without root, a box has no links to measure\n\nSo you see a recorded run;"
               " `labkit doctor` says more.\n")  # fmt: skip
         return None

@@ -41,7 +41,7 @@ def add(verbs: Any) -> None:
 
 
 def _doctor(asked: argparse.Namespace) -> int:
-    from labkit import doctor
+    from labkit.commands import _machine as doctor
 
     if asked.lab:
         return _of_lab(asked)
@@ -79,7 +79,7 @@ def _of_lab(asked: argparse.Namespace) -> int:
 
 def rendered(name: str, found: Sequence[Finding], counts: dict[str, int], file: str) -> str:
     """All findings for a person to read: by place, each that is not well with what mends it."""
-    from labkit.terminal import table
+    from labkit.pages.terminal import table
 
     parts = [name]
     for where in dict.fromkeys(_place(one) for one in found):

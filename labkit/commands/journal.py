@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
 
 
 def _journal(asked: argparse.Namespace) -> None:
-    from labkit.journal import history, lines_of
+    from labkit.changes.journal import history, lines_of
 
     host = one_there(asked, asked.host)
     with busy(f"asking {host.name}"):

@@ -35,10 +35,11 @@ def add(verbs: Any) -> None:
 
 
 def _noise(asked: argparse.Namespace) -> None:
-    from labkit import floor, noise, studies
+    from labkit import noise_floor, studies
+    from labkit.pages.terminal import progress_line, table
     from labkit.results import check_label
-    from labkit.terminal import progress_line, table
-    from labkit.where import check_place, is_stored, open_lab, with_load
+    from labkit.running import noise
+    from labkit.running.open_lab import check_place, is_stored, open_lab, with_load
 
     study = studies.find(asked.study)
     if is_stored(asked.where):
@@ -49,7 +50,7 @@ def _noise(asked: argparse.Namespace) -> None:
     check_place(asked.where)
     noise.check_condition(study, asked.condition)
     label = check_label(asked.label or now())
-    repeats = floor.QUICK_BLOCKS if asked.quick else asked.repeats
+    repeats = noise_floor.QUICK_BLOCKS if asked.quick else asked.repeats
     if asked.quick:
         study = with_load(study, **{k: v for k, v in study.quick.items() if k != "repeats"})
     with progress_line() as line:

@@ -10,7 +10,7 @@ from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
-    from labkit.plan import Plan
+    from labkit.changes.plan import Plan
     from labkit.study import Study
 
 
@@ -44,7 +44,7 @@ def _plan(asked: argparse.Namespace) -> None:
 
 def rendered(study: Study, plan: Plan) -> str:
     """A plan for a person to read."""
-    from labkit.tables import plan_table
+    from labkit.pages.tables import plan_table
 
     made = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
     parts = [study.title, plan_table(made).text() if made.steps else "Nothing would be changed."]

@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
 
 def _report(asked: argparse.Namespace) -> None:
     from labkit import imports, studies
-    from labkit.where import named_results
+    from labkit.running.open_lab import named_results
 
     results = named_results(asked.run)
     if results.study == imports.STUDY:
@@ -39,8 +39,8 @@ def _report(asked: argparse.Namespace) -> None:
 
 def given(study: str, where: str, said: Mapping[str, Any]) -> dict[str, str]:
     """The notebook's parameters: these results, and the load that was measured, not its own."""
-    from labkit import campaign
+    from labkit.running import notebook
 
-    known = campaign.parameters(campaign.notebook(study))
+    known = notebook.parameters(notebook.notebook(study))
     load = {name: str(value) for name, value in said.get("workload", {}).items() if name in known}
     return {**load, "where": where, "label": str(said.get("label") or now())}

@@ -57,7 +57,7 @@ def _restore(asked: argparse.Namespace) -> int:
 
 
 def _each(hosts: Mapping[str, Host], asked: argparse.Namespace) -> dict[str, Any]:
-    from labkit.putting_back import restore
+    from labkit.changes.restore import restore
 
     told: dict[str, Any] = {}
     for name, host in hosts.items():

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from labkit.commands._importing import add_import
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, readable
-from labkit.unit import shown
+from labkit.machine.units import shown
 
 if TYPE_CHECKING:
-    from labkit.apart import Fact
     from labkit.results import Results, Run
+    from labkit.running.compared import Fact
     from labkit.verdict import Verdict
 
 LISTED = """
@@ -95,8 +95,8 @@ def _add_moving(inner: Any) -> None:
 
 
 def _list(asked: argparse.Namespace) -> None:
-    from labkit import tables
-    from labkit.store import open_store
+    from labkit.pages import tables
+    from labkit.runs.index import open_store
 
     with busy("reading what is new"):
         found = open_store(*asked.folders).query(LISTED, [asked.study.replace("-", "_")])
@@ -121,7 +121,7 @@ def _rest(row: dict[str, Any]) -> str:
 
 
 def _show(asked: argparse.Namespace) -> None:
-    from labkit import tables
+    from labkit.pages import tables
 
     results, run = _named(asked.what)
     if asked.json:
@@ -147,7 +147,7 @@ def _marked(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lacks(name: str, samples: Any) -> bool:
-    from labkit.pooled import BEYOND, beyond
+    from labkit.statistics.pooled import BEYOND, beyond
 
     figure = re.fullmatch(r"p(\d\d?(?:\.\d+)?)", name)
     if not figure or not isinstance(samples, int) or samples < 1:
@@ -193,7 +193,7 @@ def _plain(value: Any) -> object:
 
 
 def _verify(asked: argparse.Namespace) -> int:
-    from labkit.store import found, places
+    from labkit.runs.index import found, places
 
     wrong: list[str] = []
     looked = [_named(what)[0].path for what in asked.what] or list(found(places()))
@@ -209,9 +209,9 @@ def _verify(asked: argparse.Namespace) -> int:
 
 
 def _wrong(path: Path) -> list[str]:
-    from labkit import bundle
     from labkit.errors import LabkitError
     from labkit.results import Results
+    from labkit.runs import bundle
 
     try:
         results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
@@ -229,14 +229,17 @@ def _wrong(path: Path) -> list[str]:
 
 
 def _diff(asked: argparse.Namespace) -> None:
-    from labkit import apart, tables
+    from labkit.pages import tables
+    from labkit.running import compared
 
     (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
     if (run_a is None) != (run_b is None):
         raise BadInput("one of them is a run and the other is not", hint="name two runs, or none")
     if (run_a.path if run_a else a.path) == (run_b.path if run_b else b.path):
         raise BadInput(f"{asked.a} and {asked.b} are the same, so nothing can differ")
-    found = apart.of_runs((a, run_a), (b, run_b)) if run_a and run_b else apart.of_results(a, b)
+    found = (
+        compared.of_runs((a, run_a), (b, run_b)) if run_a and run_b else compared.of_results(a, b)
+    )
     if asked.json:
         print_json(asdict(found))
         return
@@ -254,7 +257,7 @@ def _diff(asked: argparse.Namespace) -> None:
 
 # Two columns where there is room for them, else one below the other.
 def _side_by_side(facts: Sequence[Fact]) -> str:
-    from labkit import tables, terminal
+    from labkit.pages import tables, terminal
 
     widest = max(len(f.what) for f in facts) + max(len(f.a) for f in facts)
     if widest < shutil.get_terminal_size().columns - 28:
@@ -273,7 +276,7 @@ def _figure(v: Verdict) -> str:
 
 
 def _export(asked: argparse.Namespace) -> None:
-    from labkit import bundle
+    from labkit.runs import bundle
 
     results = _named(asked.what)[0]
     file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
@@ -286,8 +289,8 @@ def _export(asked: argparse.Namespace) -> None:
 
 
 def _query(asked: argparse.Namespace) -> None:
-    from labkit import tables
-    from labkit.store import open_store
+    from labkit.pages import tables
+    from labkit.runs.index import open_store
 
     with busy("reading what is new"):
         rows = open_store(*asked.folders).query(asked.sql)
@@ -299,7 +302,7 @@ def _query(asked: argparse.Namespace) -> None:
 
 def _named(named: str) -> tuple[Results, Run | None]:
     from labkit.results import Run
-    from labkit.where import named_results
+    from labkit.running.open_lab import named_results
 
     results, path = named_results(named), Path(os.path.expanduser(named)).resolve()
     is_run = path.parent.name == "runs" and (path / "run.json").is_file()

@@ -33,7 +33,7 @@ def add(verbs: Any) -> None:
 
 def _run(asked: argparse.Namespace) -> None:
     from labkit import studies
-    from labkit.where import LONGEST_NAME
+    from labkit.running.open_lab import LONGEST_NAME
 
     study = studies.find(asked.study)
     given = dict(_pair(word) for word in asked.parameter)

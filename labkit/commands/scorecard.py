@@ -47,8 +47,8 @@ def add(verbs: Any) -> None:
 
 
 def _scorecard(asked: argparse.Namespace) -> None:
-    from labkit.score_page import page
-    from labkit.scorecard import WORDS, plain, scorecard
+    from labkit.pages.score_page import page
+    from labkit.pages.scorecard import WORDS, plain, scorecard
 
     with busy("judging all results"):
         whole = scorecard(*asked.folders, study=asked.study.replace("-", "_"))

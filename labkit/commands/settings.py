@@ -28,8 +28,8 @@ def add(verbs: Any) -> None:
 
 
 def _settings(asked: argparse.Namespace) -> None:
+    from labkit.pages.terminal import table
     from labkit.settings import kinds_of_setting
-    from labkit.terminal import table
 
     if not asked.host:
         rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
@@ -46,7 +46,7 @@ def _settings(asked: argparse.Namespace) -> None:
 
 
 def _on(host: Host) -> list[dict[str, Any]]:
-    from labkit.plan import plan
+    from labkit.changes.plan import plan
     from labkit.settings import kinds_of_setting, needs_words
 
     rows: list[dict[str, Any]] = []

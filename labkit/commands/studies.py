@@ -21,8 +21,9 @@ def add(verbs: Any) -> None:
 
 
 def _studies(asked: argparse.Namespace) -> None:
-    from labkit import campaign, studies
-    from labkit.terminal import table
+    from labkit import studies
+    from labkit.pages.terminal import table
+    from labkit.running import notebook
 
     found = [studies.find(name) for name in studies.names()]
     if asked.markdown:
@@ -38,8 +39,8 @@ def _studies(asked: argparse.Namespace) -> None:
                 "name": s.name, "title": s.title, "question": s.question, "source": s.source,
                 "conditions": [c.name for c in s.conditions],
                 "claims": [claim.id for claim in s.claims],
-                "notebook": str(campaign.notebook(s.name)),
-                "parameters": campaign.parameters(campaign.notebook(s.name)),
+                "notebook": str(notebook.notebook(s.name)),
+                "parameters": notebook.parameters(notebook.notebook(s.name)),
             }
             for s in found
         ]

@@ -17,8 +17,8 @@ from labkit.errors import BadInput, HostError, HostKeyRefused
 
 if TYPE_CHECKING:
     from labkit.lab import Lab
-    from labkit.transports.address import Address, Target
-    from labkit.transports.trust import Shown
+    from labkit.ssh.address import Address, Target
+    from labkit.ssh.trust import Shown
 
 TEXT = """\
 Show the host keys of a host by their fingerprints, ask once, and keep them in the lab's own
@@ -66,8 +66,8 @@ def add(verbs: Any) -> None:
 
 def _trust(asked: argparse.Namespace) -> None:
     from labkit.lab import Lab
-    from labkit.transports import trust
-    from labkit.transports.openssh import resolved
+    from labkit.ssh import trust
+    from labkit.ssh.openssh import resolved
 
     lab = Lab.read(asked.lab)
     at = _address(lab, asked.host)
@@ -93,7 +93,7 @@ def _trust(asked: argparse.Namespace) -> None:
 
 # A role, or where a role's SSH goes, or a jump host: HOST is then as `ssh -J` takes it.
 def _address(lab: Lab, named: str) -> Address:
-    from labkit.transports.openssh import JUMP
+    from labkit.ssh.openssh import JUMP
 
     for role, host in lab.hosts.items():
         at: Address = getattr(host.transport, "at")  # noqa: B009
@@ -151,7 +151,7 @@ def _chosen(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, 
 # The machine can be noted once we may log in; until then the key alone is known.
 def _machine(at: Address, target: Target) -> str:
     from labkit.host import Host
-    from labkit.transports import pins
+    from labkit.ssh import pins
     from labkit.transports.ssh import Ssh
 
     file, name = pins.pin_file(at), target.known_as.first

@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, cast
 
-from labkit.claimed import KEY, Claimed, check_unit, with_claimed
+from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.results import Results, Run, out, stored
 from labkit.study import row

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from labkit import record
 from labkit.errors import ResultsError
+from labkit.machine import records
 from labkit.workload import Sample
 
 MOST_VALUES = 20_000_000
@@ -17,7 +17,7 @@ MOST_VALUES = 20_000_000
 
 def json_of(text: str, tool: str) -> dict[str, Any]:
     """The JSON object that a tool wrote; iperf3 writes some keys twice, so the last counts."""
-    return record.parse_json(text.encode(), f"output of {tool}", unique=False)
+    return records.parse_json(text.encode(), f"output of {tool}", unique=False)
 
 
 def at(whole: Any, *path: str | int) -> Any:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from labkit import columns
 from labkit.errors import ResultsError
 from labkit.imports._reading import insist, sample
+from labkit.telemetry import counters
 from labkit.workload import Sample
 
 
@@ -38,12 +38,12 @@ def left_out(text: str) -> str:
     return "" if whole else _columns(text).cut
 
 
-def _columns(text: str) -> columns.Columns:
+def _columns(text: str) -> counters.Columns:
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         file = Path(folder) / "esxtop.csv"
         file.write_bytes(text.encode())
         try:
-            return columns.read(file)
+            return counters.read(file)
         except ResultsError as odd:
             what = odd.what.replace(str(file), "esxtop")
             raise ResultsError(what, said=odd.said, hint=odd.hint) from None

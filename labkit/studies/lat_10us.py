@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit import claims
+from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -80,5 +80,5 @@ study = Study(
             knobs={"onload": True, "spin": "both"},
         ),
     ),
-    claims=claims.of("lat_10us"),
+    claims=published.of("lat_10us"),
 )

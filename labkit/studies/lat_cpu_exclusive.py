@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit import claims
+from labkit.claims import published
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -63,7 +63,7 @@ study = Study(
             expects=STARVED,
         ),
     ),
-    claims=claims.of("lat_cpu_exclusive"),
+    claims=published.of("lat_cpu_exclusive"),
     untold={
         "free_cpus": "a guest's NIC here is served by the guest's own process, which no CPU can be "
         "taken from alone, and the box has two CPUs: there are no three amounts to leave free",

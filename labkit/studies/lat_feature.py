@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit import claims
+from labkit.claims import published
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
@@ -104,7 +104,7 @@ study = Study(
             PROMPT, OWNED, FullReservation(),
         ),
     ),
-    claims=claims.of("lat_feature"),
+    claims=published.of("lat_feature"),
     untold={
         "foreign_share": "what else ran on a CPU is counted here by ticks of 10 ms, too coarse for "
         "a thousandth of the time",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit import claims
+from labkit.claims import published
 from labkit.studies._guests import SHARED_CPU, TOPOLOGY, four_guests, one_guest
 from labkit.study import Study
 from labkit.workloads.netperf import Netperf
@@ -22,6 +22,6 @@ study = Study(
     unit="us",
     conditions=(*one_guest(), *four_guests()),
     topology=TOPOLOGY,
-    claims=claims.of("lat_netperf"),
+    claims=published.of("lat_netperf"),
     untold=SHARED_CPU,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit import claims
+from labkit.claims import published
 from labkit.studies._guests import SHARED_CPU, TOPOLOGY, four_guests, one_guest
 from labkit.study import Study
 from labkit.workloads.ping import Ping
@@ -20,6 +20,6 @@ study = Study(
     unit="us",
     conditions=(*one_guest(), *four_guests()),
     topology=TOPOLOGY,
-    claims=claims.of("lat_ping"),
+    claims=published.of("lat_ping"),
     untold=SHARED_CPU,
 )

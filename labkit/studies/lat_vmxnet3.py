@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit import claims
+from labkit.claims import published
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -44,5 +44,5 @@ study = Study(
             roles=ROLES,
         ),
     ),
-    claims=claims.of("lat_vmxnet3"),
+    claims=published.of("lat_vmxnet3"),
 )

@@ -13,9 +13,9 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from labkit.errors import HostError
-from labkit.transports.shell import Channel, Gone
-from labkit.transports.sudo import Sudo
-from labkit.transports.through_shell import ThroughShell
+from labkit.ssh.shell import Channel, Gone
+from labkit.ssh.sudo import Sudo
+from labkit.ssh.through_shell import ThroughShell
 
 MANY = 1 << 20
 # A thread that gives input looks up so often whether its pipe has been closed.

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 
 from labkit.errors import TimedOut, Unreachable
 from labkit.host import KEPT, Completed
-from labkit.steps import Steps
-from labkit.transports.connection import CONNECT_SECONDS, Address
-from labkit.transports.first import First
-from labkit.transports.running import Running
-from labkit.transports.session import SESSIONS, Session
-from labkit.transports.sessions import Sessions
-from labkit.transports.shell import (
+from labkit.machine.turns import Steps
+from labkit.ssh.connection import CONNECT_SECONDS, Address
+from labkit.ssh.first import First
+from labkit.ssh.running import Running
+from labkit.ssh.session import SESSIONS, Session
+from labkit.ssh.sessions import Sessions
+from labkit.ssh.shell import (
     LONGEST_LINE,
     LOOPS,
     Channel,
@@ -31,8 +31,8 @@ from labkit.transports.shell import (
     checked,
     plainly,
 )
-from labkit.transports.sudo import Sudo
-from labkit.transports.through_shell import ThroughShell
+from labkit.ssh.sudo import Sudo
+from labkit.ssh.through_shell import ThroughShell
 
 # A shell that has been idle for longer, or whose connection stirs, is asked whether it is still
 # there, before it is given a command whose fate nobody would know.

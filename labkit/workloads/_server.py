@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from labkit import starts
 from labkit.errors import HostError, TimedOut
+from labkit.fleet import together
 from labkit.host import Host
 from labkit.setting import Words
 
@@ -40,7 +40,7 @@ def serving(
         for last, port in ((port == free[-1], port) for port in free):
             ready = ("sh", "-c", LISTENS, "sh", f"{port:04X}", STATE[protocol], protocol)
             try:
-                stack.enter_context(starts.served(host, command(port), ready, seconds))
+                stack.enter_context(together.served(host, command(port), ready, seconds))
             except HostError as refused:
                 if last or "in use" not in str(refused):
                     raise

@@ -203,7 +203,7 @@ class Mitogen:
 class Labkit:
     def __init__(self):
         from labkit.host import Host
-        from labkit.transports.connection import Address
+        from labkit.ssh.connection import Address
         from labkit.transports.ssh import Ssh
 
         self.host, self.address, self.ssh = Host, Address, Ssh
@@ -224,7 +224,7 @@ class Labkit:
         assert [done.code for done in host.batch([(PROGRAM,)] * count)] == [0] * count
 
     def fleet(self, hosts):
-        from labkit.fleet import Fleet
+        from labkit.fleet.fleet import Fleet
 
         fleet = Fleet({str(host["port"]): self.connect(host) for host in hosts})
         yield lambda: fleet.run(PROGRAM).check()
@@ -236,7 +236,7 @@ class LabkitAnswering(Labkit):
 
     def __init__(self):
         super().__init__()
-        from labkit.transports.shell import Shell
+        from labkit.ssh.shell import Shell
 
         Shell._directly = lambda shell, command: ("", f"{WORD} </dev/null")
 
@@ -246,16 +246,16 @@ class LabkitByThread(Labkit):
 
     def __init__(self):
         super().__init__()
-        from labkit.transports.packets import Packets
+        from labkit.ssh.packets import Packets
 
         class Unshared(Packets):
             def set_inbound_cipher(self, *given, **named):
                 super().set_inbound_cipher(*given, **named)
                 self._shared = False
 
-        import labkit.transports.conversation
+        import labkit.ssh.conversation
 
-        labkit.transports.conversation.Packets = Unshared
+        labkit.ssh.conversation.Packets = Unshared
 
 
 TOOLS = {

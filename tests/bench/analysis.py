@@ -61,7 +61,7 @@ def chosen(names):
 
 
 def ours(path, what):
-    from labkit.columns import cached, counters, read
+    from labkit.telemetry.counters import cached, counters, read
 
     names = list(chosen(counters(path))) if what == "few" else None
     told(lambda: (cached if what == "again" else read)(path, names))
@@ -101,8 +101,8 @@ def samples(count):
 
 
 def percentiles(count, what):
-    from labkit.pooled import Pooled
-    from labkit.stats import estimate
+    from labkit.statistics.percentiles import estimate
+    from labkit.statistics.pooled import Pooled
 
     values = samples(int(count))
 

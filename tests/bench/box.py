@@ -16,8 +16,8 @@ from _figures import at_least, at_most, median, seconds, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from labkit import box
-from labkit.box import accelerator
 from labkit.box.cgroup import Cgroup
+from labkit.box.guests import accelerator
 from labkit.lab import opened
 from tests.sshd import reached, serving
 

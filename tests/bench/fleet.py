@@ -18,7 +18,7 @@ from _figures import Figure, at_most, median, write
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from dataclasses import replace
 
-from labkit.fleet import Fleet
+from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.transports.ssh import Ssh
 from tests.sshd import serving

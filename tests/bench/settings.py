@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from knobs import Knob
 
-from labkit.change import in_force
+from labkit.changes.in_force import in_force
 from labkit.host import Host
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 from tests.sshd import serving
 from tests.wire import delayed

@@ -14,7 +14,7 @@ from _figures import at_most, median, seconds, write
 from _peer_python import python_with
 
 from labkit.results import Results, Run
-from labkit.store import open_store
+from labkit.runs.index import open_store
 
 SIZES = (1_000, 3_000, 10_000)
 ROUNDS = 7

@@ -16,8 +16,8 @@ from pathlib import Path
 from _figures import at_most, seconds, write
 
 from labkit import box, studies
-from labkit.overhead import overhead
 from labkit.results import Results
+from labkit.runs.overhead import overhead
 
 NAME = "bench-run"
 LIMITS = {"recorded": 10, "quick": 60, "default": 300}

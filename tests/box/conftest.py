@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from labkit import box
-from labkit.box import accelerator
+from labkit.box.guests import accelerator
 from labkit.lab import opened
 from tests.box.machine import another
 

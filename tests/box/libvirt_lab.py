@@ -8,10 +8,11 @@ import json
 import subprocess
 from pathlib import Path
 
-from labkit import box, gate
-from labkit.box import image, kernel
-from labkit.box.cpio import Archive
+from labkit import box
+from labkit.box.guests import image, kernel
+from labkit.box.guests.cpio import Archive
 from labkit.box.sshd import KeyPair
+from labkit.gates import gate
 from labkit.lab import opened
 
 LAST = 77

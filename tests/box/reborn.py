@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from sshd import reached
 
-from labkit.box import accelerator, image, kernel
-from labkit.box.cpio import Archive
 from labkit.box.greeting import greets
+from labkit.box.guests import accelerator, image, kernel
+from labkit.box.guests.cpio import Archive
 from labkit.box.sshd import KeyPair, sshd_config
 from labkit.errors import HostError
-from labkit.transports.connection import Address
+from labkit.ssh.connection import Address
 
 LACKING = bool(accelerator.lacking()) or not all(map(shutil.which, ("mkfs.ext4", "debugfs")))
 INIT = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from labkit import box
-from labkit.box import container
+from labkit.box.containers import container
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
 from tests.box.conftest import OTHER

@@ -8,8 +8,8 @@ import pytest
 
 from labkit.box import Faults, status
 from labkit.box.folder import Folder
-from labkit.box.shaping import Shaping, kinds_known
-from labkit.box.splice import stem
+from labkit.box.network.shaping import Shaping, kinds_known
+from labkit.box.network.splice import stem
 from labkit.errors import BadInput, BoxError, CommandFailed, Unknown
 from labkit.results import Results
 from labkit.study import Condition, Study

@@ -4,16 +4,17 @@ import time
 
 import pytest
 
-from labkit import box, find_study, pairs
-from labkit.change import applied
+from labkit import box, find_study
+from labkit.changes.in_force import applied
+from labkit.changes.journal import command
+from labkit.changes.journal_lines import decoded, encoded
+from labkit.changes.plan import plan
 from labkit.errors import BoxError
-from labkit.frames import decoded, encoded
-from labkit.journal import command
-from labkit.plan import plan
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.studies._guests import GUESTS
+from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
 from tests.box.conftest import OTHER

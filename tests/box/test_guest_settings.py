@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from labkit import studies
-from labkit.change import applied
+from labkit.changes.in_force import applied
+from labkit.changes.plan import plan
 from labkit.errors import CommandFailed, Unknown
-from labkit.plan import plan
+from labkit.running.open_lab import study_results
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.offloads import Offloads
-from labkit.where import study_results
 from labkit.workloads.ping import Ping
 
 pytestmark = pytest.mark.box

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from labkit.change import applied
+from labkit.changes.in_force import applied
+from labkit.changes.plan import plan
+from labkit.changes.restore import restore
 from labkit.errors import Impossible, SettingRefused
-from labkit.plan import plan
-from labkit.putting_back import restore
 from labkit.settings.boot import BootOptions
 from labkit.settings.cgroup import (
     GroupCpuLimit,

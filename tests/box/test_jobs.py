@@ -100,7 +100,7 @@ def test_a_job_meets_its_deadline_though_its_host_stood_still_and_its_clock_jump
         assert abs(reading.offset - 3 * 86400) < 60
         assert job.status().seconds < 60
     monkeypatch.setattr("labkit.job.job.ANSWER_SECONDS", 0.5)
-    monkeypatch.setattr("labkit.transports.connection.CONNECT_SECONDS", 1.0)
+    monkeypatch.setattr("labkit.ssh.connection.CONNECT_SECONDS", 1.0)
     with Faults(NAME).freeze("guest"):
         status = job.status()
         assert status.state is State.UNKNOWN and "guest" in status.why

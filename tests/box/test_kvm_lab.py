@@ -11,7 +11,7 @@ import pytest
 from settings import worlds
 
 from labkit import box
-from labkit.box import kernel
+from labkit.box.guests import kernel
 from labkit.errors import HostError
 from labkit.lab import opened
 from tests.box import libvirt_lab

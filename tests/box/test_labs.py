@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import gate
+from labkit.gates import gate
 from labkit.lab import opened
 from tests.box.conftest import NAME
 from tests.box.machine import another

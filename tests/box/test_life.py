@@ -10,9 +10,11 @@ import time
 import pytest
 
 from labkit import box
-from labkit.box import needs, subnets, sudo
+from labkit.box import needs
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
+from labkit.box.network import subnets
+from labkit.box.rootless import sudo
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from labkit.studies import find

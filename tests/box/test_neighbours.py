@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from labkit.change import applied, in_force
+from labkit.changes.in_force import applied, in_force
+from labkit.changes.plan import plan
 from labkit.condition import Condition
-from labkit.dial_panel import BEFORE, NOW, Dialling, settings_for
-from labkit.plan import plan
+from labkit.pages.dial_panel import BEFORE, NOW, Dialling, settings_for
 from labkit.probes.ready_time import Between, ReadyTime
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.halting import Halting

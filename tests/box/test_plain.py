@@ -22,7 +22,7 @@ import json, sys
 from labkit import find_study
 from labkit.errors import LabkitError
 from labkit.lab import opened
-from labkit.where import study_results, with_load
+from labkit.running.open_lab import study_results, with_load
 from pathlib import Path
 with opened(Path(sys.argv[1])) as lab:
     study = find_study("lat_ping")

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 from knobs import SCRIPT
 
-from labkit.box import accelerator, image, kernel
-from labkit.box.cpio import Archive
-from labkit.frames import encoded
+from labkit.box.guests import accelerator, image, kernel
+from labkit.box.guests.cpio import Archive
+from labkit.changes.journal_lines import encoded
 
 pytestmark = [
     pytest.mark.box,

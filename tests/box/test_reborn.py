@@ -4,11 +4,11 @@ import time
 
 import pytest
 
-from labkit.change import InForce
-from labkit.journal import hello
-from labkit.lease import Owner
-from labkit.plan import plan
-from labkit.putting_back import restore
+from labkit.changes.in_force import InForce
+from labkit.changes.journal import hello
+from labkit.changes.lease import Owner
+from labkit.changes.plan import plan
+from labkit.changes.restore import restore
 from labkit.settings.boot import BootOptions
 from labkit.settings.mtu import Mtu
 from labkit.settings.storage import ReadAhead

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from labkit import gate
 from labkit.errors import SettingRefused
+from labkit.gates import gate
 from labkit.results import Results
 from labkit.settings.processes import InterruptCpus
 from labkit.settings.sockets import Sysctl

@@ -30,7 +30,7 @@ MEASURED = """\
 import json, sys
 from labkit import find_study
 from labkit.lab import opened
-from labkit.where import study_results, with_load
+from labkit.running.open_lab import study_results, with_load
 from pathlib import Path
 with opened(Path(sys.argv[1])) as lab:
     study = with_load(find_study("lat_ping"), count=100)
@@ -117,7 +117,7 @@ def test_a_study_measures_guests_there_and_says_what_takes_root(user, up):
 PREFERRED = """\
 import sys
 from labkit import find_study
-from labkit.change import applied
+from labkit.changes.in_force import applied
 from labkit.lab import opened
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from pathlib import Path

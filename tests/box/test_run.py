@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.where import named_results
+from labkit.running.open_lab import named_results
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 SHORT = ("-p", "repeats=2", "-p", "count=300")

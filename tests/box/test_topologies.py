@@ -10,7 +10,7 @@ import pytest
 
 from labkit import box
 from labkit.box import Faults, LinkPlan
-from labkit.box.splice import Splice, queues
+from labkit.box.network.splice import Splice, queues
 from labkit.box.view import GUESTS
 from labkit.errors import BadInput, BoxError
 from tests.box.conftest import NAME, OTHER, hypervisor, with_cpus
@@ -82,7 +82,7 @@ def test_a_topology_with_links_comes_up_with_each_measured():
 
 
 def test_a_kernel_without_queues_has_its_rate_from_the_relay(monkeypatch, lab_file):
-    monkeypatch.setattr("labkit.box.shaping.kinds_known", set)
+    monkeypatch.setattr("labkit.box.network.shaping.kinds_known", set)
     with Faults(NAME).shape("client", rate="10 Mbit/s") as link:
         assert link.by == "relay"
         assert 0 < float(link.measured["rate"].split()[0]) < 11

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.box import accelerator, image, kernel
-from labkit.box.cpio import Archive
+from labkit.box.guests import accelerator, image, kernel
+from labkit.box.guests.cpio import Archive
 
 VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from tests.browser.conftest import READY
 pytestmark = [pytest.mark.browser, pytest.mark.box, pytest.mark.slow]
 CELL = """\
 from labkit import open_lab
-from labkit.dial_panel import DialPanel
+from labkit.pages.dial_panel import DialPanel
 
 DialPanel(open_lab({where!r}))"""
 

@@ -15,10 +15,11 @@ import pytest
 import synthetic
 from nbconvert.filters import markdown2html
 
-from labkit import charts, report, score_page, studies, tables
+from labkit import charts, studies
 from labkit.claim import Verdict
+from labkit.pages import report, score_page, tables
+from labkit.pages.scorecard import scorecard
 from labkit.results import Results, Run
-from labkit.scorecard import scorecard
 from tests.browser.conftest import CHECKOUT, READY
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.journal import hello
+from labkit.changes.journal import hello
 from labkit.lab import opened
 from tests.browser.conftest import SHOWN
 

@@ -11,8 +11,9 @@ import numpy as np
 import papermill
 import pytest
 
-from labkit import charts, report, score_page
-from labkit.scorecard import scorecard
+from labkit import charts
+from labkit.pages import report, score_page
+from labkit.pages.scorecard import scorecard
 from tests.browser.conftest import BROWSERS
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -23,7 +24,7 @@ exec unshare --map-root-user --net {} "$@"
 """
 HOSTILE = """
 from labkit.charts import round_trips
-from labkit.tables import table
+from labkit.pages.tables import table
 import numpy as np
 bad = '</script><script>document.title = "taken"</script><img src=x onerror="document.title=1">'
 from IPython.display import HTML, display

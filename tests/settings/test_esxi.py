@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from esxi_stand_in import stand_in
 
-from labkit.change import applied
+from labkit.changes.in_force import applied
 from labkit.errors import LabkitError
 from labkit.setting import way_among
 from labkit.settings.esxi import AdvancedOption, ModuleOptions

@@ -13,10 +13,10 @@ from esxi_stand_in import stand_in
 from settings import cases, worlds
 
 import labkit.settings
-from labkit.change import applied
+from labkit.changes.in_force import applied
+from labkit.changes.plan import plan
 from labkit.errors import CommandFailed, Impossible
 from labkit.host import Guest
-from labkit.plan import plan
 from labkit.setting import KINDS, Setting, held, way_among
 
 pytestmark = pytest.mark.slow

@@ -14,10 +14,10 @@ from settings import worlds
 from sshd import SSHD, serving
 
 from labkit import studies
-from labkit.change import in_force
+from labkit.changes.in_force import in_force
+from labkit.changes.plan import plan
 from labkit.errors import BadInput
 from labkit.lab import Lab
-from labkit.plan import plan
 from labkit.settings._guest import ANSWERS
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation

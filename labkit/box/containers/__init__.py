@@ -1,0 +1,4 @@
+"""The containers of a box.
+
+Start with `container.py`.
+"""

@@ -1,0 +1,87 @@
+"""The root of a guest of QEMU: a choice of this machine's own programs, held in its memory."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from labkit.box.folder import Tell
+from labkit.box.guests import kernel
+from labkit.box.guests.cpio import Archive
+from labkit.box.guests.kernel import Kernel, cache
+from labkit.box.needs import SEARCHED
+from labkit.errors import BoxError
+
+REQUIRED = """
+    sh sshd ip ping mount cat ls mkdir mv cp rm ln chmod chown touch sleep hostname date echo true
+    false sed grep head tail wc tr cut sort tee dd sync find xargs ps kill env id uname nproc stat
+    mktemp mkfifo readlink sha256sum tar gzip setsid flock taskset chrt test printf od awk df
+"""
+WELCOME = "ssh-keygen cksum perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance"
+"""Taken along where the machine has them."""
+LOADERS = ("insmod", "busybox")
+FOLDERS = "/dev/pts /proc /sys /run/sshd /tmp /root /etc /var/lib /var/tmp"
+LIBRARY = re.compile(r"(/\S+) \(0x")
+
+
+def path(found: Kernel, tell: Tell) -> Path:
+    """The image for a kernel and the programs as they are now; made when there is none yet."""
+    programs = dict(_programs())
+    wanted = cache() / "images" / f"{_digest(found, programs.values())}.cpio"
+    if not wanted.exists():
+        tell("making the image of guests; later boxes find it")
+        wanted.parent.mkdir(parents=True, exist_ok=True)
+        for old in wanted.parent.glob("*.cpio"):
+            old.unlink(missing_ok=True)
+        beside = wanted.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(_made(found, programs))
+        beside.replace(wanted)
+    return wanted
+
+
+def _programs() -> Iterator[tuple[str, Path]]:
+    required = REQUIRED.split()
+    for name in (*required, *WELCOME.split(), *LOADERS):
+        if found := shutil.which(name, path=SEARCHED):
+            yield name, Path(found).resolve()
+        elif name in required:
+            raise BoxError(
+                f"an image of a guest needs `{name}`, which this machine has not",
+                hint="`labkit doctor` says how to get what is missing",
+            )
+
+
+def _digest(found: Kernel, programs: Iterable[Path]) -> str:
+    facts = [str(found.image), Path(__file__).read_text()]
+    for program in programs:
+        stat = program.stat()
+        facts.append(f"{program} {stat.st_size} {stat.st_mtime_ns}")
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def _made(found: Kernel, programs: dict[str, Path]) -> bytes:
+    archive = Archive()
+    archive.folders(FOLDERS.split())
+    archive.console()
+    archive.files({f"/bin/{name}": file.read_bytes() for name, file in programs.items()})
+    archive.files({name: Path(name).read_bytes() for name in sorted(_libraries(programs))})
+    modules = found.ordered()
+    archive.files({f"/lib/modules/{m.name}": kernel.content(m) for m in modules}, 0o644)
+    names = "".join(f"{module.name}\n" for module in modules)
+    archive.files({"/lib/modules/order": names.encode()}, 0o644)
+    return archive.whole()
+
+
+def _libraries(programs: dict[str, Path]) -> set[str]:
+    found: set[str] = set()
+    for program in programs.values():
+        done = subprocess.run(["ldd", str(program)], capture_output=True, text=True)
+        found |= set(LIBRARY.findall(done.stdout))
+    # perl's own list of what it is made for, which tells the numbers of system calls.
+    found |= {str(file) for file in Path("/usr/lib").glob("*/perl-base/Config.pm")}
+    return found

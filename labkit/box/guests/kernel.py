@@ -1,0 +1,105 @@
+"""A kernel for guests of QEMU: one fetched for them, or the machine's own if it can be read."""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.box.needs import CHECKOUT
+from labkit.box.rootless.inside import inside
+from labkit.errors import BoxError
+from labkit.machine import account
+
+FETCHED = Path("/var/cache/labkit/kernel")
+"""`.ci/guest-kernel` puts a Debian cloud kernel here: unpacked, not installed."""
+HINT = (
+    "`make system` fetches one with all that they need"
+    if CHECKOUT
+    else "`sudo apt-get install linux-image-cloud-amd64` brings one; this machine may boot it, too"
+)
+WORDS = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on cryptomgr.notests=1"
+"""What it is told when QEMU boots it; what it does not do is seconds where it is emulated."""
+DRIVERS = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_rng")
+EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq")
+"""Loaded where the kernel has them."""
+DEPENDS = re.compile(rb"\0depends=([^\0]*)\0")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An image, and the folder of its modules."""
+
+    image: Path
+    modules: Path
+
+    def ordered(self) -> list[Path]:
+        """The modules that a guest needs, each after those that it depends on."""
+        files = {_word(path.name): path for path in self.modules.rglob("*.ko*")}
+        built_in = self._built_in()
+        order: list[str] = []
+        for name in DRIVERS:
+            if name not in files and name not in built_in:
+                raise BoxError(f"the kernel {self.image} has no {name}", hint=HINT)
+        for name in (*DRIVERS, *EXTRAS):
+            if name in files:
+                _visit(name, files, order)
+        return [files[name] for name in order]
+
+    def _built_in(self) -> set[str]:
+        listed = self.modules / "modules.builtin"
+        lines = listed.read_text().splitlines() if listed.exists() else []
+        return {_word(Path(line).name) for line in lines}
+
+
+def cache() -> Path:
+    """Where what was made once is kept: for the whole machine, or for a plain user."""
+    if os.geteuid() == 0 and not inside():
+        return Path("/var/cache/labkit")
+    return account.cache()
+
+
+def find() -> Kernel | None:
+    """A kernel whose modules can be read; the fetched one first."""
+    for root in (FETCHED, Path("/")):
+        for image in sorted((root / "boot").glob("vmlinuz-*"), reverse=True):
+            modules = root / "lib/modules" / image.name.removeprefix("vmlinuz-")
+            if modules.is_dir() and _readable(image) and any(_usable(modules)):
+                return Kernel(image, modules)
+    return None
+
+
+def content(module: Path) -> bytes:
+    """The module as the kernel takes it."""
+    return lzma.decompress(module.read_bytes()) if module.suffix == ".xz" else module.read_bytes()
+
+
+def _usable(modules: Path) -> Iterator[Path]:
+    for name in ("virtio_net.ko", "virtio_net.ko.xz"):
+        yield from modules.rglob(name)
+
+
+def _readable(image: Path) -> bool:
+    try:
+        with image.open("rb") as file:
+            return bool(file.read(1))
+    except OSError:
+        return False
+
+
+def _visit(name: str, files: dict[str, Path], order: list[str]) -> None:
+    if name in order or name not in files:
+        return
+    said = DEPENDS.search(content(files[name]))
+    needed: Sequence[str] = said[1].decode().split(",") if said else ()
+    for one in needed:
+        _visit(_word(one), files, order)
+    order.append(name)
+
+
+# A module's file may have dashes where its name has underscores.
+def _word(name: str) -> str:
+    return name.split(".ko")[0].replace("-", "_")

@@ -1,0 +1,193 @@
+"""The wires of a box, as lines for `ip -batch`.
+
+    this machine --+                          control bridge: SSH, never measured
+    each host -----+-- switch
+    each guest ----+                          data bridge: test traffic
+
+A container has a control link as well; its test traffic takes its host's.
+
+A host has one data link of its own, one that leads to its virtual switch (a bridge with the taps
+of its guests), and for each guest one that it can have for itself, past the bridge and the tap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from labkit.box.layout import HOST_INTERFACE, ROOT, Layout
+from labkit.box.network.link import MOST_MTU, USUAL_MTU
+
+UPLINK, VSWITCH = "uplink0", "vswitch0"
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A pair of ends: one at a bridge of the switch, the other in the namespace of `at`."""
+
+    near: str
+    bridge: str
+    far: str
+    at: str
+    mac: str
+
+
+def wires(layout: Layout) -> Iterator[Wire]:
+    """Every wire of the box that begins at its switch."""
+    yield Wire("root-c", "control", layout.link, ROOT, layout.mac(0, ROOT))
+    for role in layout.hosts:
+        seat = layout.seat(role)
+        yield Wire(f"h{seat}-c", "control", "control0", role, layout.mac(0, role))
+        yield Wire(f"h{seat}-d", "data", "data0", role, layout.mac(1, role))
+        if layout.guests_on(role):
+            yield Wire(f"v{seat}-d", "data", UPLINK, role, layout.mac(2, role))
+    for guest in layout.guests:
+        seat, ends, at = layout.seat(guest), guest_ends(layout, guest), layout.on(guest)
+        yield Wire(f"g{seat}-c", "control", ends["control"], at, layout.mac(3, guest))
+        yield Wire(f"g{seat}-d", "data", ends["direct"], at, layout.mac(4, guest))
+    for container in layout.containers:
+        seat, end = layout.seat(container), container_ends(layout, container)["control"]
+        yield Wire(f"g{seat}-c", "control", end, layout.on(container), layout.mac(3, container))
+
+
+def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
+    """What a guest's ends are called on its host."""
+    number = layout.number(guest)
+    names = {"tap": "tap", "direct": "direct", "control": "gcontrol"}
+    if layout.plan(guest).accelerator != "uml":
+        names |= {"switch": "gswitch", "control_tap": "gtap"}
+    return {end: f"{name}{number}" for end, name in names.items()}
+
+
+def container_ends(layout: Layout, container: str) -> dict[str, str]:
+    """What a container's ends are called on its host; `near` is there as long as it runs."""
+    seat = layout.seat(container)
+    return {"control": f"ccontrol{seat}", "switch": f"cswitch{seat}", "near": f"clink{seat}"}
+
+
+def at_switch(layout: Layout, pids: Mapping[str, int]) -> str:
+    """Both bridges, and every wire, its far end in the namespace of `pids`."""
+    return _batch(
+        "link add control up type bridge mcast_snooping 0",
+        f"link add data address {layout.switch_mac} up type bridge mcast_snooping 0",
+        # Set by itself, or the kernel makes it the smallest of the ports'.
+        f"link set dev data mtu {MOST_MTU}",
+        *(
+            f"link add {wire.near} master {wire.bridge}{_mtu(size)} up type veth"
+            f" peer name {wire.far} address {wire.mac}{_mtu(size)} netns {pids[wire.at]}"
+            for wire in wires(layout)
+            for size in [_size(layout, wire)]
+        ),
+    )
+
+
+# What leads to a virtual switch, or to a guest, takes the largest packet of them all.
+def _size(layout: Layout, wire: Wire) -> int:
+    if wire.bridge == "control":
+        return 0
+    if wire.far == HOST_INTERFACE:
+        return layout.topology.link(wire.at).bytes
+    sizes = [layout.topology.link(guest.role).bytes for guest in layout.guests_on(wire.at)]
+    return max(size or USUAL_MTU for size in sizes) if any(sizes) else 0
+
+
+def _mtu(size: int) -> str:
+    return f" mtu {size}" if size else ""
+
+
+def at_root(layout: Layout) -> str:
+    """This machine's own end, for SSH only."""
+    return _batch(*_addressed(layout.link, layout.control(ROOT)))
+
+
+def at_host(layout: Layout, role: str) -> str:
+    """A host's two links, and those of its guests."""
+    own = _addressed("control0", layout.control(role)) + _addressed("data0", layout.data(role))
+    inner = _for_guests(layout, role) + _for_containers(layout, role)
+    return _batch("link set lo up", *own, *inner)
+
+
+# An end that the guest reads raw has to take frames that are for the guest's hardware address.
+def _for_guests(layout: Layout, role: str) -> list[str]:
+    guests = [guest.role for guest in layout.guests_on(role)]
+    if not guests:
+        return []
+    return [*_virtual_switch(), *(line for guest in guests for line in _for_guest(layout, guest))]
+
+
+def _virtual_switch() -> list[str]:
+    return [
+        f"link add {VSWITCH} up type bridge mcast_snooping 0",
+        f"link set {UPLINK} master {VSWITCH} up",
+    ]
+
+
+def _for_guest(layout: Layout, guest: str) -> list[str]:
+    ends = guest_ends(layout, guest)
+    lines = [
+        f"tuntap add dev {ends['tap']} mode tap user {layout.uid(guest)}",
+        f"link set {ends['tap']} master {VSWITCH}{_mtu(layout.topology.link(guest).bytes)} up",
+        f"link set {ends['direct']} promisc on up",
+        f"link set {ends['control']} promisc on up",
+    ]
+    if "switch" in ends:
+        lines += _control_by_tap(ends, layout.uid(guest))
+    return lines
+
+
+def at_arrival(layout: Layout, guest: str, first: bool) -> str:
+    """What a host makes for a guest that comes to it; the first needs a virtual switch as well."""
+    return _batch(*(_virtual_switch() if first else []), *_for_guest(layout, guest))
+
+
+def at_departure(layout: Layout, guest: str) -> str:
+    """What a host removes of a guest that left; its wires are the switch's."""
+    ends = guest_ends(layout, guest)
+    made = [ends[end] for end in ("tap", "control_tap", "switch") if end in ends]
+    return _batch(*(f"link delete {end}" for end in made))
+
+
+def at_switch_for(layout: Layout, wire: Wire, near: str, pid: int) -> str:
+    """One more wire of the switch, whose near end is called `near` for now."""
+    size = _mtu(_size(layout, wire))
+    return _batch(
+        f"link add {near} master {wire.bridge}{size} up type veth"
+        f" peer name {wire.far} address {wire.mac}{size} netns {pid}"
+    )
+
+
+# A container's own end goes with the container, so that it leads through a switch that stays.
+def _for_containers(layout: Layout, role: str) -> list[str]:
+    lines = []
+    for plan in layout.topology.containers_on(role):
+        ends = container_ends(layout, plan.role)
+        lines += [
+            f"link add {ends['switch']} up type bridge mcast_snooping 0",
+            f"link set {ends['control']} master {ends['switch']} up",
+        ]
+    return lines
+
+
+# QEMU reads no link raw, so that its control link leads through a switch of its own.
+def _control_by_tap(ends: Mapping[str, str], uid: int) -> list[str]:
+    return [
+        f"link add {ends['switch']} up type bridge mcast_snooping 0",
+        f"tuntap add dev {ends['control_tap']} mode tap user {uid}",
+        *(f"link set {ends[end]} master {ends['switch']} up" for end in ("control", "control_tap")),
+    ]
+
+
+def at_guest(layout: Layout, guest: str) -> str:
+    """A guest's own two links."""
+    control, data = layout.control(guest), layout.data(guest)
+    size = layout.topology.link(guest).bytes
+    mtu = [f"link set vec1 mtu {size}"] if size else []
+    return _batch("link set lo up", *mtu, *_addressed("vec0", control), *_addressed("vec1", data))
+
+
+def _addressed(link: str, address: str) -> list[str]:
+    return [f"addr add {address}/24 dev {link}", f"link set {link} up"]
+
+
+def _batch(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,217 @@
+"""The lab in a box without root: all of it inside one outer user namespace, where it seems root.
+
+A keeper holds the outer namespaces. labkit enters them to make the box and to look at it; SSH from
+outside goes through `dial.py`. When the keeper is killed, everything in there ends with it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.box.folder import BOXES, Tell
+from labkit.box.needs import SEARCHED, TUN, is_root
+from labkit.box.rootless.inside import MARK, TIER
+from labkit.box.rootless.of_user import OfUser, kept
+from labkit.errors import BoxError
+from labkit.machine import account
+
+__all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
+
+OUTER = ("unshare", "--user", "--map-root-user", "--map-auto", "--net", "--mount", "--pid",
+         "--fork", "--kill-child", "--mount-proc")  # fmt: skip
+TRIAL = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "true")
+"""Of the users that a box needs, the one with the largest number."""
+KEEPER = """\
+set -e
+mount --bind "$1" /mnt
+mount -t tmpfs -o mode=0755 tmpfs /run
+mkdir /run/labkit
+mount --move /mnt /run/labkit
+mount -t sysfs sysfs /sys
+ip link set lo up
+echo ready
+exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1"""
+"""It waits for nobody, so who ends in there is forgotten at once."""
+
+
+@dataclass(frozen=True)
+class Rootless(OfUser):
+    """One inside namespaces that a keeper holds; its folder is /run/labkit/NAME in there."""
+
+    @property
+    def keeper(self) -> Path:
+        """Says which process holds its namespaces."""
+        return self.path.with_name(f"{self.name}.keeper")
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is anything of it."""
+        return self.keeper.exists()
+
+    def processes(self) -> list[int]:
+        """The keeper, and what else carries the box's name: the rest ends with these."""
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+                if pid != os.getpid() and self._carries(pid)]  # fmt: skip
+
+    def _carries(self, pid: int) -> bool:
+        with suppress(OSError):
+            place = Path("/proc", str(pid))
+            marks = (place / "environ").read_bytes().split(b"\0")
+            return place.stat().st_uid == os.geteuid() and f"{MARK}={self.path}".encode() in marks
+        return False
+
+    @property
+    def alive(self) -> bool:
+        """Whether its keeper runs."""
+        with suppress(OSError, ValueError):
+            return self._carries(int(self.keeper.read_text()))
+        return False
+
+    def up(self, tell: Tell, made_of: str) -> Path:
+        """Make it, unless it is up."""
+        with self._locked():
+            began = not self.alive
+            if began:
+                self._remove()
+                tell(f"no root here: making box {self.name} in a user namespace")
+            try:
+                if began:
+                    self._keep()
+                self.verb("up", *([_whole(made_of)] if made_of else []), tell=tell)
+            except BaseException:
+                if began or not self.lab.exists():
+                    self._remove()
+                raise
+        return self.lab
+
+    def verb(self, verb: str, *more: str, tell: Tell = lambda _: None) -> dict[str, Any]:
+        """Have `labkit box VERB` done in there; what it says of the box."""
+        labkit = [sys.executable, "-m", "labkit.cli", "box", verb, *more]
+        done = subprocess.run(
+            [*self._entering, *labkit, "--name", self.name, "--json"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment,
+        )  # fmt: skip
+        with suppress(ValueError):
+            told: dict[str, Any] = json.loads(done.stdout)
+            if verb == "status" or not done.returncode:
+                for line in done.stderr.splitlines():
+                    tell(line.strip())
+                return told
+        raise BoxError(f"box {verb} did not work in its user namespace", said=done.stderr)
+
+    @contextmanager
+    def started(self, words: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+        """A program in there, all of its ends open; what ends it is the end of its input."""
+        pipe = subprocess.PIPE
+        with subprocess.Popen(
+            [*self._entering, *words], stdin=pipe, stdout=pipe, stderr=pipe, text=True,
+            env=self._environment,
+        ) as process:  # fmt: skip
+            yield process
+
+    @property
+    def _entering(self) -> list[str]:
+        pid = self.keeper.read_text().strip()
+        spaces = (("user", "user"), ("net", "net"), ("mount", "mnt"), ("pid", "pid_for_children"))
+        return ["nsenter", *(f"--{option}=/proc/{pid}/ns/{file}" for option, file in spaces)]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            MARK: str(self.path),
+            "PATH": f"{os.environ.get('PATH', '')}:{SEARCHED}",
+        }
+
+    def _keep(self) -> None:
+        words = ["sh", "-c", KEEPER, "keeper", str(kept())]
+        numbered = 'echo $$ > "$1" && shift && exec "$@"'
+        begun = subprocess.Popen(
+            ["setsid", "--fork", "sh", "-c", numbered, "outer", str(self.keeper), *OUTER, *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=self._environment, cwd="/",
+        )  # fmt: skip
+        assert begun.stdout and begun.stderr
+        with begun.stdout, begun.stderr:
+            if begun.stdout.readline() != b"ready\n":
+                said = begun.stderr.read().decode("utf-8", "replace")
+                raise BoxError("the namespaces of the box could not be made", said=said)
+        begun.wait()
+
+    # The first process of a namespace takes the others there along, and goes after them.
+    def _remove(self) -> None:
+        super()._remove()
+        for file in (self.path.with_name(f"{self.name}.lock"), self.keeper):
+            file.unlink(missing_ok=True)
+
+    def _still(self, pid: int) -> bool:
+        return self._carries(pid)
+
+    # Not that of all boxes, which is taken in there.
+    @property
+    def _gate(self) -> Path:
+        return kept().parent
+
+
+def outside(place: str) -> str:
+    """A file of the box as it is called out here."""
+    return place.replace(str(BOXES), str(kept()), 1)
+
+
+def _whole(made_of: str) -> str:
+    return str(Path(made_of).resolve()) if Path(made_of).is_file() else made_of
+
+
+def possible() -> bool:
+    """Whether this user can have such a box."""
+    return not is_root() and not lacking()[0]
+
+
+@functools.cache
+def lacking() -> tuple[str, str]:
+    """Why this user cannot have such a box, and the one command that helps; only a try tells."""
+    if not shutil.which("newuidmap", path=SEARCHED):
+        return "no newuidmap (package uidmap)", "sudo apt-get install uidmap"
+    words = [*OUTER, *TRIAL]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=10, env={"PATH": SEARCHED, "LC_ALL": "C"}
+        )
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        return f"unshare: {failed}", "use Debian 12 or newer, or its like"
+    if not done.returncode:
+        return network_cards()
+    said = (done.stderr.strip().splitlines() or ["unshare ended without a word"])[-1]
+    return said, _way_out()
+
+
+# Most systems open it to everybody; the kernel by itself, or who made a container, may not have.
+def network_cards() -> tuple[str, str]:
+    """Why this user could make none for guests, and the one command that helps."""
+    if os.access(TUN, os.R_OK | os.W_OK):
+        return "", ""
+    if not TUN.exists():
+        return f"no {TUN}, which the network of guests needs", "sudo modprobe tun"
+    return f"{TUN} is not for you, and the network of guests needs it", f"sudo chmod 666 {TUN}"
+
+
+def _way_out() -> str:
+    who = account.name()
+    for knob, free in (("unprivileged_userns_clone", "1"),
+                       ("apparmor_restrict_unprivileged_userns", "0")):  # fmt: skip
+        file = Path("/proc/sys/kernel", knob)
+        if file.exists() and file.read_text().strip() != free:
+            return f"sudo sysctl kernel.{knob}={free}"
+    span = "100000-165535"
+    return f"sudo usermod --add-subuids {span} --add-subgids {span} {shlex.quote(who)}"

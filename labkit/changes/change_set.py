@@ -1,0 +1,265 @@
+"""What one process has changed on one host; the journal over there has it all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from labkit.changes.journal import (
+    SECONDS,
+    Answer,
+    Line,
+    Look,
+    Seen,
+    ask,
+    beat,
+    command,
+    refuse,
+    show,
+)
+from labkit.changes.journal_lines import encoded
+from labkit.changes.lease import Lease, Owner
+from labkit.changes.plan import Step
+from labkit.errors import Busy, HostError, ResultsError, SettingRefused, Unreachable
+from labkit.host import Host
+from labkit.results import out
+
+SILENCE_SECONDS = 900
+"""A host that has not heard of its owner for so long puts everything back by itself."""
+DEADMAN_SECONDS = 60
+"""A change that can cut the way to the host goes back after so long, unless it is confirmed."""
+RESTORE_SECONDS = 600.0
+
+
+@dataclass
+class ChangeSet:
+    """The things of one host that are ours, from the first change until all is put back."""
+
+    host: Host
+    owner: Owner
+    silence: int = SILENCE_SECONDS
+    deadman: int = DEADMAN_SECONDS
+    number: str = "new"
+    token: str = ""
+    lease: str = ""
+    """The line that says over there that we hold it."""
+    held: dict[str, Step] = field(default_factory=dict)
+    armed_until: float = 0.0
+    heard: float = 0.0
+    """When the host last heard us, by our clock."""
+    whole: tuple[str, ...] = ()
+    """Checksum and length of its journal over there, as the last change left it."""
+
+    def change(
+        self, holds: Sequence[Step], backs: Sequence[str], makes: Sequence[tuple[Step, str]]
+    ) -> list[Answer]:
+        """Journal what is new, put some things back and make others, in one go.
+
+        Each of `makes` comes with a text that is known to show what is wanted, or "".
+        """
+        lines: list[Line] = [
+            ("set", self.number, *self.whole),
+            *(_hold(step) for step in holds if step.thing not in self.held),
+            *(("back", thing) for thing in backs),
+            *(
+                _make(step, known, number)
+                for number, one in enumerate(_rounds(makes), 1)
+                for step, known in one
+            ),
+        ]
+        cuts = any(step.way and step.way.cuts_management for step, _ in makes)
+        try:
+            answers = self._ask("change", lines, SECONDS + sum(_longest(one) for one, _ in makes))
+        except HostError as lost:
+            raise (self._cut_off(lost) if cuts else lost) from None
+        if stale := [answer for answer in answers if answer.word == "stale"]:
+            raise _stale(self.host.name, stale, {step.thing: step.text for step in holds})
+        self.held |= {step.thing: step for step in holds}
+        if any(answer.word == "armed" for answer in answers):
+            self._confirm()
+        refuse(self.host, answers)
+        return answers
+
+    def look(self, looks: Sequence[Look]) -> dict[str, Seen]:
+        """What the host shows of some things now; it hears that we are there."""
+        seen = show(self.host, looks, self.token)
+        self.heard = time.monotonic()
+        return seen
+
+    def beat(self, after: float) -> None:
+        """Let the host hear us, if it has not for so many seconds."""
+        if time.monotonic() - self.heard >= after:
+            beat(self.host, self.token)
+            self.heard = time.monotonic()
+
+    def restore(self) -> list[Answer]:
+        """Put back what is ours, latest first, and let go of the host."""
+        if self.number == "new":
+            return []
+        while True:
+            try:
+                return self._ask("restore", [], RESTORE_SECONDS, self.number)
+            except Unreachable:
+                if time.monotonic() > self.armed_until:
+                    raise
+                time.sleep(1)
+
+    def leave(self) -> None:
+        """Let go of the host with everything as it is made."""
+        refuse(self.host, self._ask("leave", [], SECONDS))
+
+    def anew(self) -> None:
+        """Forget what a host that has been started anew does not know either."""
+        self.number, self.token, self.lease, self.held, self.whole = "new", "", "", {}, ()
+
+    def _ask(self, verb: str, lines: Sequence[Line], seconds: float, *words: str) -> list[Answer]:
+        flags = "joining" if self.token else "first"
+        answers = self._told(verb, flags, lines, seconds, words)
+        held = next((one for one in answers if one.word == "held"), None)
+        if held and Lease.told(held.fields).ended:
+            answers = self._told(verb, "breaking", lines, seconds, words)
+        for answer in answers:
+            if answer.word == "token":
+                self.token, self.lease = (*answer.fields, "")[:2]
+            elif answer.word == "set":
+                self.number = answer.fields[0]
+            elif answer.word == "whole":
+                self.whole = answer.fields
+        self.heard = time.monotonic()
+        self._copy(verb, "answered", [(one.word, *one.fields) for one in answers])
+        return answers
+
+    def _told(
+        self, verb: str, flags: str, lines: Sequence[Line], seconds: float,
+        words: Sequence[str],
+    ) -> list[Answer]:  # fmt: skip
+        introduction = self.introduction(flags)
+        self._copy(verb, "asked", lines)
+        asked = [introduction, *lines]
+        return ask(self.host, verb, *words, lines=asked, seconds=seconds, kept=bool(self.token))
+
+    def introduction(self, flags: str) -> tuple[str, ...]:
+        """Who asks, as the script wants to hear it."""
+        me = self.owner
+        return (
+            "as", self.token or me.token, me.name, me.controller, me.pid, me.started, me.boot,
+            me.study, str(self.silence), str(self.deadman), flags, self.lease,
+        )  # fmt: skip
+
+    # Should the host's disk die, this says what was there before. Should ours be full, nothing is
+    # changed; but putting back is better than the copy of it.
+    def _copy(self, verb: str, side: str, lines: Sequence[Line]) -> None:
+        folder = out() / "journal" / self.host.name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with (folder / f"{self.owner.token}.log").open("a", encoding="utf-8") as file:
+                file.writelines(f"{side} {' '.join(map(encoded, line))}\n" for line in lines)
+        except OSError as failed:
+            if verb == "change":
+                raise ResultsError(
+                    f"{self.host.name}: no copy of its journal can be kept here: {failed}",
+                    hint="make room there, or name another folder: LABKIT_OUT=FOLDER",
+                ) from None
+
+    def _confirm(self) -> None:
+        self.armed_until = time.monotonic() + self.deadman + 10
+        self.host.close()
+        try:
+            answers = ask(self.host, "confirm", self.number, seconds=15)
+        except HostError as lost:
+            raise self._cut_off(lost) from None
+        if answers[0].word != "confirmed":
+            raise SettingRefused(
+                f"{self.host.name}: the change was not confirmed over a new connection in time",
+                said=answers[0].word,
+                hint=f"the host puts it back by itself {self.deadman} s after the change",
+            )
+        self.armed_until = 0.0
+
+    def _cut_off(self, lost: HostError) -> HostError:
+        self.armed_until = time.monotonic() + self.deadman + 10
+        if isinstance(lost, Busy):
+            return lost
+        return Unreachable(
+            f"{self.host.name}: no answer since a change that can cut the way there",
+            said=lost.what,
+            hint=f"the host puts it back by itself within {self.deadman} s",
+        )
+
+
+def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -> list[Answer]:
+    """Put back whatever is not put back on a host, whoever changed it and however that ended."""
+    flags = ",".join(["first"] + ["breaking"] * breaking + ["forgetting"] * forgetting)
+    changes = ChangeSet(host, owner)
+    introduction = changes.introduction(flags)
+    answers = ask(host, "restore", "all", lines=[introduction], seconds=RESTORE_SECONDS)
+    held = next((one for one in answers if one.word == "held"), None)
+    if held and Lease.told(held.fields).ended:
+        return restore_all(host, owner, breaking=True, forgetting=forgetting)
+    refuse(host, [answer for answer in answers if answer.word != "damaged"])
+    return answers
+
+
+def _stale(host: str, stale: Sequence[Answer], planned: Mapping[str, str]) -> SettingRefused:
+    return SettingRefused(
+        f"{host}: the plan is stale: the host has changed since; nothing was changed",
+        said="\n".join(
+            f"{thing} was {planned[thing].strip()!r}, is {now.strip()!r}"
+            for thing, now in (answer.fields for answer in stale)
+        ),
+        hint="look at it anew, then apply that",
+    )
+
+
+def _hold(step: Step) -> tuple[str, ...]:
+    assert step.way
+    way = step.way
+    return (
+        "hold", step.thing, step.text, "1" if way.persists else "0", _tenths(way.settle_seconds),
+        command([way.reads]), step.undo,
+    )  # fmt: skip
+
+
+# What is made at the same time: of each thing that is apart from others its first change, then its
+# second. The rest takes turns as it stands.
+def _rounds(makes: Sequence[tuple[Step, str]]) -> list[list[tuple[Step, str]]]:
+    found: list[list[tuple[Step, str]]] = []
+    earliest, last = 0, dict[str, int]()
+    for step, known in makes:
+        apart = _apart(step)
+        at = max(earliest, last.get(apart, -1) + 1) if apart else len(found)
+        found[at:] = found[at:] or [[]]
+        found[at].append((step, known))
+        last[apart] = at
+        earliest = earliest if apart else len(found)
+    return found
+
+
+def _apart(step: Step) -> str:
+    way = step.way
+    alone = not way or way.persists or way.cuts_management or way.after
+    return "" if alone or not way else way.apart
+
+
+# What a text says is known here alone, unless the text itself is the value.
+def _make(step: Step, known: str, number: int) -> tuple[str | None, ...]:
+    assert step.way
+    way, wanted = step.way, step.setting.wanted
+    if not known:
+        texts = (step.text, way.foretold(step.text))
+        known = next((text for text in texts if text and way.value(text) == wanted), "")
+    return (
+        "make", step.thing, wanted if way.value is str.strip else None, known or None,
+        _tenths(way.settle_seconds), "1" if way.cuts_management else "0",
+        command(way.writes(wanted)) or "true", str(number if _apart(step) else 0),
+        command([way.several]) if way.several else "",
+    )  # fmt: skip
+
+
+def _tenths(seconds: float) -> str:
+    return str(round(seconds * 10))
+
+
+def _longest(step: Step) -> float:
+    return 10 * step.way.seconds + step.way.settle_seconds if step.way else 0.0

@@ -1,0 +1,64 @@
+"""What becomes of settings in force while nobody of us touches them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from labkit.changes.change_set import ChangeSet
+from labkit.changes.journal import Look
+from labkit.changes.plan import Step
+from labkit.errors import HostError, SettingRefused
+
+
+@dataclass(frozen=True)
+class Drift:
+    """A setting that somebody else changed: between `after` and `seen` it became `now`.
+
+    One that `waits` is as it was made, but `now` runs until the host's next start.
+    """
+
+    host: str
+    thing: str
+    now: str
+    after: str = ""
+    seen: str = ""
+    waits: bool = False
+
+    def __str__(self) -> str:
+        if self.waits:
+            return f"{self.host}: {self.thing} waits for the next start; until then {self.now!r}"
+        return f"{self.host}: {self.thing} became {self.now!r} between {self.after} and {self.seen}"
+
+
+def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[Drift]:
+    """Those that are no longer as they were made, on one host; whoever asks knows the times."""
+    ways = {step.thing: (step, way) for step in steps if (way := step.way)}
+    looks = [
+        Look(thing, way.reads, live=way.live, several=way.several)
+        for thing, (_, way) in ways.items()
+    ]
+    if not looks:
+        # Perhaps a guest that is stopped now: it will be asked when it matters.
+        with suppress(HostError):
+            changes.beat(beat)
+        return []
+    seen = changes.look(looks)
+    found = []
+    for thing, (step, way) in ways.items():
+        one = seen[thing]
+        now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
+        runs = way.value(one.live) if way.live else now
+        if now != step.setting.wanted:
+            found.append(Drift(changes.host.name, thing, now))
+        elif runs != now:
+            found.append(Drift(changes.host.name, thing, runs, waits=True))
+    return found
+
+
+def refusal(drift: Drift) -> SettingRefused:
+    """The error for it."""
+    waits = "start the host with it first; labkit starts no host anew"
+    fought = "is something else on that host managing the same setting?"
+    return SettingRefused(str(drift), hint=waits if drift.waits else fought)

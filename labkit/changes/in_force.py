@@ -1,0 +1,379 @@
+"""Settings in force on the hosts of a lab: made, proven, watched, and put back come what may."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import TypeVar
+
+from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
+from labkit.changes.drift import Drift, read_again, refusal
+from labkit.changes.journal import Answer, Greeting, hello, refusals
+from labkit.changes.lease import Owner
+from labkit.changes.plan import AT_ONCE, Plan, Step, in_order, plan
+from labkit.changes.restore import outcome_words, went_back
+from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
+from labkit.host import Host
+from labkit.machine.stopping import undisturbed
+from labkit.setting import Setting, refuse_conflicts
+from labkit.ssh.pins import check_pin
+
+T = TypeVar("T")
+PERIOD_SECONDS = 5.0
+"""How often settings in force are read again while something is measured."""
+BEAT_SECONDS = 15.0
+"""Where nothing is to be read again we are heard so often: a guest has to work to hear, too."""
+
+
+@dataclass(frozen=True)
+class Op:
+    """One thing to do on the host of a role: put it back, or make it."""
+
+    role: str
+    step: Step
+    back: bool
+    there: bool = False
+    """Whether it is in force already, and so only looked at."""
+
+    @property
+    def barrier(self) -> bool:
+        """Whether other hosts wait until this is done."""
+        return self.step.barrier and not self.there
+
+    @property
+    def crowds(self) -> bool:
+        """Whether guests of the host are slow from then on."""
+        return bool(self.step.way and self.step.way.crowds) and not (self.back or self.there)
+
+
+@dataclass
+class InForce:
+    """What has been changed on some hosts so far; moves from one set of settings to the next."""
+
+    hosts: Mapping[str, Host]
+    owner: Owner
+    period: float = PERIOD_SECONDS
+    silence: int = SILENCE_SECONDS
+    deadman: int = DEADMAN_SECONDS
+    sets: dict[str, ChangeSet] = field(default_factory=dict)
+    greetings: dict[str, Greeting] = field(default_factory=dict)
+    steps: dict[Setting, Step] = field(default_factory=dict)
+    texts: dict[Setting, str] = field(default_factory=dict)
+    changed: dict[str, Setting] = field(default_factory=dict)
+    drifts: list[Drift] = field(default_factory=list)
+    _good: str = ""
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    @property
+    def before(self) -> dict[str, str]:
+        """The value of each changed thing before labkit came."""
+        return {thing: self.steps[one].current for thing, one in self.changed.items()}
+
+    def learn(self, settings: Iterable[Setting]) -> Plan:
+        """Look at what the settings are about; what is there now is what will be put back."""
+        fresh = [one for one in dict.fromkeys(settings) if one not in self.steps]
+        found = plan(fresh, self.hosts, self.greetings)
+        known = {(s.setting.role, s.thing): s for s in self.steps.values()}
+        for step in found.steps:
+            first = known.setdefault((step.setting.role, step.thing), step)
+            self.steps[step.setting] = _with_original(step, first)
+        self.greetings |= found.hosts
+        return found
+
+    def possible_roles(self) -> list[str]:
+        """The roles whose hosts have something to change."""
+        return list(dict.fromkeys(s.setting.role for s in self.steps.values() if not s.why))
+
+    def take(self, roles: Iterable[str]) -> None:
+        """Take the lease of these hosts, and journal what was learnt of them."""
+        _on_all({role: partial(self._change, role, []) for role in roles})
+
+    def move_to(self, settings: Sequence[Setting], left: Collection[str] = ()) -> None:
+        """Bring these settings into force; all others that were changed go back first.
+
+        What is in force already is only checked, so going from one condition to the next costs no
+        more restarts than it must. The things that are `left` stay as they are until another move.
+        """
+        refuse_conflicts(settings)
+        self.learn(settings)
+        if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
+            raise Impossible(whys[0])
+        kept = {*(setting.thing for setting in settings), *left}
+        gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
+        backs = [Op(one.role, self.steps[one], True, not self.steps[one].changes) for one in gone]
+        steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
+        makes = [Op(step.setting.role, step, False, self._is_made(step)) for step in steps]
+        with undisturbed("a change of settings", self._restores()), self._lock:
+            for stage in stages([*backs, *makes]):
+                _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
+            self._good = _now()
+
+    def _is_made(self, step: Step) -> bool:
+        return self.changed.get(step.thing) == step.setting
+
+    def check(self, settings: Sequence[Setting]) -> None:
+        """Refuse to go on when a setting is no longer what it was made to be."""
+        if drifts := self.drifted(settings):
+            raise refusal(drifts[0])
+
+    def check_live(self, settings: Sequence[Setting]) -> None:
+        """The same of those settings that can be made although something else still runs.
+
+        All others were read when they were made.
+        """
+        ways = {one: self.steps[one].way for one in settings}
+        if live := [one for one, way in ways.items() if way and way.live]:
+            self.check(live)
+
+    def waiting(self) -> list[Setting]:
+        """Those that only a host's next start will bring; refuses as `check` does for the rest."""
+        drifts = self.drifted(self.changed.values())
+        if others := [one for one in drifts if not one.waits]:
+            raise refusal(others[0])
+        return [self.changed[one.thing] for one in drifts]
+
+    def drifted(self, settings: Iterable[Setting], beat: float = 0.0) -> list[Drift]:
+        """Read the settings again; those that are not as they were made.
+
+        Where there are none, the host hears us if it has not for `beat` seconds.
+        """
+        with self._lock:
+            roles: dict[str, list[Step]] = {role: [] for role in self.sets}
+            for setting in settings:
+                roles[setting.role].append(self.steps[setting])
+            read = {
+                role: partial(read_again, self.sets[role], steps, beat)
+                for role, steps in roles.items()
+            }
+            found = _on_all(read)
+            after, self._good = self._good, _now()
+        seen = [one for some in found.values() for one in some]
+        return [replace(one, after=after, seen=self._good) for one in seen]
+
+    def put_back(self) -> None:
+        """Put everything back, last change first, whatever fails on the way."""
+        # The other way round a stop that comes while somebody reads would leave all as it is.
+        with undisturbed("putting settings back", back := self._restores()), self._lock:
+            count = len(self.changed)
+            try:
+                failures = self._put_back_all()
+            finally:
+                # Whoever has stopped us twice wants no more tries.
+                self.sets.clear()
+                self.changed.clear()
+            if failures:
+                raise SettingRefused(
+                    f"{len(failures)} of {count} settings did not go back",
+                    said="\n".join(failures),
+                    hint=f"the journal of each host has what is left: {back}",
+                )
+
+    def leave(self) -> None:
+        """Let go of the hosts with everything in force; `labkit restore` puts it back later."""
+        with self._lock:
+            for changes in self.sets.values():
+                changes.leave()
+            self.sets.clear()
+
+    # What puts back whatever is left on any of the hosts.
+    def _restores(self) -> str:
+        first, *others = self.hosts.values()
+        return first.verb("restore", *(host.name for host in others))
+
+    def _barred(self) -> bool:
+        return any(self.steps[one].barrier for one in self.changed.values())
+
+    def _put_back_all(self) -> list[str]:
+        order = list(reversed(self.sets))
+        if len(order) > 1 and self._barred():
+            with suppress(LabkitError):
+                self.move_to([])
+        return self._put_back_on(order)
+
+    # What is done alone is left only where it failed: then hosts take turns, the last one first.
+    def _put_back_on(self, order: Sequence[str]) -> list[str]:
+        if self._barred():
+            return [why for role in order for why in self._put_back(role)]
+        whys = _on_all({role: partial(self._put_back, role) for role in order})
+        return [why for some in whys.values() for why in some]
+
+    def _put_back(self, role: str) -> list[str]:
+        host = self.hosts[role]
+        try:
+            answers = self.sets[role].restore()
+            if any(one.word == "gone" for one in answers) and self._started_anew(role):
+                return []
+        except LabkitError as failed:
+            return [failed.what]
+        return [
+            ": ".join(filter(None, [why.what, why.said])) for why in refusals(host, answers)
+        ] + [f"{host.name}: {outcome_words(one)}" for one in answers if not went_back(one)]
+
+    def _change(self, role: str, ops: Sequence[Op]) -> None:
+        if role not in self.sets:
+            check_pin(self.hosts[role])
+        if role not in self.greetings:
+            self.greetings[role] = hello(self.hosts[role])
+        fresh = ChangeSet(self.hosts[role], self.owner, self.silence, self.deadman)
+        changes = self.sets.setdefault(role, fresh)
+        try:
+            answers = self._asked(changes, role, ops)
+        except Busy:
+            if not self._started_anew(role):
+                raise
+            changes.anew()
+            answers = self._asked(changes, role, ops)
+        steps = {op.step.thing: op.step for op in ops if not op.back}
+        for answer in answers:
+            if answer.word == "made":
+                self._made(steps.pop(answer.fields[0]), *answer.fields[1:])
+            elif answer.word == "back":
+                self._went_back(role, answer)
+        if steps:
+            raise HostError(f"{self.hosts[role].name}: no word about {', '.join(steps)}")
+
+    def _asked(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[Answer]:
+        holds = {
+            step.thing: step
+            for step in self.steps.values()
+            if step.setting.role == role and not step.why
+        }
+        backs = [op.step.thing for op in ops if op.back]
+        makes = [(op.step, self.texts.get(op.step.setting, "")) for op in ops if not op.back]
+        return changes.change(list(holds.values()), backs, makes)
+
+    # A host without a disk forgets its journal with everything that the journal was about.
+    def _started_anew(self, role: str) -> bool:
+        before, now = self.greetings[role], hello(self.hosts[role])
+        if now.boot == before.boot or now.open:
+            return False
+        self.greetings[role] = now
+        return True
+
+    def _made(self, step: Step, text: str, before: str, tenths: str, said: str) -> None:
+        assert step.way
+        value = step.way.value(text)
+        self.changed.pop(step.thing, None)
+        self.changed[step.thing] = step.setting
+        if value == step.setting.wanted:
+            self.texts[step.setting] = text
+            return
+        waited = f" after {int(tenths) / 10:g} s" if int(tenths) else ""
+        how = "was ignored" if text == before else "became something else"
+        raise SettingRefused(
+            f"{step.host}: {step.thing} {how}{waited}: wanted {step.setting.wanted!r}, reads back"
+            f" as {value!r}",
+            said=said,
+            hint=f"legal: {step.way.legal}" if step.way.legal else "",
+        )
+
+    def _went_back(self, role: str, answer: Answer) -> None:
+        self.changed.pop(answer.fields[1], None)
+        if not went_back(answer):
+            raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")
+
+    def keep_watch(self, stop: threading.Event) -> None:
+        """Until `stop`: let the hosts know that we are there, and note what somebody changes."""
+        while not stop.wait(self.period):
+            # A host that cannot be asked now is asked again; the check after a run insists.
+            with suppress(HostError), self._lock:
+                if self.sets and not stop.is_set():
+                    self.drifts += self.drifted(list(self.changed.values()), BEAT_SECONDS)
+
+
+def stages(ops: Sequence[Op]) -> list[dict[str, list[Op]]]:
+    """What can be done at the same time: each host in its order, and alone around a barrier.
+
+    What takes time from guests waits until others have put back what they have to.
+    """
+    crowded = {op.role for op in ops if op.crowds}
+    if not crowded or any(op.barrier for op in ops):
+        return _stages(ops)
+    first = [op for op in ops if op.back and op.role not in crowded]
+    return _stages(first) + _stages(op for op in ops if op not in first)
+
+
+def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
+    found: list[dict[str, list[Op]]] = []
+    alone = False
+    for op in ops:
+        others = bool(found) and set(found[-1]) != {op.role}
+        if not found or (others and (alone or op.barrier)):
+            found.append({})
+            alone = False
+        found[-1].setdefault(op.role, []).append(op)
+        alone = alone or op.barrier
+    return found
+
+
+@contextmanager
+def in_force(
+    hosts: Mapping[str, Host],
+    study: str = "settings",
+    *,
+    period: float = PERIOD_SECONDS,
+    silence: int = SILENCE_SECONDS,
+    deadman: int = DEADMAN_SECONDS,
+) -> Iterator[InForce]:
+    """Settings that can be moved from one condition to the next; all put back at the end.
+
+    They are read again every `period` seconds. A host that hears nothing for `silence` seconds puts
+    everything back by itself, and `deadman` seconds after a change that has cut it off.
+    """
+    changes, stop = InForce(hosts, Owner.me(study), period, silence, deadman), threading.Event()
+    watch = threading.Thread(target=changes.keep_watch, args=(stop,), daemon=True)
+    watch.start()
+    try:
+        yield changes
+        changes.put_back()
+    except BaseException as first:
+        _put_back_after(first, changes)
+        raise
+    finally:
+        stop.set()
+
+
+@contextmanager
+def applied(settings: Sequence[Setting], hosts: Mapping[str, Host]) -> Iterator[dict[str, str]]:
+    """Apply settings in order, check that each took, and put them back in reverse come what may.
+
+    Yields what was in force before, by thing.
+    """
+    with in_force(hosts) as changes:
+        changes.move_to(settings)
+        yield changes.before
+
+
+# Of two failures both are said.
+def _put_back_after(first: BaseException, changes: InForce) -> None:
+    try:
+        changes.put_back()
+    except LabkitError as second:
+        if not isinstance(first, LabkitError):
+            raise
+        said = "\n".join([first.said, second.what, second.said])
+        raise SettingRefused(first.what, said=said, hint=second.hint) from first
+
+
+def _with_original(step: Step, first: Step) -> Step:
+    if step is first or step.why or first.why:
+        return step
+    return replace(step, text=first.text, undo=first.undo)
+
+
+# All are waited for, then the first failure is raised.
+def _on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    if len(work) == 1:
+        return {role: one() for role, one in work.items()}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        begun = {role: pool.submit(one) for role, one in work.items()}
+    return {role: one.result() for role, one in begun.items()}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,371 @@
+"""The journal that each host keeps of what is changed there, and the script that keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from labkit.changes.journal_lines import Frame, decoded, encoded, frames
+from labkit.changes.lease import Lease
+from labkit.errors import (
+    Busy,
+    CommandFailed,
+    HostError,
+    JournalDamaged,
+    SettingRefused,
+    Unfinished,
+    readable,
+)
+from labkit.host import Completed, Host
+from labkit.setting import Words
+
+# The script comes after its lines: those by `read`, which takes not a byte more from a pipe, but
+# asks for each; the rest by `cat`.
+END = "# end of the lines"
+RUN = f"""\
+keep=$1; shift
+lines=; while IFS= read -r line && [ "$line" != "{END}" ]; do lines="$lines$line
+"; done; script=$(cat); eval "$script"
+"""
+# Once we hold a host, it has kept the script by a name that is of this very text. All is then a
+# command for a shell that is there already: in a guest without hardware support to send the rest
+# takes longer than all else.
+UNKEPT = "unkept"
+RUN_KEPT = f"""\
+for home in "${{LABKIT_CHANGES:-/var/lib/labkit/changes}}" \
+    "${{LABKIT_CHANGES:-${{HOME:-}}/.local/state/labkit/changes}}"; do
+    [ ! -r "$home/$1" ] || break
+done
+[ -r "$home/$1" ] || {{ echo "=$4 {UNKEPT}"; exit; }}
+keep=$1 lines=$2 script=kept; shift 2
+. "$home/$keep"
+"""
+SHORT = 10_000
+"""Lines longer than that go with the script: a shell takes no command of any length."""
+PARTS = ("words", "disk", "commands", "sets", "leases", "restore", "deadman", "looks", "verbs")
+"""The files of labkit/changes that make the script, in this order: the last one sets it going."""
+BEAT = "beat"
+"""The file of the shortest thing to ask for, which goes alone."""
+SECONDS = 60.0
+Line = Sequence[str | None]
+"""A line for the script: its fields, None where there is nothing to say."""
+
+
+@cache
+def script() -> str:
+    """What runs on the host: plain sh, and the tools that each Linux and BusyBox has."""
+    return "".join(map(_part, PARTS))
+
+
+@cache
+def _part(name: str) -> str:
+    return files("labkit").joinpath("changes", f"{name}.sh").read_text("utf-8")
+
+
+@cache
+def _kept_as() -> str:
+    return f"kept-{hashlib.sha256(script().encode()).hexdigest()[:16]}.sh"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One line of what the script says."""
+
+    word: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenSet:
+    """A change set that is not put back."""
+
+    number: str
+    lease: Lease
+
+    def __str__(self) -> str:
+        return f"change set #{self.number} by {self.lease}"
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """What a host is, who is changing it, and what is not put back there."""
+
+    user: str
+    kinds: tuple[str, ...]
+    boot: str
+    machine: str
+    lives: str
+    lease: Lease | None
+    open: tuple[OpenSet, ...]
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody is changing the host now."""
+        return bool(self.lease and self.lives == "alive" and not self.lease.ended)
+
+    def trouble(self, name: str) -> str:
+        """Why nothing can be changed on this host now; empty when it can."""
+        if self.held:
+            return f"{name} is held by {self.lease}"
+        if not self.open:
+            return ""
+        since = self.open[0].lease.host_boot not in (self.boot, "?")
+        anew = " (the host has started anew since)" if since else ""
+        return f"{name}: unfinished {self.open[0]}{anew}"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What to look at: the commands of a way, written out."""
+
+    thing: str
+    reads: Words
+    probe: Words = ()
+    live: Words = ()
+    several: Words = ()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a host showed of one thing: its text, or why it has none."""
+
+    thing: str
+    text: str
+    why: str
+    live: str
+
+
+def command(words: Iterable[Words]) -> str:
+    """Commands as one line for a shell, each only if the one before it ended well."""
+    return " && ".join(shlex.join(one) for one in words)
+
+
+def ask(
+    host: Host,
+    verb: str,
+    *words: str,
+    lines: Sequence[Line] = (),
+    seconds: float = SECONDS,
+    kept: bool = False,
+) -> list[Answer]:
+    """Have the script do one verb on the host, in one round trip.
+
+    A host that we hold has most likely `kept` the script; else it takes a second one.
+    """
+    # A host's shell, or a hostile host, may print lines of its own; ours carry a number used once.
+    mark = secrets.token_hex(8)
+    done = _run(host, [verb, mark, *words], lines, seconds, kept)
+    # Not splitlines(): a text may hold what Unicode calls a line's end.
+    said = [line for line in done.stdout.split("\n") if line.startswith(f"={mark} ")]
+    answers = [_answer(*line.split(" ")[1:]) for line in said]
+    if [answer.word for answer in answers] == [UNKEPT]:
+        return ask(host, verb, *words, lines=lines, seconds=seconds)
+    if not done.ok and not answers:
+        raise CommandFailed(
+            f"{host.name}: `{verb}` of the journal ended with code {done.code}", said=done.stderr
+        )
+    return answers
+
+
+def _run(
+    host: Host, words: Sequence[str], lines: Sequence[Line], seconds: float, kept: bool = False
+) -> Completed:
+    payload = "".join(" ".join(map(encoded, line)) + "\n" for line in lines)
+    if kept and len(shlex.quote(payload)) <= SHORT:
+        told = ("sh", "-c", RUN_KEPT, "labkit", _kept_as(), payload, *words)
+        return host.run(*told, seconds=seconds)
+    whole = f"{payload}{END}\n{script()}".encode("utf-8", "surrogateescape")
+    told = ("sh", "-c", RUN, "labkit", _kept_as(), *words)
+    return host.run(*told, stdin=whole, seconds=seconds)
+
+
+def _answer(word: str, *fields: str) -> Answer:
+    return Answer(word, tuple(map(decoded, fields)))
+
+
+def refuse(host: Host, answers: Sequence[Answer]) -> None:
+    """Raise what went wrong, if an answer says that something did."""
+    for why in refusals(host, answers):
+        raise why
+    if unfinished := [answer for answer in answers if answer.word == "open"]:
+        sets = [_open_set(one.fields) for one in unfinished]
+        raise Unfinished(
+            f"{host.name}: unfinished {sets[0]}",
+            hint=f"put it back first: {host.verb('restore')}",
+        )
+
+
+def refusals(host: Host, answers: Sequence[Answer]) -> Iterator[HostError]:
+    """What went wrong, for each answer that says that something did."""
+    for answer in answers:
+        if made := REFUSALS.get(answer.word):
+            yield made(host, answer.fields)
+
+
+def _failed(host: Host, fields: Sequence[str]) -> HostError:
+    return HostError(
+        f"{host.name}: nothing more was changed", said=fields[0],
+        hint=f"what was changed is in the journal: {host.verb('restore')}",
+    )  # fmt: skip
+
+
+def _held(host: Host, fields: Sequence[str]) -> HostError:
+    return Busy(
+        f"{host.name} is held by {Lease.told(fields)}",
+        hint=f"wait; or, when that is over for sure: {host.verb('restore')} --break",
+    )
+
+
+def _fenced(host: Host, fields: Sequence[str]) -> HostError:
+    gone = "it was put back meanwhile, or its journal is gone"
+    now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else gone
+    return Busy(
+        f"{host.name}: our lease has ended, so nothing more was written; {now}",
+        hint=f"{host.verb('journal')} says what became of the changes",
+    )
+
+
+def _damaged(host: Host, fields: Sequence[str]) -> HostError:
+    return JournalDamaged(
+        f"{host.name}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
+        hint=f"{host.verb('journal')} shows the part that can be read",
+    )
+
+
+def _gone(host: Host, _: Sequence[str]) -> HostError:
+    return HostError(
+        f"{host.name}: the change set is closed or gone",
+        hint="was it put back by another process, or the host started anew? "
+        f"{host.verb('journal')}; who changed it has a copy of what was there before: "
+        f"out/journal/{host.name}",
+    )
+
+
+def _changed(host: Host, fields: Sequence[str]) -> HostError:
+    thing, now, before = (repr(field.strip()) for field in fields[:3])
+    return SettingRefused(
+        f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {now}; "
+        "it is left so",
+        hint="is something else on that host managing the same setting?",
+    )
+
+
+def _refused(host: Host, fields: Sequence[str]) -> HostError:
+    return SettingRefused(f"{host.name}: {fields[0]} was refused", said=fields[1])
+
+
+REFUSALS = {
+    "failed": _failed, "held": _held, "fenced": _fenced, "damaged": _damaged, "gone": _gone,
+    "changed": _changed, "refused": _refused,
+}  # fmt: skip
+
+
+WORDS = {
+    "writing": "about to become", "wrote": "is", "refused": "was refused:",
+    "restoring": "about to be put back from", "original": "will go back to",
+}  # fmt: skip
+
+
+def hello(host: Host) -> Greeting:
+    """Ask a host what it is; nothing changes there."""
+    answers = ask(host, "hello")
+    refuse(host, [answer for answer in answers if answer.word != "open"])
+    found = {answer.word: answer.fields for answer in answers}
+    user, kinds, boot, machine = found["facts"]
+    lives, *lease = found.get("lease", ("free",))
+    return Greeting(
+        user, tuple(kinds.split()), boot, machine, lives, Lease.told(lease) if lease else None,
+        tuple(_open_set(answer.fields) for answer in answers if answer.word == "open"),
+    )  # fmt: skip
+
+
+def _open_set(fields: Sequence[str]) -> OpenSet:
+    return OpenSet(fields[0], Lease.told(fields[2:]))
+
+
+def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
+    """What a host shows of some things; with a token it also hears that the owner is there."""
+    lines = [
+        ("show", one.thing, *map(_line, (one.probe, one.live, one.reads, one.several)))
+        for one in looks
+    ]
+    heard = [("beat", token)] if token else []
+    answers = ask(host, "show", lines=[*heard, *lines], kept=bool(token))
+    refuse(host, answers)
+    return {answer.fields[0]: _seen(*answer.fields) for answer in answers if answer.word == "state"}
+
+
+def beat(host: Host, token: str) -> None:
+    """Let a host hear that the owner is there; in the shortest way where nothing is odd."""
+    if not host.run("sh", "-c", _part(BEAT), "labkit", token).ok:
+        show(host, [], token)
+
+
+def _line(words: Words) -> str:
+    return command([words]) if words else ""
+
+
+def _seen(thing: str, state: str, text: str, live: str) -> Seen:
+    return Seen(thing, text, "", live) if state == "is" else Seen(thing, "", text or "?", "")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """One change set as the host's journal tells it; `damage` says where it can be read no more."""
+
+    name: str
+    frames: tuple[Frame, ...]
+    damage: str
+
+
+def history(host: Host, sets: int = 20) -> list[Chapter]:
+    """The last change sets of a host, oldest first."""
+    mark = secrets.token_hex(8)
+    said = _run(host, ["journal", mark, str(sets)], [], SECONDS).stdout
+    lines: dict[str, list[str]] = {}
+    for line in re.findall(f"^={mark} line .*\n?", said, re.MULTILINE):
+        name, _, frame = line.removeprefix(f"={mark} line ").partition(" ")
+        lines.setdefault(name, []).append(frame)
+    return [_chapter(name, whole, f"{host.name}: {name}") for name, whole in lines.items()]
+
+
+def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
+    read: list[Frame] = []
+    try:
+        for frame in frames(lines, where):
+            read.append(frame)
+    except JournalDamaged as damaged:
+        return Chapter(name, tuple(read), str(damaged))
+    return Chapter(name, tuple(read), "")
+
+
+def lines_of(chapter: Chapter) -> list[str]:
+    """A change set in words, a line for each thing that happened."""
+    state = "put back" if chapter.name.endswith("closed") else "NOT put back"
+    lines = [f"change set #{chapter.name.split('.')[0]}, {state}"]
+    for frame in chapter.frames:
+        lines += [f"  {words}" for words in _words(frame.kind, frame.fields)]
+    return lines + ([f"  {line}" for line in chapter.damage.splitlines()] if chapter.damage else [])
+
+
+def _words(kind: str, fields: Sequence[str]) -> list[str]:
+    shown = [readable(repr(field.strip())) for field in fields]
+    match kind, shown:
+        case "begin", _:
+            return [f"begun by {Lease.told(fields[1:])}"]
+        case "intent", _:
+            things = [(fields[i], shown[i + 1]) for i in range(0, len(fields) - 5, 6)]
+            return [f"{thing} was {text}" for thing, text in things]
+        case ("writing", [_, "'%-'"]):
+            return [f"{fields[0]}: about to be written"]
+        case (("writing" | "wrote" | "refused" | "restoring" | "original"), [_, text, *_]):
+            return [f"{fields[0]}: {WORDS[kind]} {text}"]
+        case "restored", [_, outcome, text]:
+            return [f"{fields[0]}: {outcome[1:-1]}, is {text}"]
+    return [" ".join([kind, *shown])]

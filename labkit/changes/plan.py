@@ -1,0 +1,247 @@
+"""A plan: what settings would change on the hosts of a lab. Making one touches nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from labkit.changes.journal import Greeting, Look, Seen, command, hello, show
+from labkit.errors import Impossible, LabkitError, SettingRefused, Unknown
+from labkit.host import Host
+from labkit.machine.stopping import together
+from labkit.setting import Setting, Way, held, way_among
+
+AT_ONCE = 16
+"""Hosts that are asked at the same time."""
+WAITS = "waits for a reboot"
+"""The state of what is configured, and counts from the host's next start on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One setting on one host: what is there, and what would become of it.
+
+    `text` is what the host showed; `undo` the commands that bring that back. A step with a `why` is
+    impossible, and has neither. `live` is what really runs, where that can be something else.
+    """
+
+    setting: Setting
+    host: str
+    kind: str = ""
+    way: Way | None = field(default=None, repr=False)
+    text: str = ""
+    undo: str = ""
+    why: str = ""
+    live: str = ""
+
+    @property
+    def thing(self) -> str:
+        """What is changed."""
+        return self.setting.thing
+
+    @property
+    def current(self) -> str:
+        """The value that is there now; empty where the setting is impossible."""
+        return self.way.value(self.text) if self.way and not self.why else ""
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything has to be written."""
+        return not self.why and self.current != self.setting.wanted
+
+    @property
+    def waits(self) -> bool:
+        """Whether what is configured is what is wanted, and only the next start will bring it."""
+        live = self.way.live if self.way and not self.why and not self.changes else ()
+        return bool(live and self.way and self.way.value(self.live) != self.setting.wanted)
+
+    @property
+    def barrier(self) -> bool:
+        """Whether other hosts wait until this is done, as it may take a guest away from them."""
+        return bool(self.way and (self.way.needs - {"root"} or self.way.cuts_management))
+
+    def told(self) -> dict[str, Any]:
+        """The step in plain words, for JSON and tables."""
+        way = self.way or Way((), lambda _: ())
+        state = "possible" if self.changes else WAITS if self.waits else "in force"
+        return {
+            "host": self.host, "role": self.setting.role, "thing": self.thing, "kind": self.kind,
+            "current": self.current, "wanted": self.setting.wanted,
+            "state": "impossible" if self.why else state,
+            "why": self.why, "stands_for": way.stands_for, "needs": sorted(way.needs),
+            "cuts_management": way.cuts_management, "persists": way.persists, "legal": way.legal,
+            "seconds": way.seconds + way.settle_seconds if self.changes else 0.0, "text": self.text,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What would change, in order, and what stands in the way; `digest` is of the hosts' state."""
+
+    steps: tuple[Step, ...]
+    hosts: Mapping[str, Greeting]
+    warnings: tuple[str, ...] = ()
+    """Who holds a host, and what is not put back there."""
+
+    @property
+    def digest(self) -> str:
+        """Differs as soon as one of the things that the plan is about has changed."""
+        state = sorted({(step.host, step.thing, step.text, step.why) for step in self.steps})
+        return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
+
+    @property
+    def seconds(self) -> float:
+        """About how long making it takes, without the way to the hosts."""
+        return float(sum(step.told()["seconds"] for step in self.steps))
+
+    def told(self) -> dict[str, Any]:
+        """The plan for a machine to read."""
+        return {
+            "digest": self.digest, "seconds": round(self.seconds, 1), "warnings": self.warnings,
+            "steps": [step.told() for step in self.steps],
+            "hosts": {name: asdict(one) for name, one in self.hosts.items()},
+        }  # fmt: skip
+
+    def check_fresh(self, texts: Mapping[tuple[str, str], str], digest: str) -> None:
+        """Refuse to go by an older plan when the hosts are no longer as they were then."""
+        if self.digest == digest:
+            return
+        now = {(step.host, step.thing): step.text for step in self.steps}
+        differ = [
+            f"{host}: {thing}: was {texts.get(key, '')!r}, is {now.get(key, '')!r}"
+            for key in sorted({*texts, *now})
+            for host, thing in [key]
+            if texts.get(key) != now.get(key)
+        ]
+        raise SettingRefused(
+            "the plan is stale: the hosts have changed since it was made; nothing was changed",
+            said="\n".join(differ[:3]),
+            hint="look at a new plan, then apply that",
+        )
+
+
+def plan(
+    settings: Iterable[Setting],
+    hosts: Mapping[str, Host],
+    known: Mapping[str, Greeting] | None = None,
+) -> Plan:
+    """Ask the hosts that the settings are about; two round trips each, all at the same time."""
+    wanted: dict[str, list[Setting]] = {}
+    order = list(dict.fromkeys(settings))
+    for setting in order:
+        if setting.role not in hosts:
+            raise Unknown("role", setting.role, hosts)
+        wanted.setdefault(setting.role, []).append(setting)
+
+    def asked(role: str) -> tuple[Greeting, list[Step]]:
+        return _planned(hosts[role], wanted[role], (known or {}).get(role))
+
+    found = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
+    steps = {step.setting: step for _, some in found.values() for step in some}
+    greetings = {role: greeting for role, (greeting, _) in found.items()}
+    warnings = tuple(_warnings(greetings, hosts))
+    return Plan(tuple(in_order([steps[setting] for setting in order])), greetings, warnings)
+
+
+def _warnings(greetings: Mapping[str, Greeting], hosts: Mapping[str, Host]) -> Iterator[str]:
+    for role, greeting in greetings.items():
+        if trouble := greeting.trouble(role):
+            yield trouble if greeting.held else f"{trouble}: {hosts[role].verb('restore')}"
+
+
+def _planned(
+    host: Host, settings: Sequence[Setting], known: Greeting | None
+) -> tuple[Greeting, list[Step]]:
+    greeting = known or hello(host)
+    ways = [_way(setting, host, greeting) for setting in settings]
+    looks = {
+        step.thing: Look(
+            step.thing, step.way.reads, step.way.probe, step.way.live, step.way.several
+        )
+        for step in ways
+        if step.way and not step.why
+    }
+    seen = show(host, list(looks.values())) if looks else {}
+    return greeting, [
+        _seen(step, seen[step.thing], host) if not step.why else step for step in ways
+    ]
+
+
+def _way(setting: Setting, host: Host, greeting: Greeting) -> Step:
+    try:
+        kind, way = way_among(setting, greeting.kinds, host)
+    except LabkitError as no:
+        return Step(setting, host.name, why=no.what)
+    lacks = "root" in way.needs and greeting.user != "0"
+    why = f"it needs root, and labkit is not root on {host.name}" if lacks else ""
+    return Step(setting, host.name, kind, way, why=why)
+
+
+def _seen(step: Step, seen: Seen, host: Host) -> Step:
+    assert step.way
+    if seen.why:
+        return _impossible(step, f"{host.name}: {seen.why.strip()}")
+    if "\ufffd" in seen.text:
+        return _impossible(step, f"{host.name}: what it shows of {step.thing} is not text")
+    way, text = held(step.way, seen.text)
+    try:
+        if why := way.refuses(text):
+            return _impossible(step, why)
+        undo = command(way.writes(way.value(text)))
+    except (ValueError, LookupError, LabkitError) as odd:
+        return _impossible(step, f"{host.name}: {text.strip()!r} could not be put back ({odd})")
+    undo = undo or "true"
+    return Step(step.setting, step.host, step.kind, way, text, undo, live=seen.live)
+
+
+def _impossible(step: Step, why: str) -> Step:
+    return Step(step.setting, step.host, step.kind, step.way, why=why)
+
+
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """The order as asked, but for what is to be made after something else."""
+    waits = _waits(steps)
+    followers: dict[int, list[int]] = {}
+    for second, firsts in waits.items():
+        for first in firsts:
+            followers.setdefault(first, []).append(second)
+    free, done = [n for n in range(len(steps)) if not waits[n]], list[Step]()
+    while free:
+        made = heappop(free)
+        done.append(steps[made])
+        for second in followers.get(made, ()):
+            waits[second].remove(made)
+            if not waits[second]:
+                heappush(free, second)
+    if len(done) < len(steps):
+        names = " after ".join(steps[n].thing for n in _circle(waits))
+        raise Impossible(f"settings are to come after one another in a circle: {names}")
+    return done
+
+
+# What is not done waits for something that is not done either.
+def _circle(waits: Mapping[int, set[int]]) -> list[int]:
+    path = [next(n for n, firsts in waits.items() if firsts)]
+    while (first := min(waits[path[-1]])) not in path:
+        path.append(first)
+    return [*path[path.index(first) :], first]
+
+
+# By place in the order as asked: the places of those that are to be made before it.
+def _waits(steps: Sequence[Step]) -> dict[int, set[int]]:
+    called: dict[tuple[str, str], set[int]] = {}
+    for n, step in enumerate(steps):
+        for name in (step.thing, type(step.setting).__name__, str(step.setting)):
+            called.setdefault((step.host, name), set()).add(n)
+    return {
+        n: {
+            first
+            for name in (step.way.after if step.way else ())
+            for first in called.get((step.host, name), ())
+            if steps[first].thing != step.thing
+        }
+        for n, step in enumerate(steps)
+    }

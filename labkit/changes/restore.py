@@ -1,0 +1,72 @@
+"""Putting back what was changed on a host, and saying what became of each thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from labkit.changes.change_set import restore_all
+from labkit.changes.journal import Answer
+from labkit.changes.lease import Owner
+from labkit.host import Host
+from labkit.machine.stopping import undisturbed
+from labkit.ssh.pins import check_pin
+
+
+def went_back(answer: Answer) -> bool:
+    """Whether an answer about putting back is no trouble."""
+    return answer.word != "back" or answer.fields[2] in ("restored", "already", "handed")
+
+
+def outcome_words(answer: Answer) -> str:
+    """What became of one thing, in words."""
+    _, thing, outcome, now, original, said = answer.fields
+    words = {
+        "restored": f"is {original.strip()!r} again",
+        "already": f"was {original.strip()!r} already",
+        "handed": "goes back with a later change set",
+        "left": f"was changed by somebody else to {now.strip()!r}; it is left so (it had been "
+        f"{original.strip()!r})",
+        "lacking": f"cannot be read any more, so {original.strip()!r} is not put back: {now}",
+        "failed": f"does not go back to {original.strip()!r}: {said or f'it stays {now!r}'}",
+    }
+    return f"{thing} {words.get(outcome, outcome)}"
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What became of all that was not put back on a host."""
+
+    answers: tuple[Answer, ...]
+    damaged: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as it was."""
+        return not self.damaged and all(map(went_back, self.answers))
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each thing."""
+        return [outcome_words(answer) for answer in self.answers] + [
+            f"{file} is damaged: nothing is put back by guessing; `labkit journal` says where, or"
+            " that a later labkit wrote it, and shows the rest"
+            for file in self.damaged
+        ]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines or ["nothing to put back"])
+
+
+def restore(
+    host: Host, owner: str = "restore", *, breaking: bool = False, forgetting: bool = False
+) -> Restored:
+    """Put back whatever is not put back on a host, whoever changed it and however that ended.
+
+    `breaking` takes the host from somebody who is at work there; `forgetting` closes the journal
+    also on what cannot be put back.
+    """
+    check_pin(host)
+    with undisturbed(f"putting back {host.name}", host.verb("restore")):
+        answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
+    backs = tuple(answer for answer in answers if answer.word == "back")
+    return Restored(backs, tuple(one.fields[0] for one in answers if one.word == "damaged"))

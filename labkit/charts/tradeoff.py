@@ -1,0 +1,172 @@
+"""Several metrics of one study beside each other: what is gained, and what it costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import altair as alt
+
+from labkit.charts import ends
+from labkit.charts.look import (
+    BELOW_NAMES,
+    COLOURS,
+    GREY,
+    colour,
+    framed,
+    inline,
+    insist,
+    interval_tip,
+    rounded,
+    runs_of,
+    shape,
+    tip,
+)
+from labkit.errors import LabkitError, Unknown
+from labkit.machine.units import figure, shown
+from labkit.results import Results
+from labkit.statistics.percentiles import Blocks
+from labkit.statistics.quantity import Quantity
+from labkit.study import Study
+
+OURS = COLOURS[0]
+FEWEST = 3
+"""Blocks, before an interval is told."""
+
+
+def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
+    """Condition -> block -> values of one metric, written with `_` for blanks."""
+    measured: Mapping[str, Blocks] = study.measured(results)
+    if metric == study.metric.replace(" ", "_"):
+        return {name: blocks for name, blocks in measured.items() if ": " not in name}
+    found = {name.partition(": ")[2]: blocks for name, blocks in measured.items()
+             if name.startswith(f"{metric}: ")}  # fmt: skip
+    if not found:
+        known = {name.partition(": ")[0] for name in measured if ": " in name}
+        raise Unknown("metric", metric, [study.metric.replace(" ", "_"), *sorted(known)])
+    return found
+
+
+def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, object]]:
+    """A row for each metric and condition: its mean over all blocks, with its 95 % interval.
+
+    A metric that no host of the lab could tell has one row that says so. None of them can be less
+    than nothing, so no interval goes further down.
+    """
+    rows: list[dict[str, object]] = []
+    told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}
+    told.add(study.metric.replace(" ", "_"))
+    units = _units(study, results)
+    for metric in metrics:
+        if metric not in told:
+            rows.append({"metric": metric.replace("_", " "), "condition": "not told by this lab"})
+            continue
+        found = of_metric(study, results, metric)
+        for name in [c.name for c in study.conditions if c.name in found]:
+            mean = _mean(f"'{name}'", {name: found[name]})
+            rows.append({"metric": metric.replace("_", " "), "condition": name,
+                         "mean": figure(mean["value"]), "low": _shown(mean, "low"),
+                         "high": _shown(mean, "high"), "unit": units.get(metric, ""),
+                         "blocks": len(found[name])})  # fmt: skip
+    return rows
+
+
+# A share has the unit 1, which says nothing beside a number.
+def _units(study: Study, results: Results) -> dict[str, str]:
+    said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
+    return {s.metric.replace(" ", "_"): "" if s.unit == "1" else shown(s.unit) for s in said}
+
+
+def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:
+    """The mean of every metric of Run 2 over that of Run 1, beside the document's two ratios."""
+    rows, theirs, named = [], [], results.by_block()
+    printed = {row["metric"]: {} for row in study.published()}  # type: ignore[var-annotated]
+    for row in study.published():
+        printed[row["metric"]][row["condition"].partition(":")[0]] = float(row["value"])
+    for metric in ("response_time", "throughput", "ready_time", "host_cpu_utilisation"):
+        both = of_metric(study, results, metric)
+        if {"Run 1", "Run 2"} <= set(both):
+            name = metric.replace("_", " ")
+            pair = "; over ".join(runs_of(named, side, both[side]) for side in ("Run 2", "Run 1"))
+            rows.append({"metric": name, **_mean("'Run 2' / 'Run 1'", both), "runs": pair})
+            if {"Run 1", "Run 2"} <= set(printed.get(metric, {})):
+                ratio = printed[metric]["Run 2"] / printed[metric]["Run 1"]
+                theirs.append({"metric": name, "value": round(ratio, 3)})
+    return _ratios(rows, theirs, note)
+
+
+def against_rate(
+    study: Study, results: Results, metric: str, unit: str, note: str = ""
+) -> alt.LayerChart:
+    """A figure of the packet rate study at each rate, with its 95 % interval."""
+    names = [name for name in study.measured(results) if name.startswith(f"{metric}_at_")]
+    rates = sorted({int(re.split(r"_at_|: ", name)[1]) for name in names})
+    named = results.by_block()
+    rows = [
+        {"condition": condition, "rate": rate, **_mean(f"'{condition}'", {condition: blocks}),
+         "runs": runs_of(named, condition, blocks)}
+        for rate in rates
+        for condition, blocks in of_metric(study, results, f"{metric}_at_{rate}").items()
+    ]  # fmt: skip
+    insist(study.blocks(results))
+    rows = ends.reaching(rows)
+    order = [c.name for c in study.conditions]
+    what = metric.replace("_", " ").replace("cpu", "CPU")
+    x = alt.X("rate:Q", title="datagrams sent in each second").scale(type="log", nice=False)
+    x = x.axis(values=rates, format=",d")
+    y = alt.Y("value:Q", title=what if unit == "1" else f"{what} ({shown(unit)})")
+    base = alt.Chart(inline(rows)).encode(x=x, color=colour(order))
+    tips = [tip("condition"), tip("rate", ",d"), tip("value", ".4~f", what),
+            interval_tip(), tip("runs")]  # fmt: skip
+    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q", tooltip=tips)
+    layers = [base.mark_line().encode(y=y), bars.transform_filter("isValid(datum.low)"),
+              base.mark_point(filled=True, size=80, opacity=1)
+              .encode(y=y, shape=shape(order), tooltip=tips),
+              *ends.arrows(rows, base, "y", tips)]  # fmt: skip
+    said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
+    title, drawn = f"{what[:1].upper()}{what[1:]} by packet rate", alt.LayerChart(layer=layers)
+    said = f"{what} by packet rate: {said}"
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}".rstrip()
+    return framed(drawn, 280, title, legend, note, said)
+
+
+def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str) -> alt.LayerChart:
+    rows, names = ends.reaching(rows, 1.0), [row["metric"] for row in rows]
+    x = alt.X("value:Q", title="Run 2, over Run 1 = 1").scale(type="log", nice=False, padding=20)
+    x = x.axis(BELOW_NAMES)
+    y = alt.Y("metric:N", sort=names, title=None)
+    base = alt.Chart(inline(rows)).encode(y=y)
+    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
+    tips = [tip("metric"), tip("value", ".3~f", "Run 2 / Run 1"), interval_tip(),
+            tip("runs")]  # fmt: skip
+    layers = [
+        one,
+        base.mark_rule(strokeWidth=2, color=OURS)
+        .encode(x="low:Q", x2="high:Q", tooltip=tips).transform_filter("isValid(datum.low)"),
+        base.mark_point(filled=True, size=90, opacity=1, color=OURS).encode(x=x, tooltip=tips),
+        *ends.arrows(rows, base.encode(color=alt.value(OURS)), "x", tips),
+        alt.Chart(inline(theirs)).mark_point(shape="diamond", filled=True, size=110, color=GREY)
+        .encode(x=x, y=y, tooltip=tip("value", ".3~f", "the document's")),
+    ]  # fmt: skip
+    said = "; ".join(f"{row['metric']} {figure(row['value'])}" for row in rows)
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}Grey diamonds: the document's own."
+    drawn, height = alt.LayerChart(layer=layers), 44 * max(1, len(rows))
+    said = f"Run 2 over Run 1: {said}"
+    return framed(drawn, height, "What owning CPUs changes", legend, note, said)
+
+
+def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
+    try:
+        estimate = Quantity(what, "mean").estimate(sides)
+    except LabkitError:
+        return {"value": float("nan"), **ends.bar(None, 0)}
+    i = estimate.interval()
+    found = ends.bar(i if estimate.blocks >= FEWEST else None, estimate.blocks)
+    return {"value": rounded(i.value), **found}
+
+
+def _shown(mean: Mapping[str, Any], end: str) -> str:
+    if mean["less" if end == "low" else "more"]:
+        return "no limit"
+    return "" if mean[end] is None else figure(max(0.0, mean[end]))

@@ -1,0 +1,4 @@
+"""The documents' claims and printed figures, read from data/published.
+
+Start with `published.py`.
+"""

@@ -1,0 +1,219 @@
+"""What a document's claims are about, found in what another tool measured.
+
+A claim speaks of `max_iops` under `VM [load=read]`; fio tells of `read iops`. That the one is the
+other is said by the word `max_iops=read iops`, or `max_iops='read iops' + 'write iops'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from labkit.claim import Bound, Claim, Order, Ratio, Shape, judge
+from labkit.claims import published
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.machine.units import shown
+from labkit.statistics.figure import Values, summary
+from labkit.statistics.percentiles import Blocks, count
+from labkit.statistics.quantity import Quantity
+from labkit.verdict import NOT_TESTABLE, Verdict, named
+from labkit.workload import Sample
+
+KEY = "claims"
+"""Where study.json keeps it, for `Results.judged_as` too."""
+EACH = "each"
+MOST_NAMED = 12
+OF_MEANS = "each run tells one value, and the mean of these is judged"
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The study that runs are judged as, and how each metric of its claims is got from a file.
+
+    `ways` are by metric, or by `metric: condition` for one condition; each is a metric of the tool,
+    or an expression of several. The first whose metrics are all in a file counts for that file.
+    """
+
+    study: str
+    ways: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def said(cls, study: str, words: Iterable[str]) -> Claimed:
+        """As a command line says it, `METRIC=WAY` each; what no claim is about is refused."""
+        wanted = published.published(study).wanted()
+        metrics = {metric for asked in wanted.values() for metric in asked}
+        known = metrics | {f"{one}: {name}" for name, asked in wanted.items() for one in asked}
+        ways: dict[str, tuple[str, ...]] = {}
+        for word in words:
+            key = max((k for k in known if word.startswith(f"{k}=")), key=len, default="")
+            if word in known:
+                hint = f"--metric '{word}=...': a metric of the tool, or an expression of several"
+                raise BadInput(f"--metric {word}: which metric of the tool is it?", hint=hint)
+            if not key:
+                raise Unknown(f"metric of the claims of {study}", word.partition("=")[0], metrics)
+            ways[key] = (*ways.get(key, ()), word[len(key) + 1 :])
+        return cls(study, ways)
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any]) -> Claimed | None:
+        """As study.json has it; None where nothing is said of claims."""
+        told = asked.get(KEY)
+        if told is None:
+            return None
+        try:
+            ways = {str(key): tuple(map(str, each)) for key, each in told["ways"].items()}
+            return cls(published.published(str(told["study"])).study, ways)
+        except (AttributeError, KeyError, TypeError) as odd:
+            raise ResultsError("study.json says oddly what is claimed", said=repr(odd)) from None
+
+    def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
+        """What the claims ask of this condition, as far as the tool told it."""
+        known = {sample.metric: sample for sample in told}
+        metrics = published.published(self.study).wanted().get(condition, ())
+        found = (self._sample(metric, condition, known) for metric in metrics)
+        return [sample for sample in found if sample]
+
+    def by_name(self, condition: str, told: Sequence[Sample]) -> dict[str, Sample]:
+        """As `samples`, by the names of claims: `VM`, or `latency: VM` of another metric."""
+        main = published.published(self.study).metric
+        return {
+            condition if sample.metric == main else f"{sample.metric}: {condition}": sample
+            for sample in self.samples(condition, told)
+        }
+
+    def insist(self, condition: str, told: Sequence[Sample], where: str) -> list[Sample]:
+        """As `samples`; a file that has nothing of what is asked is answered with what it has."""
+        wanted, units = (
+            published.published(self.study).wanted(),
+            published.published(self.study).units,
+        )
+        if condition not in wanted:
+            raise Unknown(f"condition of {self.study}", condition, wanted)
+        found = self.samples(condition, told)
+        if not found:
+            raise _which(condition, wanted[condition], told, units, where)
+        for sample in found:
+            check_unit(sample, units.get(sample.metric, ""), where)
+        return found
+
+    def _sample(self, metric: str, condition: str, known: Mapping[str, Sample]) -> Sample | None:
+        ways = (*self.ways.get(f"{metric}: {condition}", ()), *self.ways.get(metric, ()))
+        for way in ways or (metric, metric.replace("_", " ")):
+            if found := _follow(way, known):
+                unit = found.unit or published.published(self.study).units.get(metric, "")
+                return Sample(metric, unit, found.values, found.lost)
+        return None
+
+    def judge(self, measured: Mapping[str, Blocks]) -> list[Verdict]:
+        """A verdict on each claim; of what runs tell one value of, their mean is judged."""
+        plain = published.of(self.study)
+        asked = [_of_single(claim, measured) for claim in plain]
+        of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}
+        whys = {claim.id: _untold(claim, measured) for claim in asked}
+        found = judge((c for c in asked if not whys[c.id]), measured)
+        judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in found}
+        return [
+            claim.not_testable(whys[claim.id]) if whys[claim.id] else judged[claim.id]
+            for claim in asked
+        ]
+
+
+def with_claimed(claimed: Claimed | None, condition: str, told: Sequence[Sample]) -> list[Sample]:
+    """What claims ask of this condition, by their names, then what the tool told by other ones."""
+    first = claimed.samples(condition, told) if claimed else []
+    named = {sample.metric for sample in first}
+    return [*first, *(sample for sample in told if sample.metric not in named)]
+
+
+def check_unit(sample: Sample, unit: str, where: str) -> None:
+    """Refuse a figure in another unit than claims, or other files, have of it."""
+    if unit and sample.unit and sample.unit != unit:
+        raise BadInput(
+            f"{where}: {sample.metric} is in {shown(sample.unit)}, not in {shown(unit)}",
+            hint="an expression scales it, or turns it round: "
+            f"--metric \"{sample.metric}=1e6 / 'its name there'\"",
+        )
+
+
+# Runs that tell one value each, such as their median, have no percentiles of their own.
+def _of_single(claim: Claim, measured: Mapping[str, Blocks]) -> Claim:
+    if not all(map(_single, (measured.get(name, {}) for name in claim.names()))):
+        return claim
+    if isinstance(claim, Order) and claim.percentiles == (50,):
+        return replace(claim, percentiles=("mean",))
+    if isinstance(claim, Ratio | Bound | Shape) and claim.percentile == 50:
+        return replace(claim, percentile="mean")
+    return claim
+
+
+def _with_mean(verdict: Verdict) -> Verdict:
+    if verdict.verdict == NOT_TESTABLE:
+        return verdict
+    return replace(verdict, why=f"{verdict.why}; {OF_MEANS}")
+
+
+def _untold(claim: Claim, measured: Mapping[str, Blocks]) -> str:
+    asked = [pair for c in claim.comparisons() for pair in c.what.percentiles.items()]
+    lacking = [(q, name) for name, q in asked if _single(measured.get(name, {}))]
+    if not lacking or claim.missing(measured):
+        return ""
+    q, name = max(lacking)
+    return f"{named(q)} is asked of {name}, whose runs tell one value each: import all values"
+
+
+def _single(blocks: Blocks) -> bool:
+    return bool(blocks) and count(blocks) == len(blocks)
+
+
+def _which(
+    condition: str, metrics: Sequence[str], told: Sequence[Sample], units: Mapping[str, str],
+    where: str,
+) -> BadInput:  # fmt: skip
+    asked = ", ".join(_with_unit(name, units.get(name, "")) for name in metrics)
+    first = metrics[0]
+    unit = units.get(first, "")
+    alike = [one.metric for one in told if unit in ("", one.unit)]
+    way = alike[0] if alike else f"1e6 / '{told[0].metric}'"
+    return BadInput(
+        f"{where}: which of its metrics is {asked} of {condition}?",
+        said=f"it has {_named(told)}",
+        hint=f'such as --metric "{first}={way}", or of several '
+        f"--metric \"{first}='one' + 'other'\"",
+    )
+
+
+# A metric is taken as it is; of an expression, which has no unit, nobody counted what was lost.
+def _follow(way: str, known: Mapping[str, Sample]) -> Sample | None:
+    if way in known or not {"'", '"'} & {*way}:
+        return known.get(way)
+    whole = Quantity(way, EACH)
+    if not {*whole.names} <= known.keys():
+        return None
+    figures = {
+        (name, of): known[name].values if of == EACH else summary(of, [known[name].values])
+        for name, of in whole.terms()
+    }
+    return Sample(way, "", _figures(whole, figures))
+
+
+def _figures(whole: Quantity, figures: Mapping[Any, Any]) -> Values:
+    try:
+        found = np.atleast_1d(whole.all_of(figures))
+    except ValueError:
+        what = f"{whole.shown} is of metrics that have different numbers of values"
+        raise BadInput(what, hint="mean('...') or median('...') makes one of several") from None
+    if not np.isfinite(found).all():
+        raise BadInput(f"{whole.shown} has no value here: it divides by 0")
+    return found
+
+
+def _with_unit(name: str, unit: str) -> str:
+    return f"{name} ({shown(unit)})" if unit else name
+
+
+def _named(told: Sequence[Sample]) -> str:
+    first = ", ".join(_with_unit(sample.metric, sample.unit) for sample in told[:MOST_NAMED])
+    return first + (f", and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else "")

@@ -1,0 +1,98 @@
+"""The figures that a document prints, row by row, from data/published/<study>.csv."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from labkit.errors import Unknown
+from labkit.machine.units import shown
+from labkit.results import HOME
+
+NO_UNIT = "unit not printed"
+FOLDER = HOME / "data" / "published"
+# `VM vs Native: overhead [Copy] mean`: all but the metric may be left out.
+CHOICE = re.compile(r"(?:(?P<condition>.+): )?(?P<metric>\w+)(?: \[(?P<x>.+)\])?(?: (?P<stat>.+))?")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a document; the fields are the columns of the file."""
+
+    condition: str
+    x_name: str
+    x: str
+    metric: str
+    statistic: str
+    value: str
+    unit: str
+    relation: str
+    source: str
+
+    @property
+    def percentile(self) -> str:
+        """`median`, `p99.9`; empty for what is none."""
+        is_one = re.fullmatch(r"median|p\d+(\.\d+)?", self.statistic)
+        return self.statistic if is_one else ""
+
+    @property
+    def about(self) -> str:
+        """What it is a figure of, in words."""
+        at = f"{self.x_name.replace('_', ' ')} {self.x}" if self.x_name else ""
+        parts = (self.metric.replace("_", " "), self.percentile, at.replace(";", ", "))
+        return ", ".join(part for part in parts if part)
+
+
+def figures(study: str, folder: Path = FOLDER) -> tuple[Figure, ...]:
+    """All that is printed about a study; nothing, where its document prints none."""
+    file = folder / f"{study}.csv"
+    if not file.is_file():
+        return ()
+    with file.open(encoding="utf-8", newline="") as lines:
+        return tuple(Figure(**row) for row in csv.DictReader(lines))
+
+
+def chosen(known: Sequence[Figure], choices: Iterable[str]) -> list[Figure]:
+    """The figures that these words choose: `metric`, `condition: metric [x] statistic`."""
+    found: list[Figure] = []
+    for choice in choices:
+        fits = [figure for figure in known if _fits(figure, choice)]
+        if not fits:
+            raise Unknown("printed figure", choice, {figure.metric for figure in known})
+        found += (figure for figure in fits if figure not in found)
+    return found
+
+
+def words(found: Iterable[Figure]) -> str:
+    """Figures as text: `response time, median: Native = 18 µs, VM-Default = 34 µs`."""
+    groups = groupby(found, key=lambda figure: figure.about)
+    return "; ".join(f"{about}: {', '.join(_each(list(group)))}" for about, group in groups)
+
+
+def _fits(figure: Figure, choice: str) -> bool:
+    asked = CHOICE.fullmatch(choice)
+    wanted = asked.groupdict() if asked else {"metric": choice}
+    has = {"condition": figure.condition, "metric": figure.metric, "x": figure.x,
+           "stat": figure.statistic}  # fmt: skip
+    return all(has[name] == word for name, word in wanted.items() if word is not None)
+
+
+# The two ends of a range are two rows of the file.
+def _each(group: Sequence[Figure]) -> list[str]:
+    highs = {f.condition: f.value for f in group if f.statistic.startswith("range_high")}
+    said = []
+    for f in group:
+        if f.statistic.startswith("range_high"):
+            continue
+        to = f" to {highs[f.condition]}" if f.statistic.startswith("range_low") else ""
+        name = f.condition.replace(";", ", ")
+        said.append(f"{name} {f.relation} {f.value}{to} {_unit(f.unit)}")
+    return said
+
+
+def _unit(unit: str) -> str:
+    return f"({unit})" if unit == NO_UNIT else shown(unit.replace("percent", "%"))

@@ -1,0 +1,280 @@
+"""What this machine can do, what is missing, and the one command that brings it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import resource
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from labkit.box import needs
+from labkit.box.cgroup import hierarchy
+from labkit.box.containers import container
+from labkit.box.needs import CHECKOUT, TUN
+from labkit.box.rootless import plain_user, sudo, user_namespace
+from labkit.machine import account
+from labkit.results import HOME
+
+KVM = Path("/dev/kvm")
+SET_UP = "make system"
+DEMO = "make demo" if CHECKOUT else "labkit demo"
+TIERS = {
+    "root": "everything: the lab in a box runs here",
+    "rootless": "the lab in a box, all of it in a user namespace of yours",
+    "user": "hosts on loopback by sshd of your own, and an emulated guest; no links to measure",
+    "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
+}
+LACKS = {
+    "root": "",
+    "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
+    " live migration, settings of the machine itself; and a guest's CPU of its own (real-time"
+    " priority), unless the limit `priority` below allows it",
+    "user": "beside rootless: hosts with addresses and links of their own, guests on those links,"
+    " other topologies",
+    "recorded": "beside user: any host on this machine",
+}
+"""What a tier lacks that the next better one has."""
+DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
+PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
+UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does not: use Debian"}
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: what was found, what it brings, and how to get it (`fix`)."""
+
+    name: str
+    ok: bool
+    found: str
+    brings: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """`tier` is one of `TIERS`, `lacks` is of `LACKS`; `next` is the one command to type now."""
+
+    tier: str
+    means: str
+    lacks: str
+    next: str
+    machine: Mapping[str, str | int]
+    checks: tuple[Check, ...]
+
+
+def examine() -> Report:
+    """Look at this machine; nothing is changed, and nothing stays running."""
+    checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
+              *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
+    tier = _tier(checks)
+    why = plain_user.impossible() if tier == "recorded" and not needs.is_root() else ""
+    lacks = f"{LACKS[tier]}: {why}" if why else LACKS[tier]
+    return Report(tier, TIERS[tier], lacks, _next(checks, tier), _machine(), checks)
+
+
+def _tier(checks: Iterable[Check]) -> str:
+    lesser = {name for name, need in needs.NEEDS.items() if not need.required}
+    lesser |= {"docker", PRIORITY}
+    wrong = {check.name for check in checks if not check.ok} - lesser
+    for tier, other in (("root", user_namespace.TIER), (user_namespace.TIER, "root")):
+        if not wrong - {other}:
+            return tier
+    return plain_user.TIER if not needs.is_root() and not plain_user.impossible() else "recorded"
+
+
+def packages() -> list[str]:
+    """The Debian packages that the lab in a box needs and that are missing here."""
+    system = _os_release().get("ID", "")
+    missing = {need.package for need in needs.missing().values()}
+    return sorted(package for package in missing if (system, package) not in UNPACKAGED)
+
+
+def render(report: Report) -> str:
+    """The report for a terminal: the tier first, and what to do next."""
+    checks: list[tuple[str, str]] = []
+    for check in report.checks:
+        checks.append(("ok" if check.ok else "--", f"{check.name:<12}{check.found}"))
+        if not check.ok:
+            checks.append(("", f"{'':<12}it brings {check.brings}"))
+            checks.append(("", f"{'':<12}to get it: {check.fix}"))
+    return "\n\n".join(
+        [
+            _aligned(
+                [
+                    ("tier", f"{report.tier}: {report.means}"),
+                    ("next", report.next),
+                    *([("lacks", report.lacks)] if report.lacks else []),
+                ]
+            ),
+            _aligned(
+                (name.replace("_mib", " (MiB)"), value) for name, value in report.machine.items()
+            ),
+            _aligned(checks, 4),
+        ]
+    )
+
+
+def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
+    return "\n".join(f"{name:<{width}}{value}".rstrip() for name, value in rows)
+
+
+# The first thing that is wrong decides: what comes after it may be right once it is.
+def _next(checks: Iterable[Check], tier: str) -> str:
+    spare = {"docker", PRIORITY, user_namespace.TIER, "root" if tier == user_namespace.TIER else ""}
+    wrong = [check for check in checks if not check.ok and check.name not in spare]
+    if not wrong:
+        return DEMO
+    return next((c.fix for c in wrong if c.name != "root"), wrong[0].fix)
+
+
+# --- checks ---------------------------------------------------------------------------------
+
+
+def _python_checks() -> list[Check]:
+    absent = [name for name in _dependencies() if not _installed(name)]
+    found = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
+    lacking = ["-e", str(HOME)] if CHECKOUT else absent
+    fix = shlex.join([sys.executable, "-m", "pip", "install", *lacking])
+    return [Check("python", not absent, found, "all that labkit imports", fix if absent else "")]
+
+
+def _dependencies() -> list[str]:
+    with suppress(metadata.PackageNotFoundError):
+        asked = [word for word in metadata.requires("labkit") or [] if "extra ==" not in word]
+        return [re.split(r"[^\w.-]", word)[0] for word in asked]
+    return ["labkit"]
+
+
+def _installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
+
+
+def _program_check(item: tuple[str, needs.Need]) -> Check:
+    name, need = item
+    if need.absent:
+        return Check(name, False, f"missing {', '.join(need.absent)}", need.brings, _fix(need))
+    return Check(name, True, ", ".join(need.programs), need.brings)
+
+
+def _docker_check() -> Check:
+    absent = container.absent("docker")
+    if not absent:
+        return Check("docker", True, ", ".join(container.DOCKER), DOCKER)
+    need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
+    how = f"sudo apt-get install {need.package}"
+    how = how if shutil.which("apt-get", path=needs.SEARCHED) else _fix(need)
+    return Check("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
+
+
+# Who has root needs no other way to a box.
+def _rootless_check() -> Check:
+    brings = "the lab in a box without root, in a user namespace"
+    if needs.is_root() or sudo.works():
+        return Check("rootless", True, "not needed where root is", brings)
+    why, how = user_namespace.lacking()
+    return Check("rootless", not why, why or "user namespaces with a range of users", brings, how)
+
+
+# Only this limit of the kernel's is asked for there: root needs none.
+def _priority_check() -> list[Check]:
+    if needs.is_root() or sudo.works():
+        return []
+    most = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
+    how = f"echo '{account.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
+    return [Check(PRIORITY, most != 0, f"a limit of {most}" if most else "a limit of 0 (ulimit -r)",
+                  "guests with a CPU of their own in the lab in a box without root",
+                  "" if most else how)]  # fmt: skip
+
+
+def _fix(need: needs.Need) -> str:
+    system = _os_release()
+    if (system.get("ID", ""), need.package) in UNPACKAGED:
+        return UNPACKAGED[system["ID"], need.package]
+    if not shutil.which("apt-get", path=needs.SEARCHED):
+        return f"install {' '.join(need.absent)} (Debian's package {need.package})"
+    # Unlike apt-get by itself, it starts no SSH server for all the world.
+    return SET_UP if CHECKOUT else f"sudo apt-get install {need.package}"
+
+
+def _kernel_checks() -> list[Check]:
+    privilege = "network namespaces and links of our own"
+    if sudo.works():
+        return [Check("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
+    if not needs.is_root():
+        how = f"sudo -v && {DEMO}" if shutil.which("sudo") else f"as root: {DEMO}"
+        return [Check("root", False, f"user {os.geteuid()}, not root", privilege, how)]
+    refused, groups = _namespaces_refused(), hierarchy()
+    writable = groups is not None and os.access(groups, os.W_OK)
+    inside = "in a container, start it privileged"
+    return [
+        Check("root", True, "running as root", privilege),
+        Check("isolation", not refused, refused or "namespaces can be made",
+              "hosts of their own on this machine", inside if refused else ""),
+        Check("groups", writable, str(groups) if writable else "no control groups to write to",
+              "a box that can be ended for certain", "" if writable else inside),
+        Check("tun", TUN.exists(), str(TUN) if TUN.exists() else f"no {TUN}",
+              "network cards for guests", "" if TUN.exists() else "modprobe tun"),
+    ]  # fmt: skip
+
+
+# Only a try tells: containers often run as root and yet may not. What it makes ends with it.
+def _namespaces_refused() -> str:
+    words = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=2)
+    except (OSError, subprocess.TimeoutExpired) as failed:
+        return f"unshare: {failed}"
+    return done.stderr.strip() if done.returncode else ""
+
+
+# --- the machine ----------------------------------------------------------------------------
+
+
+def _machine() -> dict[str, str | int]:
+    return {
+        "system": _os_release().get("PRETTY_NAME", platform.system()),
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "cpu": _line("/proc/cpuinfo", r"^model name\s*: (.*)") or platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_mib": int(_line("/proc/meminfo", r"^MemTotal:\s*(\d+)") or 0) // 1024,
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "virtualization": _virtualization(),
+        # The device can be there and guests hang all the same, so it proves nothing yet.
+        "kvm": f"{KVM} is present, not used yet" if KVM.exists() else f"no {KVM}",
+    }
+
+
+def _os_release() -> dict[str, str]:
+    try:
+        return platform.freedesktop_os_release()
+    except OSError:
+        return {}
+
+
+def _virtualization() -> str:
+    if not shutil.which("systemd-detect-virt"):
+        guest = _line("/proc/cpuinfo", r"^flags\s*:.*\b(hypervisor)\b")
+        return "a virtual machine" if guest else "none seen"
+    with suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(["systemd-detect-virt"], capture_output=True, text=True, timeout=2)
+        return done.stdout.strip() or "unknown"
+    return "unknown"
+
+
+def _line(path: str, pattern: str) -> str:
+    with suppress(OSError):
+        found = re.search(pattern, Path(path).read_text("utf-8", "replace"), re.MULTILINE)
+        return found[1].strip() if found else ""
+    return ""

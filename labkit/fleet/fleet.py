@@ -1,0 +1,333 @@
+"""Several hosts at once: each answers or fails for itself, and commands can start together."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from threading import Semaphore
+from typing import Any, Generic, TypeVar
+
+from labkit.errors import BadInput, FleetFailed, LabkitError, Unknown
+from labkit.fleet import together as starts
+from labkit.fleet.clock import Reading
+from labkit.fleet.together import Armed, Started
+from labkit.host import KEPT, Begun, Completed, Host
+from labkit.machine.turns import Steps, abreast, blocking
+
+T = TypeVar("T")
+AT_ONCE = 64
+# sshd refuses some of those who have not logged in when there are ten (MaxStartups 10:30:100).
+LOGINS_AT_ONCE = 8
+# So long one thread hears all hosts that were given a command.
+MOMENT_SECONDS = 0.1
+# So long before the start the last host has been told of it.
+LEAD_SECONDS, LEAD_PER_HOST = 0.05, 0.005
+
+
+@dataclass(frozen=True)
+class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
+    """What each host answered, or the error that befell it, by the host's name."""
+
+    all: Mapping[str, T | LabkitError]
+
+    def __getitem__(self, name: str) -> T | LabkitError:
+        if name not in self.all:
+            raise Unknown("host", name, self.all)
+        return self.all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.all)
+
+    def __len__(self) -> int:
+        return len(self.all)
+
+    @property
+    def ok(self) -> dict[str, T]:
+        """Those that went well: no error, and code 0 where there is one."""
+        return {
+            name: one
+            for name, one in self.all.items()
+            if not isinstance(one, LabkitError) and _well(one)
+        }
+
+    @property
+    def failed(self) -> dict[str, T | LabkitError]:
+        """The others: the error, or what ended with another code."""
+        ok = self.ok
+        return {name: one for name, one in self.all.items() if name not in ok}
+
+    def check(self) -> dict[str, T]:
+        """All answers; if a host failed, one error that names every host that did."""
+        if failed := self.failed:
+            lines = [f"{name}: {_why(name, one)}" for name, one in failed.items()]
+            raise FleetFailed(
+                f"{len(failed)} of {len(self.all)} hosts failed: {', '.join(failed)}",
+                said="\n".join(lines[:3]),
+            )
+        return self.ok
+
+
+@dataclass(frozen=True)
+class Start(Outcomes[Started]):
+    """What came of commands that were started together."""
+
+    @property
+    def spread(self) -> float:
+        """Seconds between the first start and the last, by the hosts' clocks."""
+        begun = [one.begun_here for one in self._started]
+        return max(begun) - min(begun) if begun else 0.0
+
+    @property
+    def bound(self) -> float:
+        """So much the spread may be wrong, for clocks are known only so well."""
+        bounds = sorted((one.clock.bound for one in self._started), reverse=True)
+        return sum(bounds[:2])
+
+    @property
+    def _started(self) -> list[Started]:
+        return [one for one in self.all.values() if isinstance(one, Started)]
+
+
+@dataclass(frozen=True)
+class Line:
+    """Commands that wait on their hosts, all ready to start."""
+
+    waiting: Mapping[str, Armed] = field(repr=False)
+
+    @property
+    def clocks(self) -> dict[str, Reading]:
+        """Each host's clock beside ours, read while it was made ready."""
+        return {name: one.clock for name, one in self.waiting.items()}
+
+    def go(self, *, seconds: float = 600.0) -> Start:
+        """Start them together, and wait until all have ended, each for so long at most."""
+        lead = LEAD_SECONDS + LEAD_PER_HOST * len(self.waiting)
+        far = max((one.clock.round_trip for one in self.waiting.values()), default=0.0)
+        when = time.time() + lead + far
+        # Those that start as they are told come last, the farthest of them first.
+        order = sorted(self.waiting.values(), key=lambda a: (not a.by_clock, -a.clock.round_trip))
+        for one in order:
+            one.release(when)
+        deadline = time.monotonic() + lead + far + seconds
+        return Start(_each(self.waiting, lambda one: one.done(deadline)))
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """Hosts by name; what is done is done on all of them at the same time."""
+
+    hosts: Mapping[str, Host]
+
+    @classmethod
+    def of(cls, hosts: Iterable[Host]) -> Fleet:
+        """Hosts by their own names."""
+        return cls({host.name: host for host in hosts})
+
+    def run(
+        self, *words: str, stdin: bytes = b"", seconds: float = 60.0, cap: int = KEPT,
+        tell: Callable[[str], None] | None = None,
+    ) -> Outcomes[Completed]:  # fmt: skip
+        """Run a command on every host; `tell` is called with the name of each that is done."""
+        admitted, begun = self._admitted(), dict[str, Begun]()
+
+        def done(name: str, host: Host) -> Completed:
+            if name in begun:
+                return begun.pop(name).done()
+            return admitted(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
+
+        def steps(name: str, host: Host) -> Steps[Completed]:
+            if stdin or name in begun or _door(host) in crowded:
+                return blocking(lambda: done(name, host))
+            return host.transport.steps(words, seconds=seconds, cap=cap)
+
+        crowded, found = self._crowded(), dict[str, Completed | LabkitError]()
+        try:
+            if not stdin:
+                self._begin(begun, words, seconds, cap)
+            if len(begun) == len(self.hosts):
+                found = _heard(begun, tell)
+            rest = {name: host for name, host in self.hosts.items() if name not in found}
+            found |= _abreast({name: steps(name, host) for name, host in rest.items()}, tell)
+            return Outcomes({name: found[name] for name in self.hosts})
+        except BaseException:  # Ctrl-C: nobody waits for a host any longer
+            self.close()
+            for one in begun.values():
+                one.close()
+            raise
+
+    def each(
+        self, action: Callable[[Host], T], *, tell: Callable[[str], None] | None = None
+    ) -> Outcomes[T]:
+        """Do something with every host, such as `lambda host: host.put(...)`."""
+        admitted = self._admitted()
+        try:
+            return Outcomes(_each(self.hosts, lambda host: action(admitted(host)), tell))
+        except BaseException:  # Ctrl-C: nobody waits for a host any longer
+            self.close()
+            raise
+
+    def clocks(self) -> Outcomes[Reading]:
+        """Each host's clock beside ours."""
+        return self.each(_clock)
+
+    @contextmanager
+    def serving(
+        self, commands: Mapping[str, Sequence[str]], *, ready: Mapping[str, Sequence[str]],
+        seconds: int = 30,
+    ) -> Iterator[None]:  # fmt: skip
+        """Servers by host, each in the foreground, from when all are ready until we leave.
+
+        `ready` is by host the command that succeeds there once its server answers; it is tried on
+        the host itself, over and over. A server ends with the connection, too.
+        """
+        if missing := set(commands) - set(ready):
+            raise BadInput(f"no ready= for {', '.join(sorted(missing))}")
+        with self._entered(
+            commands,
+            lambda name, host: starts.served(host, commands[name], ready[name], seconds),
+        ):
+            yield
+
+    @contextmanager
+    def together(self, commands: Mapping[str, Sequence[str]]) -> Iterator[Line]:
+        """Commands by host, which wait there until `go` starts them at the same moment.
+
+        Leaving ends what has not ended, or not started.
+        """
+        with self._entered(
+            commands, lambda name, host: starts.armed(host, commands[name])
+        ) as waiting:
+            yield Line(waiting)
+
+    # Most commands are short, and a thread for each host would take longer than they do.
+    def _begin(
+        self, begun: dict[str, Begun], words: tuple[str, ...], seconds: float, cap: int
+    ) -> None:
+        for name, host in self.hosts.items():
+            with suppress(LabkitError):  # said of each host by what runs it there
+                if one := host.transport.begin(words, seconds=seconds, cap=cap):
+                    begun[name] = one
+
+    def close(self) -> None:
+        """Close all connections."""
+        for host in self.hosts.values():
+            host.close()
+
+    # All at once; and where one cannot, none stays.
+    @contextmanager
+    def _entered(
+        self, names: Iterable[str], opened: Callable[[str, Host], AbstractContextManager[T]]
+    ) -> Iterator[dict[str, T]]:
+        for name in set(names) - set(self.hosts):
+            raise Unknown("host", name, self.hosts)
+        admitted, contexts = self._admitted(), {n: opened(n, self.hosts[n]) for n in names}
+
+        def enter(name: str) -> T:
+            admitted(self.hosts[name])
+            found = contexts[name].__enter__()
+            left.push(contexts[name])
+            return found
+
+        with ExitStack() as left:
+            try:
+                entered = Outcomes(_each({name: name for name in contexts}, enter)).check()
+            except LabkitError:
+                raise
+            except BaseException:  # Ctrl-C: some may still be on their way in
+                self.close()
+                raise
+            yield entered
+
+    def _crowded(self) -> set[Any]:
+        doors = Counter(_door(host) for host in self.hosts.values())
+        return {door for door, n in doors.items() if n > LOGINS_AT_ONCE}
+
+    # Hosts that are reached through one sshd log in some at a time.
+    def _admitted(self) -> Callable[[Host], Host]:
+        gates = {door: Semaphore(LOGINS_AT_ONCE) for door in self._crowded()}
+
+        def admitted(host: Host) -> Host:
+            if gate := gates.get(_door(host)):
+                with gate:
+                    host.round_trip()
+            return host
+
+        return admitted
+
+
+def _door(host: Host) -> Any:
+    at = getattr(host.transport, "at", None)
+    return (at.control, at.port) if at else None
+
+
+def _each(
+    those: Mapping[str, Any],
+    action: Callable[[Any], T],
+    tell: Callable[[str], None] | None = None,
+) -> dict[str, T | LabkitError]:
+    found: dict[str, T | LabkitError] = {}
+    if not those:
+        return found
+    pool = ThreadPoolExecutor(min(AT_ONCE, len(those)))
+    try:
+        futures: dict[Future[T], str] = {
+            pool.submit(action, one): name for name, one in those.items()
+        }
+        for future in as_completed(futures):
+            name, failed = futures[future], future.exception()
+            if failed is not None and not isinstance(failed, LabkitError):
+                raise failed
+            found[name] = future.result() if failed is None else failed
+            if tell:
+                tell(name)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+    return {name: found[name] for name in those}
+
+
+def _abreast(
+    works: Mapping[str, Steps[T]], tell: Callable[[str], None] | None
+) -> dict[str, T | LabkitError]:
+    found: dict[str, T | LabkitError] = {}
+    if works:
+        with closing(abreast(works, AT_ONCE)) as ended:
+            for name, one in ended:
+                found[name] = one
+                if tell:
+                    tell(name)
+    return found
+
+
+# Those that end within a moment; the others are left to threads, for each may print a lot.
+def _heard(
+    begun: dict[str, Begun], tell: Callable[[str], None] | None
+) -> dict[str, Completed | LabkitError]:
+    found: dict[str, Completed | LabkitError] = {}
+    until = time.monotonic() + MOMENT_SECONDS
+    for name in [*begun]:
+        if begun[name].ended(until):
+            found[name] = begun.pop(name).done()
+            if tell:
+                tell(name)
+    return found
+
+
+def _clock(host: Host) -> Reading:
+    with starts.armed(host, ("true",)) as waiting:
+        read = waiting.clock
+    return read
+
+
+def _well(one: object) -> bool:
+    return bool(getattr(one, "ok", True))
+
+
+def _why(name: str, one: Any) -> str:
+    if isinstance(one, LabkitError):
+        return str(one).removeprefix(f"{name}: ").replace("\n", " ")
+    said = " ".join((one.stderr or "").split())[-200:]
+    return f"ended with code {one.code}" + (f": {said}" if said else "")

@@ -1,0 +1,4 @@
+"""Gates decide whether a run counts, from what its hosts counted before and after it.
+
+Start with `gate.py`.
+"""

@@ -1,0 +1,330 @@
+"""Gates: what may have spoiled a repetition, told from what the host counted before and after it.
+
+`collect` is one POSIX shell command; its raw text is kept with the run and read again at any time.
+A gate never drops a run. It says that something was wrong, that nothing was, or that this host
+cannot tell (`ok` is None): a missing counter is not a clean bill.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from labkit.errors import ResultsError
+from labkit.host import Host
+
+# Each line carries the file that it comes from. What this host lacks prints nothing. The two times
+# are read next to each other; date of BusyBox may know no %N. As few programs as can be: a guest
+# that is emulated takes long to start each. `labkit.gates.counter` has the same in Perl.
+SCRIPT = r"""
+date "+date:%s.%N"
+grep -HE "^([0-9]|cpu|pswp|Tcp:)" /proc/uptime /proc/loadavg \
+    /sys/class/net/*/statistics/*_errors \
+    /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count \
+    /proc/stat /proc/vmstat /proc/net/snmp /proc/[0-9]*/stat
+limits() {
+    group=$2
+    while [ "$group" ]; do
+        group=${group%/}
+        [ ! -r "$1$group/cpu.stat" ] || grep -H throttled "$1$group/cpu.stat"
+        group=${group%/*}
+    done
+}
+while IFS=: read -r number kinds group; do
+    case $number,$kinds, in
+        0,,) limits /sys/fs/cgroup "$group" ;;
+        *,cpu,*) limits /sys/fs/cgroup/cpu "$group" ;;
+    esac
+done < /proc/self/cgroup
+echo "end:"
+"""
+COLLECT = ("sh", "-c", f"{{ {SCRIPT} }} 2>/dev/null")
+
+TICKS = 100  # USER_HZ of every Linux port that is in use: times(2), proc(5)
+STEAL = 0.01
+BUSY = 0.95
+FOREIGN = 0.05
+RETRANSMITTED, FEW_SEGMENTS = 0.001, 10
+THROTTLED = 0.01
+STEP = 0.1
+PAUSE, PAUSE_SHARE = 1.0, 0.02
+KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
+OURS = frozenset(
+    {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux.uml"}
+)
+"""What labkit keeps busy on a host: its sessions, and guests (of QEMU; User-Mode Linux)."""
+NAMES = (
+    "steal", "throttling", "swap", "retransmits", "NIC errors", "clock step", "paused",
+    "foreign load", "load generator", "time",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One thing that may spoil a repetition; `ok` is None when this host cannot tell."""
+
+    name: str
+    ok: bool | None
+    why: str
+
+
+def collect(host: Host) -> str:
+    """What the host counts, as text, in one command."""
+    return host.check(*COLLECT)
+
+
+def gates(
+    before: str,
+    after: str,
+    seconds: float,
+    *,
+    limit: float = float("inf"),
+    slack: float = 0.0,
+    stepped: float = 0.0,
+    generator: bool = False,
+    ours: Collection[str] = OURS,
+) -> tuple[Gate, ...]:
+    """All gates of one host for a repetition that took so many `seconds` by the controller's clock.
+
+    `limit` is how long it may take, `slack` how far `seconds` may be off, `stepped` how far our
+    own time of day moved against the clock of `seconds`, `generator` says that the host made the
+    load, and `ours` are the processes of the study that were running before it, such
+    as a server.
+    """
+    try:
+        span = _Span(_Reading.of(before), _Reading.of(after), seconds)
+        return (
+            _steal(span), _throttled(span), _swapped(span), _retransmitted(span), _nic_errors(span),
+            _clock_stepped(span, stepped), _paused(span, slack),
+            _foreign_load(span, {*ours, *OURS}), _saturated(span, generator),
+            _in_time(seconds, limit),
+        )  # fmt: skip
+    except (ValueError, IndexError, KeyError) as odd:
+        raise ResultsError("what a host counted cannot be read", said=str(odd)) from None
+
+
+@dataclass(frozen=True)
+class _Process:
+    name: str
+    started: int
+    ticks: int
+    kernel: bool
+
+
+@dataclass(frozen=True)
+class _Reading:
+    # What one collection printed: file -> its lines.
+    lines: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, text: str) -> _Reading:
+        lines: dict[str, list[str]] = {}
+        for line in text.splitlines():
+            file, _, rest = line.partition(":")
+            lines.setdefault(file, []).append(rest)
+        if "date" not in lines or "end" not in lines:
+            raise ResultsError(
+                "this is not what a host counted, or not all of it", said=text[-200:] or "nothing"
+            )
+        return cls({file: tuple(rest) for file, rest in lines.items()})
+
+    def numbers(self, file: str) -> dict[str, list[float]]:
+        """The lines of a file that are a word and numbers, by the word."""
+        words = (line.split() for line in self.lines.get(file, ()))
+        return {first: [float(word) for word in rest] for first, *rest in words if rest}
+
+    def counters(self, pattern: str) -> dict[str, int]:
+        """The files that hold a single number, by name."""
+        wanted = re.compile(pattern)
+        return {file: int(lines[0]) for file, lines in self.lines.items() if wanted.fullmatch(file)}
+
+    @property
+    def date(self) -> tuple[float, float]:
+        """The time of day, and how exactly it is known."""
+        whole, _, part = self.lines["date"][0].partition(".")
+        return (float(f"{whole}.{part}"), 0.0) if part.isdigit() else (float(whole), 1.0)
+
+    @property
+    def uptime(self) -> float | None:
+        """Seconds since the host was started, suspended ones included."""
+        found = self.lines.get("/proc/uptime")
+        return float(found[0].split()[0]) if found else None
+
+    @cached_property
+    def tcp(self) -> dict[str, int]:
+        """The TCP counters, by the names of RFC 4022 that the line above them gives."""
+        both = self.lines.get("/proc/net/snmp", ("", ""))[:2]
+        names, values = (line.removeprefix("Tcp:").split() for line in both)
+        return {name: int(value) for name, value in zip(names, values, strict=True)}
+
+    @cached_property
+    def processes(self) -> dict[str, _Process]:
+        """By process id. A name may hold spaces and brackets, but no line break that we keep."""
+        found = {}
+        for file, lines in self.lines.items():
+            if re.fullmatch(r"/proc/\d+/stat", file) and ")" in lines[0]:
+                name, rest = lines[0].partition("(")[2].rpartition(")")[::2]
+                words = rest.split()  # from field 3 of proc(5) on
+                ticks = int(words[11]) + int(words[12])
+                kernel = bool(int(words[6]) & KERNEL_THREAD)
+                found[file.split("/")[2]] = _Process(name, int(words[19]), ticks, kernel)
+        return found
+
+
+@dataclass(frozen=True)
+class _Span:
+    before: _Reading
+    after: _Reading
+    seconds: float
+    cpus: dict[str, list[float]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        old, new = (reading.numbers("/proc/stat") for reading in (self.before, self.after))
+        grown = {
+            cpu: [b - a for a, b in zip(old[cpu], new[cpu], strict=True)]
+            for cpu in old
+            if cpu in new
+        }
+        object.__setattr__(self, "cpus", grown)
+
+    def grown(self, pattern: str) -> dict[str, int]:
+        """By how much single counters rose; one that was set back to 0 counts from there."""
+        old, new = self.before.counters(pattern), self.after.counters(pattern)
+        return {
+            file: n - old[file] if n >= old[file] else n for file, n in new.items() if file in old
+        }
+
+    @property
+    def uptime(self) -> float | None:
+        """How much time passed on the host."""
+        begun, ended = self.before.uptime, self.after.uptime
+        return None if begun is None or ended is None else ended - begun
+
+
+def _steal(span: _Span) -> Gate:
+    # /proc/stat: user nice system idle iowait irq softirq steal; guest time is in user already.
+    times = span.cpus.get("cpu", [])[:8]
+    if len(times) < 8 or sum(times) <= 0:
+        return Gate("steal", None, "this host does not tell how much CPU time was stolen from it")
+    share = times[7] / sum(times)
+    return Gate("steal", share <= STEAL, f"{_percent(share)} of its CPU time was stolen from it")
+
+
+def _throttled(span: _Span) -> Gate:
+    heat = sum(span.grown(r".*/thermal_throttle/.*").values())
+    groups = [file for file in span.after.lines if file.endswith("/cpu.stat")]
+    # Microseconds in version 2 of cgroups, nanoseconds of all CPUs in version 1.
+    took = [_grown_in(span, file, "throttled_usec") / 1e6 for file in groups]
+    took += [_grown_in(span, file, "throttled_time") / 1e9 for file in groups]
+    share = max(took, default=0.0) / max(span.seconds, 1e-9)
+    if heat:
+        return Gate("throttling", False, f"its processor throttled itself {heat} times for heat")
+    if share > THROTTLED:
+        return Gate(
+            "throttling", False, f"its CPU limit held it back for {_percent(share)} of the time"
+        )
+    if not groups and not span.after.counters(r".*/thermal_throttle/.*"):
+        return Gate("throttling", None, "this host counts neither heat nor CPU limits")
+    return Gate("throttling", True, "neither heat nor a CPU limit held it back")
+
+
+def _swapped(span: _Span) -> Gate:
+    if "/proc/vmstat" not in span.after.lines:
+        return Gate("swap", None, "this host does not count what it swaps")
+    pages = sum(_grown_in(span, "/proc/vmstat", word) for word in ("pswpin", "pswpout"))
+    return Gate("swap", pages == 0, f"{pages:.0f} pages were swapped")
+
+
+def _retransmitted(span: _Span) -> Gate:
+    old, new = span.before.tcp, span.after.tcp
+    if not {"OutSegs", "RetransSegs"} <= set(old) & set(new):
+        return Gate("retransmits", None, "this host does not count TCP segments")
+    sent, again = (new[name] - old[name] for name in ("OutSegs", "RetransSegs"))
+    ok = again <= FEW_SEGMENTS or again <= RETRANSMITTED * sent
+    return Gate("retransmits", ok, f"{again} of {sent} TCP segments were sent again")
+
+
+def _nic_errors(span: _Span) -> Gate:
+    grown = span.grown(r"/sys/class/net/.*_errors")
+    if not grown:
+        return Gate("NIC errors", None, "this host counts no errors of its network cards")
+    wrong = {file: n for file, n in grown.items() if n}
+    named = ", ".join(f"{file.split('/')[4]} {file.split('/')[6]} {n}" for file, n in wrong.items())
+    return Gate("NIC errors", not wrong, named or "no network card counted an error")
+
+
+def _clock_stepped(span: _Span, stepped: float) -> Gate:
+    # The times of a record are ours: they are as wrong as our clock.
+    if abs(stepped) > STEP:
+        why = f"the controller's time of day moved {stepped:+.2f} s against its monotonic clock"
+        return Gate("clock step", False, why)
+    (begun, rough), (ended, also_rough) = span.before.date, span.after.date
+    if span.uptime is None:
+        return Gate("clock step", None, "this host does not tell how long it is up")
+    off = ended - begun - span.uptime
+    ok = abs(off) <= STEP + max(rough, also_rough)
+    return Gate("clock step", ok, f"its time of day moved {off:+.2f} s against its uptime")
+
+
+def _paused(span: _Span, slack: float) -> Gate:
+    # A virtual machine that is paused, saved or moved finds its clock behind the controller's.
+    if span.uptime is None:
+        return Gate("paused", None, "this host does not tell how long it is up")
+    if span.uptime < 0:
+        return Gate("paused", False, "it was started again")
+    off = span.seconds - span.uptime
+    ok = abs(off) <= max(PAUSE, PAUSE_SHARE * span.seconds) + slack
+    return Gate(
+        "paused", ok, f"its clock ran {span.uptime:.1f} s while ours ran {span.seconds:.1f} s"
+    )
+
+
+def _foreign_load(span: _Span, ours: Collection[str]) -> Gate:
+    # What lived before the repetition and after it is not the workload.
+    old, new = span.before.processes, span.after.processes
+    if not old or not new:
+        return Gate("foreign load", None, "this host does not list its processes")
+    allowed = FOREIGN * TICKS * max(span.seconds, 0.1)
+    busy = {
+        process.name: (process.ticks - old[pid].ticks) / (TICKS * max(span.seconds, 0.1))
+        for pid, process in new.items()
+        if pid in old and old[pid].started == process.started
+        and process.ticks - old[pid].ticks > allowed
+        and not process.kernel and process.name not in ours
+    }  # fmt: skip
+    worst = sorted(busy, key=lambda name: -busy[name])
+    named = ", ".join(f"{name} took {_percent(busy[name])} of a CPU" for name in worst[:3])
+    return Gate("foreign load", not busy, named or "no other process was busy")
+
+
+def _saturated(span: _Span, generator: bool) -> Gate:
+    if not generator:
+        return Gate("load generator", True, "this host made no load")
+    shares = {cpu: 1 - (t[3] + t[4]) / sum(t[:8]) for cpu, t in span.cpus.items()
+              if cpu != "cpu" and sum(t[:8]) > 0}  # fmt: skip
+    if not shares:
+        return Gate("load generator", None, "this host does not tell how busy its CPUs are")
+    worst = max(shares, key=lambda cpu: shares[cpu])
+    why = f"{worst} was busy for {_percent(shares[worst])} of the time"
+    return Gate("load generator", shares[worst] <= BUSY, why)
+
+
+def _in_time(seconds: float, limit: float) -> Gate:
+    allowed = f" of {limit:g} s" if limit < float("inf") else ""
+    return Gate("time", seconds <= limit, f"it took {seconds:.1f} s{allowed}")
+
+
+def _grown_in(span: _Span, file: str, word: str) -> float:
+    old, new = span.before.numbers(file).get(word), span.after.numbers(file).get(word)
+    return new[0] - old[0] if old and new else 0.0
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def tripped(found: Collection[Gate]) -> Iterator[Gate]:
+    """The gates that say that something was wrong."""
+    return (gate for gate in found if gate.ok is False)

@@ -1,0 +1,175 @@
+"""A run between its gates: what its hosts counted before and after it, and what follows from that.
+
+On hosts of your own each gate that trips makes a run invalid, unless its condition `expects` that
+or the lab `tolerates` it.
+The hosts of a box share the machine's processors, memory and kernel, so there most gates say more
+about the machine than about the run: they are shown, and only a clock that jumped or stood still
+makes a run invalid. Either way the raw counts stay with the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from labkit.errors import HostError, LabkitError, OutcomeUnknown
+from labkit.fleet.fleet import Fleet
+from labkit.gates import gate
+from labkit.host import Host
+from labkit.results import Results, Run
+
+ALONE = frozenset({"clock step", "paused"})
+"""The gates that a host can answer for although it shares its machine."""
+LATE, LATE_SECONDS = 5, 60
+"""A run may take so many times as long as its workload says, and so much longer."""
+MOST_SHOWN = 3
+
+
+# What a host counted, when it was asked by the monotonic clock, for how long, and how far our
+# time of day was ahead of that clock.
+_Asked = tuple[str, float, float, float]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """The hosts of one run by role; ask `begin` before it and `end` after it.
+
+    The run goes on `between` some of them; another may be a guest that is stopped just now.
+    """
+
+    hosts: Mapping[str, Host]
+    between: Collection[str]
+    generators: Collection[str] = ()
+    ours: Collection[str] = ()
+    limit: float = float("inf")
+    collect: Callable[[Host], str] = gate.collect
+    """Asks a host what it counts."""
+    _before: dict[str, _Asked] = field(default_factory=dict)
+    _after: dict[str, _Asked] = field(default_factory=dict)
+
+    def begin(self) -> None:
+        """Ask every host at the same time what it has counted so far."""
+        self._before.update(self._asked())
+
+    def end(self) -> None:
+        """Ask every host again."""
+        self._after.update(self._asked())
+
+    def raw(self) -> dict[str, str]:
+        """What was counted, by the name of the file to keep it in."""
+        asked = {"before": self._before, "after": self._after}
+        roles = enumerate(self.hosts)
+        return {
+            f"gates-{number}-{when}.txt": found[role][0]
+            for number, role in roles for when, found in asked.items() if role in found
+        }  # fmt: skip
+
+    def tripped(self) -> dict[str, dict[str, str]]:
+        """Role -> gate -> why, of the gates that say that something was wrong."""
+        return self._saying(False)
+
+    def untold(self) -> dict[str, dict[str, str]]:
+        """The same of those that cannot tell, as that host does not count it: no clean bill."""
+        return self._saying(None)
+
+    def _saying(self, ok: bool | None) -> dict[str, dict[str, str]]:
+        found = {
+            role: {one.name: one.why for one in self._gates(role) if one.ok is ok}
+            for role in self.hosts
+        }
+        return {role: some for role, some in found.items() if some}
+
+    def _asked(self) -> dict[str, _Asked]:
+        found = Fleet(self.hosts).each(self._counted)
+        if lost := [one for role, one in found.failed.items() if role in self.between]:
+            raise lost[0] if isinstance(lost[0], LabkitError) else HostError(str(lost[0]))
+        return dict(found.ok)
+
+    # A guest that a setting has started again since has lost its connection; to ask twice does no
+    # harm.
+    def _counted(self, host: Host) -> _Asked:
+        try:
+            return self._timed(host)
+        except OutcomeUnknown:
+            return self._timed(host)
+
+    def _timed(self, host: Host) -> _Asked:
+        begun, ahead = time.monotonic(), time.time() - time.monotonic()
+        return self.collect(host), begun, time.monotonic() - begun, ahead
+
+    # A host whose counts nobody can read says so, and the run stands as it is.
+    def _gates(self, role: str) -> tuple[gate.Gate, ...]:
+        if role not in self._before or role not in self._after:
+            return (gate.Gate("counts", None, "this host could not be asked"),)
+        before, begun, first, was_ahead = self._before[role]
+        after, ended, last, ahead = self._after[role]
+        try:
+            return gate.gates(
+                before, after, ended - begun, limit=self.limit, slack=first + last,
+                stepped=ahead - was_ahead, generator=role in self.generators, ours=self.ours,
+            )  # fmt: skip
+        except LabkitError as odd:
+            return (gate.Gate("unreadable", False, str(odd)),)
+
+
+def spoiling(
+    tripped: Mapping[str, Mapping[str, str]], borne: Collection[str], shared: bool
+) -> list[str]:
+    """A sentence for each gate that makes the run invalid; the others are for the reader."""
+    return [
+        f"{role}: {name}: {why}"
+        for role, found in tripped.items()
+        for name, why in found.items()
+        if name in gate.NAMES and name not in borne and (name in ALONE or not shared)
+    ]
+
+
+def left_out(results: Results) -> dict[str, str]:
+    """The conditions of which no run could be used although they were measured, and why."""
+    runs = results.runs()
+    good = {run.condition for run in runs if run.state == "finished"}
+    bad = [run for run in runs if run.state == "invalid" and run.condition not in good]
+    tries = {run.condition: sum(other.condition == run.condition for other in bad) for run in bad}
+    return {
+        run.condition: f"none of its {tries[run.condition]} runs was valid: {_one_line(run.why)}"
+        for run in bad
+    }
+
+
+def remarks(results: Results) -> list[str]:
+    """What a reader of these results should know of their runs, a sentence each."""
+    runs = results.readable()[0]
+    used = [run for run in runs if run.state == "finished"]
+    return [*_invalid(runs, len(used)), *_doubted(used)]
+
+
+def _invalid(runs: Sequence[Run], used: int) -> list[str]:
+    bad = [run for run in runs if run.state == "invalid"]
+    if not bad:
+        return []
+    there = {(run.condition, run.block) for run in runs if run.state == "finished"}
+    lacking = {(run.condition, run.block) for run in bad} - there
+    shown = [f"{run.condition} in block {run.block} ({_one_line(run.why)})" for run in bad]
+    more = f", and {len(shown) - MOST_SHOWN} more" if len(shown) > MOST_SHOWN else ""
+    again = f"; {len(lacking)} of them have no valid repetition" if lacking else ""
+    return [
+        f"{len(bad)} of {len(bad) + used} runs were invalid and are not used{again}: "
+        f"{'; '.join(shown[:MOST_SHOWN])}{more}"
+    ]
+
+
+def _doubted(used: Sequence[Run]) -> list[str]:
+    seen: dict[tuple[str, str], list[str]] = {}
+    for run in used:
+        for role, found in run.gates.items():
+            for name, why in found.items():
+                seen.setdefault((role, name), []).append(why)
+    return [
+        f"{role}: {name} in {len(whys)} of {len(used)} runs, such as: {_one_line(whys[0])}"
+        for (role, name), whys in seen.items()
+    ]
+
+
+def _one_line(why: str) -> str:
+    return "; ".join(line.strip() for line in why.splitlines() if line.strip())

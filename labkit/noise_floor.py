@@ -1,0 +1,145 @@
+"""The floor of a lab's noise: what a condition measured against itself differs by.
+
+What such a pair differs by is the lab's, not a setting's, so a smaller difference between two
+conditions is no finding here, whatever its p value says. The floor of a percentile is how far the
+95 % interval of equal / equal reaches from 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from labkit.errors import ResultsError
+from labkit.results import Results, Run, out
+from labkit.statistics.distribution import Values
+from labkit.statistics.interval import FAR
+from labkit.statistics.percentiles import PERCENTILES, Interval, ratio, samples_needed
+from labkit.statistics.pooled import Blocks
+from labkit.workload import Sample
+
+ONE, OTHER = "one", "the other"
+QUICK_BLOCKS = 3
+"""Of `labkit noise --quick`."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """The noise of one percentile: `floor` 0.04 means that 4 % are no finding on this lab."""
+
+    percentile: float
+    ratio: Interval
+    floor: float
+    lacking: int
+    """How many more blocks until the percentile can be called measured."""
+
+    @property
+    def different(self) -> bool:
+        """Whether equal came out different: in 5 of 100 by chance, in more if a lab is not well."""
+        return self.ratio.enough and not self.ratio.low <= 1 <= self.ratio.high
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What a lab's noise is for a study's metric under one condition."""
+
+    study: str
+    lab: str
+    condition: str
+    metric: str
+    unit: str
+    blocks: int
+    levels: tuple[Level, ...]
+    results: str
+
+    def remark(self, percentile: float, effect: float) -> str:
+        """What to add to a verdict whose ratio drowns in the noise; empty when it does not."""
+        level = next((found for found in self.levels if found.percentile == percentile), None)
+        if level is None or not level.ratio.enough or max(effect, 1 / effect) - 1 > level.floor:
+            return ""
+        return f"below this lab's noise of {percent(level.floor)}"
+
+
+class Read(Protocol):
+    """What knows how to read a run of its own: a study."""
+
+    @property
+    def name(self) -> str:
+        """The study's name."""
+
+    def sample(self, run: Run) -> Sample:
+        """Its metric in one run."""
+
+
+def kept(study: Read, lab: str) -> Noise | None:
+    """The lab's newest noise for this study's metric; None if it was never measured.
+
+    A quick look counts only as long as there is nothing better: its floor is high.
+    """
+    found = folder(lab, study.name).glob("*/study.json")
+    quick: Path | None = None
+    for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True):
+        pairs = _pairs(file.parent)
+        if pairs > QUICK_BLOCKS:
+            return read(study, Results.open(file.parent))
+        quick = quick or (file.parent if pairs else None)
+    return read(study, Results.open(quick)) if quick else None
+
+
+# Blocks of which both runs can be used; what was stopped before the first pair knows no noise.
+def _pairs(path: Path) -> int:
+    try:
+        runs, _ = Results.open(path).readable()
+    except ResultsError:
+        return 0
+    one, other = (
+        {run.block for run in runs if run.condition == side and run.state == "finished"}
+        for side in (ONE, OTHER)
+    )
+    return len(one & other)
+
+
+def read(study: Read, results: Results) -> Noise:
+    """The noise that these results hold, from the raw text of their runs."""
+    sides: Mapping[str, dict[int, Values]] = {ONE: {}, OTHER: {}}
+    for run in results.finished():
+        sides[run.condition][run.block] = study.sample(run).values
+    one, other = sides[ONE], sides[OTHER]
+    if not one or not other:
+        raise ResultsError(f"{results.path}: holds no finished pair of runs")
+    asked = results.asked
+    return Noise(
+        study.name, asked["lab"]["name"], asked["condition"], asked["metric"], asked["unit"],
+        len(set(one) & set(other)), levels(one, other), str(results.path),
+    )  # fmt: skip
+
+
+def levels(one: Blocks, other: Blocks) -> tuple[Level, ...]:
+    """The noise of each percentile, from blocks in which both sides were the same."""
+    return tuple(_level(one, other, q) for q in PERCENTILES)
+
+
+def _level(one: Blocks, other: Blocks, q: float) -> Level:
+    found = ratio(one, other, q)
+    floor = max(found.high, 1 / found.low) - 1
+    return Level(q, found, floor, max(samples_needed(side, q) for side in (one, other)))
+
+
+def folder(lab: str, study: str) -> Path:
+    """Where the noise of a study on a lab is kept."""
+    # Beside the studies' results, but not among them: these have no claims. Two labs may have
+    # names that differ in signs only which no folder can have.
+    digest = hashlib.sha256(json.dumps(lab).encode()).hexdigest()[:8]
+    plain = "".join(c if c.isalnum() else "-" for c in lab)[:40]
+    return out() / "noise" / f"{plain}-{digest}" / study
+
+
+def percent(share: float) -> str:
+    """A share as a reader sees it."""
+    if share > FAR:
+        return f"more than a factor of {FAR:g}"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"a factor of {1 + share:.2g}"

@@ -1,0 +1,169 @@
+"""The answer to a study: its notebook run to the end, the verdicts, and where everything lies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import LabkitError, readable
+from labkit.machine.units import shown as shown_unit
+from labkit.pages.terminal import Line, table
+from labkit.results import Results, out
+from labkit.running import notebook as campaign
+from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
+from labkit.runs.overhead import overhead
+from labkit.statistics.distribution import tail_note
+from labkit.statistics.interval import ends
+from labkit.statistics.percentiles import intervals
+from labkit.study import PERCENTILES, Study
+from labkit.verdict import one_risk
+
+HEADS = {50.0: "median"}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `labkit run --json` prints."""
+
+    study: str
+    where: str
+    note: str
+    results: str
+    notebook: str
+    report: str
+    rows: list[dict[str, Any]]
+    verdicts: list[dict[str, Any]]
+    runs: list[str]
+    remarks: list[str]
+    cost: str
+    """What the finished runs took beside their measuring."""
+
+
+def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
+    """Run the study's notebook with these parameters, and read what it found."""
+    source = campaign.notebook(study.name)
+    values = campaign.read_parameters(source, given)
+    check_parameters(study, values)
+    stem = f"{study.name}-{values['label']}"
+    target = out() / "reports" / f"{stem}.ipynb"
+    line.say(f"running {source.name} on {values['where']}")
+    rerun = campaign.Rerun(source, target, values)
+    beside = ThreadPoolExecutor(1)
+    write_report = beside.submit(_report_writer)
+    if is_stored(where := str(values["where"])):
+        beside.submit(_read_ahead, study, where)
+    try:
+        rerun.execute(line.tell)
+    finally:
+        beside.shutdown(wait=False)  # whoever stops it waits for no import
+    line.say("writing the report")
+    write_report.result()(target, target.with_suffix(".html"))
+    stored = rerun.results and Results.open(rerun.results)
+    return _read(study, stored or stored_results(study.name, where), target, where)
+
+
+# What reports need takes two seconds to load, so it is loaded while the notebook runs.
+def _report_writer() -> Callable[[Path, Path], None]:
+    from labkit.pages.report import get_ready, write
+
+    get_ready()
+    return write
+
+
+# What is wrong with results is said where they are needed.
+def _read_ahead(study: Study, where: str) -> None:
+    with suppress(LabkitError):
+        _rows(study, stored_results(study.name, where))
+
+
+def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
+    return Answer(
+        study=study.name,
+        where=where,
+        note=note(results),
+        results=str(results.path),
+        notebook=str(target),
+        report=str(target.with_suffix(".html")),
+        rows=_rows(study, results),
+        verdicts=[asdict(verdict) for verdict in study.judge(results)],
+        runs=[str(run.path) for run in results.runs()],
+        remarks=study.remarks(results),
+        cost=str(overhead(results)),
+    )
+
+
+def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
+    rows, lost = [], _lost(results)
+    for condition, blocks in study.blocks(results).items():
+        for q, found in zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True):
+            rows.append(
+                {"condition": condition, "metric": study.metric, "unit": study.unit,
+                 "percentile": q, "blocks": len(blocks),
+                 "n": sum(len(values) for values in blocks.values()),
+                 "lost": lost[condition], **asdict(found), "low": found.least, "high": found.most}
+            )  # fmt: skip
+    return rows
+
+
+def _lost(results: Results) -> Counter[str]:
+    lost: Counter[str] = Counter()
+    for run in results.finished():
+        lost[run.condition] += sum(row["lost"] for row in run.rows)
+    return lost
+
+
+def rendered(study: Study, found: Answer) -> str:
+    """The answer for a terminal: the percentiles, the verdicts, the files."""
+    parts = [
+        study.title,
+        f"{found.note}. These are not the figures of hardware." if found.note else "",
+        _percentiles(study, found.rows),
+        table(
+            [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],
+            ["claim", "verdict", "what was measured"],
+        ),
+        one_risk(v["among"] for v in found.verdicts),
+        "\n".join(found.remarks),
+        f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
+        f"cost      {found.cost}",
+    ]
+    return readable("\n\n".join(part for part in parts if part))
+
+
+def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
+    by_condition: dict[str, list[str]] = {}
+    for row in rows:
+        by_condition.setdefault(row["condition"], []).append(_cell(row))
+    document, unit = _document(study), shown_unit(study.unit)
+    lines = [(name, *cells, document.get(name, "-")) for name, cells in by_condition.items()]
+    heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
+    shown = table(lines, [f"{study.metric}, {unit}", *heads, "document's median"])
+    gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
+    for name, answered, lost in sorted(gone):
+        shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
+    shown += "\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
+    if any(row["enough"] and None in (row["low"], row["high"]) for row in rows):
+        shown += "\n(> and <: so few blocks set no limit on the other side)"
+    # Of the condition with the fewest samples; the others lack less.
+    fewest = min((r["n"] for r in rows), default=0)
+    notes = [tail_note(q, fewest) for q in PERCENTILES if fewest]
+    return "\n".join([shown, *filter(None, notes)])
+
+
+def _cell(row: Mapping[str, Any]) -> str:
+    if not row["enough"]:
+        return f"~{row['value']:.0f}"
+    return f"{row['value']:.0f} ({ends(row['low'], row['high'], '{:.0f}'.format)})"
+
+
+def _document(study: Study) -> dict[str, str]:
+    return {
+        row["condition"]: row["value"]
+        for row in study.published()
+        if row["statistic"] == "median" and row["metric"] == "response_time"
+    }

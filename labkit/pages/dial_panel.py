@@ -1,0 +1,263 @@
+"""Dials: turn one, and see the distribution of the next short measurements change."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import altair as alt
+import ipywidgets as widgets  # type: ignore[import-untyped]
+import numpy as np
+import numpy.typing as npt
+
+from labkit import charts
+from labkit.changes.in_force import in_force
+from labkit.changes.plan import plan
+from labkit.charts.look import COLOURS, GREY, WIDTH, inline, titled
+from labkit.errors import BadInput, Unknown
+from labkit.lab import Lab
+from labkit.machine.units import shown
+from labkit.pages.lab_panel import alone, paragraph, show, wrapped
+from labkit.pages.tables import safe
+from labkit.setting import Setting
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.halting import Halting
+from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.statistics.percentiles import percentile
+from labkit.workload import Workload
+from labkit.workloads.ping import Ping
+
+Values = npt.NDArray[np.float64]
+Dials = Mapping[str, tuple[str, ...]]
+DIALS: Dials = {
+    "NIC path": ("bridge", "direct"),
+    "batching and merging": ("on", "off"),
+    "CPU": ("shared", "owned"),
+    "idle guest": ("halts", "stays awake"),
+    "neighbour": ("none", "busy", "memory"),
+}
+"""The mechanisms, each with what it can be; the first is how a guest comes."""
+RUNS_SHOWN = 10
+BINS = 40
+NOW, BEFORE = "now", "before the last turn"
+
+
+def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
+    """What these positions of DIALS mean on the host that runs the guest.
+
+    A guest that owns its CPU has its neighbour on the others, if they can be `apart`; if not, it
+    halts, or nothing else would run there any more.
+    """
+    for dial, choice in position.items():
+        if dial not in DIALS:
+            raise Unknown("dial", dial, DIALS)
+        if choice not in DIALS[dial]:
+            raise Unknown(f"position of {dial}", choice, DIALS[dial])
+    now = {dial: choices[0] for dial, choices in DIALS.items()} | dict(position)
+    prompt = now["batching and merging"] == "off"
+    owned = now["CPU"] == "owned"
+    awake = now["idle guest"] == "stays awake" and (apart or not owned)
+    return [
+        GuestNic(now["NIC path"], batch=1 if prompt else 128, lro=not prompt),
+        GuestPower("on"),
+        ExclusiveCpu(owned),
+        Neighbour(now["neighbour"], PLACES[apart and owned]),
+        *[Halting(False)] * awake,
+    ]
+
+
+@dataclass
+class Dialling:
+    """Measures again and again with the settings that are wanted now; knows nothing of widgets.
+
+    `turn` changes what is wanted from the next measurement on. All settings go through the journal
+    of the hosts, and are put back when `measure` ends, however it ends.
+    """
+
+    lab: Lab
+    workload: Workload = field(default_factory=lambda: Ping(count=300))
+    roles: Mapping[str, str] = field(default_factory=lambda: {"server": "guest"})
+    position: dict[str, str] = field(
+        default_factory=lambda: {dial: choices[0] for dial, choices in DIALS.items()}
+    )
+    now: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
+    before: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
+    measured: int = 0
+
+    def __post_init__(self) -> None:
+        self._turned = threading.Lock()
+
+    def turn(self, dial: str, choice: str) -> None:
+        """Want another position of one dial; what was measured so far is kept to compare."""
+        settings_for({dial: choice})  # refuses what is no dial
+        with self._turned:
+            if self.position[dial] != choice:
+                self.position[dial] = choice
+                if self.now:
+                    self.before, self.now = self.now, deque(maxlen=RUNS_SHOWN)
+
+    def refusals(self) -> list[str]:
+        """Why this lab can turn no dial; empty when it can turn all."""
+        if missing := [r for r in ("client", "server", "guest") if r not in self.lab.hosts]:
+            return [f"the lab has no {', '.join(missing)}"]
+        steps = plan(settings_for(self.position), self.lab.hosts).steps
+        return [step.why for step in steps if step.why]
+
+    def measure(self, stop: threading.Event, tell: Callable[[str], None], most: int = 0) -> None:
+        """Measure until told to stop, or `most` times; then everything is put back."""
+        hosts = {role: self.lab.host(self.roles.get(role, role)) for role in self.workload.roles}
+        with in_force(self.lab.hosts, "dials") as changes:
+            made: dict[str, str] = {}
+            apart = not plan([Neighbour("busy", PLACES[1])], self.lab.hosts).steps[0].why
+            while not stop.is_set() and (not most or self.measured < most):
+                with self._turned:
+                    wanted, into = dict(self.position), self.now
+                if wanted != made:
+                    tell("turning the dial")
+                    changes.move_to(settings_for(wanted, apart))
+                    made = wanted
+                (sample, *_) = self.workload.parse(self.workload.run(hosts))
+                # An answer from before a turn belongs to what was before it.
+                into.append(sample.values)
+                self.measured += 1
+                tell(f"{self.measured} measurements")
+
+    def values(self) -> dict[str, Values]:
+        """What is shown: the last measurements, and those before the last turn."""
+        with self._turned:
+            both = {NOW: list(self.now), BEFORE: list(self.before)}
+        return {name: np.concatenate(runs) for name, runs in both.items() if runs}
+
+
+def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") -> alt.LayerChart:
+    """Shares of the answers by how long they took, on a logarithmic scale."""
+    if not values:
+        raise BadInput("nothing to draw: nothing was measured yet")
+    whole = np.concatenate(list(values.values()))
+    edges = np.geomspace(max(whole.min(), 1e-3) * 0.98, whole.max() * 1.02, BINS + 1)
+    rows = [
+        {"which": name, "low": round(float(a), 3), "high": round(float(b), 3),
+         "share": round(float(count) / len(found), 5)}
+        for name, found in values.items()
+        for a, b, count in zip(edges, edges[1:], np.histogram(found, edges)[0], strict=False)
+    ]  # fmt: skip
+    x = alt.X("low:Q", title=f"round trip ({shown(unit)})").scale(type="log", nice=False)
+    x = x.axis(format=",~f", tickCount=6)
+    base = alt.Chart(inline(rows)).encode(x=x, x2="high:Q", y=alt.Y("share:Q", title="share"))
+    names, colours = [NOW, BEFORE], [COLOURS[0], GREY]
+    # One shows through the other, and their edges stand out on a light page and on a dark one.
+    bars = base.mark_rect(fillOpacity=0.55, strokeWidth=1.5).encode(
+        fill=alt.Fill("which:N", title=None, legend=alt.Legend(orient="top"))
+        .scale(domain=names, range=colours),
+        stroke=alt.Stroke("which:N", title=None, legend=alt.Legend(orient="top"))
+        .scale(domain=names, range=colours),
+        tooltip=[alt.Tooltip("which:N"), alt.Tooltip("low:Q"), alt.Tooltip("high:Q"),
+                 alt.Tooltip("share:Q", format=".1%")],
+    )  # fmt: skip
+    said = "; ".join(f"{name}: median {percentile(v, 50):.0f}" for name, v in values.items())
+    return alt.LayerChart(layer=[bars]).properties(
+        width=WIDTH, height=220,
+        title=titled("The last answers", "Grey: before the last turn.", note),
+        description=f"Round trips in {shown(unit)}, {said}. {note}".strip(),
+    )  # fmt: skip
+
+
+class DialPanel:
+    """The dials as widgets; Start measures until Stop, which puts every setting back."""
+
+    def __init__(self, lab: Lab | None, workload: Workload | None = None) -> None:
+        self.dialling = Dialling(lab, workload or Ping(count=300)) if lab else None
+        self.note = f"Emulated: one machine, tier {lab.tier}" if lab and lab.emulated else ""
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.words, self.picture = widgets.HTML(), widgets.Output()
+        self.start = widgets.Button(description="Start", icon="play", button_style="primary")
+        self.stop = widgets.Button(description="Stop", icon="stop", button_style="danger")
+        self.start.on_click(lambda _: self.begin())
+        self.stop.on_click(lambda _: self._stop.set())
+        self.stop.disabled = True
+        self.dials = {dial: self._dial(dial, choices) for dial, choices in DIALS.items()}
+
+    @property
+    def running(self) -> bool:
+        """Whether it measures now, or puts settings back."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def begin(self) -> None:
+        """Measure until Stop is pressed; the notebook stays free."""
+        if self.dialling is None or self.running:
+            return
+        if refused := self.dialling.refusals():
+            self.say(f"This lab has no such dials: {refused[0]}")
+            return
+        self._stop.clear()
+        self.start.disabled, self.stop.disabled = True, False
+        self._thread = threading.Thread(target=self._measure, daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Stop, and wait until every setting is back."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def say(self, words: str) -> None:
+        """Show these words below the dials."""
+        self.words.value = paragraph(f"<span>{safe(words)}</span>")
+
+    def view(self) -> widgets.Widget:
+        """The panel as a widget."""
+        self.say("Turn dials, press Start; Stop puts every setting back.")
+        buttons = widgets.HBox([self.start, self.stop])
+        rows = [
+            wrapped([widgets.Label(dial, layout={"width": "150px"}), choices])
+            for dial, choices in self.dials.items()
+        ]
+        return widgets.VBox([*rows, buttons, self.words, self.picture])
+
+    def _ipython_display_(self) -> None:
+        if self.dialling is None:
+            print("dials: a recorded run has none to turn; they need a lab")
+        elif alone():
+            print(f"dials: {', '.join(DIALS)}; nobody is here to turn them")
+        else:
+            show(self.view())
+
+    def _dial(self, dial: str, choices: tuple[str, ...]) -> widgets.ToggleButtons:
+        made = widgets.ToggleButtons(options=list(choices), tooltips=[dial] * len(choices))
+        made.observe(lambda change: self._turned(dial, change["new"]), names="value")
+        return made
+
+    def _turned(self, dial: str, choice: str) -> None:
+        if self.dialling is not None:
+            self.dialling.turn(dial, choice)
+
+    def _measure(self) -> None:
+        assert self.dialling is not None
+        try:
+            self.dialling.measure(self._stop, self._told)
+            self.say(
+                f"Stopped after {self.dialling.measured} measurements; everything was put back"
+            )
+        except Exception as failed:
+            self.say(f"Failed: {failed}")
+        self.start.disabled, self.stop.disabled = False, True
+
+    def _told(self, words: str) -> None:
+        assert self.dialling is not None
+        values = self.dialling.values()
+        told = [
+            f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
+            for name, v in values.items()
+        ]
+        self.say("; ".join([words, *told]))
+        if values and not words.startswith("turning"):
+            drawn = charts.bundle(histogram(values, note=self.note).to_dict())
+            shown = {kind: drawn[kind] for kind in (charts.V5, "text/plain")}
+            self.picture.outputs = (
+                {"output_type": "display_data", "data": shown, "metadata": charts.EMBEDDED},
+            )  # fmt: skip

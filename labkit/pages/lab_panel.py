@@ -1,0 +1,219 @@
+"""Panels for notebooks: a thin view over the lab, a study and its results.
+
+Where nobody can press a button (papermill, plain Python) a panel prints short lines instead.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import altair as alt
+import ipywidgets as widgets  # type: ignore[import-untyped]
+from IPython.display import display
+
+from labkit import charts
+from labkit.errors import LabkitError
+from labkit.files import Moved, Tell
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.machine.stopping import together
+from labkit.pages.tables import Table, safe, table
+from labkit.pages.terminal import Line
+from labkit.results import Results
+from labkit.running.open_lab import note
+from labkit.study import Study
+
+BATCH = "LABKIT_BATCH"
+LOOK_SECONDS = 10.0
+COLUMNS = ("role", "address", "state", "kernel", "cpus")
+LADDERS = {
+    "all five": charts.PERCENTILES,
+    "up to 99 %": (50.0, 90.0, 99.0),
+    "the worst: 99 % and up": (99.0, 99.9, 99.99),
+    "median only": (50.0,),
+}
+
+
+def alone() -> bool:
+    """Whether nobody is there to press a button: papermill, or no notebook at all."""
+    if os.environ.get(BATCH):
+        return True
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return shell is None or not hasattr(shell, "kernel")
+
+
+def show(thing: object) -> None:
+    """Display something below the cell that runs."""
+    display(thing)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def copying() -> Iterator[Tell]:
+    """A bar below the cell that shows how far a copy has come: `host.put(..., tell=tell)`."""
+    if alone():
+        with Line() as line:
+            yield line.copied
+        return
+    bar = widgets.FloatProgress(max=1.0, layout={"width": "100%"})
+    show(bar)
+
+    def tell(moved: Moved) -> None:
+        bar.value, bar.tooltip = moved.share, moved.what
+        bar.description = f"{moved.done / 1e6:.0f} of {moved.of / 1e6:.0f} MB"
+
+    yield tell
+
+
+def look(host: Host, role: str) -> dict[str, str]:
+    """What one host says of itself now; a silent one says why."""
+    row = {"role": role, "address": host.address}
+    try:
+        said = host.check("sh", "-c", "uname -sr; nproc", seconds=LOOK_SECONDS)
+        kernel, cpus = said.splitlines()
+    except (LabkitError, ValueError) as silent:
+        return {**row, "state": f"no answer: {str(silent).splitlines()[0]}"}
+    return {**row, "state": "answers", "kernel": kernel, "cpus": cpus}
+
+
+def lab_rows(lab: Lab) -> list[dict[str, str]]:
+    """All hosts of a lab, asked at the same time."""
+    return together(lambda role: look(lab.host(role), role), lab.hosts, len(lab.hosts))
+
+
+def recorded_rows(facts: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The hosts of a lab that is no longer there, as they were when it was measured."""
+    return [
+        {"state": "recorded", **{k: str(v) for k, v in host.items()}, "role": role}
+        for role, host in facts.get("hosts", {}).items()
+    ]
+
+
+class LabPanel:
+    """Who is in the lab and who answers; `facts` are shown when there is no lab."""
+
+    def __init__(self, lab: Lab | None, facts: Mapping[str, Any] | None = None) -> None:
+        self.lab, self.facts = lab, facts or {}
+
+    @property
+    def badge(self) -> str:
+        """What the lab is, in one line."""
+        if self.lab is None:
+            made = _made(self.facts.get("tier", ""), self.facts.get("accelerator", ""))
+            return f"{self.facts.get('name', 'lab')}, as it was recorded: {made}"
+        return f"{self.lab.name}: {_made(self.lab.tier, self.lab.accelerator)}"
+
+    def hosts(self) -> Table:
+        """The hosts as a table, asked now."""
+        rows = lab_rows(self.lab) if self.lab else recorded_rows(self.facts)
+        shown = [name for name in COLUMNS if any(row.get(name) for row in rows)]
+        return table(rows, shown)
+
+    def _ipython_display_(self) -> None:
+        if alone():
+            print(self.badge)
+            show(self.hosts())
+        else:
+            show(self.view())
+
+    def view(self) -> widgets.Widget:
+        """The panel as a widget."""
+        # What is too wide for a narrow window is scrolled to.
+        shown = widgets.HTML(layout=widgets.Layout(overflow="auto"))
+        again = widgets.Button(description="Refresh", icon="refresh")
+        again.layout.display = "none" if self.lab is None else ""
+        again.on_click(lambda _: self._show(shown, again))
+        self._show(shown, again)
+        return widgets.VBox([widgets.HTML(paragraph(_bold(self.badge))), shown, again])
+
+    def _show(self, shown: widgets.HTML, again: widgets.Button) -> None:
+        again.disabled = True
+        try:
+            shown.value = paragraph(self.hosts().html())
+        finally:
+            again.disabled = False
+
+
+class LadderPanel:
+    """The ladder of percentiles, with a choice of percentiles, scale and conditions."""
+
+    def __init__(self, results: Results, study: Study) -> None:
+        self.study, self.note = study, note(results)
+        self.measured, self.runs = study.blocks(results), results.by_block()
+
+    def chart(
+        self,
+        percentiles: Sequence[float] = charts.PERCENTILES,
+        scale: str = "log",
+        conditions: Sequence[str] | None = None,
+    ) -> alt.LayerChart:
+        """The picture of the chosen conditions; colours stay when some are left out."""
+        chosen = self.measured if conditions is None else conditions
+        return charts.ladder(
+            {name: self.measured[name] for name in self.measured if name in chosen},
+            self.study.published(),
+            percentiles=percentiles, scale=scale, metric=self.study.metric, unit=self.study.unit,
+            note=self.note, among=list(self.measured), runs=self.runs,
+        )  # fmt: skip
+
+    def _ipython_display_(self) -> None:
+        show(self.chart() if alone() else self.view())
+
+    def view(self) -> widgets.Widget:
+        """The panel as a widget."""
+        rungs = widgets.Dropdown(options=list(LADDERS), description="percentiles")
+        scale = widgets.Dropdown(options=list(charts.SCALES), description="scale")
+        ticks = {name: _tick(name) for name in self.measured}
+        picture = widgets.Output()
+        picture.layout.min_height = "430px"
+
+        def redraw(_: object = None) -> None:
+            chosen = [name for name, tick in ticks.items() if tick.value]
+            drawn = _tried(lambda: self.chart(LADDERS[rungs.value], scale.value, chosen))
+            # Set as a value: capturing what a callback prints depends on the thread it runs in.
+            picture.outputs = (
+                {"output_type": "display_data", "data": drawn, "metadata": charts.EMBEDDED},
+            )  # fmt: skip
+
+        for control in (rungs, scale, *ticks.values()):
+            control.observe(redraw, names="value")
+        redraw()
+        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), picture])
+
+
+def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
+    try:
+        shown = charts.bundle(draw().to_dict())
+    except LabkitError as nothing:
+        return {"text/plain": str(nothing)}
+    return {kind: shown[kind] for kind in (charts.V5, "text/plain")}
+
+
+def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:
+    """Beside each other as far as they fit, as seven conditions do not, and the rest below."""
+    return widgets.HBox([*parts], layout=widgets.Layout(flex_flow="row wrap"))
+
+
+def paragraph(safe_html: str) -> str:
+    """HTML for a widget, with lines as close to each other as elsewhere."""
+    return f'<div style="line-height:1.4">{safe_html}</div>'
+
+
+def _tick(name: str) -> widgets.Checkbox:
+    layout = widgets.Layout(width="auto", margin="0 16px 0 0")
+    return widgets.Checkbox(value=True, description=name, indent=False, layout=layout)
+
+
+def _made(tier: str, accelerator: str) -> str:
+    if tier == "hosts":
+        return "real hosts"
+    guests = f"guests by {accelerator.upper()}" if accelerator else "no guests"
+    return f"emulated on one machine, {guests}, tier {tier}"
+
+
+def _bold(text: str) -> str:
+    return f"<b>{safe(text)}</b>"

@@ -1,0 +1,205 @@
+"""A report: one HTML file of an executed notebook, that opens anywhere and asks no network."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters import HTMLExporter
+
+from labkit import __version__
+from labkit.charts import V5, svg
+from labkit.charts.export import SCHEMA, policy, quoted, vega
+from labkit.errors import ResultsError
+from labkit.pages import tables
+from labkit.pages.tables import safe
+
+# What a notebook may show as it is; anything else a cell displays is shown as its plain text.
+INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
+NO_SERVERS = ("require_js_url", "mathjax_url", "mermaid_js_url", "jquery_url")
+SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
+
+STYLE = """
+.labkit-top { max-width: 1100px; margin: 0 auto 1.5em; padding: 0 1em; font-family: sans-serif }
+.labkit-top .wrong { border-left: 4px solid #B03A00; padding: .3em .8em }
+main { max-width: 1100px; margin: 0 auto }
+table.labkit { border-collapse: collapse; font: 14px/1.45 sans-serif }
+table.labkit th, table.labkit td { border-bottom: 1px solid #ddd }
+table.labkit td:first-child { white-space: nowrap }
+.jp-OutputArea-output pre { word-break: normal }
+.labkit-chart { overflow-x: auto; margin: .5em 0 }
+.labkit-chart svg { max-width: 100%; height: auto }
+body:has(#labkit-code:not(:checked)) .jp-CodeCell .jp-Cell-inputWrapper { display: none }
+"""
+DRAW = """
+for (const place of document.querySelectorAll(".labkit-chart")) {
+  const drawn = place.querySelector(".drawn");
+  const spec = JSON.parse(place.querySelector("script").textContent);
+  const actions = { export: true, source: false, compiled: false, editor: false };
+  const live = document.createElement("div");
+  place.append(live);
+  vegaEmbed(live, spec, { renderer: "svg", actions }).then(
+    () => { drawn.remove(); place.dataset.live = "yes"; },
+    (wrong) => { live.remove(); console.error(wrong); });
+}
+"""
+
+
+@dataclass
+class _Shown:
+    """What stands where in the page; the marks are put in before the export, the HTML after."""
+
+    mark: str = field(default_factory=lambda: f"labkit-{secrets.token_hex(8)}")
+    parts: list[str] = field(default_factory=list)
+    verdicts: list[tables.Table] = field(default_factory=list)
+    charts: int = 0
+
+    def instead(self, html: str) -> dict[str, str]:
+        """An output that holds the place of `html`."""
+        self.parts.append(html)
+        return {"text/html": f"<i>{self.mark}-{len(self.parts) - 1}-</i>"}
+
+    def filled(self, page: str) -> str:
+        """The page with everything in its place."""
+        mark = re.compile(rf"<i>{self.mark}-(\d+)-</i>")
+        return mark.sub(lambda found: self.parts[int(found[1])], page)
+
+
+def get_ready() -> None:
+    """Load what `write` needs: templates, parsers, Vega. Whoever waits anyway does it before."""
+    vega()
+    svg({"data": {"values": []}, "mark": "point"})
+    some = {"text/html": "<p>&lt;</p>", "text/plain": ""}
+    output = nbformat.v4.new_output("display_data", some)  # type: ignore[no-untyped-call]
+    cell = nbformat.v4.new_code_cell("1", outputs=[output])  # type: ignore[no-untyped-call]
+    words = nbformat.v4.new_markdown_cell("# *a* `b`")  # type: ignore[no-untyped-call]
+    page = nbformat.v4.new_notebook(cells=[words, cell])  # type: ignore[no-untyped-call]
+    _exporter().from_notebook_node(page)
+
+
+def write(notebook: Path, report: Path) -> None:
+    """Write the report of an executed notebook: all of it, or nothing."""
+    executed = _read(notebook)
+    shown, wrong = _Shown(), _wrong(executed)
+    for output in _outputs(executed):
+        output["data"] = _made_safe(output["data"], shown)
+    executed.metadata.pop("widgets", None)
+    executed.metadata["title"] = title = _title(executed, notebook.stem)
+    page = SCRIPT.sub("", _exporter().from_notebook_node(executed)[0])
+    page = _framed(shown.filled(page), title, wrong, shown, notebook.name)
+    _write(report, page)
+
+
+def _read(notebook: Path) -> Any:
+    try:
+        return nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    except FileNotFoundError:
+        raise ResultsError(f"no notebook {notebook}") from None
+    except (OSError, ValueError, nbformat.reader.NotJSONError) as damaged:
+        raise ResultsError(f"{notebook}: cannot be read", said=str(damaged)) from None
+
+
+@functools.cache
+def _exporter() -> HTMLExporter:
+    quiet = {"exclude_input_prompt": True, "exclude_output_prompt": True}
+    exporter = HTMLExporter(template_name="lab", embed_images=True, **quiet)  # type: ignore[no-untyped-call]
+    for url in NO_SERVERS:
+        setattr(exporter, url, "")
+    return exporter
+
+
+def _outputs(notebook: Any) -> Iterator[Any]:
+    for cell in notebook.cells:
+        yield from (output for output in cell.get("outputs", ()) if "data" in output)
+
+
+def _made_safe(shown_as: Any, shown: _Shown) -> dict[str, Any]:
+    if V5 in shown_as:
+        shown.charts += 1
+        return shown.instead(_chart(shown_as[V5]))
+    if tables.MIME in shown_as:
+        table = tables.read(shown_as[tables.MIME])
+        shown.verdicts += [table] if table.head == tables.VERDICTS else []
+        return shown.instead(table.html())
+    return {kind: shown_as[kind] for kind in INERT if kind in shown_as}
+
+
+# The picture is there from the start, and stays where scripts are not allowed.
+def _chart(spec: dict[str, Any]) -> str:
+    label = safe(str(spec.get("description", "chart")))
+    return (
+        f'<div class="labkit-chart" role="img" aria-label="{label}">'
+        f'<div class="drawn">{svg(spec)}</div>'
+        f'<script type="application/json">{quoted({**spec, "$schema": SCHEMA})}</script></div>'
+    )
+
+
+def _wrong(notebook: Any) -> str:
+    code = [c for c in notebook.cells if c.cell_type == "code" and c.source.strip()]
+    failed = any(o.output_type == "error" for c in code for o in c.outputs)
+    missing = sum(1 for c in code if c.execution_count is None)
+    if not failed and not missing:
+        return ""
+    return f"This notebook did not run to its end: {missing} of {len(code)} cells never finished."
+
+
+# Takes the title out of the notebook.
+def _title(notebook: Any, otherwise: str) -> str:
+    for cell in notebook.cells:
+        found = re.search(r"^# +(.+)$", cell.source, re.MULTILINE)
+        if cell.cell_type == "markdown" and found:
+            # The page has a heading of its own, above the verdicts.
+            cell.source = cell.source.replace(found[0], "", 1)
+            return str(found[1]).strip()
+    return otherwise
+
+
+def _framed(page: str, title: str, wrong: str, shown: _Shown, name: str) -> str:
+    nonce = secrets.token_urlsafe(16)
+    top = _top(title, wrong, shown.verdicts, name)
+    # The policy must come before anything that it forbids, our style after the notebook's.
+    forbid = f'<meta http-equiv="Content-Security-Policy" content="{policy(nonce)}">'
+    page = _put(page, "<head>", f'<head><meta charset="utf-8">{forbid}')
+    page = _put(page, "</head>", f"<style>{STYLE}</style>\n</head>")
+    page = _put(page, "<main>", f"{top}<main>")
+    before, body, after = page.rpartition("</body>")
+    return f"{before}{_scripts(nonce) if shown.charts else ''}{body}{after}"
+
+
+def _scripts(nonce: str) -> str:
+    head = f'<script nonce="{nonce}">'
+    return f"{head}{vega()}</script>\n{head}{DRAW}</script>\n"
+
+
+def _put(page: str, mark: str, instead: str) -> str:
+    before, found, after = page.partition(mark)
+    if not found:
+        raise ResultsError(
+            f"nbconvert made a page without {mark}", hint="is it of another version?"
+        )
+    return f"{before}{instead}{after}"
+
+
+def _top(title: str, wrong: str, verdicts: list[tables.Table], name: str) -> str:
+    parts = [f'<div class="labkit-top"><h1>{safe(title)}</h1>']
+    parts += [f'<p class="wrong"><b>{safe(wrong)}</b></p>'] if wrong else []
+    for table in verdicts[-1:]:
+        parts += [f"<h2>Verdicts</h2>{table.html()}"]
+    made = f"Made by labkit {__version__} from {name}; figures and text are in this one file."
+    parts += [f"<p>{safe(made)}</p>"]
+    parts += ['<p><label><input type="checkbox" id="labkit-code"> show the code</label></p></div>']
+    return "".join(parts)
+
+
+def _write(report: Path, page: str) -> None:
+    report.parent.mkdir(parents=True, exist_ok=True)
+    half = report.with_name(f".{report.name}.half")
+    half.write_text(page, "utf-8")
+    os.replace(half, report)

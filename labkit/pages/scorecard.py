@@ -1,0 +1,286 @@
+"""The scorecard: each claim of each document, on each lab that has measured it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from labkit import imports, studies
+from labkit.claim import Claim
+from labkit.claims import published as claims
+from labkit.errors import LabkitError, Unknown, readable
+from labkit.machine.units import shown
+from labkit.pages import terminal
+from labkit.pages.tables import Table
+from labkit.results import Results
+from labkit.running import measured
+from labkit.runs import bundle
+from labkit.runs.index import chosen, found
+from labkit.statistics.interval import ends
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict
+
+WORDS = (HOLDS, CONTRADICTED, UNDECIDED, NOT_TESTABLE)
+HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
+        "the document", "evidence")  # fmt: skip
+NO_FIGURE = "no figure"
+NO_STUDY = "labkit has no study of it yet"
+TOO = "what other tools measured can be judged: labkit results import --study"
+MOST_NAMED = 4
+EMULATED = (
+    "Emulated labs judge the order of things, not figures of hardware; what stands "
+    "for the conditions there: labkit results show STUDY."
+)
+IMPORTED = (
+    "What other tools measured is marked as imported, and judged as of real hosts: "
+    "labkit cannot know of which."
+)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One claim on one lab; `evidence` is the folder of results that the verdict rests on."""
+
+    document: str
+    study: str
+    claim: str
+    statement: str
+    form: str
+    verdict: str
+    effect: float | None
+    low: float | None
+    high: float | None
+    published: float | None
+    runs: int
+    reason: str
+    lab: str
+    tier: str
+    source: str
+    dispute: str
+    prints: str
+    evidence: str
+    when: str
+
+
+@dataclass(frozen=True)
+class Scorecard:
+    """All lines, by document and claim; shows itself in a notebook, a terminal and a report."""
+
+    lines: tuple[Line, ...]
+    unread: tuple[str, ...] = ()
+    narrowed: bool = False
+    """Whether lines were chosen; then a terminal shows those too that nothing was measured of."""
+
+    def only(self, document: str = "", verdict: str = "", disputed: bool = False) -> Scorecard:
+        """The lines of documents with this in their titles, of this verdict, and in dispute."""
+        if not (document or verdict or disputed):
+            return self
+        titles = {line.document for line in self.lines}
+        if not any(document.lower() in title.lower() for title in titles):
+            raise Unknown("document", document, titles)
+        kept = [
+            line for line in self.lines
+            if document.lower() in line.document.lower()
+            and verdict in ("", line.verdict) and (line.dispute or not disputed)
+        ]  # fmt: skip
+        return replace(self, lines=tuple(kept), narrowed=True)
+
+    def counts(self) -> Table:
+        """Per document: how many of its claims hold, by the newest verdict on each."""
+        counted: dict[str, Counter[str]] = {}
+        for line in self._newest():
+            counted.setdefault(line.document, Counter())[line.verdict] += 1
+        rows = [(name, str(sum(c.values())), *(str(c[word] or "") for word in WORDS))
+                for name, c in counted.items()]  # fmt: skip
+        total = Counter(line.verdict for line in self._newest())
+        rows.append(("all", str(total.total()), *(str(total[word] or "") for word in WORDS)))
+        return Table(("document", "claims", *WORDS), tuple(rows))
+
+    def table(self) -> Table:
+        """One row for each claim and lab."""
+        return Table(HEAD, tuple(map(_row, self.lines)), self.caption())
+
+    def markdown(self) -> str:
+        """Both tables, for a page."""
+        return f"{_markdown(self.counts())}\n\n{_markdown(self.table())}\n"
+
+    def text(self) -> str:
+        """For a terminal; what cannot be tested is counted only, unless it was asked for."""
+        those = [x for x in self.lines if self.narrowed or x.verdict != NOT_TESTABLE]
+        parts = [terminal.paragraph(self.caption())]
+        for document, lines in groupby(those, key=lambda line: line.document):
+            parts.append(f"{document}\n{'-' * len(document)}")
+            groups = groupby(lines, key=lambda line: (line.study, line.evidence))
+            parts += [_group(list(group)) for _, group in groups]
+        if rest := len(self.lines) - len(those):
+            parts.append(f"{rest} more are {NOT_TESTABLE}: --verdict not-testable lists them.")
+        parts.append(self._counted() if self.lines else "No claim is like that.")
+        return "\n\n".join(part for part in parts if part)
+
+    def _counted(self) -> str:
+        head, rows = self.counts().head, self.counts().rows
+        turned = [(*numbers, name) for name, *numbers in rows]
+        return terminal.table(turned, [*(word.removesuffix(" here") for word in head[1:]), head[0]])
+
+    def html(self) -> str:
+        """Both tables as HTML, every word escaped."""
+        return self.counts().html() + self.table().html()
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, object]:
+        whole = self.table()._repr_mimebundle_()
+        return {**whole, "text/html": self.html(), "text/plain": self.text()}
+
+    def _newest(self) -> Sequence[Line]:
+        in_order = sorted(self.lines, key=lambda line: line.when)
+        newest = {line.claim: line for line in in_order}
+        return [line for line in self.lines if newest[line.claim] is line]
+
+    def caption(self) -> str:
+        """What holds for all lines: emulated labs, the shared risk, results that are unread."""
+        tiers = {line.tier for line in self.lines}
+        said = [EMULATED] if tiers - {"", "hosts", imports.TIER} else []
+        said += [IMPORTED] if imports.TIER in tiers else []
+        if any(line.runs for line in self.lines):
+            said += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
+        return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
+
+
+def scorecard(*folders: Path, study: str = "") -> Scorecard:
+    """Judge all claims on all results below these folders, on those of this machine if none.
+
+    With a `study`, only its claims.
+    """
+    if study and study not in claims.names():
+        raise Unknown("study with claims", study, claims.names())
+    lines: dict[str, list[Line]] = {name: [] for name in claims.names() if study in ("", name)}
+    unread: list[str] = []
+    for path in found(chosen(folders)):
+        try:
+            results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
+            name = results.judged_as
+            known = results.study in (*studies.names(), imports.STUDY)
+            if known and name in lines:
+                lines[name] += _judged(results, name)
+        except LabkitError as refused:
+            unread.append(refused.what)
+    whole = [line for name, known in lines.items() for line in known or _untested(name)]
+    return Scorecard(
+        tuple(sorted(whole, key=lambda line: line.document)), tuple(unread), narrowed=bool(study)
+    )
+
+
+def _judged(results: Results, study: str) -> list[Line]:
+    own = {claim.id: claim for claim in claims.of(study)}
+    lab = results.asked.get("lab", {})
+    about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
+             "evidence": str(results.path)}  # fmt: skip
+    when = max((run.started for run in results.runs()), default="")
+    when = when or str(results.asked.get("imported", ""))
+    runs = len(results.finished())
+    verdicts = [verdict for verdict in measured.judged(results) if verdict.claim in own]
+    if results.study == imports.STUDY:
+        verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
+    return [_line(study, own[v.claim], v, runs, when, **about) for v in verdicts]
+
+
+def _more(verdict: Verdict) -> str:
+    lacks = verdict.verdict == NOT_TESTABLE and verdict.why.startswith("not measured")
+    return "; import files of it together with those of the others" if lacks else ""
+
+
+def _untested(study: str) -> list[Line]:
+    known = study in studies.names()
+    whys = {c: f"not measured yet: labkit run {study}" if known else _wanted(c, study)
+            for c in claims.of(study)}  # fmt: skip
+    return [
+        _line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c, why in whys.items()
+    ]
+
+
+def _wanted(claim: Claim, study: str) -> str:
+    names, whole = claim.names(), claims.published(study)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    named = ", ".join(names[:MOST_NAMED])
+    metric = claim.metric or whole.metric
+    of = ", in ".join(filter(None, (metric, shown(whole.units.get(metric, "")))))
+    return f"{NO_STUDY}; it would have to measure {named}{more} ({of}); {TOO} {study}"
+
+
+def _line(
+    study: str, claim: Claim, v: Verdict, runs: int = 0, when: str = "", lab: str = "",
+    tier: str = "", evidence: str = "",
+) -> Line:  # fmt: skip
+    return Line(
+        claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
+        v.low, v.high, v.published, runs, v.why, lab, tier, v.source, claim.dispute, claim.prints,
+        evidence, when,
+    )  # fmt: skip
+
+
+def found_and_printed(line: Line) -> tuple[str, str]:
+    """The measured figure with its interval, and the one that the document prints, as text."""
+    effect = "" if line.effect is None else _short(line.effect)
+    if line.effect is not None:
+        effect += f" ({ends(line.low, line.high, _short)})"
+    return effect, "" if line.published is None else _short(line.published)
+
+
+def _row(line: Line) -> tuple[str, ...]:
+    effect, printed = found_and_printed(line)
+    lab = f"{line.lab} ({line.tier})" if line.lab else ""
+    reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
+    runs = str(line.runs) if line.runs else ""
+    return (
+        line.claim,
+        line.statement,
+        line.verdict,
+        effect,
+        printed,
+        runs,
+        lab,
+        reason,
+        f"{line.source}: {line.prints or NO_FIGURE}",
+        line.evidence,
+    )
+
+
+# One study of a document on one lab: where the evidence is, then claim by claim.
+def _group(lines: Sequence[Line]) -> str:
+    first = lines[0]
+    parts = [f"{first.lab} ({first.tier})", f"{first.runs} runs", first.when[:10]]
+    on = f" on {', '.join(filter(None, parts))}: {first.evidence}"
+    head = readable(first.study + (on if first.evidence else ""))
+    return "\n\n".join([head, *map(_paragraph, lines)])
+
+
+def _paragraph(line: Line) -> str:
+    reason = line.reason if line.verdict == NOT_TESTABLE else f"Measured: {line.reason}"
+    printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
+    disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
+    said = [f"    {text}." for text in (line.statement, reason, printed, *disputed)]
+    whole = [f"{line.claim}: {line.verdict}", *said]
+    return "\n".join(terminal.paragraph(readable(text)) for text in whole)
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _markdown(table: Table) -> str:
+    rows = [table.head, tuple("---" for _ in table.head), *table.rows]
+    above = f"{_cell(table.caption)}\n\n" if table.caption else ""
+    return above + "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
+
+
+# A page may be shown as HTML, and a lab may be called anything.
+def _cell(text: str) -> str:
+    safe = readable(text)
+    escaped = "".join(f"&#{ord(c)};" if c in "|<>&`*_[]()\\!" else c for c in safe)
+    return " ".join(escaped.split())
+
+
+def plain(card: Scorecard) -> list[dict[str, object]]:
+    """What `labkit scorecard --json` prints."""
+    return [asdict(line) for line in card.lines]

@@ -1,0 +1,126 @@
+"""Tables for notebooks and reports: every word is escaped, so that a host's text stays text."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.changes.plan import Plan
+from labkit.errors import readable
+from labkit.machine.units import shown
+from labkit.pages import terminal
+from labkit.results import Results
+from labkit.study import Study
+from labkit.verdict import Verdict, one_risk
+
+MIME = "application/vnd.labkit.table+json"
+VERDICTS = ("claim", "the claim", "verdict", "what was measured")
+SHORT = 20
+LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
+# White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
+CHIPS = {
+    "holds": ("#00704F", "✔"),
+    "contradicted": ("#B03A00", "✘"),
+    "undecided": ("#5B5B5B", "?"),
+    "not testable here": ("#5B5B5B", "-"),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows under a head; shows itself in a notebook, a terminal and a report."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    caption: str = ""
+
+    def html(self) -> str:
+        """The table as HTML; only this function makes HTML of what hosts say."""
+        head = "".join(f'<th style="{LEFT}">{safe(cell)}</th>' for cell in self.head)
+        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in self.rows)
+        above = f'<p class="labkit-caption"><b>{safe(self.caption)}</b></p>' if self.caption else ""
+        body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
+        return f'{above}<table class="labkit">{body}</table>'
+
+    def text(self) -> str:
+        """The table as aligned columns."""
+        above = f"{readable(self.caption)}\n\n" if self.caption else ""
+        return above + terminal.table(self.rows, self.head)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        rows = [list(row) for row in self.rows]
+        plain = {"head": list(self.head), "rows": rows, "caption": self.caption}
+        return {"text/html": self.html(), "text/plain": self.text(), MIME: plain}
+
+
+def conditions(study: Study, results: Results) -> list[dict[str, str]]:
+    """Of each condition what the document means by it, and what stands for it in these results."""
+    here = results.asked.get("here", {})
+    return [
+        {"condition": c.name, "in the document": c.means, "here": here.get(c.name, c.here)}
+        for c in study.conditions
+    ]
+
+
+def plan_table(plan: Plan) -> Table:
+    """What a plan would change, host by host; above it what stands in the way."""
+    head = ("host", "setting", "now", "wanted", "needs", "state")
+    rows = tuple(_plan_row(step) for step in plan.told()["steps"])
+    return Table(head, rows, "; ".join(plan.warnings))
+
+
+def _plan_row(step: Mapping[str, Any]) -> tuple[str, ...]:
+    state = str(step["why"] or step["state"])
+    if step["stands_for"]:
+        state += f", {step['stands_for']} in its place"
+    needs = [*step["needs"], *(["may cut the way to the host"] if step["cuts_management"] else [])]
+    return (
+        step["host"], step["thing"], step["current"], step["wanted"], ", ".join(needs), state,
+    )  # fmt: skip
+
+
+def table(rows: Iterable[Mapping[str, object]], head: Sequence[str] = ()) -> Table:
+    """A table of rows by column name; `head` chooses columns and their order."""
+    listed = list(rows)
+    names = tuple(head or (listed[0] if listed else ()))
+    return Table(names, tuple(tuple(_text(n, row.get(n, "")) for n in names) for row in listed))
+
+
+def _text(column: str, value: object) -> str:
+    return shown(str(value)) if column == "unit" else str(value)
+
+
+def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
+    """One line for each claim: what the document says, the verdict, and why."""
+    judged = list(verdicts)
+    rows = tuple((v.claim, v.statement, v.verdict, v.why) for v in judged)
+    said = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
+    return Table(VERDICTS, rows, " ".join(part for part in said if part))
+
+
+def read(plain: Mapping[str, Any]) -> Table:
+    """The table that a notebook kept under its MIME type."""
+    rows = tuple(tuple(map(str, row)) for row in plain.get("rows", ()))
+    return Table(tuple(map(str, plain.get("head", ()))), rows, str(plain.get("caption", "")))
+
+
+def _cell(text: str) -> str:
+    if text not in CHIPS:
+        # Short words stay on one line, and lines of a text apart.
+        space = "pre-wrap" if "\n" in text else "nowrap" if len(text) <= SHORT else "normal"
+        return f'<td style="{LEFT};white-space:{space}">{safe(text)}</td>'
+    return f'<td style="{LEFT}">{chip(text)}</td>'
+
+
+def chip(verdict: str) -> str:
+    """A verdict as a small coloured word, which has a sign too for who sees no colours."""
+    colour, sign = CHIPS[verdict]
+    style = f"background:{colour};color:#fff;padding:2px 8px;border-radius:9px;white-space:nowrap"
+    return f'<span style="{style}">{sign} {safe(verdict)}</span>'
+
+
+def safe(text: str) -> str:
+    """`text` as HTML that shows it and does nothing else."""
+    return html.escape(readable(text))

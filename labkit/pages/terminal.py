@@ -1,0 +1,152 @@
+"""What a study looks like in a terminal: a progress line while it runs, plain tables after."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, TextIO
+
+from labkit.errors import readable
+from labkit.files import Moved
+from labkit.runs.progress import Progress
+
+BAR = 24
+TICK_SECONDS = 0.25
+
+
+def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
+    """Columns aligned by spaces; the last one wraps at the width of the terminal."""
+    cells = [[_one_line(cell) for cell in row] for row in [list(head), *rows]]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
+    room = max(24, shutil.get_terminal_size().columns - sum(widths[:-1]) - 2 * (len(head) - 1))
+    lines: list[str] = []
+    for row in cells:
+        first, *rest = _wrapped(row[-1], room)
+        fixed = "  ".join(cell.ljust(width) for cell, width in zip(row, widths[:-1], strict=False))
+        lines.append(f"{fixed}  {first}".rstrip())
+        lines += [f"{' ' * len(fixed)}  {more}" for more in rest]
+    return "\n".join(lines)
+
+
+def paragraph(text: str) -> str:
+    """Text that wraps at the width of the terminal, each line indented as the first is."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    room = max(24, shutil.get_terminal_size().columns - len(indent))
+    return "\n".join(f"{indent}{line}" for line in _wrapped(text, room))
+
+
+def _one_line(cell: Any) -> str:
+    return readable("; ".join(str(cell).strip().splitlines()))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    lines = [""]
+    for word in text.split():
+        if len(lines[-1]) + len(word) + 1 > width and lines[-1]:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
+@dataclass
+class Line:
+    """One line that is drawn over and over; without a terminal, one line each time it changes."""
+
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+    text: str = ""
+    progress: Progress | None = None
+    since: float = field(default_factory=time.monotonic)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _clock: threading.Thread | None = None
+
+    def __enter__(self) -> Line:
+        if self._draws:
+            self._clock = threading.Thread(target=self._tick, daemon=True)
+            self._clock.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        if self._clock:
+            self._clock.join()
+            self.stream.write("\r\x1b[K")
+            self.stream.flush()
+
+    def say(self, text: str) -> None:
+        """Show what is being done now."""
+        self.text, self.progress, self.since = readable(text), None, time.monotonic()
+        self._plain(self.text)
+
+    def tell(self, progress: Progress) -> None:
+        """Show how far a study has come; a remark stays on the screen."""
+        if progress.remark:
+            wipe = "\r\x1b[K" if self._draws else ""
+            print(
+                wipe + readable("; ".join(progress.remark.splitlines())),
+                file=self.stream,
+                flush=True,
+            )
+        if progress.step == "measuring" or progress.step == "finished":
+            self._plain(_drawn(progress, progress.seconds_left))
+        self.progress, self.since = progress, time.monotonic()
+
+    def copied(self, moved: Moved) -> None:
+        """Show how far a copy has come; this is a `tell` for `put` and its like."""
+        full, mb = round(BAR * moved.share), 1e-6
+        bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+        self.progress = None
+        self.text = f"{bar} {mb * moved.done:.1f} of {mb * moved.of:.1f} MB: {readable(moved.what)}"
+        if moved.done == moved.of:
+            self._plain(self.text)
+
+    # A dumb terminal, such as a shell in an editor, cannot wipe a line.
+    @property
+    def _draws(self) -> bool:
+        return self.stream.isatty() and os.environ.get("TERM") != "dumb"
+
+    def _plain(self, text: str) -> None:
+        if not self._draws:
+            print(text, file=self.stream, flush=True)
+
+    def _tick(self) -> None:
+        while not self._ended.wait(TICK_SECONDS):
+            gone = time.monotonic() - self.since
+            now = self.progress
+            shown = _drawn(now, max(0.0, now.seconds_left - gone)) if now else self._busy(gone)
+            width = shutil.get_terminal_size().columns - 1
+            self.stream.write(f"\r\x1b[K{shown[:width]}")
+            self.stream.flush()
+
+    def _busy(self, gone: float) -> str:
+        return f"{self.text} ({gone:.0f} s)" if gone > 2 else self.text
+
+
+def _drawn(progress: Progress, left: float) -> str:
+    full = round(BAR * progress.share)
+    if progress.step == "finished":
+        left_out = "" if progress.done == progress.of else "; the others were invalid"
+        bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+        return f"{bar} {progress.done} of {progress.of} runs measured{left_out}"
+    return (
+        f"[{'#' * full}{'.' * (BAR - full)}] {progress.done:3d} of {progress.of} runs,"
+        f" {left:3.0f} s left: {progress.step} {progress.condition}"
+    )
+
+
+@contextmanager
+def progress_line() -> Iterator[Line]:
+    """A line on the standard error stream, cleared at the end."""
+    with Line() as line:
+        yield line

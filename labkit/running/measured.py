@@ -1,0 +1,77 @@
+"""What stored runs measured, read again from their raw text: by metric, condition and block."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from labkit import imports, studies
+from labkit.claims import published
+from labkit.claims.judged_as import Claimed, with_claimed
+from labkit.errors import ResultsError
+from labkit.results import Results, Run
+from labkit.statistics.figure import Values
+from labkit.verdict import Verdict
+from labkit.workload import Sample
+
+Measured = dict[str, dict[int, Values]]
+
+
+def samples(results: Results, run: Run) -> list[Sample]:
+    """Everything that one run measured; of imported ones first what claims ask of it."""
+    if results.study != imports.STUDY:
+        return studies.find(results.study).samples(run)
+    return with_claimed(Claimed.of(results.asked), run.condition, _told(results, run))
+
+
+def main_metric(results: Results) -> str:
+    """The metric that a study is about; of imported results the first one."""
+    if results.study != imports.STUDY:
+        return studies.find(results.study).metric
+    for run in results.finished():
+        return samples(results, run)[0].metric
+    raise ResultsError(f"{results.path} has no finished run")
+
+
+def of_metric(results: Results, metric: str) -> Measured:
+    """Condition -> block -> values of one metric, of the finished runs."""
+    values: Measured = defaultdict(dict)
+    for run in results.finished():
+        for sample in samples(results, run):
+            if sample.metric == metric:
+                values[run.condition][run.block] = sample.values
+    return dict(values)
+
+
+def judged(results: Results) -> list[Verdict]:
+    """A verdict on each claim of the study that these runs are of, or were imported as."""
+    if results.study != imports.STUDY:
+        return studies.find(results.study).judge(results)
+    claimed = Claimed.of(results.asked)
+    return claimed.judge(of_claims(results)) if claimed else []
+
+
+def of_claims(results: Results) -> Measured:
+    """What imported runs measured, by the names that claims have for it: as `Study.measured`."""
+    claimed, values = Claimed.of(results.asked), defaultdict[str, dict[int, Values]](dict)
+    if claimed:
+        for run in results.finished():
+            for name, sample in claimed.by_name(run.condition, _told(results, run)).items():
+                values[name][run.block] = sample.values
+    return dict(values)
+
+
+def lacking(results: Results) -> list[str]:
+    """What the claims that imported runs are judged on speak of, and no run has measured."""
+    names = [name for claim in published.of(results.judged_as) for name in claim.names()]
+    found = of_claims(results)
+    return [name for name in dict.fromkeys(names) if name not in found]
+
+
+# What another tool told, by its own names.
+def _told(results: Results, run: Run) -> list[Sample]:
+    kept = imports.find(_format(results))
+    return [sample for name in run.raw for sample in kept.read(run.text(name))]
+
+
+def _format(results: Results) -> str:
+    return str(results.asked.get("workload", {}).get("name", ""))

@@ -1,0 +1,84 @@
+"""The noise of a lab: a study's workload measured against itself, nothing being different."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from typing import Any
+
+from labkit.errors import BadInput, Unknown
+from labkit.lab import Lab
+from labkit.noise_floor import ONE, OTHER, Level, Noise, folder, percent, read
+from labkit.results import Results, check_label
+from labkit.running.open_lab import facts
+from labkit.runs.progress import Tell
+from labkit.statistics.interval import FAR
+from labkit.study import Condition, Study
+
+
+def measure(
+    study: Study,
+    lab: Lab,
+    *,
+    where: str,
+    label: str,
+    condition: str = "",
+    repeats: int = 6,
+    seed: int = 1,
+    tell: Tell = lambda _: None,
+) -> Noise:
+    """Run a condition of the study (the first that the lab can do) against itself, and keep it."""
+    check_label(label)
+    chosen = _chosen(study, lab, condition)
+    both = (replace(chosen, name=ONE), replace(chosen, name=OTHER))
+    itself = replace(study, conditions=both, claims=())
+    asked = {
+        **itself.asked(where, seed), "label": label, "lab": facts(lab), "refused": {},
+        "condition": chosen.name, "metric": study.metric, "unit": study.unit,
+    }  # fmt: skip
+    results = Results.begin(folder(lab.name, study.name) / label, asked)
+    itself.run(lab, results, repeats=repeats, tell=tell)
+    return read(itself, results)
+
+
+def rows(noise: Noise) -> list[tuple[str, str, str]]:
+    """For a table: the percentile, its noise, and what to make of it."""
+    return [(f"p{level.percentile:g}", _floor(level), _meaning(level)) for level in noise.levels]
+
+
+def told(noise: Noise) -> dict[str, Any]:
+    """For JSON: an end that the measurements do not bind is None, and so is a floor beyond it."""
+    return {**asdict(noise), "levels": [_told(level) for level in noise.levels]}
+
+
+def _told(level: Level) -> dict[str, Any]:
+    ends = {"low": level.ratio.least, "high": level.ratio.most}
+    floor = level.floor if level.floor <= FAR else None
+    return {**asdict(level), "ratio": asdict(level.ratio) | ends, "floor": floor}
+
+
+def _floor(level: Level) -> str:
+    return percent(level.floor) if level.ratio.enough else "not known"
+
+
+def _meaning(level: Level) -> str:
+    if not level.ratio.enough:
+        return f"too few blocks or samples: about {level.lacking} more blocks of this size"
+    if level.different:
+        return "equal came out different: look for drift, or for what else runs on the hosts"
+    return f"smaller differences than {percent(level.floor)} are no finding here"
+
+
+def check_condition(study: Study, name: str) -> None:
+    """Refuse a condition that the study has none of, before a lab is opened for it."""
+    if name and name not in {c.name for c in study.conditions}:
+        raise Unknown(f"condition of {study.name}", name, [c.name for c in study.conditions])
+
+
+def _chosen(study: Study, lab: Lab, name: str) -> Condition:
+    check_condition(study, name)
+    refused = study.refusals(lab)
+    able = [c for c in study.conditions if c.name not in refused and (not name or c.name == name)]
+    if not able:
+        why = refused.get(name) or "; ".join(refused.values())
+        raise BadInput(f"{lab.name} cannot do {name or 'any condition'} of {study.name}", said=why)
+    return able[0]

@@ -1,0 +1,271 @@
+"""Papermill reruns: one notebook with its parameters, its progress seen, its end told truly."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from jupyter_client.manager import AsyncKernelManager
+from nbformat.validator import ValidationError
+from papermill.engines import NBClientEngine, papermill_engines
+from traitlets.config import Config
+
+from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
+from labkit.results import HOME
+from labkit.runs.progress import WATCHED, Progress, ask_to_stop
+
+Parameters = Mapping[str, Any]
+LOOK_SECONDS = 0.2
+IDLE_SECONDS = 120
+"""How long a kernel may take to say that it is idle: papermill's 4 s are few on a busy machine."""
+QUIET = ["--IPKernelApp.log_level=CRITICAL"]
+"""A kernel is interrupted before it is ended, which one that is hardly idle calls an error."""
+FORESTALL_SECONDS = 2.0
+NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
+               ValidationError)  # fmt: skip
+"""What nbformat raises about a file that is no notebook."""
+SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
+        "bool": ("true or false", "true")}  # fmt: skip
+"""How a kind of parameter is called, and one of them."""
+LONGEST_TOLD = 40
+SECRET = ("password", "passwd", "secret", "token")
+
+
+def notebook(study: str) -> Path:
+    """The notebook that walks through a study."""
+    stem = study.replace("_", "-")
+    found = sorted((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb"))
+    if not found:
+        raise BadInput(f"{study} has no notebook", hint=f"it would be notebooks/NN-{stem}.ipynb")
+    return found[0]
+
+
+def parameters(source: Path) -> dict[str, dict[str, Any]]:
+    """The parameters of a notebook by name: type, default, what it is for."""
+    try:
+        nbformat.validate(nbformat.read(source, as_version=4))  # type: ignore[no-untyped-call]
+        found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
+    except NO_NOTEBOOK as odd:
+        hint = "`git diff` shows what has changed of it"
+        raise BadInput(f"{source}: is no notebook", said=str(odd), hint=hint) from None
+    return found
+
+
+def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
+    """Values for a notebook from NAME=VALUE words: an unknown name or a wrong type is refused."""
+    known = parameters(source)
+    values: dict[str, Any] = {}
+    for name, word in given.items():
+        if any(part in name.lower() for part in SECRET):
+            raise BadInput(
+                f"parameter {name}: a secret would be written into the notebook",
+                hint="use a key file or an ssh-agent",
+            )
+        if name not in known:
+            raise Unknown("parameter", name, known)
+        values[name] = _value(name, known[name]["inferred_type_name"], word)
+    return values
+
+
+def _value(name: str, kind: str, word: str) -> object:
+    readers: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _flag}
+    try:
+        return readers.get(kind, str)(word)
+    except (ValueError, KeyError):
+        such = SUCH.get(kind, (kind, ""))
+        hint = f"such as: -p {name}={such[1]}"
+        found = word if len(word) <= LONGEST_TOLD else f"{word[:LONGEST_TOLD]}..."
+        raise BadInput(f"parameter {name} must be {such[0]}, not {found!r}", hint=hint) from None
+
+
+def _flag(word: str) -> bool:
+    return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[
+        word.lower()
+    ]
+
+
+@dataclass
+class Rerun:
+    """One notebook being executed by papermill; `source` is never changed."""
+
+    source: Path
+    target: Path
+    values: Parameters
+    results: Path | None = None
+    """Where the study keeps its runs, once it has said so."""
+
+    failure: BaseException | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+    kernels: list[AsyncKernelManager] = field(default_factory=list)
+
+    def execute(self, tell: Callable[[Progress], None]) -> None:
+        """Execute to the end; an interrupt lets the study put its settings back first."""
+        with _watched() as progress:
+            threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
+            interrupted = self._watch(progress, tell)
+        if self.failure is not None:
+            raise _told(self.failure, self.target, interrupted)
+        # Between two cells a kernel hears no interrupt.
+        if interrupted:
+            raise Stopped(f"stopped; {self.target.name} had come to its end", hint=f"{self.target}")
+
+    # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
+    def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
+        interrupted, seen = False, 0
+        while not self.ended.is_set():
+            try:
+                self.ended.wait(LOOK_SECONDS)
+                seen = self._tell_new(progress, seen, tell)
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise Stopped("stopped at once; settings may still be in force") from None
+                if not self._interrupt():
+                    self._forestall()
+                    raise Stopped("stopped before anything was begun") from None
+                interrupted = True
+                ask_to_stop(progress)
+        self._tell_new(progress, seen, tell)
+        return interrupted
+
+    def _tell_new(self, progress: Path, seen: int, tell: Callable[[Progress], None]) -> int:
+        lines = progress.read_text("utf-8").splitlines(keepends=True) if progress.exists() else []
+        whole = [json.loads(line) for line in lines if line.endswith("\n")]
+        for line in whole[seen:]:
+            self.results = Path(line["results"])
+            tell(Progress(**line["progress"]))
+        return len(whole)
+
+    # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings.
+    def _interrupt(self) -> bool:
+        pids = self._pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGINT)
+        return bool(pids)
+
+    # A kernel that is just being started would complain of the sockets that we take away.
+    def _forestall(self) -> None:
+        until = time.monotonic() + FORESTALL_SECONDS
+        while not self.ended.is_set() and not self._pids() and time.monotonic() < until:
+            time.sleep(0.05)
+        for pid in self._pids():
+            os.kill(pid, signal.SIGKILL)
+
+    def _pids(self) -> list[int]:
+        pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]
+        return [pid for pid in pids if pid]
+
+    # Sockets lie in a folder of their own: by default all kernels of a folder would share names.
+    def _papermill(self, sockets: Path) -> None:
+        half = self.target.with_name(f".{self.target.name}")
+        try:
+            self.target.parent.mkdir(parents=True, exist_ok=True)
+            papermill.execute_notebook(
+                str(self.source), str(half), dict(self.values),
+                kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
+                kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
+                iopub_timeout=IDLE_SECONDS, extra_arguments=QUIET,
+                config=Config(
+                    {"KernelManager": {"transport": "ipc", "ip": str(sockets / "kernel")}}
+                ),
+            )  # fmt: skip
+            _insist_complete(half)
+        except BaseException as failed:
+            self.failure = failed
+        finally:
+            _keep_whole(half, self.target)
+            self.ended.set()
+
+
+class AtTheEnd(NBClientEngine):  # type: ignore[misc]
+    """Papermill's way to execute, that writes the notebook once: not before and after each cell."""
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man: Any, *args: Any, **kwargs: Any) -> None:
+        """Execute; papermill itself writes what it came to, also when this fails."""
+        nb_man.save, write = (lambda **_: None), nb_man.save
+        try:
+            super().execute_managed_notebook(nb_man, *args, **kwargs)
+        finally:
+            nb_man.save = write
+
+
+papermill_engines.register(AtTheEnd.__name__, AtTheEnd)
+
+
+def _recorded(kernels: list[AsyncKernelManager]) -> type[AsyncKernelManager]:
+    class Recorded(AsyncKernelManager):
+        """A kernel manager that can be found again, to be interrupted."""
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            kernels.append(self)
+
+    return Recorded
+
+
+@contextmanager
+def _watched() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+        progress = Path(folder) / "progress.jsonl"
+        before = {name: os.environ.get(name) for name in (WATCHED, "LABKIT_BATCH")}
+        os.environ.update({WATCHED: str(progress), "LABKIT_BATCH": "1"})
+        try:
+            yield progress
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name, None)
+                os.environ.update({name: value} if value is not None else {})
+
+
+# What a full disk cut off shows nothing to anybody.
+def _keep_whole(half: Path, target: Path) -> None:
+    with suppress(OSError, ValueError):
+        json.loads(half.read_bytes())
+        half.replace(target)
+    half.unlink(missing_ok=True)
+
+
+# papermill calls a cell "completed" also when its kernel died before it ran.
+def _insist_complete(executed: Path) -> None:
+    cells = json.loads(executed.read_text("utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"])]
+    missing = sum(1 for cell in code if cell["execution_count"] is None)
+    if missing:
+        raise LabkitError(f"{executed}: {missing} of {len(code)} cells never ran")
+
+
+def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitError:
+    if isinstance(failure, LabkitError):
+        return failure
+    if isinstance(failure, OSError):
+        hint = "is the disk full, or not yours? LABKIT_OUT names another folder"
+        return ResultsError(f"cannot keep {target}", said=str(failure), hint=hint)
+    name, value = getattr(failure, "ename", ""), getattr(failure, "evalue", "")
+    if interrupted and name in ("Stopped", "KeyboardInterrupt", "CancelledError"):
+        return Stopped("stopped; all settings are put back, and finished runs are kept")
+    first, *rest = (value or str(failure) or type(failure).__name__).splitlines()
+    said = [line.strip() for line in rest]
+    hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
+    if target.exists():
+        hints.append(f"{target} shows how far it came")
+    words = [line for line in said if not line.startswith("hint: ")]
+    # More lines than a tool's last words belong to what happened: a line for each condition.
+    if len(words) > LAST_WORDS:
+        first, words = "\n  ".join([first, *words]), []
+    kind = BadInput if name in ("BadInput", "Unknown") else LabkitError
+    return kind(
+        first if name else f"the notebook did not run to its end: {first}",
+        said="\n".join(words),
+        hint="; ".join(hints),
+    )

@@ -1,0 +1,219 @@
+"""Where a study runs: the box, a lab file, or results that are already there."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from labkit import box, imports, studies
+from labkit.changes.in_force import applied
+from labkit.changes.plan import AT_ONCE, Plan
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.machine.stopping import together
+from labkit.results import HOME, Results, check_label, out, stored
+from labkit.runs import bundle
+from labkit.runs.facts import READ, of_run, parse
+from labkit.study import Study, check_repeats
+from labkit.workload import Workload
+
+LONGEST_NAME = 10
+# As many CPUs as it may use, where `facts` asks how many there are.
+FACTS = f"{READ}f cpus $(nproc)"
+KEPT = ("kernel", "cpus", "cpu", "clock")
+
+
+def open_lab(where: str, topology: str = "") -> Lab | None:
+    """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results.
+
+    A box made of another `topology` than the usual one is a box of its own, named after that.
+    """
+    if is_stored(where):
+        return None
+    if where == "box":
+        return Lab.read(box.up(topology[:LONGEST_NAME], made_of=topology) if topology else box.up())
+    return Lab.read(Path(os.path.expanduser(where)))
+
+
+def check_place(where: str) -> None:
+    """Refuse a place that cannot be meant, before anything is started."""
+    if not is_stored(where) and where != "box":
+        Lab.read(Path(os.path.expanduser(where)))
+
+
+def is_stored(where: str) -> bool:
+    """Whether `where` names results rather than a lab: `recorded`, a folder or a bundle of them."""
+    if where != "box" and not where.endswith(".toml") and not _results(where):
+        known = ["box", "recorded", "FILE.toml", "a results folder", f"a bundle{bundle.SUFFIX}"]
+        raise Unknown("place to run", where, known)
+    return _results(where)
+
+
+def stored_results(study: str, where: str) -> Results:
+    """The results that `where` names: those recorded for the study, a folder, or a bundle."""
+    if where == "recorded":
+        return Results.open(recorded(study))
+    if where.endswith(bundle.SUFFIX):
+        return Results.open(bundle.open_bundle(Path(os.path.expanduser(where))))
+    return Results.open(Path(os.path.expanduser(where)))
+
+
+def study_results(
+    study: Study, lab: Lab | None, where: str, *, label: str = "notebook", seed: int = 1
+) -> Results:
+    """The results to read or to go on with; new ones when there are none for this question."""
+    if lab is None:
+        return stored_results(study.name, where)
+    asked = study.asked(where, seed)
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
+    path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
+    plan = study.plan(lab)
+    with _all_on(lab, plan):
+        refused = study.refusals(lab, plan)
+        if not (path / "study.json").exists():
+            study.able(lab, refused)
+        here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
+        whole = {
+            **asked,
+            "label": label,
+            "lab": facts(lab),
+            "refused": refused,
+            "here": here,
+        }
+        known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
+        return replace(Results.begin(path, whole), facts=known)
+
+
+# What makes the load, and what runs guests and containers.
+def _programs(study: Study, lab: Lab) -> list[str]:
+    emulator = ["qemu-system-x86_64"] if lab.accelerator in ("kvm", "tcg") else []
+    made = [program for load in study.loads for program in load.programs]
+    return [*dict.fromkeys(made), *emulator, *re.findall(r"[a-z]+", lab.containers)]
+
+
+# Guests that the study itself will start cannot be asked what they are while they are off.
+@contextmanager
+def _all_on(lab: Lab, plan: Plan) -> Iterator[None]:
+    changes = [step.setting for step in plan.steps if step.changes]
+    off = [one for one in changes if one.starts and lab.hosts.keys() >= set(one.starts)]
+    if not off:
+        yield
+        return
+    try:
+        with applied(off, lab.hosts):
+            yield
+    finally:
+        for role in (role for one in off for role in one.starts):
+            lab.host(role).close()
+
+
+def named_results(named: str) -> Results:
+    """The results that a command names: a folder, one of its runs, a bundle, or a study.
+
+    Of a study the newest that were measured here, else those that come with labkit, else imported.
+    """
+    path = Path(os.path.expanduser(named)).resolve()
+    if path.suffix == bundle.SUFFIX:
+        return Results.open(bundle.open_bundle(path))
+    # A run that is not there is not answered with the results that it would be one of.
+    for folder in (path, *path.parents[:2]) if path.exists() else ():
+        if (folder / "study.json").is_file():
+            return Results.open(folder)
+    study = named.replace("-", "_")
+    if found := stored(study):
+        return Results.open(found[-1])
+    if study in studies.names():
+        return Results.open(recorded(study))
+    if found := imports.imported_as(study):
+        return Results.open(found[-1])
+    raise ResultsError(f"no results at {named}", hint="`labkit results list` names what there is")
+
+
+def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
+    """Refuse a value that the study cannot be run with, before anything is started."""
+    check_place(str(values["where"]))
+    check_label(str(values["label"]))
+    check_repeats(values.get("repeats", 1))
+    knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
+    try:
+        asked = with_load(study, **knobs)
+        for condition in asked.conditions:
+            for load in asked.loads:
+                condition.load(load)
+    except BadInput as refused:
+        own = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
+        raise BadInput(refused.what, said=refused.said, hint=refused.hint or own) from None
+
+
+def with_load(study: Study, **knobs: int | float) -> Study:
+    """The study with other knobs of its workload, each checked by name.
+
+    What runs beside it takes no longer than it does.
+    """
+    known = vars(study.workload)
+    for knob in knobs:
+        if knob not in known:
+            raise Unknown(f"knob of {type(study.workload).__name__}", knob, known)
+    also = tuple(_no_longer(one, knobs.get("duration", math.inf)) for one in study.also)
+    return replace(study, workload=replace(study.workload, **knobs), also=also)
+
+
+def _no_longer(load: Workload, seconds: float) -> Workload:
+    shorter: dict[str, Any] = {"duration": seconds}
+    return replace(load, **shorter) if vars(load).get("duration", 0) > seconds else load
+
+
+def recorded(study: str) -> Path:
+    """The recorded run of a study that comes with labkit."""
+    path = HOME / "data" / "recorded" / study
+    if not (path / "study.json").exists():
+        raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
+    return path
+
+
+def facts(lab: Lab) -> dict[str, Any]:
+    """What a lab is made of, as its hosts say."""
+    return {
+        "name": lab.name,
+        "tier": lab.tier,
+        "accelerator": lab.accelerator,
+        **({"containers": lab.containers} if lab.containers else {}),
+        **({"disks": lab.disks} if lab.disks else {}),
+        **({"links": links} if (links := lab.links_now()) else {}),
+        "hosts": dict(
+            zip(lab.hosts, together(_host_facts, lab.hosts.values(), AT_ONCE), strict=True)
+        ),
+    }
+
+
+def note(results: Results) -> str:
+    """The label that every figure of an emulated lab carries; empty for real hosts."""
+    lab: Mapping[str, str] = results.asked["lab"]
+    if lab["tier"] == imports.TIER:
+        return f"Imported: {lab['name']}, measured elsewhere"
+    if lab["tier"] == "hosts":
+        return ""
+    guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
+    if lab.get("containers"):
+        guests += f", containers by {lab['containers']}"
+    return f"Emulated: one machine, {guests}, tier {lab['tier']}"
+
+
+def _host_facts(host: Host) -> dict[str, str]:
+    said = parse(host.check("sh", "-c", FACTS))
+    return {name: said.get(name, "") for name in KEPT}
+
+
+def _results(where: str) -> bool:
+    path = Path(os.path.expanduser(where))
+    is_bundle = where.endswith(bundle.SUFFIX) and path.is_file()
+    return where == "recorded" or is_bundle or (path / "study.json").is_file()

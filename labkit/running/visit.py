@@ -1,0 +1,237 @@
+"""A visit to the conditions of a study: each is set up, measured between gates, and kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import numpy as np
+
+from labkit.changes.in_force import BEAT_SECONDS, InForce
+from labkit.condition import Condition
+from labkit.errors import LabkitError, SettingRefused, Stopped
+from labkit.fleet.fleet import Fleet
+from labkit.gates import watch as gated
+from labkit.gates.counter import Counters
+from labkit.lab import Lab
+from labkit.results import Results, Run
+from labkit.runs.progress import Progress, Tell, stop_asked, to_file
+from labkit.setting import Setting
+from labkit.statistics.percentiles import PERCENTILES, percentile
+from labkit.workload import Sample, Workload
+from labkit.workloads import _pairs as pairs
+
+S = TypeVar("S")
+T = TypeVar("T")
+TRIES = 2
+"""How often a run is made when somebody else changes its settings meanwhile."""
+GATE_TRIES = 3
+"""How often a run is made when something on its hosts spoils it; then the study goes on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One run that is to be made: where it stands in the order, and of which block."""
+
+    block: int
+    order: int
+    condition: Condition
+
+    @property
+    def of(self) -> tuple[str, int]:
+        """Which run it is among those of the study."""
+        return self.condition.name, self.block
+
+
+@dataclass
+class Visit:
+    """One pass over the steps; knows how long a run takes by the ones before."""
+
+    loads: tuple[Workload, ...]
+    lab: Lab
+    results: Results
+    tell: Tell
+    stop: threading.Event
+    changes: InForce
+    counters: Counters
+    done: int = 0
+    spent: list[float] = field(default_factory=list)
+    left_out: set[tuple[str, int]] = field(default_factory=set)
+    _writer: ThreadPoolExecutor = field(init=False)
+    _unwritten: list[Future[Run]] = field(default_factory=list)
+
+    def through(self, steps: list[Step]) -> None:
+        """Make the runs that the results lack."""
+        kept = {(run.condition, run.block) for run in self.results.finished()}
+        lacking = [step for step in steps if step.of not in kept]
+        self.done = len(steps) - len(lacking)
+        todo = [step for step in lacking if step.of not in self.left_out]
+        if todo:
+            _both(lambda: self._begin_to_count(todo), self._take)
+        with ThreadPoolExecutor(1) as self._writer:
+            for step in todo:
+                if self.stop.is_set() or stop_asked():
+                    self._settle()
+                    raise Stopped(
+                        f"stopped after {self.done} of {len(steps)} runs; settings are put back",
+                        hint="run it again to measure only what is missing",
+                    )
+                self._valid(step, len(steps))
+            self._settle()
+        self._say("finished", steps[-1], len(steps))
+
+    def _take(self) -> None:
+        self.changes.take(self.changes.possible_roles())
+
+    # What counts takes a guest without hardware support up to a second to start. One that cannot
+    # be asked now is asked when it matters.
+    def _begin_to_count(self, todo: list[Step]) -> None:
+        if self.lab.emulated:
+            watches = [step.condition.watch(self.lab, self.loads) for step in todo]
+            hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
+            Fleet(hosts).each(self.counters.collect)
+
+    # A run is written while the settings of the next are made, never while that is measured.
+    def _keep(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> None:
+        self._settle()
+        self._unwritten.append(self._writer.submit(self._kept, run, raw, noted))
+
+    def _kept(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> Run:
+        kept = self.results.keep(run, raw)
+        self.results.forget(noted.result())
+        return kept
+
+    def _note(self, run: Run) -> Future[Run]:
+        noted = self._writer.submit(self.results.note, run)
+        self._unwritten.append(noted)
+        return noted
+
+    def _settle(self) -> None:
+        unwritten, self._unwritten = self._unwritten, []
+        for one in unwritten:
+            one.result()
+
+    # Somebody who changes our settings once may have been a person; twice, it is a program.
+    def _valid(self, step: Step, of: int) -> None:
+        drifted, remark = 0, ""
+        for _ in range(GATE_TRIES):
+            run, by_somebody = self._one(step, of, remark)
+            self.spent.append(run.seconds)
+            if run.state == "finished":
+                self.done += 1
+                return
+            drifted += by_somebody
+            if drifted == TRIES:
+                raise SettingRefused(
+                    f"{step.condition.name} was not measured: {TRIES} runs were invalid",
+                    said=run.why, hint="is something else on that host managing the same setting?",
+                )  # fmt: skip
+            remark = f"{step.condition.name} was invalid: {run.why}"
+        self.left_out.add(step.of)
+        self._say("left out", step, of, f"{remark}; {GATE_TRIES} times, so it is left out")
+
+    def _one(self, step: Step, of: int, remark: str) -> tuple[Run, bool]:
+        changes = self.changes
+        settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
+        begun, run = time.monotonic(), self._begun(step, settings)
+        noted = self._note(run)
+        raw: dict[str, str] = {}
+        watch = replace(step.condition.watch(self.lab, self.loads), collect=self.counters.collect)
+        try:
+            self._say("setting up", step, of, remark)
+            for guest in step.condition.resting(self.lab):
+                self.lab.host(guest).rest()
+            changes.move_to(settings, step.condition.left)
+            changing = time.monotonic() - begun
+            changes.check_live(settings)
+            self._settle()
+            watch.begin()
+            self._say("measuring", step, of)
+            seen = len(changes.drifts)
+            measured = self._measure(step.condition, raw)
+            _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
+            drifts = [*drifted, *changes.drifts[seen:]]
+            raw.update(watch.raw())
+            rows = tuple(
+                row(sample)
+                for load in self.loads
+                for sample in pairs.parse(load, raw[f"{load.name}.txt"])
+            )
+        except BaseException as ended:
+            state, why = _ended(ended)
+            took = time.monotonic() - begun
+            self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)
+            self._settle()
+            raise
+        tripped = watch.tripped()
+        borne = (*step.condition.expects, *self.lab.tolerates)
+        spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
+        whole = replace(
+            run,
+            state="invalid" if drifts or spoiled else "finished",
+            why="\n".join([*map(str, drifts), *spoiled]),
+            before=changes.before,
+            seconds=time.monotonic() - begun,
+            measured_seconds=measured,
+            changes_seconds=changing,
+            rows=rows,
+            gates=tripped,
+            untold=watch.untold(),
+        )
+        self._keep(whole, raw, noted)
+        return whole, bool(drifts)
+
+    def _begun(self, step: Step, settings: list[Setting]) -> Run:
+        wanted = {setting.thing: setting.wanted for setting in settings}
+        started = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return Run(
+            step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
+            reread_seconds=self.changes.period,
+        )  # fmt: skip
+
+    # What was said before a failure is kept with it.
+    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
+        begun = time.monotonic()
+        with self.lab.links_alive():
+            for load in self.loads:
+                together = condition.pairs(self.lab, load)
+                raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
+        return time.monotonic() - begun
+
+    def _say(self, step: str, at: Step, of: int, remark: str = "") -> None:
+        expected = 3 + sum(load.seconds for load in self.loads)
+        each = float(np.mean(self.spent)) if self.spent else expected
+        left = (of - self.done) * each if step != "finished" else 0.0
+        progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
+        to_file(progress, self.results)
+        self.tell(progress)
+
+
+def _ended(by: BaseException) -> tuple[str, str]:
+    if isinstance(by, LabkitError):
+        return "failed", str(by)
+    if isinstance(by, Exception):
+        return "failed", f"{type(by).__name__}: {by}"
+    return "interrupted", "somebody stopped it before it had ended"
+
+
+# Hosts are asked for two things at once, as each of them takes its time to answer.
+def _both(one: Callable[[], S], two: Callable[[], T]) -> tuple[S, T]:
+    with ThreadPoolExecutor(1) as beside:
+        first = beside.submit(one)
+        second = two()
+    return first.result(), second
+
+
+def row(sample: Sample) -> dict[str, Any]:
+    """What is kept of a sample beside its raw text: percentiles, and how many there were."""
+    values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
+    return {
+        "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
+        **values, "max": round(float(sample.values.max()), 3),
+    }  # fmt: skip

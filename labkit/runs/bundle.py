@@ -1,0 +1,219 @@
+"""A bundle: results in one file, to send to somebody; opening one never runs anything of it.
+
+It is a zip archive of the folder of results, nothing compressed twice, the same bytes for the same
+results. `manifest.json` comes first and says what it holds, with a SHA-256 of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import stat
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit import __version__
+from labkit.errors import BadInput, ResultsError
+from labkit.machine import records
+from labkit.results import MOST_TEXT, Results, out
+
+FORMAT = 1
+SUFFIX = ".labkit"
+MANIFEST = "manifest.json"
+MOST_FILES = 100_000
+MOST_BYTES = 4 << 30
+# All that results may hold; what matches can neither leave the folder nor hide in it.
+RUN = r"runs/[0-9]{3,9}-[A-Za-z0-9-][A-Za-z0-9.-]{0,149}"
+NAME = re.compile(
+    rf"study\.json|{RUN}/(run\.json|SHA256SUMS|raw/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}\.gz)"
+)
+STUDY = re.compile(r"[a-z][a-z0-9_]{0,63}")
+FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that was looked at: what it says it holds, and the digest of the whole file."""
+
+    path: Path
+    study: str
+    name: str
+    files: Mapping[str, str]
+    digest: str
+
+
+def export(results: Results, file: Path) -> Bundle:
+    """Write the results as one file; damaged ones and a file that is there already are refused."""
+    if file.exists():
+        raise BadInput(f"{file} is there already", hint="choose another name")
+    if not file.parent.is_dir():
+        raise BadInput(f"{file} cannot be written", said=f"no folder {file.parent}")
+    if wrong := [line for run in results.runs() for line in run.check()]:
+        raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
+    with records.keeping(f"{file}"), records.half(file) as half:
+        _write(results, half)
+        records.place(half, file)
+    return examine(file)
+
+
+def examine(file: Path) -> Bundle:
+    """Look at a bundle without unpacking it: is it one, and is it safe to unpack?"""
+    with _opened(file) as whole:
+        manifest = records.parse_json(
+            _read(whole, MANIFEST, records.MOST_JSON), f"{file}: {MANIFEST}"
+        )
+        if manifest.get("bundle") != FORMAT:
+            raise ResultsError(
+                f"{file}: is a bundle of format {manifest.get('bundle')!r}; this labkit reads "
+                f"{FORMAT}", hint="a newer labkit wrote it; update yours")  # fmt: skip
+        listed = _listed(file, manifest)
+        _insist(file, whole, listed)
+    return Bundle(file, manifest["study"], manifest["name"], listed, records.digest(file))
+
+
+def unpack(bundle: Bundle, folder: Path) -> Results:
+    """Unpack to a folder that is not there yet: all of it, each file as its digest says."""
+    if folder.exists():
+        raise BadInput(f"{folder} is there already; nothing is overwritten")
+    with _opened(bundle.path) as whole, records.keeping(f"{folder}"), records.half(folder) as half:
+        for name, wanted in bundle.files.items():
+            _place(half / name, _read(whole, name, MOST_TEXT), wanted, f"{bundle.path}: {name}")
+        try:
+            _look(Results.open(half), bundle)
+        except ResultsError as odd:
+            what, said = (x.replace(str(half), str(bundle.path)) for x in (odd.what, odd.said))
+            raise ResultsError(what, said=said, hint=odd.hint) from None
+        records.place(half, folder)
+    return Results.open(folder)
+
+
+def take_in(file: Path) -> tuple[Results, bool]:
+    """Import a bundle beside the results of this machine, and whether it was new here."""
+    bundle = examine(file)
+    folder = out() / "results" / bundle.study / bundle.name
+    if not folder.exists():
+        return unpack(bundle, folder), True
+    there = {name: records.digest(folder / name) for name in _names(folder)}
+    if {name: there.get(name) for name in bundle.files} != dict(bundle.files):
+        raise BadInput(
+            f"{folder} holds other results of that name; nothing was changed",
+            hint=f"open the bundle where it is: where = {str(file)!r}",
+        )
+    return Results.open(folder), False
+
+
+def open_bundle(file: Path) -> Path:
+    """The folder to read a bundle from: unpacked once under `out`, whatever its own disk allows."""
+    bundle = examine(file)
+    folder = out() / "bundles" / bundle.digest[:32] / bundle.name
+    return folder if folder.exists() else unpack(bundle, folder).path
+
+
+ODD = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError)
+"""What zipfile raises about archives that are none, or none of ours."""
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        whole = zipfile.ZipFile(file)
+    except FileNotFoundError:
+        raise ResultsError(f"no bundle {file}") from None
+    except ODD as odd:
+        raise ResultsError(
+            f"{file}: is not a whole bundle", said=str(odd),
+            hint="--from TOOL reads what another tool wrote",
+        ) from None  # fmt: skip
+    try:
+        with whole:
+            yield whole
+    except OSError as refused:
+        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+
+
+def _write(results: Results, file: Path) -> None:
+    names = sorted(name for name in _names(results.path) if NAME.fullmatch(name))
+    files = {name: records.digest(results.path / name) for name in names}
+    manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
+                "name": results.path.name, "files": files}  # fmt: skip
+    with zipfile.ZipFile(file, "x", zipfile.ZIP_STORED) as whole:
+        whole.writestr(_entry(MANIFEST), records.pretty(manifest))
+        for name in names:
+            whole.writestr(_entry(name), (results.path / name).read_bytes())
+    records.sync(file)
+
+
+def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
+    study, name, files = (manifest.get(key) for key in ("study", "name", "files"))
+    if not (isinstance(study, str) and STUDY.fullmatch(study)):
+        raise ResultsError(f"{file}: {str(study)[:80]!r} is no name of a study")
+    if not (isinstance(name, str) and FOLDER.fullmatch(name)):
+        raise ResultsError(f"{file}: {str(name)[:80]!r} is no name of results")
+    if not (isinstance(files, dict) and "study.json" in files):
+        raise ResultsError(f"{file}: its manifest lists no results")
+    if odd := [one for one in files if not NAME.fullmatch(one)]:
+        raise ResultsError(f"{file}: {odd[0][:120]!r} may not be in a bundle")
+    if len({one.casefold() for one in files}) < len(files):
+        raise ResultsError(f"{file}: names two files that some disks cannot tell apart")
+    return files
+
+
+# Nothing is compressed, so that an archive can hold no more than it is long.
+def _insist(file: Path, whole: zipfile.ZipFile, listed: Mapping[str, str]) -> None:
+    entries = whole.infolist()
+    names = [entry.filename for entry in entries]
+    if len(names) > MOST_FILES:
+        raise ResultsError(f"{file}: holds more than {MOST_FILES} files")
+    if len(set(names)) < len(names) or set(names) != {MANIFEST, *listed}:
+        raise ResultsError(f"{file}: does not hold the files that its manifest lists, once each")
+    for entry in entries:
+        mode = entry.external_attr >> 16
+        if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+            raise ResultsError(f"{file}: {entry.filename} is compressed or encrypted")
+        if mode and not stat.S_ISREG(mode):
+            raise ResultsError(f"{file}: {entry.filename} is not a plain file")
+    size = sum(entry.file_size for entry in entries)
+    if size > min(MOST_BYTES, file.stat().st_size):
+        raise ResultsError(f"{file}: would unpack to {size} bytes")
+
+
+def _read(whole: zipfile.ZipFile, name: str, most: int) -> bytes:
+    try:
+        with whole.open(name) as entry:
+            read = entry.read(most + 1)
+    except KeyError:
+        raise ResultsError(f"{whole.filename}: is not a bundle (it has no {name})") from None
+    except ODD as odd:
+        raise ResultsError(f"{whole.filename}: {name} cannot be read", said=str(odd)) from None
+    if len(read) > most:
+        raise ResultsError(f"{whole.filename}: {name} is larger than {most >> 20} MiB")
+    return read
+
+
+def _place(path: Path, whole: bytes, wanted: str, what: str) -> None:
+    if hashlib.sha256(whole).hexdigest() != wanted:
+        raise ResultsError(f"{what} is not what was exported (its checksum differs)")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    records.write(path, whole)
+
+
+def _look(results: Results, bundle: Bundle) -> None:
+    if results.study != bundle.study:
+        raise ResultsError(f"{bundle.path}: its manifest and its results name different studies")
+    if wrong := [line for run in results.runs() for line in run.check()]:
+        raise ResultsError(f"{bundle.path}: holds damaged results", said=wrong[0])
+
+
+def _names(folder: Path) -> list[str]:
+    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    return [path.relative_to(folder).as_posix() for path in files]
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    entry.external_attr, entry.create_system = (stat.S_IFREG | 0o644) << 16, 3
+    return entry

@@ -1,0 +1,125 @@
+"""What measured and what was measured: versions of labkit, and the facts of a host."""
+
+from __future__ import annotations
+
+import functools
+import platform
+import subprocess
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from labkit import __version__
+from labkit.changes.plan import AT_ONCE
+from labkit.host import Host
+from labkit.machine.stopping import together
+from labkit.results import HOME
+
+# One line a fact; every line is there on any Linux, and whatever is missing there prints nothing.
+# The shell reads what it can itself: a guest without hardware support starts programs slowly.
+READ = r"""
+f() { printf '%s=%s\n' "$1" "$2"; }
+get() { said=; { read -r said <"$1"; } 2>/dev/null; }
+file() { get "$2"; f "$1" "$said"; }
+of_cpu() { while read -r name rest && [ "$name" ]; do
+  case "$name $rest" in
+    'model name'*) f cpu "${rest#*:}" ;;
+    microcode*) f microcode "${rest#*:}" ;;
+    flags*' hypervisor'*) f hypervisor yes ;;
+  esac; done; }
+get /proc/sys/kernel/ostype; type=$said; get /proc/sys/kernel/osrelease; f kernel "$type $said"
+file clock /sys/devices/system/clocksource/clocksource0/current_clocksource
+[ ! -r /proc/cpuinfo ] || of_cpu </proc/cpuinfo
+"""
+# Of the kernel's command line only what changes measurements: the rest may be nobody's business.
+OTHERS = r"""
+LINE_END='
+'
+f machine "$(uname -m)"
+f system "$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME")"
+file boot /proc/sys/kernel/random/boot_id
+f cpus "$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
+get /proc/meminfo; f memory "${said#MemTotal:}"
+get /proc/cmdline; boot=; set -f
+for word in $said; do case $word in
+  mitigations[.=_]*|isolcpus[.=_]*|nohz[.=_]*|rcu_nocbs[.=_]*|idle[.=_]*|intel_idle[.=_]*|\
+  processor[.=_]*|intel_pstate[.=_]*|amd_pstate[.=_]*|transparent_hugepage[.=_]*|hugepages[.=_]*|\
+  hugepagesz[.=_]*|numa_balancing[.=_]*|iommu[.=_]*|intel_iommu[.=_]*|amd_iommu[.=_]*|tsc[.=_]*|\
+  clocksource[.=_]*|nosmt|nosmt[.=_]*|maxcpus[.=_]*|irqaffinity[.=_]*|preempt[.=_]*)
+    boot="$boot $word" ;;
+esac; done; set +f
+f booted_with "$boot"
+file governor /sys/devices/system/cpu/cpu0/cpufreq/scaling_governor
+file huge_pages /sys/kernel/mm/transparent_hugepage/enabled
+cd /sys/devices/system/cpu/vulnerabilities 2>/dev/null && for v in *; do
+  file "mitigation $v" "$v"; done
+cd /sys/class/net 2>/dev/null && for n in *; do
+  d=; [ ! -e "$n/device/driver" ] || d=$(readlink "$n/device/driver" 2>/dev/null)
+  get "$n/mtu"; mtu=$said; get "$n/speed"
+  f "nic $n" "driver=${d##*/} mtu=$mtu speed=$said"
+done
+for program; do
+  command -v "$program" >/dev/null || continue
+  case $program in ping|netperf) said=$("$program" -V 2>&1) ;;
+    *) said=$("$program" --version 2>&1) ;;
+  esac </dev/null
+  f "version $program" "${said%%$LINE_END*}"
+done
+f now "$(date -u +%s.%N)"
+"""
+COMMAND = READ + OTHERS
+
+
+def of_host(host: Host, programs: Collection[str] = ()) -> dict[str, str]:
+    """The facts of a host now, and how far its clock is from ours (`clock_offset`, in seconds).
+
+    Of those `programs` that are there also the versions: each is started for that. `reached_at` is
+    the address that answered: where a name leads may change between two runs.
+    """
+    sent = datetime.now(UTC).timestamp()
+    facts = parse(host.check("sh", "-c", COMMAND, "facts", *programs))
+    if at := host.transport.reached_at:
+        facts["reached_at"] = at
+    there, middle = facts.pop("now", ""), (sent + datetime.now(UTC).timestamp()) / 2
+    if there.replace(".", "", 1).isdigit():
+        bound = datetime.now(UTC).timestamp() - middle
+        facts["clock_offset"] = f"{float(there) - middle:+.3f} within {bound:.3f}"
+    return facts
+
+
+def parse(text: str) -> dict[str, str]:
+    """The facts that `COMMAND` printed; what a host does not have is left out."""
+    pairs = (line.partition("=") for line in text.splitlines() if "=" in line)
+    return {name: value.strip() for name, _, value in pairs if value.strip()}
+
+
+def of_run(
+    hosts: Mapping[str, Host],
+    links: Mapping[str, Mapping[str, str]] | None = None,
+    programs: Collection[str] = (),
+) -> dict[str, Any]:
+    """What a run keeps: our versions, the facts of each host by role, and of each shaped link."""
+    of_each = together(lambda host: of_host(host, programs), hosts.values(), AT_ONCE)
+    found = {"versions": versions(), "hosts": dict(zip(hosts, of_each, strict=True))}
+    return found | ({"links": dict(links)} if links else {})
+
+
+@functools.cache
+def versions() -> Mapping[str, str]:
+    """labkit with its commit, marked when files differ from it, and what computes beside it."""
+    ours = f"{__version__}{_commit()}"
+    return {"labkit": ours, "python": platform.python_version(),
+            **{name: version(name) for name in ("numpy", "scipy", "paramiko")}}  # fmt: skip
+
+
+def _commit() -> str:
+    # An installed package may lie in a checkout of something else.
+    if not (HOME / ".git").exists():
+        return ""
+    asked = ("git", "-C", str(HOME), "describe", "--always", "--dirty", "--exclude", "*")
+    try:
+        said = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return f"+{said.stdout.strip()}"

@@ -1,0 +1,255 @@
+"""All runs at once, as tables to ask with SQL; made from the run directories, which stay the truth.
+
+    results   path study label lab tier accelerator seed damaged
+    runs      results name condition block place state why started seconds path
+    rows      run metric unit n lost p50 p90 p99 p99_9 p99_99 max fields
+
+The index is SQLite, which Python carries. A run is written once, so the index is out of date only
+where a folder has other runs than it knows; bundles on a shared disk are read where they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import BadInput, LabkitError, ResultsError
+from labkit.machine import records
+from labkit.results import HOME, Results, Run, judged_as, out
+from labkit.runs import bundle
+
+VERSION = 1
+WAIT_SECONDS = 30
+STEPS = 100_000
+"""So many steps of SQLite's own, some milliseconds, may pass before a stop is heard."""
+KNOWN = ("metric", "unit", "n", "lost", "p50", "p90", "p99", "p99.9", "p99.99", "max")
+TABLES = """
+create table results (id integer primary key, path text unique, stamp text, study text, label text,
+  lab text, tier text, accelerator text, seed integer, damaged text);
+create table runs (id integer primary key, results integer references results on delete cascade,
+  name text, condition text, block integer, place integer, state text, why text, started text,
+  seconds real, path text, unique (results, name));
+create table rows (run integer references runs on delete cascade, metric text, unit text, n integer,
+  lost integer, p50 real, p90 real, p99 real, p99_9 real, p99_99 real, max real, fields text);
+create index rows_of_run on rows (run);
+"""
+_LISTED = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
+COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _LISTED)
+
+
+@dataclass(frozen=True)
+class Store:
+    """An index that is up to date; `query` asks it, and nothing asked changes it."""
+
+    file: Path
+    folders: tuple[Path, ...]
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """The rows that one SELECT gives, as name -> value."""
+        with closing(sqlite3.connect(f"{self.file.as_uri()}?mode=ro", uri=True)) as asked:
+            asked.row_factory = sqlite3.Row
+            asked.set_authorizer(_reading)
+            # Python hears of a signal when it is called.
+            asked.set_progress_handler(lambda: 0, STEPS)
+            try:
+                found = asked.execute(sql, values)
+                if not found.description:
+                    raise sqlite3.Error("it asks for nothing")
+                return [dict(row) for row in found]
+            except (sqlite3.Error, sqlite3.Warning) as refused:
+                if getattr(refused, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
+                    raise KeyboardInterrupt from None
+                hint = f"tables and their columns: {'; '.join(COLUMNS)}"
+                raise BadInput("the query is refused", said=str(refused), hint=hint) from None
+
+
+def _made_anew(file: Path, folders: Sequence[Path]) -> None:
+    try:
+        _refresh(file, folders)
+    except sqlite3.DatabaseError as refused:
+        file.unlink(missing_ok=True)
+        hint = "is the disk full? LABKIT_OUT names another folder"
+        raise ResultsError(f"cannot keep {file}", said=str(refused), hint=hint) from None
+
+
+def places() -> tuple[Path, ...]:
+    """Where results lie that nobody names: those of this machine, and those that labkit carries."""
+    return out() / "results", HOME / "data" / "recorded"
+
+
+def chosen(folders: Sequence[Path]) -> tuple[Path, ...]:
+    """The folders that somebody named, which must be there; where results usually lie if none."""
+    named = tuple(Path(os.path.expanduser(folder)).resolve() for folder in folders)
+    if lacking := [folder for folder in named if not folder.exists()]:
+        raise ResultsError(f"no folder {lacking[0]}")
+    return named or places()
+
+
+def open_store(*folders: Path) -> Store:
+    """The store of everything below these folders, brought up to date."""
+    places = chosen(folders)
+    key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
+    file = out() / "index" / f"{key}.sqlite"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        _refresh(file, places)
+    except sqlite3.DatabaseError:
+        # It holds nothing that the folders do not: whatever broke it, it is made again.
+        file.unlink(missing_ok=True)
+        _made_anew(file, places)
+    return Store(file, places)
+
+
+def found(folders: Iterable[Path]) -> Iterator[Path]:
+    """The folders of results and the bundles below, at most two folders deep."""
+    for folder in folders:
+        if (folder / "study.json").is_file() or folder.suffix == bundle.SUFFIX:
+            yield folder
+        for depth in ("*", "*/*"):
+            yield from sorted(file.parent for file in folder.glob(f"{depth}/study.json"))
+        for depth in ("*", "*/*", "*/*/*"):
+            yield from sorted(folder.glob(f"{depth}{bundle.SUFFIX}"))
+
+
+def _refresh(file: Path, folders: Sequence[Path]) -> None:
+    with _writing(file) as index:
+        known = {row[0]: row[1] for row in index.execute("select path, stamp from results")}
+        here = {str(path): _stamp(path) for path in found(folders)}
+        if known == here:
+            return
+        index.execute("begin immediate")
+        for path in known.keys() - here.keys():
+            index.execute("delete from results where path = ?", (path,))
+        for path, stamp in here.items():
+            if known.get(path) != stamp:
+                _take(index, Path(path), stamp)
+        index.execute("commit")
+
+
+@contextmanager
+def _writing(file: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(file, timeout=WAIT_SECONDS, isolation_level=None)) as index:
+        # What is lost with the power is made again, so there is nothing to wait for.
+        index.executescript("pragma synchronous=off; pragma foreign_keys=on")
+        (version,) = index.execute("pragma user_version").fetchone()
+        if version == 0:
+            index.executescript(f"begin immediate;{TABLES}pragma user_version={VERSION};commit")
+        elif version != VERSION:
+            raise sqlite3.DatabaseError("made by another labkit")
+        yield index
+
+
+# A run is renamed into its folder, which gives the folder a new time.
+def _stamp(path: Path) -> str:
+    parts = [path / "study.json", path / "runs"] if path.is_dir() else [path]
+    seen = [part.stat() for part in parts if part.exists()]
+    return " ".join(f"{one.st_mtime_ns}-{one.st_size}" for one in seen)
+
+
+def _take(index: sqlite3.Connection, path: Path, stamp: str) -> None:
+    index.execute("insert or ignore into results (path) values (?)", (str(path),))
+    (number,) = index.execute("select id from results where path = ?", (str(path),)).fetchone()
+    damaged = ""
+    asked: Mapping[str, Any] = {}
+    try:
+        source: _Folder | _Bundle = _Folder(path) if path.is_dir() else _Bundle.of(path)
+        asked = source.asked
+        _take_runs(index, number, source)
+    except LabkitError as wrong:
+        damaged = wrong.what
+    lab = asked.get("lab")
+    lab = lab if isinstance(lab, dict) else {}
+    index.execute(
+        "update results set stamp=?, study=?, label=?, lab=?, tier=?, accelerator=?, seed=?, "
+        "damaged=? where id=?",
+        (stamp, judged_as(asked), _plain(asked.get("label")),
+         *(_plain(lab.get(key)) for key in ("name", "tier", "accelerator")),
+         _plain(asked.get("seed")), damaged, number),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Folder:
+    path: Path
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        return Results.open(self.path).asked
+
+    def names(self) -> list[str]:
+        return [folder.name for folder in Results(self.path, {}).folders()]
+
+    def run(self, name: str) -> Run:
+        return Run.read(self.path / "runs" / name)
+
+
+@dataclass(frozen=True)
+class _Bundle:
+    """A bundle that is read where it lies."""
+
+    bundle: bundle.Bundle
+
+    @classmethod
+    def of(cls, path: Path) -> _Bundle:
+        return cls(bundle.examine(path))
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        return self._json("study.json")
+
+    def names(self) -> list[str]:
+        return [name.split("/")[1] for name in self.bundle.files if name.endswith("/run.json")]
+
+    def run(self, name: str) -> Run:
+        return Run.of(self._json(f"runs/{name}/run.json"), self.bundle.path / "runs" / name)
+
+    def _json(self, name: str) -> dict[str, Any]:
+        with zipfile.ZipFile(self.bundle.path) as whole:
+            return records.parse_json(whole.read(name), f"{self.bundle.path}: {name}")
+
+
+def _take_runs(index: sqlite3.Connection, number: int, source: _Folder | _Bundle) -> None:
+    index.execute("delete from runs where results = ? and state = 'damaged'", (number,))
+    asked = index.execute("select name from runs where results = ?", (number,))
+    known, here = {row[0] for row in asked}, source.names()
+    for name in known - set(here):
+        index.execute("delete from runs where results = ? and name = ?", (number, name))
+    for name in here:
+        if name not in known:
+            _take_run(index, number, name, source)
+
+
+def _take_run(index: sqlite3.Connection, number: int, name: str, source: Any) -> None:
+    try:
+        run = source.run(name)
+    except LabkitError as wrong:
+        run = Run("", 0, 0, "damaged", str(wrong), path=source.path / "runs" / name)
+    told = (number, name, run.condition, run.block, run.order, run.state, run.why, run.started,
+            run.seconds, str(run.path))  # fmt: skip
+    marks = ",".join("?" * len(told))
+    kept = index.execute(f"insert into runs values (null,{marks})", told)
+    rows = [
+        (kept.lastrowid, *(_plain(row.get(k)) for k in KNOWN), json.dumps(row)) for row in run.rows
+    ]
+    index.executemany(f"insert into rows values (?{',?' * (len(KNOWN) + 1)})", rows)
+
+
+def _plain(value: Any) -> str | float | None:
+    return value if isinstance(value, str | int | float) or value is None else json.dumps(value)
+
+
+ALLOWED = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION,
+           sqlite3.SQLITE_RECURSIVE}  # fmt: skip
+
+
+def _reading(action: int, one: str | None, two: str | None, *_: Any) -> int:
+    loading = action == sqlite3.SQLITE_FUNCTION and two == "load_extension"
+    return sqlite3.SQLITE_OK if action in ALLOWED and not loading else sqlite3.SQLITE_DENY

@@ -1,0 +1,271 @@
+"""Which host keys we know: OpenSSH's known_hosts files, read exactly as ssh reads them.
+
+What is followed here is the code of OpenSSH: hostkeys_foreach() and check_host_key(), with their
+less known sides. A host on another port may be known without the port; a certificate that does
+not hold is looked up as the plain key it contains; `@revoked` counts for the names it gives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from labkit.errors import HostKeyRefused
+from labkit.ssh import certificates
+from labkit.ssh._known_lines import (
+    AUTHORITY,
+    REVOKED,
+    RSA_SIGNATURES,
+    bare,
+    lines_of,
+    lower,
+    read_line,
+)
+from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint
+
+# ssh's order (ssh_config(5), HostKeyAlgorithms), without those that paramiko cannot verify.
+PLAIN = (
+    "ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521",
+    *RSA_SIGNATURES,
+)  # fmt: skip
+ALGORITHMS = (*(f"{kind}{CERTIFICATE}" for kind in PLAIN), *PLAIN)
+
+
+class Status(Enum):
+    """What the files say about a key that a host shows."""
+
+    KNOWN = "known"
+    NEW = "not known"
+    CHANGED = "changed"
+    REVOKED = "revoked"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that names the host: where it is, its marker, and its key."""
+
+    file: Path
+    number: int
+    marker: str
+    key: bytes
+
+    @property
+    def where(self) -> str:
+        """As a compiler would say it."""
+        return f"{self.file}:{self.number}"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A line that says nothing, and why: ssh passes over it, and so do we."""
+
+    file: Path
+    number: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.number}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What became of a key, the lines that decided it, and what is wrong with a certificate."""
+
+    status: Status
+    lines: tuple[Line, ...] = ()
+    certificate: str = ""
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a host is called in known_hosts: its address and port, or its HostKeyAlias."""
+
+    address: str
+    port: int = 22
+    alias: str = ""
+
+    @property
+    def first(self) -> str:
+        """The name that is looked for."""
+        bracketed = self.address if self.port == 22 else f"[{self.address}]:{self.port}"
+        return self.alias or lower(bracketed)
+
+    @property
+    def second(self) -> str:
+        """The name that is looked for when nobody knows the first; empty when there is none."""
+        return "" if self.alias or self.port == 22 else lower(self.address)
+
+    @property
+    def principal(self) -> str:
+        """The name that a certificate must hold."""
+        return self.alias or lower(self.address)
+
+
+@dataclass(frozen=True)
+class KnownHosts:
+    """The lines of some known_hosts files, and how a key is judged by them."""
+
+    files: tuple[Path, ...]
+    text: tuple[tuple[Path, int, str], ...]
+    _of: dict[str, tuple[Line, ...]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def read(cls, files: Sequence[Path]) -> KnownHosts:
+        """Read the files that exist."""
+        text = [(file, n, line) for file in files for n, line in enumerate(lines_of(file), 1)]
+        return cls(tuple(files), tuple(text))
+
+    def of(self, name: str) -> tuple[Line, ...]:
+        """The lines that give a name, whole and readable."""
+        if name not in self._of:
+            encoded = name.encode("utf-8", "surrogateescape").decode("latin-1")
+            found = self._found(encoded)
+            self._of[name] = tuple(one for one in found if isinstance(one, Line))
+        return self._of[name]
+
+    def bad(self) -> tuple[Bad, ...]:
+        """The lines that are passed over."""
+        return tuple(found for found in self._found(None) if isinstance(found, Bad))
+
+    def algorithms(self, name: Name) -> tuple[str, ...]:
+        """What to ask the server for: the kinds of key that we know it by come first."""
+        # As order_hostkeyalgs() of OpenSSH: it decides which of its keys a server shows.
+        lines = self.of(name.first)
+        kinds = {certificates.kind_of(line.key) for line in lines if not line.marker}
+        if PLAIN[0] in kinds:
+            return ALGORITHMS
+        vouched = any(line.marker == AUTHORITY for line in lines)
+        wanted = [
+            one
+            for one in ALGORITHMS
+            if _key(one) in kinds or (vouched and one.endswith(CERTIFICATE))
+        ]
+        return (*wanted, *(a for a in ALGORITHMS if a not in wanted))
+
+    def judge(self, name: Name, shown: bytes, now: float | None = None) -> Judgement:
+        """What the files say about the key or certificate that a host shows."""
+        return self._judge(name, name.first, shown, time.time() if now is None else now)
+
+    def verify(self, who: str, name: Name, shown: bytes, trust: str = "") -> None:
+        """Refuse a key that is not known; `trust` is the command that would make it so."""
+        if not _sound(shown):
+            raise HostKeyRefused(
+                f"{who}: {name.address} port {name.port} shows a broken key; nothing was sent",
+                said="it cannot be read, or its certificate is not signed by whom it names",
+                hint="is this the host, and its HostCertificate the one that was made for its key?",
+            )
+        found = self.judge(name, shown)
+        if found.status is not Status.KNOWN:
+            raise refusal(who, name, shown, found, self, trust)
+
+    def _judge(self, name: Name, looked_for: str, shown: bytes, now: float) -> Judgement:
+        certificate = _certificate(shown)
+        found = _status(self.of(looked_for), shown, certificate)
+        why = ""
+        if found.status is Status.KNOWN and certificate:
+            why = certificate.why_not(name.principal, now)
+        if found.status is Status.REVOKED or (found.status is Status.KNOWN and not why):
+            return found
+        if found.status is Status.NEW and name.second and looked_for != name.second:
+            without_port = self._judge(name, name.second, shown, now)
+            if without_port.status is Status.KNOWN:
+                return without_port
+        if certificate:
+            plainly = self._judge(name, looked_for, certificate.key, now)
+            return Judgement(plainly.status, plainly.lines, plainly.certificate or why)
+        return found
+
+    def _found(self, name: str | None) -> Iterator[Line | Bad]:
+        for file, number, line in self.text:
+            try:
+                parsed = read_line(line, name)
+            except Malformed as wrong:
+                yield Bad(file, number, str(wrong))
+            else:
+                if parsed:
+                    yield Line(file, number, *parsed)
+
+
+def refusal(
+    who: str, name: Name, shown: bytes, found: Judgement, known: KnownHosts, trust: str = ""
+) -> HostKeyRefused:
+    """The error for a key that is not known, revoked or another than the known one."""
+    where = ", ".join(map(str, known.files)) or "no known_hosts file"
+    host = f"{who}: the key of {name.address} port {name.port}"
+    its = f"{said(shown)}{f' (its certificate: {found.certificate})' * bool(found.certificate)}"
+    if found.status is Status.REVOKED:
+        return HostKeyRefused(
+            f"{host} is revoked; nothing was sent to it",
+            said=f"shown: {its}",
+            hint=f"{_places(found)} says that this key is not to be trusted",
+        )
+    if found.status is Status.CHANGED:
+        return HostKeyRefused(
+            f"{host} has CHANGED; nothing was sent to it",
+            said="\n".join([*map(_known, found.lines[:2]), f"shown: {its}"]),
+            hint="somebody may be in between; if the host was made anew, compare its fingerprint"
+            f" and remove {_places(found)}",
+        )
+    return HostKeyRefused(
+        f"{host} is not known ({where})",
+        said="\n".join([*(f"passed over {bad}" for bad in known.bad()[:2]), f"it shows {its}"]),
+        hint=f"compare the fingerprint, then keep the key: {trust or _by_hand(name, known.files)}",
+    )
+
+
+def _known(line: Line) -> str:
+    return f"known: {said(line.key)} ({line.where})"
+
+
+def said(key: bytes) -> str:
+    """A key for people: its kind and its fingerprint."""
+    return f"{certificates.kind_of(key)} {fingerprint(key)}"
+
+
+def _places(found: Judgement) -> str:
+    return ", ".join(line.where for line in found.lines)
+
+
+def _by_hand(name: Name, files: Sequence[Path]) -> str:
+    first = f"-o UserKnownHostsFile={files[0]} " if files else ""
+    return f"ssh {first}-p {name.port} {name.address}"
+
+
+def _key(algorithm: str) -> str:
+    return bare(certificates.plain(algorithm))
+
+
+# ssh checks the signature of every certificate it is shown, also of those it has no use for.
+def _sound(shown: bytes) -> bool:
+    try:
+        certificates.check_key(shown)
+        certificate = _certificate(shown)
+    except Malformed:
+        return False
+    return certificate is None or not certificate.checkable or certificate.is_signed()
+
+
+def _certificate(shown: bytes) -> HostCertificate | None:
+    if not certificates.kind_of(shown).endswith(CERTIFICATE):
+        return None
+    return HostCertificate.read(shown)
+
+
+# As check_hostkeys_by_key_or_type(): the last of several other keys is the one to name.
+def _status(lines: Sequence[Line], shown: bytes, certificate: HostCertificate | None) -> Judgement:
+    keys = {certificate.key, certificate.authority} if certificate else {shown}
+    revoked = tuple(
+        line for line in lines if line.marker == REVOKED and certificates.public(line.key) in keys
+    )
+    if revoked:
+        return Judgement(Status.REVOKED, revoked)
+    marker, wanted = (AUTHORITY, certificate.authority) if certificate else ("", shown)
+    rivals = tuple(line for line in lines if line.marker == marker)
+    same = tuple(line for line in rivals if line.key == wanted)
+    if same:
+        return Judgement(Status.KNOWN, same[:1])
+    # Another authority proves nothing against this one.
+    return Judgement(Status.CHANGED, rivals) if rivals and not marker else Judgement(Status.NEW)

@@ -1,0 +1,257 @@
+"""Logging in with keys: the agent's, those of files, and OpenSSH certificates. Never a password."""
+
+from __future__ import annotations
+
+import binascii
+import io
+import os
+import re
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from copy import copy
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import paramiko
+from paramiko.agent import AgentSSH
+
+from labkit.errors import LoginRefused, Unreachable
+from labkit.machine.turns import Steps
+from labkit.ssh.address import Target
+from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint, packed
+from labkit.ssh.conversation import Conversation
+from labkit.ssh.refusals import Refusals
+
+AUTH_SECONDS = 15.0
+# sshd ends a connection at its sixth refused key (MaxAuthTries).
+MOST_KEYS = 6
+KEY_BYTES = 1 << 16
+OPENSSH = re.compile(rb"-----BEGIN OPENSSH PRIVATE KEY-----([^-]*)-----END")
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A key to log in with, and where it comes from."""
+
+    key: paramiko.PKey
+    source: str
+
+    @property
+    def public(self) -> bytes:
+        """What the host is shown: a public key, or a certificate."""
+        blob = getattr(self.key, "public_blob", None)
+        return bytes(blob.key_blob) if blob else self.key.asbytes()
+
+    def __str__(self) -> str:
+        return f"{fingerprint(self.public)} ({self.source})"
+
+
+@dataclass
+class Identities:
+    """What can be offered, in ssh's order, and why other files cannot."""
+
+    usable: list[Identity] = field(default_factory=list)
+    unusable: list[str] = field(default_factory=list)
+
+    def add(self, one: Identity) -> None:
+        """Offer a key once."""
+        if one.public not in {known.public for known in self.usable}:
+            self.usable.append(one)
+
+
+def log_in(client: Conversation, target: Target, refusals: Refusals) -> Steps[None]:
+    """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
+    files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
+    locked = [file for file, key in files.items() if isinstance(key, str)]
+    asked = target.agent if locked or not target.only else ""
+    if asked:
+        yield None  # whoever has to confirm the use of a key takes his time
+    with _agent(asked) as agent:
+        found = _identities(target, files, agent)
+        if not found.usable:
+            raise _nothing_to_offer(target, found)
+        offered = found.usable[:MOST_KEYS]
+        if not (yield from _let_in(client, target, offered)):
+            refusals.remember(target)
+            raise _refused(client, target, offered, found)
+    refusals.forget(target)
+
+
+# ssh's usual files need not be there; those that were named should be.
+def _is_meant(target: Target, file: str) -> bool:
+    return target.only or os.path.lexists(os.path.expanduser(file))
+
+
+def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> Steps[bool]:
+    deadline = time.monotonic() + AUTH_SECONDS
+    for one in offered:
+        try:
+            left = max(deadline - time.monotonic(), 0.1)
+            yield from client.offer(target.user, one.key, left)
+        except paramiko.BadAuthenticationType:
+            return False
+        except paramiko.AuthenticationException as refused:
+            # paramiko tells a host that says no from one that says nothing by these words alone.
+            if "timeout" in str(refused):
+                raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
+            if not client.is_active():
+                _check_farewell(client, first=one is offered[0])
+                return False
+        else:
+            # A host may take the key and want something else besides.
+            return client.is_authenticated()
+    return False
+
+
+# sshd says no to the last key that it looks at by hanging up (MaxAuthTries), and says why.
+def _check_farewell(client: Conversation, first: bool) -> None:
+    if first and "authentication" not in str(getattr(client, "farewell", "")).lower():
+        raise EOFError("it hung up before it had looked at our key")
+
+
+# --- keys -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def _agent(path: str) -> Iterator[AgentSSH]:
+    agent = AgentSSH()
+    if not path:
+        yield agent
+        return
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.settimeout(AUTH_SECONDS)
+        with suppress(OSError, paramiko.SSHException):
+            asked.connect(path)
+            agent._connect(asked)  # type: ignore[attr-defined]
+        yield agent
+
+
+# As ssh: what the agent holds of the named files, what else it holds, then the files.
+def _identities(
+    target: Target, files: Mapping[str, paramiko.PKey | str], agent: AgentSSH
+) -> Identities:
+    found = Identities()
+    held = [Identity(key, "ssh-agent") for key in agent.get_keys()]
+    named = _public_parts(target) if held else set()
+    for one in sorted(held, key=lambda one: one.public not in named):
+        if one.public in named or not target.only:
+            found.add(one)
+    for file, key in files.items():
+        _add_file(found, file, key, target.certificates)
+    return found
+
+
+def _public_parts(target: Target) -> set[bytes]:
+    beside = [f"{file}{end}" for file in target.identities for end in (".pub", "-cert.pub")]
+    return {_public(file) for file in (*target.identities, *beside, *target.certificates)}
+
+
+def _add_file(
+    found: Identities, file: str, key: paramiko.PKey | str, certificates: tuple[str, ...]
+) -> None:
+    if isinstance(key, str):
+        if _public(f"{file}.pub") not in {one.public for one in found.usable}:
+            found.unusable.append(f"{file}: {key}")
+        return
+    for name in (*certificates, f"{file}-cert.pub"):
+        certificate = _certificate(name)
+        if certificate is None or certificate.key != key.asbytes():
+            continue
+        if certificate.ends <= time.time():
+            found.unusable.append(f"{name}: the certificate has expired")
+            continue
+        certified = _loaded(file)
+        assert isinstance(certified, paramiko.PKey)
+        certified.load_certificate(name)
+        found.add(Identity(certified, name))
+    found.add(Identity(key, file))
+
+
+# A private key without its certificate, or why it cannot be used.
+def _loaded(file: str) -> paramiko.PKey | str:
+    path = Path(file).expanduser()
+    try:
+        open_to = path.stat()
+        # ssh refuses such a key too: others may have read it.
+        if open_to.st_uid == os.getuid() and open_to.st_mode & 0o077:
+            return f"others may read it; chmod 600 {path}"
+        key = copy(_parsed(path, open_to.st_ino, open_to.st_size, open_to.st_ctime_ns))
+    except (OSError, ValueError, TypeError, paramiko.SSHException) as unreadable:
+        return _why(unreadable)
+    key.public_blob = None
+    return key
+
+
+# Once for all hosts of a fleet; another file, or another content, is read anew.
+@lru_cache(maxsize=16)
+def _parsed(path: Path, *_: int) -> paramiko.PKey:
+    with path.open("rb", buffering=0) as file:
+        content = file.read(KEY_BYTES)
+    found = OPENSSH.match(content)
+    body = binascii.a2b_base64(found[1]) if found else b""
+    # paramiko would read it anew to see of which kind it is, and then once more.
+    if packed(paramiko.Ed25519Key.name.encode()) in body:
+        return paramiko.Ed25519Key.from_private_key(io.StringIO(content.decode("latin-1")))
+    return paramiko.PKey.from_path(path)
+
+
+def _why(unreadable: Exception) -> str:
+    said = f"{getattr(unreadable, 'strerror', None) or unreadable or type(unreadable).__name__}"
+    locked = "password" in said.lower() or "encrypted" in said.lower()
+    return "it is locked with a passphrase; ssh-add it to your ssh-agent" if locked else said
+
+
+def _public(file: str) -> bytes:
+    with suppress(OSError, ValueError, IndexError, paramiko.SSHException):
+        return paramiko.pkey.PublicBlob.from_file(os.path.expanduser(file)).key_blob
+    return b""
+
+
+def _certificate(file: str) -> HostCertificate | None:
+    blob = _public(file)
+    with suppress(Malformed):
+        return HostCertificate.read(blob) if CERTIFICATE.encode() in blob[:64] else None
+    return None
+
+
+# --- what is said ---------------------------------------------------------------------------
+
+
+def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
+    bring = f"ssh-copy-id -p {target.port} {target.user}@{target.address}"
+    make = f"make one: ssh-keygen -t ed25519; bring it to the host: {bring}"
+    if found.unusable:
+        file = found.unusable[0].partition(":")[0]
+        absent = not Path(file).expanduser().exists()
+        return Unreachable(
+            f"{target.name}: cannot use the private key {file}",
+            said="\n".join(found.unusable),
+            hint=f"put the right key = ... into the lab file, or {make}"
+            if absent
+            else "a key with a passphrase is used through an ssh-agent: ssh-add",
+        )
+    return Unreachable(
+        f"{target.name}: no key to log in with",
+        hint=f"{make}; or name one with key = in the lab file,"
+        " or add one to an ssh-agent that is not locked",
+    )
+
+
+def _refused(
+    client: Conversation, target: Target, offered: list[Identity], found: Identities
+) -> LoginRefused:
+    banner = client.get_banner() or b""
+    said = [
+        banner.decode("utf-8", "replace") if isinstance(banner, bytes) else str(banner),
+        *found.unusable,
+        f"Authentication failed; offered: {', '.join(map(str, offered))}",
+    ]
+    return LoginRefused(
+        f"{target.name}: {target} does not let us in; not tried again for a minute",
+        said="\n".join(said),
+        hint=f"is the key in its authorized_keys, the account alive?"
+        f" try `ssh -p {target.port} {target.user}@{target.address} true`",
+    )

@@ -1,0 +1,107 @@
+"""Which machine is behind a key: cloned machines have the same keys, and addresses move.
+
+`labkit trust` notes the identity of a machine beside the lab's known_hosts, one line of JSON for
+each; before labkit changes a host, `check_pin` compares it. A host without a pin is not compared.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from labkit.errors import HostError, WrongHost
+from labkit.host import Host
+from labkit.ssh.address import Address
+from labkit.ssh.durable import append
+from labkit.ssh.openssh import resolved
+
+# machine-id(5); ESXi has a UUID of its own; else what the firmware says, which root may read.
+ASK = """\
+read -r id </etc/machine-id && [ "${id#uninit}" = "$id" ] && [ "$id" ] && echo "machine-id $id" ||
+{ id=$(esxcli system uuid get) && echo "esxi $id"; } ||
+{ read -r id </sys/class/dmi/id/product_uuid && echo "product $id"; } || echo "none -"
+uname -n"""
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A machine as it was when it was trusted: its own identity, and its host name."""
+
+    name: str
+    """What known_hosts calls it."""
+    machine: str
+    """Where the identity comes from, and what it is: `machine-id 0f3c...`."""
+    hostname: str
+    since: str
+
+
+def check_pin(host: Host) -> None:
+    """Raise `WrongHost` unless this is the machine that was trusted; one command, if any.
+
+    To be called before a host is changed. Reading from it is harmless, and needs no check.
+    """
+    at = getattr(host.transport, "at", None)
+    if not isinstance(at, Address) or not at.lab:
+        return
+    if pinned := list(read(pin_file(at))):
+        name = resolved(at).known_as.first
+        for where, pin in [found for found in pinned if found[1].name == name][-1:]:
+            compare(host.name, pin, where, identity(host, name))
+
+
+def compare(who: str, pinned: Pin, where: str, now: Pin) -> None:
+    """Raise `WrongHost` when the machine, or its host name, is not the pinned one."""
+    if (pinned.machine, pinned.hostname) != (now.machine, now.hostname):
+        raise WrongHost(
+            f"{who}: the key is right, but this is another machine; nothing is changed on it",
+            said=f"trusted: {pinned.machine}, host name {pinned.hostname} ({where})\n"
+            f"found: {now.machine}, host name {now.hostname}",
+            hint=f"a clone, or another host at this address? if it is right, remove {where}"
+            " and run labkit trust again",
+        )
+
+
+def identity(host: Host, name: str) -> Pin:
+    """Which machine a host is, as it says itself."""
+    said = host.check("sh", "-c", f"exec 2>/dev/null; {ASK}").split("\n")
+    if len(said) < 2 or said[0].startswith("none"):
+        raise HostError(
+            f"{host.name}: the machine says no identity of its own",
+            hint="is there an /etc/machine-id? systemd-machine-id-setup makes one",
+        )
+    return Pin(name, said[0].strip(), said[1].strip(), time.strftime("%Y-%m-%d %H:%M:%S"))
+
+
+def pin_file(at: Address) -> Path:
+    """The file that may hold pins: beside the lab's own known_hosts."""
+    own = Path(at.known_hosts[0]).expanduser()
+    return own.with_name(f"{own.name}.machines")
+
+
+def read(file: Path) -> Iterator[tuple[str, Pin]]:
+    """The pins of a file, oldest first, and where each stands."""
+    with suppress(FileNotFoundError):
+        for number, line in enumerate(file.read_text("utf-8").splitlines(), 1):
+            if line.strip():
+                yield f"{file}:{number}", _pin(line, f"{file}:{number}")
+
+
+def remember(file: Path, pin: Pin) -> None:
+    """Add a pin, for good."""
+    append(file, json.dumps(asdict(pin)))
+
+
+# A pin that cannot be read may be the one that would have stopped us.
+def _pin(line: str, where: str) -> Pin:
+    try:
+        return Pin(**json.loads(line))
+    except (ValueError, TypeError) as broken:
+        raise WrongHost(
+            f"{where}: cannot be read, so no machine can be compared with it",
+            said=str(broken),
+            hint="remove the line, and run labkit trust again",
+        ) from None

@@ -1,0 +1,116 @@
+"""A running command whose streams stay open: for files, and for what waits or serves."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from labkit.errors import OutcomeUnknown, TimedOut
+from labkit.files import CHUNK, STALL_SECONDS
+from labkit.ssh.shell import Channel, Gone, cut
+
+COMPLAINT = 1 << 16
+"""So much of the error stream is kept, its end; the rest is read and dropped."""
+TURN_SECONDS = 0.5
+
+
+@dataclass
+class Pipe:
+    """What is sent it reads, and what it prints is received.
+
+    `mark` is a line on each stream before anything of its own, and begins its last words.
+    """
+
+    name: str
+    channel: Channel = field(repr=False)
+    mark: str = field(repr=False)
+    patience: float = STALL_SECONDS
+    """Where nothing moves for so many seconds, it is given up."""
+
+    def __post_init__(self) -> None:
+        self._errors, self._rest = bytearray(), memoryview(b"")
+        self._before: list[bytearray | None] = [bytearray(), bytearray()]
+        self._moved, self._sending, self._stalled = time.monotonic(), False, False
+        self._left = threading.Event()
+
+    def __enter__(self) -> Pipe:
+        threading.Thread(target=self._watch, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.set()
+
+    def send(self, content: bytes | memoryview) -> bool:
+        """Give it all of `content`; False when it reads no more."""
+        self._moved, self._sending = time.monotonic(), True
+        try:
+            self.channel.send(content)
+        except Gone:
+            self._patiently()
+            return False
+        finally:
+            self._sending = False
+        return True
+
+    def finish(self) -> None:
+        """Tell it that its input has ended."""
+        with suppress(Gone):  # what there is to say of that is said by `ended`
+            self.channel.finish()
+
+    def recv(self, most: int = CHUNK) -> bytes:
+        """Some bytes of its output, none when that has ended."""
+        self._moved = time.monotonic()
+        while not self._rest and not self.channel.ended:
+            part, said = self.channel.recv(TURN_SECONDS)
+            if part or said:
+                self._moved = time.monotonic()
+            self._rest = memoryview(self._own(0, part))
+            self._errors += self._own(1, said)
+            del self._errors[:-COMPLAINT]
+            self._stalled = self._moved + self.patience < time.monotonic()
+            self._patiently()
+        found, self._rest = bytes(self._rest[:most]), self._rest[most:]
+        return found
+
+    def ended(self) -> tuple[int, str]:
+        """Its code and what it complained of; drops what there still is of its output."""
+        while self.recv():
+            pass
+        found = re.search(rf"{self.mark} (\d+)\n$".encode(), self._errors)
+        # What it complained of may come before the last of its output.
+        if not found or self.channel.cut_off:
+            raise OutcomeUnknown(f"{self.name}: {cut(self.channel)} while copying")
+        return int(found[1]), self._errors[: found.start()].decode("utf-8", "replace")
+
+    def abort(self) -> None:
+        """Let go of it now, from whatever thread."""
+        self.channel.close()
+
+    # What a login says first is nobody's; but a host that goes on so has its words taken for it.
+    def _own(self, side: int, part: bytes) -> bytes:
+        held = self._before[side]
+        if held is None or not part:
+            return part
+        held += part
+        _, begun, own = held.partition(f"{self.mark}\n".encode())
+        if not begun and len(held) <= COMPLAINT:
+            return b""
+        self._before[side] = None
+        return bytes(own if begun else held)
+
+    # What does not read holds up a sender for ever; a receiver looks at the time itself.
+    def _watch(self) -> None:
+        while not self._left.wait(TURN_SECONDS):
+            if self._sending and self._moved + self.patience < time.monotonic():
+                self._stalled = True
+                self.abort()
+
+    def _patiently(self) -> None:
+        if self._stalled:
+            raise TimedOut(
+                f"{self.name}: nothing moved for {self.patience:g} s",
+                hint="is its disk busy, or the way to it blocked?",
+            )

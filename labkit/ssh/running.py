@@ -1,0 +1,256 @@
+"""A command that was given to a shell: its lines, its end, and what is not known of that."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from labkit.errors import HostError, OutcomeUnknown, TimedOut
+from labkit.host import Completed, Line
+from labkit.ssh.shell import Gone, Kept, Late, Order, Shell, cut
+
+LAST_CHANCE_SECONDS = 3.0
+CHUNK = 1 << 16
+
+
+class Ending(Protocol):
+    """Whoever can have a command on its host told to end."""
+
+    name: str
+
+    def told_to_end(self, group: str) -> bool:
+        """Whether a process group was."""
+
+
+class NotRun(HostError):
+    """No shell of ours came up on the host, so the command was not run."""
+
+
+class Running:
+    """A command that was given to a shell: its lines as they come, and how it ended."""
+
+    def __init__(
+        self, host: Ending, shell: Shell, words: tuple[str, ...], seconds: float, cap: int,
+        waited: float = 0.0,
+    ) -> None:  # fmt: skip
+        self.words, self.seconds, self.text = words, seconds, ""
+        self._host, self._shell = host, shell
+        self._streams = (Kept(cap), Kept(cap))
+        self._lines: deque[Line] = deque()
+        self._splits = (_Split("stdout", self._lines), _Split("stderr", self._lines))
+        self._order: Order | None = None
+        self._result: Completed | None = None
+        self._failed: HostError | None = None
+        self._told: bool | None = None
+        self._cut = False
+        self.begin()
+        self._waited = waited
+
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._order and not self._order.ended and not self._failed:
+            self._stop()
+
+    def begin(self) -> None:
+        """Count its seconds from now on."""
+        self._begun, self._at, self._waited = time.monotonic(), time.time(), 0.0
+
+    def give(self, text: str) -> None:
+        """Send it; what the shell's end means for it is said when its result is asked for."""
+        self.text = text
+        with suppress(Gone):
+            self._order = self._shell.give(text, *self._streams)
+
+    def ended(self, until: float) -> bool:
+        """Whether all is known of it by then."""
+        order, until = self._order, min(until, self._deadline)
+        with suppress(Late, Gone):  # what that means is said by `done`
+            while order and not order.ended:
+                self._shell.read(until)
+        return bool(order and order.ended and not order.left)
+
+    def heard(self) -> bool:
+        """Whether it needs no more of what has not come yet, or can have none."""
+        order = self._order
+        try:
+            if order and not order.ended:
+                self._shell.hear()
+        except Gone:  # what that means is said by `done`
+            self._cut = True
+        return bool(self._cut or not order or order.ended)
+
+    def split(self) -> None:
+        """Keep its lines for whoever iterates."""
+        for kept, split in zip(self._streams, self._splits, strict=True):
+            kept.tell = split.add
+
+    @property
+    def done(self) -> Completed:
+        """How it ended; waits for that, and drops the lines that come meanwhile."""
+        if self._failed:
+            raise self._failed
+        if self._result is None:
+            for kept in self._streams:
+                kept.tell = None
+            self._until(lambda shell, order, deadline: shell.wait(order, deadline))
+            self._result = self._completed()
+        return self._result
+
+    def __iter__(self) -> Iterator[Line]:
+        """Each line, of either stream, as soon as it is there."""
+        while self._result is None:
+            yield from self._queued()
+            if self._order and self._order.ended:
+                _ = self.done
+                for split in self._splits:
+                    split.finish()
+            else:
+                self._until(lambda shell, _, deadline: shell.read(deadline))
+        yield from self._queued()
+
+    def _queued(self) -> Iterator[Line]:
+        while self._lines:
+            yield self._lines.popleft()
+
+    def _until(self, read: Callable[[Shell, Order, float], None]) -> None:
+        try:
+            if self._order is None or self._cut:
+                raise Gone
+            read(self._shell, self._order, self._deadline)
+        except Late:
+            self._failed = self._late(self._stop())
+        except Gone:
+            self._failed = self._gone()
+        except BaseException:  # Ctrl-C ends the command too
+            self._stop()
+            raise
+        if self._failed:
+            raise self._failed
+
+    # Whether it was told to end. Its shell is told with it, and so is not used again.
+    def _stop(self) -> bool:
+        if self._told is None:
+            self._told = False
+            shell = self._shell
+            with suppress(Late, Gone):
+                if not shell.group:
+                    shell.wait(shell.ready, time.monotonic() + LAST_CHANCE_SECONDS / 3)
+            if shell.group and not shell.channel.lost:
+                self._told = shell.channel.ended or self._host.told_to_end(shell.group)
+        return self._told
+
+    def _completed(self) -> Completed:
+        order = self._order
+        assert order is not None
+        code, up, now, *_ = (word.decode("ascii", "replace") for word in order.words)
+        out, err = order.streams
+        step = (time.time() - self._at) - (time.monotonic() - self._begun)
+        return Completed(
+            self._host.name, self.words, int(code), bytes(out.content), bytes(err.content),
+            out.size, err.size, order.ended - self._begun, _seconds(up, now),
+            datetime.fromtimestamp(self._at, UTC),
+            datetime.fromtimestamp(self._at + order.ended - self._begun, UTC),
+            order.left_behind, round(step, 3),
+        )  # fmt: skip
+
+    @property
+    def _deadline(self) -> float:
+        return self._begun + self.seconds - self._waited
+
+    @property
+    def _shown(self) -> str:
+        return shlex.join(self.words)
+
+    def _late(self, told: bool) -> TimedOut:
+        return TimedOut(
+            f"{self._host.name}: `{self._shown}` had not ended after {self.seconds:g} s",
+            said=self._last_words,
+            hint="it was told to end; allow more time with seconds="
+            if told
+            else "it could not be told to end, and may run on: look on the host",
+        )
+
+    def _gone(self) -> HostError:
+        name, gone = self._host.name, time.monotonic() - self._begun
+        if not self._shell.channel.lost and not self._shell.up:
+            self._shell.hear_out()
+        if not self._shell.channel.lost and not self._shell.up:
+            noise = b"\n".join(bytes(kept.content) for kept in self._shell.ready.streams)
+            return NotRun(
+                f"{name}: no shell came up for `{self._shown}`, so it was not run",
+                said=noise.decode("utf-8", "replace"),
+                hint="does this account get a shell? try `ssh HOST sh -c true`",
+            )
+        what = cut(self._shell.channel)
+        return OutcomeUnknown(
+            f"{name}: {what} during `{self._shown}`, {gone:.1f} s after it was sent",
+            said=self._last_words,
+            hint="whether the command ended is unknown; look on the host before repeating it",
+        )
+
+    @property
+    def _last_words(self) -> str:
+        out, err = (bytes(kept.content[-2000:]) for kept in self._streams)
+        return (err or out).decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A command on a shell that is its own until it has ended."""
+
+    _command: Running
+    _held: ExitStack
+
+    def ended(self, until: float) -> bool:
+        """Whether all is known of it by then, in seconds of the monotonic clock."""
+        return self._command.ended(until)
+
+    def done(self) -> Completed:
+        """How it ended; waits for that, and gives the shell back."""
+        with self._held:
+            return self._command.done
+
+    def close(self) -> None:
+        """Let go of it; it is told to end, if it has not and that can still be done."""
+        self._held.close()
+
+
+class _Split:
+    """Cuts one stream into lines."""
+
+    def __init__(self, stream: str, lines: deque[Line]) -> None:
+        self._stream, self._lines = stream, lines
+        self._held = b""
+
+    def add(self, part: bytes) -> None:
+        *whole, self._held = (self._held + part).split(b"\n")
+        for one in whole:
+            self._put(one)
+        if len(self._held) > CHUNK:
+            self._put(self._held)
+            self._held = b""
+
+    def finish(self) -> None:
+        if self._held:
+            self._put(self._held)
+            self._held = b""
+
+    def _put(self, content: bytes) -> None:
+        for start in range(0, len(content) or 1, CHUNK):
+            text = content[start : start + CHUNK].decode("utf-8", "replace")
+            self._lines.append(Line(self._stream, text))
+
+
+def _seconds(up: str, now: str) -> float:
+    try:
+        return round(float(now) - float(up), 2)
+    except ValueError:
+        return float("nan")

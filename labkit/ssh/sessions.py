@@ -1,0 +1,278 @@
+"""The sessions of one address, on as many connections as its sshd makes necessary."""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
+
+import paramiko
+
+from labkit.errors import LabkitError, Unreachable
+from labkit.ssh.address import Address
+from labkit.ssh.connection import ALIVE_SECONDS, CONNECT_SECONDS, LOST, connect
+from labkit.ssh.session import SESSIONS, Connection, Session
+from labkit.ssh.shell import Shell
+
+RETRY_SECONDS = 0.02
+# sshd counts a session that we closed until it looks round.
+SETTLE_SECONDS = 0.5
+# So that silence is noticed in 20 s, of which the kernel takes about 11 (TCP_USER_TIMEOUT).
+SILENT_SECONDS = 8.0
+# A way as long as this is known from the sessions that were opened; a shorter one is asked about.
+LONG_SECONDS = 0.05
+
+
+@dataclass
+class Sessions:
+    """Opens and closes sessions; any number of threads may ask."""
+
+    at: Address
+    _most: int = SESSIONS
+    _fell_silent: float = -math.inf
+    _failed: tuple[float, LabkitError] | None = None
+    _connections: list[Connection] = field(default_factory=list)
+    _idle: list[tuple[object, Shell, Session]] = field(default_factory=list)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _connecting: threading.Lock = field(default_factory=threading.Lock)
+    _free: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(SESSIONS))
+    _process: int = field(default_factory=os.getpid)
+    _parents: list[object] = field(default_factory=list)
+
+    @contextmanager
+    def turn(self, seconds: float) -> Iterator[float | None]:
+        """Wait until fewer than the usual number of commands are running, but only so long.
+
+        Yields the seconds that it took, or None when none of them has ended.
+        """
+        self._apart()
+        begun, free = time.monotonic(), self._free
+        if not free.acquire(timeout=min(max(seconds, 0), threading.TIMEOUT_MAX)):
+            yield None
+            return
+        try:
+            yield time.monotonic() - begun
+        finally:
+            free.release()
+
+    def open(self, seconds: float, window: int | None = None, patient: bool = True) -> Session:
+        """A new session. One that was not opened has run nothing, so trying again is safe.
+
+        Where a connection hangs, a new one takes its place; but not for the impatient.
+        """
+        begun, connections = time.monotonic(), 0
+        while True:
+            connection = self._picked(self._roomy)
+            asked = time.monotonic()
+            try:
+                channel = self._opened(connection, window, seconds)
+                self._count(connection, held=1)
+                return Session(self, connection, channel)
+            except LOST as refused:
+                hung = time.monotonic() - asked >= seconds
+                if hung and not patient:
+                    raise _no_session(self.at.name, refused) from refused
+                if hung or not connection.client.is_active():
+                    self.drop(connection)
+                    connections += 1
+                if connections == 2 or asked - begun > CONNECT_SECONDS:
+                    raise _no_session(self.at.name, refused) from refused
+                self._learn(connection)
+                time.sleep(RETRY_SECONDS)
+            finally:
+                self._count(connection, asked=-1)
+
+    def _opened(
+        self, connection: Connection, window: int | None, seconds: float
+    ) -> paramiko.Channel:
+        begun = time.monotonic()
+        channel = connection.client.open_session(window_size=window, timeout=seconds)
+        connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
+        return channel
+
+    @contextmanager
+    def first(self) -> Iterator[Callable[[Connection], None] | None]:
+        """What makes the first connection known to all, once whoever made it hears it no more.
+
+        Until then all others wait; None where there is one already, is about to be, or has been.
+        """
+        self._apart()
+        with self._lock:
+            new = not self._connections and self._fell_silent == -math.inf
+            mine = new and self._connecting.acquire(blocking=False)
+        if not mine:
+            yield None
+            return
+        connecting = self._connecting
+        try:
+            with self._sharing():
+                yield self._add
+        finally:
+            connecting.release()
+
+    def _add(self, made: Connection) -> None:
+        with self._lock:
+            self._connections.append(made)
+
+    def take(self, key: object) -> tuple[Shell, Session] | None:
+        """The idle shell that was used last."""
+        with self._lock:
+            for kept in reversed(self._idle):
+                if kept[0] == key:
+                    self._idle.remove(kept)
+                    kept[2].connection.wake()
+                    return kept[1:]
+        return None
+
+    def keep(self, key: object, shell: Shell, session: Session) -> None:
+        """Keep a shell for the next command."""
+        with self._lock:
+            kept = session.connection in self._connections
+            if kept:
+                self._idle.append((key, shell, session))
+        if not kept:
+            session.close()
+
+    def usable(self) -> Connection:
+        """A live connection; made if there is none."""
+        return self._picked(lambda: next(iter(self._live()), None))
+
+    def round_trip(self) -> float:
+        """Seconds to sshd and back, by a request that every server has to answer."""
+        self._apart()
+        with self._lock:
+            connection = self.usable()
+            known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
+            if not known:
+                begun = time.monotonic()
+                with connection.client.listening():
+                    connection.client.global_request("keepalive@openssh.com", wait=True)
+                if not connection.client.is_active():  # how long that took is no round trip
+                    return self.round_trip()
+                connection.round_trip = time.monotonic() - begun
+                connection.asked_about = True
+            return connection.round_trip
+
+    @property
+    def reached_at(self) -> str:
+        """The address that answered; empty while nobody is connected."""
+        with self._lock:
+            return next((one.client.reached_at for one in self._live()), "")
+
+    def closed(self, connection: Connection) -> None:
+        """One session less on a connection."""
+        self._count(connection, held=-1)
+        connection.closed.append(time.monotonic())
+
+    def drop(self, connection: Connection) -> None:
+        """Use a connection no more; another thread may have a new one already."""
+        with self._lock:
+            if connection.client.silence > 2 * ALIVE_SECONDS:
+                self._fell_silent = time.monotonic()
+            if connection in self._connections:
+                self._connections.remove(connection)
+            self._idle = [kept for kept in self._idle if kept[2].connection is not connection]
+        connection.client.close()
+
+    def rest(self) -> None:
+        """Send nothing until somebody asks for a session."""
+        with self._lock:
+            for connection in self._connections:
+                connection.rest()
+
+    def close(self) -> None:
+        """Close all connections; the next command opens a new one."""
+        self._apart()
+        with self._lock:
+            for connection in list(self._connections):
+                self.drop(connection)
+
+    # A child of fork(2), such as multiprocessing makes, has our sockets but not the threads that
+    # read them, and perhaps locks that nobody will open: it begins anew. What it has inherited is
+    # kept, for paramiko would say goodbye for whatever is let go of.
+    def _apart(self) -> None:
+        if self._process != os.getpid():
+            self._parents += [*self._connections, *self._idle]
+            fresh = Sessions(self.at)
+            self._connections, self._idle, self._failed = [], [], None
+            self._lock, self._connecting, self._free = fresh._lock, fresh._connecting, fresh._free
+            self._process = fresh._process
+
+    # Those who waited for a login that failed share its error, instead of failing one by one.
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        try:
+            yield
+        except LabkitError as failed:
+            self._failed = time.monotonic(), failed
+            raise
+
+    # A connection that `pick` finds, or a new one.
+    def _picked(self, pick: Callable[[], Connection | None]) -> Connection:
+        asked = time.monotonic()
+        with self._lock:
+            if found := pick():
+                return found
+        with self._connecting:
+            with self._lock:
+                if found := pick():
+                    return found
+            if self._failed and self._failed[0] > asked:
+                raise copy(self._failed[1])
+            with self._sharing():
+                made = Connection(connect(self.at, self._patience()))
+            with self._lock:
+                self._connections.append(made)
+                return pick() or made
+
+    # A host whose connection has just been lost in silence has had time to answer already.
+    def _patience(self) -> float:
+        ago = time.monotonic() - self._fell_silent
+        return SILENT_SECONDS if ago < CONNECT_SECONDS else CONNECT_SECONDS
+
+    # One that has room, where need be that of an idle shell.
+    def _roomy(self) -> Connection | None:
+        live = self._live()
+        found = next((one for one in live if one.held + one.asked < self._most), None)
+        if not found and self._idle:
+            _, _, session = self._idle.pop(0)
+            session.close()
+            found = session.connection
+        # Those who tell commands to end need no room of their own on a usual sshd.
+        if not found and self._most == SESSIONS:
+            found = next((one for one in live if one.held <= SESSIONS), None)
+        if found:
+            found.asked += 1
+        return found
+
+    def _count(self, connection: Connection, held: int = 0, asked: int = 0) -> None:
+        with self._lock:
+            connection.held += held
+            connection.asked += asked
+
+    # sshd refused a session: its limit is what we hold there, and have just closed.
+    def _learn(self, connection: Connection) -> None:
+        with self._lock:
+            late = time.monotonic() - SETTLE_SECONDS
+            counted = connection.held + sum(ended > late for ended in connection.closed)
+            self._most = min(self._most, max(counted, 1))
+
+    def _live(self) -> list[Connection]:
+        for one in [one for one in self._connections if not one.client.is_active()]:
+            self.drop(one)
+        for one in self._connections:
+            one.wake()
+        return self._connections
+
+
+def _no_session(name: str, refused: Exception) -> Unreachable:
+    return Unreachable(
+        f"{name}: the host is there but opens no session",
+        said=str(refused),
+        hint=f"labkit uses up to {SESSIONS} at once; what is MaxSessions in its sshd_config?",
+    )

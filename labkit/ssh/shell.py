@@ -1,0 +1,351 @@
+"""A POSIX shell on a host that runs commands one after another, and marks the end of each.
+
+A nonce, sent on the shell's input and so in no list of processes, marks the end of each command on
+both streams; what a command prints can therefore never pass for a mark, nor for another's output.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import secrets
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Protocol
+
+from labkit.errors import BadInput, sendable
+from labkit.host import NOTHING
+from labkit.ssh.frames import BrokenStream, Mark, Marked
+
+NOISE = 1 << 16
+# What still holds the streams when a command has ended is given this long to let go of them.
+GRACE_SECONDS = 0.5
+# A signal that comes just as a wait begins, Ctrl-C too, is seen when it ends: so none is long.
+TURN_SECONDS = 1.0
+# More would meet a limit of the kernel, or of a server with a small window, while nobody reads.
+LONGEST_LINE = 16_000
+# A host may say anything for a farewell.
+LONGEST_REASON = 200
+
+# Orphans of a command, even those in a session of their own, become children of a shell that is
+# their subreaper (PR_SET_CHILD_SUBREAPER is 36 in prctl(2), and survives exec); so the shell sees
+# in /proc what a command left behind. prctl's number is the one of perl's own architecture, by the
+# header of its program (elf(5)), for perl's Config takes longer to load than perl itself.
+PERL = """\
+-r "/proc/$$/task/$$/children" && open(F, "/proc/self/exe") && read(F, $_, 20) == 20 or exit 1;
+%n = (62, 157, 183, 167, 243, 167, 258, 167, 3, 172, 40, 172, 21, 171);
+$n = $n{unpack "x18 v", $_} or exit 1; $b = pack "i", 0;
+syscall($n, 36, 1, 0, 0, 0) == 0 && syscall($n, 37, $b, 0, 0, 0) == 0 && unpack("i", $b) == 1
+or exit 1; exec "sh";""".replace("\n", " ")
+PYTHON = (
+    "import ctypes, os; os.stat(f'/proc/self/task/{os.getpid()}/children');"
+    " ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0 and os.execvp('sh', ['sh'])"
+)
+LOOPS = (f"exec perl -e {shlex.quote(PERL)}", f"exec python3 -c {shlex.quote(PYTHON)}")
+"""A shell for any number of commands, where the host has what that takes; else it ends at once."""
+ONCE = 'IFS= read -r labkit_p; eval "$labkit_p"'
+"""A shell for one command, which may have input: `read` takes no byte beyond the line."""
+
+# The shell's own complaints go nowhere, for a shell may say "Killed" of a command. Its variables
+# have names that nobody exports, lest a command find them in its environment.
+PRELUDE = """\
+exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL;
+labkit_a() {{ read labkit_s labkit_r </proc/uptime; }};
+labkit_w() {{ {{ read labkit_r labkit_r; read labkit_r labkit_o; }} </proc/$$/task/$$/io; }};
+labkit_z() {{ labkit_c=$?; labkit_x=;
+[ $labkit_c -le 128 ] || [ -z "$2" ] || {{ labkit_w; labkit_x=$((labkit_o-$2)); }};
+echo "$labkit $1" >&9; read labkit_t labkit_r </proc/uptime;
+read labkit_k </proc/$$/task/$$/children;
+echo "$labkit $1 $labkit_c ${{labkit_s:--}} ${{labkit_t:--}} ${{labkit_k:+left}} $labkit_x";
+[ -z "$labkit_k" ] || exit; }};
+labkit_v() {{ command -v "$2"; echo "$labkit $1"; echo "$labkit $1" >&9; }};
+labkit_g=$$; kill -s 0 -- "-$$" ||
+read labkit_r labkit_r labkit_r labkit_r labkit_g labkit_r </proc/$$/stat;
+labkit_o=; labkit_w; : </dev/null || labkit_o=;
+[ -z "$BASH_VERSION$KSH_VERSION$POSH_VERSION$YASH_VERSION$ZSH_VERSION" ] || labkit_o=;
+echo "$labkit 0 $labkit_g ${{labkit_o:+counts}}"; echo "$labkit 0" >&9
+""".replace("\n", " ").strip()
+# A command whose first word can mean nothing but a program, should the shell know it for one.
+PLAIN = re.compile(r"exec ([\w./+][\w./+-]{0,63}) ", re.ASCII)
+# What dash and BusyBox say of a command that was killed: what strsignal(3) does, within 48 bytes.
+KILLED = re.compile(rb"[A-Z][\w ,/-]{,47}( \(core dumped\))?\n", re.ASCII)
+END = """\
+exec 2>/dev/null; kill -s TERM -- "-$1"; for turn in 1 2 3 4 5 6 7 8 9 10; do
+kill -s 0 -- "-$1" || exit 0; sleep 0.1; done; kill -s KILL -- "-$1\""""
+# Names that a shell does not let go of.
+TAKEN = {"PPID", "UID", "EUID", "BASHOPTS", "SHELLOPTS", "BASH_VERSINFO", "labkit_n"}
+
+
+class Gone(Exception):
+    """The streams of a shell ended before it had said all."""
+
+
+class Late(Exception):
+    """A deadline has passed."""
+
+
+class Channel(Protocol):
+    """The three streams of a process on a host."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether both of its output streams have ended, and have been read."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether they ended because the connection did."""
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the connection took them away before they had ended by themselves."""
+
+    @property
+    def ended_by(self) -> str:
+        """Who ended the connection, should it be known: a jump host, or sshd with its reason."""
+
+    def send(self, part: bytes | memoryview) -> None:
+        """Give it input; raises Gone when it reads no more."""
+
+    def finish(self) -> None:
+        """Tell it that there is no more input."""
+
+    def recv(self, seconds: float) -> tuple[bytes, bytes]:
+        """What has come on each stream, waiting so long for anything at all."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+def cut(channel: Channel) -> str:
+    """That the streams ended before their time, and why."""
+    if not channel.lost:
+        return "its shell was ended"
+    who = " ".join(channel.ended_by.split())[:LONGEST_REASON]
+    return f"the connection was lost ({who})" if who else "the connection was lost"
+
+
+@dataclass
+class Kept:
+    """What is kept of one stream of one command; `size` counts what was dropped, too."""
+
+    cap: int
+    tell: Callable[[bytes], None] | None = None
+    content: bytearray = field(default_factory=bytearray)
+    size: int = 0
+    mark: Mark | None = None
+
+    def add(self, part: bytes) -> None:
+        """Keep `part`, or what the cap allows of it."""
+        self.size += len(part)
+        if (room := self.cap - len(self.content)) > 0:
+            self.content += part[:room]
+        if self.tell:
+            self.tell(part)
+
+    def unsay(self, size: int) -> None:
+        """Forget so many bytes at its end, should they be a shell's complaint of a signal."""
+        whole = self.size == len(self.content)
+        if size and whole and KILLED.fullmatch(self.content, max(self.size - size, 0)):
+            self.size -= size
+            del self.content[-size:]
+
+
+@dataclass
+class Order:
+    """A command that was given to a shell, and what has come back."""
+
+    number: int
+    streams: tuple[Kept, Kept]
+    ended: float = 0.0
+    left_behind: bool = False
+
+    @property
+    def words(self) -> tuple[bytes, ...]:
+        """What the shell said at its end: code, its clock before and after, children left."""
+        mark = self.streams[0].mark
+        return mark.words[1:] if mark else ()
+
+    @property
+    def left(self) -> bool:
+        """Whether a process of its was still there."""
+        return b"left" in self.words[3:]
+
+    @property
+    def complained(self) -> int:
+        """So many bytes the shell itself said while it ran the command."""
+        last = b"".join(self.words[3:][-1:])
+        return int(last) if last.isdigit() else 0
+
+
+class Shell:
+    """One shell on one channel, which it closes; `once` for a single command."""
+
+    def __init__(self, channel: Channel, once: bool) -> None:
+        self.channel, self.once = channel, once
+        nonce = secrets.token_hex(16)
+        self._unsent = PRELUDE.format(nonce=nonce) + ";"
+        self._marked = (Marked(nonce.encode()), Marked(nonce.encode()))
+        self._queues: tuple[deque[Order], deque[Order]] = (deque(), deque())
+        self._count = 0
+        self.foreign = False
+        self._programs: dict[str, Kept] = {}
+        self.ready = self._expect(Kept(NOISE), Kept(NOISE))
+        self.used = time.monotonic()
+
+    @property
+    def fit(self) -> bool:
+        """Whether another command may be given to it: nothing can write to its streams."""
+        busy = any(self._queues) or self.channel.ended
+        return not (self.once or busy or self.foreign)
+
+    @property
+    def up(self) -> bool:
+        """Whether it has said so, which it does before it runs anything."""
+        return self.ready.streams[0].mark is not None
+
+    @property
+    def group(self) -> str:
+        """The process group to end in need, once it is known."""
+        return b"".join(self.ready.words[:1]).decode("ascii", "replace")
+
+    def give(self, command: str, out: Kept, err: Kept) -> Order:
+        """Send one command, which `line` made."""
+        asked, direct = self._directly(command)
+        order = self._expect(out, err)
+        run = f"labkit_a;({command});labkit_z {order.number}"
+        if direct:
+            # What the shell wrote before and after, for its complaint of a signal goes where the
+            # command's own do.
+            run = f"labkit_a;labkit_w;{direct};labkit_z {order.number} $labkit_o"
+        self.channel.send(f"{self._unsent}{asked}{run}\n".encode("utf-8", "surrogateescape"))
+        self._unsent = ""
+        return order
+
+    def wait(self, order: Order, deadline: float) -> None:
+        """Read until the command has ended; see what it left behind."""
+        while not order.ended:
+            self.read(deadline)
+        order.streams[1].unsay(order.complained)
+        if order.left or self.once:
+            order.left_behind = not self._silent_to_the_end() or self.foreign
+            self.foreign = True
+
+    def read(self, deadline: float) -> None:
+        """Read what comes next."""
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise Late
+        self._sort_out(self.channel.recv(min(left, TURN_SECONDS)))
+
+    def hear(self) -> None:
+        """Read what has come, and wait for nothing."""
+        self._sort_out(self.channel.recv(0))
+
+    def _sort_out(self, parts: tuple[bytes, bytes]) -> None:
+        try:
+            for side, part in enumerate(parts):
+                if part:
+                    self._sort(side, part)
+        except BrokenStream as broken:
+            raise Gone from broken
+        if self.channel.ended and not any(parts):
+            raise Gone
+
+    def hear_out(self) -> None:
+        """Read what it said before it ended, if it was not read yet."""
+        until = time.monotonic() + GRACE_SECONDS
+        with suppress(Late, Gone):
+            while True:
+                self.read(until)
+
+    # dash starts a program itself, by vfork(2), in less time than by a copy of itself; others gain
+    # nothing. So it is asked about each name, at the name's first use, whether that is a program
+    # to it; a path is always one. It looks for it anew each time (`hash -r`), as its copies do.
+    def _directly(self, command: str) -> tuple[str, str]:
+        found = PLAIN.match(command)
+        if not found or self.once or b"counts" not in self.ready.words:
+            return "", ""
+        name, direct = found[1], command.removeprefix("exec ")
+        if "/" in name:
+            return "", direct
+        if (known := self._programs.get(name)) is None:
+            known = self._programs[name] = Kept(NOISE)
+            return f"labkit_v {self._expect(known, Kept(0)).number} {name};", ""
+        program = known.content.startswith(b"/") and known.content.endswith(f"/{name}\n".encode())
+        return "", f"hash -r;{direct}" if program else ""
+
+    def _expect(self, out: Kept, err: Kept) -> Order:
+        order = Order(self._count, (out, err))
+        self._count += 1
+        for queue in self._queues:
+            queue.append(order)
+        return order
+
+    def _sort(self, side: int, part: bytes) -> None:
+        queue = self._queues[side]
+        for piece in self._marked[side].feed(part):
+            if not queue:
+                self.foreign = True
+            elif isinstance(piece, bytes):
+                queue[0].streams[side].add(piece)
+            else:
+                self._close(queue.popleft(), side, piece)
+
+    def _close(self, order: Order, side: int, mark: Mark) -> None:
+        if mark.words[:1] != (b"%d" % order.number,):
+            raise BrokenStream(f"a mark out of turn: {mark}")
+        order.streams[side].mark = mark
+        if order.streams[0].mark and order.streams[1].mark:
+            self.used = order.ended = time.monotonic()
+
+    # The shell has ended, or is about to: then its streams end, unless somebody else holds them.
+    def _silent_to_the_end(self) -> bool:
+        until = time.monotonic() + GRACE_SECONDS
+        while not self.channel.ended and (left := until - time.monotonic()) > 0:
+            if any(self.channel.recv(left)):
+                return False
+        return self.channel.ended
+
+
+def line(words: tuple[str, ...], env: Mapping[str, str], stdin: bool, once: bool) -> str:
+    """The words as a shell reads them: quoted, so that none of them is more than a word."""
+    # `exec`: the process is the command, and `until` or `A=b` are no words of the shell.
+    exports = "".join(f"export {name}={shlex.quote(env[name])};" for name in env)
+    # bash takes a first word with a dash for an option of exec, and dash knows no `exec --`.
+    program = f"{'env -- ' if words[0].startswith('-') else ''}{shlex.join(words)}"
+    text = f"{exports}exec {program} 2>&9 9>&-{'' if stdin else ' </dev/null'}"
+    if once and "\n" in text:
+        broken = text.replace("\n", "'\"$labkit_n\"'")
+        return f"labkit_n=$(echo;echo .);labkit_n=${{labkit_n%.}};{broken}"
+    return text
+
+
+@lru_cache(maxsize=64)
+def plainly(words: tuple[str, ...]) -> str:
+    """The same for a shell that stays, made once for all hosts of a fleet."""
+    return line(words, NOTHING, stdin=False, once=False)
+
+
+def checked(
+    name: str, words: tuple[str, ...], env: Mapping[str, str] = NOTHING, seconds: float = 0.0
+) -> None:
+    """Refuse what cannot be a command, the name of a variable, or a time."""
+    if not words or not all(map(sendable, words)):
+        raise BadInput(
+            f"{name}: {words!r} cannot be a command",
+            hint="it is words of text; a number or a path becomes one by str()",
+        )
+    if math.isnan(seconds):
+        raise BadInput(f"{name}: {seconds} cannot be a time in seconds")
+    for key, value in env.items():
+        named = key.isascii() and key.isidentifier() and key not in TAKEN
+        if not named or not sendable(value):
+            raise BadInput(
+                f"{name}: the environment cannot hold {key!r}",
+                hint="a name is letters, digits and _; a shell keeps a few, such as UID, to itself",
+            )

@@ -1,0 +1,137 @@
+"""Acting as root by sudo: the password is sent once, on sudo's input, and only when it asks."""
+
+from __future__ import annotations
+
+import getpass
+import importlib
+import secrets
+import shlex
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from labkit.errors import BadInput, SudoRefused, Unreachable
+from labkit.ssh.shell import Channel, Gone
+
+SECONDS = 8.0
+# What sudo says, in the C locale, and what to try.
+HINTS = {
+    "sudo: sh: command not found": "its sudoers looks for sh in the wrong folders (secure_path)",
+    "not found": "install sudo there, or log in as root",
+    "tty": "its sudoers asks for a terminal (requiretty): take that away for this user",
+    "sudoers": "this user has no right to it: add a line for it with visudo",
+    "not allowed": "its sudoers allows this user other commands only: allow sh",
+    "expired": "the password of this account has expired: set a new one there",
+    "incorrect password": "the password is wrong; it was tried once",
+}
+
+
+class Password:
+    """A password that is asked for once, when it is first needed, and never shown."""
+
+    def __init__(self, ask: Callable[[], str]) -> None:
+        self._ask = ask
+        self._known: str | None = None
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return "Password()"
+
+    def get(self) -> str:
+        """The password; whoever asks at the same time waits for the one answer."""
+        with self._lock:
+            if self._known is None:
+                self._known = self._ask().rstrip("\n")
+            # What follows a line end would be read by root's shell.
+            if "\n" in self._known:
+                raise BadInput("a password cannot hold the end of a line")
+            return self._known
+
+    def forget(self) -> None:
+        """Ask again the next time: it was wrong."""
+        with self._lock:
+            self._known = None
+
+
+@dataclass(frozen=True)
+class Sudo:
+    """How a shell script becomes root's, unless the login is root's already."""
+
+    password: Password = field(compare=False)
+    token: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
+
+    @classmethod
+    def of(cls, login: str, ask: Callable[[], str] | None) -> Sudo:
+        """`login`, as user@host, is whose password the keyring is asked for, or the user."""
+        return cls(Password(ask or (lambda: _found(login))))
+
+    def line(self, script: str) -> str:
+        """The script that runs `script` as root."""
+        inner = shlex.quote(f"echo {self._ready} >&2; {script}")
+        # -p is our own prompt, so that nothing else is taken for one. There is no telling before
+        # whether sudo will ask: it may remember.
+        outer = (
+            f'LC_ALL=C; export LC_ALL; [ "$(id -u)" = 0 ] && exec sh -c {inner};'
+            f" exec sudo -S -p {self._prompt} -- sh -c {inner}"
+        )
+        return f"exec sh -c {shlex.quote(outer)}"
+
+    def admit(self, channel: Channel, name: str) -> None:
+        """Answer sudo's question, if it has one, until the script runs."""
+        said, asked, deadline = b"", 0, time.monotonic() + SECONDS
+        while f"{self._ready}\n".encode() not in said:
+            if said.count(self._prompt.encode()) > asked:
+                asked += 1
+                deadline = self._answer(channel, name, asked) + SECONDS
+            elif channel.lost:
+                raise Unreachable(
+                    f"{name}: the connection was lost while sudo was asked",
+                    hint="nothing was run as root; try again",
+                )
+            elif channel.ended or len(said) > 1 << 16:
+                raise self._refused(name, said, "")
+            elif (left := deadline - time.monotonic()) <= 0:
+                raise self._refused(name, said, "it asked in its own words, or not at all")
+            else:
+                said += channel.recv(left)[1]
+
+    # When it was answered: a human may take a while.
+    def _answer(self, channel: Channel, name: str, asked: int) -> float:
+        if asked > 1:
+            self.password.forget()
+            raise self._refused(name, b"", "incorrect password")
+        with suppress(Gone):  # seen by whoever reads on
+            channel.send(self.password.get().encode() + b"\n")
+        return time.monotonic()
+
+    def _refused(self, name: str, said: bytes, why: str) -> SudoRefused:
+        words = said.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + why
+        hint = next((HINTS[sign] for sign in HINTS if sign in words), "try `sudo -v` there")
+        return SudoRefused(f"{name}: sudo does not make us root", said=words, hint=hint)
+
+    @property
+    def _prompt(self) -> str:
+        return f"labkit-{self.token}-password:"
+
+    @property
+    def _ready(self) -> str:
+        return f"labkit-{self.token}-ready"
+
+
+def _found(login: str) -> str:
+    try:
+        kept = importlib.import_module("keyring").get_password("labkit", login)
+    except ImportError:
+        kept = None
+    if kept is not None:
+        return str(kept)
+    # In a notebook, which papermill may be running, there is no terminal.
+    if sys.stdin is not None and sys.stdin.isatty():
+        return getpass.getpass(f"[sudo] password of {login}: ")
+    raise SudoRefused(
+        f"{login}: sudo wants a password, and there is no terminal to ask at",
+        hint="keep it with `keyring set labkit " + login + "`, or give as_root a function",
+    )

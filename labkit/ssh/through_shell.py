@@ -1,0 +1,208 @@
+"""What all transports promise of commands: each runs them through a POSIX shell on the host."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+
+from labkit.errors import BadInput, HostError, LabkitError
+from labkit.files import WINDOW
+from labkit.host import KEPT, NOTHING, Completed
+from labkit.machine.turns import Steps, blocking
+from labkit.ssh.pipes import Pipe
+from labkit.ssh.running import CHUNK, Begun, NotRun, Running
+from labkit.ssh.shell import END, LONGEST_LINE, ONCE, Channel, Gone, Shell, checked, line, plainly
+
+
+class ThroughShell:
+    """A transport that can start a shell script on the host, and does all else by that."""
+
+    name: str
+
+    def _turn(self, words: tuple[str, ...], seconds: float) -> AbstractContextManager[float]:
+        """Wait until the host has room for another command; yields how long that took."""
+        return nullcontext(0.0)
+
+    def _channel(
+        self, script: str, spare: bool, window: int | None = None
+    ) -> AbstractContextManager[Channel]:
+        """Start `sh -c script`; `spare` for one that has not waited for its turn."""
+        raise NotImplementedError
+
+    def _loop(self, seconds: float) -> AbstractContextManager[Shell | None]:
+        """A shell that runs many commands, where the host has what that takes."""
+        return nullcontext(None)
+
+    def _ready(self) -> AbstractContextManager[Shell | None]:
+        """A shell that waits for a command at this moment, if there is one."""
+        return nullcontext(None)
+
+    def run(
+        self, words: tuple[str, ...], *, stdin: bytes | Path = b"",
+        env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
+    ) -> Completed:  # fmt: skip
+        """Run one command and read both its streams to their end."""
+        checked(self.name, words, env, seconds)
+        text = line(words, env, bool(stdin), once=False)
+        with self._turn(words, seconds) as waited:
+            if not stdin and len(text) <= LONGEST_LINE:
+                with self._loop(seconds - waited) as shell:
+                    if shell:
+                        order = Running(self, shell, words, seconds, cap, waited)
+                        with suppress(NotRun), order as command:
+                            command.give(text)
+                            return command.done
+            with self._once(words, stdin, env, seconds, cap, waited) as command:
+                return command.done
+
+    def batch(
+        self, commands: Sequence[tuple[str, ...]], *, seconds: float = 60.0, cap: int = KEPT
+    ) -> list[Completed]:
+        """Run commands in turn; where a shell ends after one, the next shell takes the rest."""
+        for words in commands:
+            checked(self.name, words, seconds=seconds)
+        completed: list[Completed] = []
+        try:
+            while rest := commands[len(completed) :]:
+                before = len(completed)
+                with self._turn(rest[0], seconds):
+                    for done in self._pipelined(rest, seconds, cap):
+                        completed.append(done)
+                if len(completed) == before:
+                    completed.append(self.run(rest[0], seconds=seconds, cap=cap))
+        except HostError as failed:
+            failed.completed = tuple(completed)
+            raise
+        return completed
+
+    def begin(
+        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
+    ) -> Begun | None:
+        """Give a command to a shell that waits for one; None where there is none."""
+        checked(self.name, words, seconds=seconds)
+        text = plainly(words)
+        with ExitStack() as held:
+            shell = held.enter_context(self._ready()) if len(text) <= LONGEST_LINE else None
+            if shell is None:
+                return None
+            command = held.enter_context(Running(self, shell, words, seconds, cap))
+            command.give(text)
+            return Begun(command, held.pop_all())
+
+    def steps(
+        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
+    ) -> Steps[Completed]:
+        """As `run`, for a thread that does so on many hosts."""
+        return blocking(lambda: self.run(words, seconds=seconds, cap=cap))
+
+    @contextmanager
+    def stream(
+        self, words: tuple[str, ...], *, stdin: bytes | Path = b"",
+        env: Mapping[str, str] = NOTHING, seconds: float = 60.0, cap: int = KEPT,
+    ) -> Iterator[Running]:  # fmt: skip
+        """Run one command on a shell of its own, and hand out its lines as they come."""
+        checked(self.name, words, env, seconds)
+        with (
+            self._turn(words, seconds) as waited,
+            self._once(words, stdin, env, seconds, cap, waited) as command,
+        ):
+            command.split()
+            yield command
+
+    @contextmanager
+    def raw(
+        self, words: tuple[str, ...], *, window: int = WINDOW, seconds: float = 60.0
+    ) -> Iterator[Pipe]:
+        """Run one command whose streams stay open; on leaving, they are closed."""
+        checked(self.name, words, seconds=seconds)
+        mark = f"labkit-ended-{secrets.token_hex(8)}"
+        # A command may end its whole group, and this shell has to say so.
+        begin, end = f"echo {mark}; echo {mark} >&2", f'echo "{mark} $?" >&2'
+        script = f"LC_ALL=C; export LC_ALL; trap : TERM; {begin}; {shlex.join(words)}; {end}"
+        with (
+            self._turn(words, seconds),
+            self._channel(script, False, window) as channel,
+            Pipe(self.name, channel, mark) as one,
+        ):
+            yield one
+
+    # As many as one shell runs: none where the host has no such shell; all, unless one of them
+    # leaves something behind, and then none after it has been run.
+    def _pipelined(
+        self, commands: Sequence[tuple[str, ...]], seconds: float, cap: int
+    ) -> Iterator[Completed]:
+        with self._loop(seconds) as shell:
+            texts = ((words, line(words, NOTHING, False, once=False)) for words in commands)
+            following, sent = next(texts, None), 0
+            if shell is None:
+                return
+            given: deque[Running] = deque()
+            while given or following:
+                while following and sent + len(following[1]) <= LONGEST_LINE:
+                    given.append(Running(self, shell, following[0], seconds, cap))
+                    given[-1].give(following[1])
+                    sent += len(following[1])
+                    following = next(texts, None)
+                if not given:
+                    return
+                with suppress(NotRun), given.popleft() as command:
+                    command.begin()
+                    yield command.done
+                    sent -= len(command.text)
+                if shell.foreign or not shell.up:
+                    return
+
+    @contextmanager
+    def _once(
+        self, words: tuple[str, ...], stdin: bytes | Path, env: Mapping[str, str],
+        seconds: float, cap: int, waited: float = 0.0, spare: bool = False,
+    ) -> Iterator[Running]:  # fmt: skip
+        with (
+            _opened(self.name, stdin) as parts,
+            self._channel(ONCE, spare) as channel,
+            Running(self, Shell(channel, once=True), words, seconds, cap, waited) as command,
+        ):
+            command.give(line(words, env, parts is not None, once=True))
+            if parts is not None:
+                threading.Thread(target=_feed, args=(channel, parts), daemon=True).start()
+            yield command
+
+    def told_to_end(self, group: str) -> bool:
+        """Whether a process group was told to end, which takes a session of its own."""
+        words = ("sh", "-c", END, "end", group)
+        with suppress(LabkitError), self._once(words, b"", NOTHING, 3, 0, spare=True) as command:
+            return command.done.code >= 0
+        return False
+
+
+@contextmanager
+def _opened(name: str, stdin: bytes | Path) -> Iterator[Iterator[bytes] | None]:
+    if isinstance(stdin, bytes):
+        # In parts, for paramiko copies all that is left each time it has sent some.
+        parts = (stdin[start : start + CHUNK] for start in range(0, len(stdin), CHUNK))
+        yield parts if stdin else None
+        return
+    # A pipe that nobody writes to would be waited for without end.
+    if not isinstance(stdin, Path) or (stdin.exists() and not stdin.is_file()):
+        raise BadInput(
+            f"{name}: {stdin!r} cannot be input", hint="it is bytes, or the Path of a regular file"
+        )
+    try:
+        file = stdin.open("rb")
+    except OSError as refused:
+        raise BadInput(f"{name}: cannot read {stdin}", said=str(refused)) from refused
+    with file:
+        yield iter(lambda: file.read(CHUNK), b"")
+
+
+# A command need not read all that it is given.
+def _feed(channel: Channel, parts: Iterator[bytes]) -> None:
+    with suppress(Gone, ValueError):  # ValueError: the file was closed, as the command has ended
+        for part in parts:
+            channel.send(part)
+        channel.finish()

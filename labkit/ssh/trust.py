@@ -1,0 +1,82 @@
+"""First contact: which keys a host shows, and how they get into the lab's own known_hosts."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import paramiko
+
+from labkit.errors import Unreachable
+from labkit.ssh._known_lines import RSA_SIGNATURES
+from labkit.ssh.address import Target
+from labkit.ssh.certificates import fingerprint, kind_of
+from labkit.ssh.connection import shaken_hands
+from labkit.ssh.durable import append
+from labkit.ssh.known_hosts import PLAIN, KnownHosts, Status, refusal
+
+# One connection for each: a server shows one key at a time.
+KINDS = (PLAIN[:1], PLAIN[1:4], RSA_SIGNATURES)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A key that a host shows, and can sign with."""
+
+    key: bytes
+
+    @property
+    def kind(self) -> str:
+        """Such as `ssh-ed25519`."""
+        return kind_of(self.key)
+
+    @property
+    def fingerprint(self) -> str:
+        """As ssh-keygen prints it."""
+        return fingerprint(self.key)
+
+    def line(self, name: str) -> str:
+        """The line of known_hosts that makes it known."""
+        return f"{name} {self.kind} {base64.b64encode(self.key).decode()}"
+
+
+def shown(target: Target) -> tuple[Shown, ...]:
+    """The keys of a host, one of each kind that it has; nobody logs in."""
+    found = [one for kinds in KINDS for one in _shown(target, kinds)]
+    if not found:
+        raise Unreachable(
+            f"{target.name}: {target.address} port {target.port} has no key of a kind that we know",
+            hint=f"known are {', '.join(PLAIN)}",
+        )
+    return tuple(found)
+
+
+def _shown(target: Target, kinds: tuple[str, ...]) -> list[Shown]:
+    try:
+        client = shaken_hands(target, kinds)
+    except Unreachable as refused:
+        if isinstance(refused.__cause__, paramiko.ssh_exception.IncompatiblePeer):
+            return []
+        raise
+    client.close()
+    return [Shown(client.shown)]
+
+
+def is_known(target: Target, keys: Sequence[Shown]) -> bool:
+    """Whether the host has proved itself by a known key; a changed or revoked one is refused."""
+    known = KnownHosts.read(target.known_hosts)
+    found = {key: known.judge(target.known_as, key.key) for key in keys}
+    if any(one.status is Status.KNOWN for one in found.values()):
+        return True
+    for bad in (Status.REVOKED, Status.CHANGED):
+        for key, one in found.items():
+            if one.status is bad:
+                raise refusal(target.name, target.known_as, key.key, one, known)
+    return False
+
+
+def keep(file: Path, target: Target, keys: Sequence[Shown]) -> None:
+    """Make keys known: lines are added to `file`, which is never written anew."""
+    append(file, *(key.line(target.known_as.first) for key in keys))

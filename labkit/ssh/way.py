@@ -1,0 +1,183 @@
+"""The way to an sshd: a TCP connection, a jump host's channel, or a command's two ends."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+import paramiko
+
+from labkit.errors import Unreachable
+from labkit.machine.turns import Awaited, Steps
+from labkit.ssh import names
+from labkit.ssh.address import Target
+
+FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
+CHANNEL_SECONDS = 15.0
+MOMENT_SECONDS = 0.2
+WORDS_BYTES = 2000
+UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
+
+
+# A jump host's channel. paramiko's cannot be closed once the jump host is gone.
+class _Carried:
+    def __init__(self, channel: paramiko.Channel) -> None:
+        self.channel = channel
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.channel, name)
+
+    def close(self) -> None:
+        with suppress(OSError, EOFError, paramiko.SSHException):
+            self.channel.close()
+
+
+@dataclass(frozen=True)
+class Way:
+    """What SSH runs over; closing it closes what it runs through too."""
+
+    end: socket.socket | _Carried
+    jump: paramiko.Transport | None = None
+    hop: str = ""
+    command: subprocess.Popen[bytes] | None = None
+    words: IO[bytes] | None = None
+    """What the command complains of."""
+    address: str = ""
+    """What answered, of the several addresses that a name may have, and what it was reached by."""
+
+    def broken(self) -> str:
+        """Which host or command on the way has ended, and its last words; empty when none has."""
+        if self.jump is not None:
+            # Its channels end a moment before it says so itself.
+            self.jump.join(MOMENT_SECONDS)
+            return "" if self.jump.is_active() else f"{self.hop} ended the connection"
+        if self.command is not None and self.words is not None:
+            with suppress(subprocess.TimeoutExpired):
+                if code := self.command.wait(MOMENT_SECONDS):
+                    self.words.seek(max(self.words.seek(0, os.SEEK_END) - WORDS_BYTES, 0))
+                    said = self.words.read().decode("utf-8", "replace")
+                    return f"{said}\nthe ProxyCommand ended with code {code}"
+        return ""
+
+    def close(self) -> None:
+        """Close it all; any number of times."""
+        self.end.close()
+        if self.jump is not None:
+            self.jump.close()
+        if self.command is not None and self.command.poll() is None:
+            # As ssh ends it.
+            self.command.terminate()
+            threading.Thread(target=self.command.wait, daemon=True).start()
+
+
+def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Steps[Way]:
+    """The way to a target; `reached` logs in to the host on it, should there be one."""
+    if target.jump is not None:
+        yield None
+        return _by_jump(target, target.jump, reached)
+    if target.proxy:
+        yield None
+        return _by_command(target)
+    return (yield from _dialled(target))
+
+
+def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.Transport]) -> Way:
+    client = reached(jump)
+    try:
+        there = (target.address, target.port)
+        channel = client.open_channel(
+            "direct-tcpip", there, ("127.0.0.1", 0), timeout=CHANNEL_SECONDS
+        )
+    except BaseException as refused:
+        client.close()
+        if isinstance(refused, paramiko.SSHException | EOFError | OSError):
+            raise Unreachable(
+                f"{jump.name} cannot reach {target.address} port {target.port}",
+                said=str(refused),
+                hint=f"is the host up as {jump.address} sees it, and may sshd there forward"
+                " (AllowTcpForwarding)?",
+            ) from refused
+        raise
+    by = getattr(client, "reached_at", "") or jump.address
+    return Way(_Carried(channel), client, jump.name, address=f"{target.address} by {by}")
+
+
+# ssh too gives the command a shell, which it replaces.
+def _by_command(target: Target) -> Way:
+    ours, its = socket.socketpair()
+    words = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the command)
+    with its:
+        command = subprocess.Popen(
+            ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=its.fileno(), stdout=its.fileno(),
+            stderr=words, start_new_session=True,
+        )  # fmt: skip
+    return Way(ours, command=command, words=words, address=f"{target.address} by a ProxyCommand")
+
+
+def _dialled(target: Target) -> Steps[Way]:
+    deadline = time.monotonic() + target.seconds
+    failed, tried = OSError("it has no address of this family"), list[str]()
+    found = names.at_once(target.address, target.port, FAMILIES[target.family])
+    if not found:
+        yield None
+        found = _looked_up(target)
+    for left in range(len(found), 0, -1):
+        # An address that does not answer leaves its share of the time to the others.
+        seconds = max(deadline - time.monotonic(), 0.1) / left
+        address = str(found[-left][4][0])
+        try:
+            return Way((yield from _attempt(found[-left], seconds)), address=address)
+        except OSError as refused:
+            failed = refused
+            tried.append(f"{address}: {refused}")
+    raise Unreachable(
+        f"{target.name}: cannot reach {target.address} port {target.port}",
+        said="\n".join(tried) if len(tried) > 1 else str(failed),
+        hint="is the host up, and is its control address right?",
+    ) from failed
+
+
+def _looked_up(target: Target) -> names.Found:
+    try:
+        family = FAMILIES[target.family]
+        return names.addresses(target.address, target.port, family, target.seconds)
+    except (OSError, UnicodeError) as unknown:
+        raise Unreachable(
+            f"{target.name}: cannot reach {target.address} port {target.port}: unknown name",
+            said=str(unknown),
+            hint=f"is its control address right? try `getent hosts {target.address}`",
+        ) from unknown
+
+
+def _attempt(where: tuple[Any, ...], seconds: float) -> Steps[socket.socket]:
+    dialled, until = socket.socket(*where[:3]), time.monotonic() + seconds
+    try:
+        dialled.setblocking(False)
+        while (code := dialled.connect_ex(where[4])) in UNDER_WAY:
+            if time.monotonic() >= until:
+                raise TimeoutError("timed out")
+            yield Awaited(until, dialled, select.POLLOUT)
+        if code not in (0, errno.EISCONN):
+            raise OSError(code, os.strerror(code))
+        _tune(dialled)
+    except BaseException:
+        dialled.close()
+        raise
+    return dialled
+
+
+def _tune(dialled: socket.socket) -> None:
+    # Without this, Nagle's algorithm costs each command about 40 ms.
+    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # paramiko's keepalives alone never notice a silent peer; with this the kernel does.
+    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 10_000)

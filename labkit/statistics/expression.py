@@ -1,0 +1,121 @@
+"""The expressions of quantities: what may stand in one, and between what its figure must lie."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import BadInput
+from labkit.statistics.distribution import Values
+from labkit.statistics.pooled import beyond, percentile
+
+Range = tuple[float, float]
+
+SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
+    "mean": lambda runs: float(np.concatenate(runs).mean()),
+    "max": lambda runs: float(np.concatenate(runs).max()),
+    "min": lambda runs: float(np.concatenate(runs).min()),
+    "median": lambda runs: percentile(np.concatenate(runs), 50),
+    "variation": lambda runs: variation([float(values.mean()) for values in runs]),
+}
+# Of numbers, or of arrays of them.
+SEVERAL: Mapping[str, Callable[..., Any]] = {
+    "largest": lambda *figures: np.max(np.broadcast_arrays(*figures), axis=0),
+    "smallest": lambda *figures: np.min(np.broadcast_arrays(*figures), axis=0),
+    "middle": lambda *figures: np.median(np.broadcast_arrays(*figures), axis=0),
+    "distance": lambda figure: abs(figure),
+}
+OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
+
+
+# Python's own parser reads the expression; nothing of it is ever run.
+@functools.lru_cache(maxsize=4096)
+def tree(text: str) -> ast.expr:
+    """The expression, read; anything but arithmetic of names is refused."""
+    try:
+        parsed = ast.parse(text.strip(), mode="eval").body
+        _insist(parsed)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as odd:
+        raise BadInput(f"{text!r} is no quantity", said=str(odd)) from None
+    return parsed
+
+
+def _insist(node: ast.expr) -> None:
+    if isinstance(node, ast.Constant) and type(node.value) in (str, int, float):
+        return
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _insist(node.operand)
+    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+        _insist(node.left)
+        return _insist(node.right)
+    name = called(node)
+    if isinstance(node, ast.Call) and name in SEVERAL and node.args:
+        for part in node.args:
+            _insist(part)
+        return None
+    if isinstance(node, ast.Call) and name in SUMMARIES and [*map(is_name, node.args)] == [True]:
+        return None
+    if isinstance(node, ast.Call) and name == "p" and len(node.args) == 2:
+        beyond(float(ast.literal_eval(node.args[0])), 1)  # refuses what is no percentile
+        if is_name(node.args[1]):
+            return None
+    raise ValueError(f"{ast.unparse(node)} may not stand in one")
+
+
+def called(node: ast.expr) -> str:
+    """The name of the function that is called; empty if none is."""
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords
+    return node.func.id if named else ""  # type: ignore[attr-defined]
+
+
+def is_name(node: ast.expr) -> bool:
+    """Whether it is a condition, quoted."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def range_of(node: ast.expr, of_name: Range) -> Range:
+    """Between what the figure lies, whatever is measured, if each name lies in `of_name`."""
+    if isinstance(node, ast.Constant):
+        return of_name if isinstance(node.value, str) else (float(node.value),) * 2  # type: ignore[arg-type]
+    if isinstance(node, ast.UnaryOp):
+        low, high = range_of(node.operand, of_name)
+        return -high, -low
+    if isinstance(node, ast.BinOp):
+        left, right = range_of(node.left, of_name), range_of(node.right, of_name)
+        return _joined(type(node.op), left, right)
+    assert isinstance(node, ast.Call)
+    if (name := called(node)) not in SEVERAL:
+        return of_name
+    ranges = [range_of(part, of_name) for part in node.args]
+    if name == "distance":
+        return 0.0, max(map(abs, ranges[0]))
+    low, high = (float(SEVERAL[name](*ends)) for ends in zip(*ranges, strict=True))
+    return low, high
+
+
+# Only what is needed to see that a figure is never below 0, or never above 1.
+def _joined(how: type[ast.operator], a: Range, b: Range) -> Range:
+    if how is ast.Add:
+        return a[0] + b[0], a[1] + b[1]
+    if how is ast.Sub:
+        return a[0] - b[1], a[1] - b[0]
+    if min(*a, *b) < 0:
+        return -math.inf, math.inf
+    if how is ast.Mult:
+        return a[0] * b[0] if math.inf not in (a[0], b[0]) else 0.0, math.inf
+    return 0.0, math.inf
+
+
+def variation(means: Sequence[float]) -> float:
+    """The standard deviation of the runs' means over their mean; 0 of a single run."""
+    return float(np.std(means, ddof=1) / np.mean(means)) if len(means) > 1 else 0.0

@@ -1,0 +1,80 @@
+"""One percentile, mean or the like of one condition, as part of a figure that is made of several.
+
+It knows its value over all blocks, in each, and without each: what an error is made of.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput, Unknown
+from labkit.statistics import percentiles
+from labkit.statistics.expression import SUMMARIES
+from labkit.statistics.pooled import Pooled
+
+Values = npt.NDArray[np.float64]
+Statistic = float | str
+"""A percentile, or `mean`."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A percentile or mean of one condition: of all blocks, of each, without each.
+
+    Of a percentile also the samples that it is of, and how far their clock may be off.
+    """
+
+    value: float
+    each: Values
+    without: Values
+    pooled: Pooled | None = None
+    q: float = 50.0
+    clock: float = 0.0
+
+    @classmethod
+    def of(cls, blocks: Mapping[int, Values], statistic: Statistic) -> Figure:
+        """Take it of these blocks."""
+        runs = list(blocks.values())
+        q = 50.0 if statistic == "median" else statistic
+        if not isinstance(q, str):
+            pooled = Pooled.of(blocks)
+            value = pooled.percentile(q)
+            return cls(value, pooled.each(q), pooled.without_each(q), pooled, q, pooled.clock)
+        each = np.array([summary(q, [run]) for run in runs])
+        others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
+        without = np.array([summary(q, some) for some in others])
+        return cls(summary(q, runs), each, without)
+
+    def ends(self, errors: float) -> tuple[float, float]:
+        """Where it may lie when it is so many standard errors off; a percentile by its rank."""
+        if self.pooled:
+            return self.pooled.around(self.q, self.value, errors)
+        off = errors * percentiles.spread(self.each)
+        return self.value - off, self.value + off
+
+
+def check_statistic(statistic: Statistic) -> None:
+    """Refuse what is no percentile and no name of a summary."""
+    if isinstance(statistic, str) and statistic not in SUMMARIES:
+        raise Unknown("statistic", statistic, SUMMARIES)
+    if not isinstance(statistic, str) and not 0 < statistic < 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {statistic:g}")
+
+
+def summary(statistic: Statistic, runs: Sequence[Values]) -> float:
+    """The percentile, mean or the like of all samples of these runs."""
+    if isinstance(statistic, str):
+        return SUMMARIES[statistic](runs)
+    return percentiles.percentile(np.concatenate(runs), statistic)
+
+
+def middling(each: Sequence[float], without: Sequence[float]) -> float:
+    """The mean (of squares) of two standard errors: between blocks, and by the jackknife."""
+    if not each:
+        return percentiles.jackknife(without)
+    return math.hypot(percentiles.spread(each), percentiles.jackknife(without)) / math.sqrt(2)

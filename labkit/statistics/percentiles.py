@@ -1,0 +1,358 @@
+"""Percentiles with honest intervals, from few blocks of many samples that hang together.
+
+Neighbouring samples of one run are alike, and every run has its own luck, so 3,000 samples are not
+3,000 pieces of evidence: the block is. Values come from the pooled samples (percentiles are never
+averaged); how far they can be off comes from how the blocks differ, with Student's t for their
+small number. Each measure of it fails somewhere:
+
+    rank       how the share of samples below the value     fails where runs do not overlap
+               varies from block to block
+    spread     how the blocks' own figures differ           fails for unlike or mixed tails
+    jackknife  how the pooled value moves without a block   fails in a far tail
+    unseen     what slower runs would make of it            used in far tails (unseen.py)
+
+Ranks beyond all samples are held to where the blocks' own percentiles may lie (pooled.reach).
+Of one percentile the rank counts, as it knows that a tail is longer upwards. Of two conditions,
+whose luck is shared, two intervals are averaged end by end: Student's of the blocks' own figures,
+in which shared luck cancels, and that of the ranks, moved as far as the shared luck leaves over.
+Either alone holds the truth too seldom somewhere, and both together hold it too often.
+
+There is no chance in it: the same samples give the same interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from labkit.errors import BadInput
+from labkit.statistics.distribution import Distribution, Values
+from labkit.statistics.far_tail import FAR_TAIL, left_out, possible, upper_limit
+from labkit.statistics.holm import holm as holm
+from labkit.statistics.interval import Interval as Interval
+from labkit.statistics.pooled import BEYOND as BEYOND
+from labkit.statistics.pooled import FEWEST_BLOCKS as FEWEST_BLOCKS
+from labkit.statistics.pooled import Blocks as Blocks
+from labkit.statistics.pooled import Pooled
+from labkit.statistics.pooled import beyond as beyond
+from labkit.statistics.pooled import percentile as percentile
+
+MOST_BLOCKS = 200
+"""`blocks_needed` looks no further than so many more blocks."""
+NORMAL = 1.96
+BY_RANK = 0.8
+"""How much of a lower end comes from the rank; the rest comes from the larger of two errors."""
+LEAST_BY_RANK, MOST_STEPS = 0.8, 1.5
+"""What the ranks say of two conditions is at least so much of Student's half interval, and is
+asked no further away than so many times it."""
+BIAS = 0.15
+"""So much of the way from one middle to the other is added; all are simulated
+(tests/test_coverage.py)."""
+PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
+"""Those that a study is told by."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value whose error is known each way, from which an interval or a probability is read.
+
+    `lowest` and `highest` are where the pooled samples and the typical block put the value; `down`
+    and `up` are standard errors: these four are logarithms if `logarithmic`.
+    """
+
+    value: float
+    lowest: float
+    highest: float
+    down: float
+    up: float
+    freedom: float
+    blocks: int
+    enough: bool
+    logarithmic: bool = True
+    range: tuple[float, float] = (-math.inf, math.inf)
+    """Where the figure lies whatever was measured: a share of positive figures is never below 0."""
+    scale: float = math.inf
+    """The largest of the figures that a difference was made of."""
+
+    def interval(self, confidence: float = 0.95) -> Interval:
+        """The two-sided interval of that confidence."""
+        t = student(self.freedom, 0.5 + confidence / 2)
+        ends = np.array([self.lowest - t * self.down, self.highest + t * self.up])
+        # Clipped, so that samples without any sense still give numbers that JSON can hold.
+        low, high = np.exp(np.clip(ends, -700, 700)) if self.logarithmic else ends
+        # Through logarithms and back a value may move in its last digit, past its own end.
+        low = min(max(float(low), self.range[0]), self.value)
+        high = max(min(float(high), self.range[1]), self.value)
+        return Interval(self.value, low, high, self.enough)
+
+    def below(self, limit: float) -> float:
+        """The one-sided p value against "it is not below `limit`"."""
+        return _tail(self.freedom, (math.log(limit) - self.highest) / max(self.up, 1e-12))
+
+    def above(self, limit: float) -> float:
+        """The one-sided p value against "it is not above `limit`"."""
+        return _tail(self.freedom, (self.lowest - math.log(limit)) / max(self.down, 1e-12))
+
+
+def interval(blocks: Blocks, q: float) -> Interval:
+    """The percentile of the pooled samples with an interval that knows that blocks differ."""
+    return estimate(Pooled.of(blocks), q).interval()
+
+
+def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
+    """As `interval`, for several percentiles of the same samples, which are pooled once."""
+    pooled = Pooled.of(blocks)
+    return [estimate(pooled, q).interval() for q in percentiles]
+
+
+def estimate(pooled: Pooled, q: float) -> Estimate:
+    """The percentile of the pooled samples, and how far it may be off."""
+    if not 0 < q < 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
+    logarithmic, blocks = bool(pooled.levels[0] > 0), len(pooled.below)
+    scale = math.log if logarithmic else float
+    raw, t = pooled.percentile(q), student(max(blocks - 1, 1))
+    value, away = scale(raw), t if blocks > 1 else NORMAL
+    low, high = (scale(end) for end in pooled.around(q, raw, away))
+    down, up = max(value - low, 0.0) / t, max(high - value, 0.0) / t
+    error = _error(pooled, q, logarithmic) if blocks > 1 else 0.0
+    # A tail errs further away from the median than towards it, of which the ranks alone know.
+    toward = BY_RANK * (down if q >= 50 else up) + (1 - BY_RANK) * error
+    down, up = (toward, up) if q >= 50 else (down, toward)
+    # Ranks beyond all samples say nothing: blocks that hardly overlap, or too few samples.
+    off = away * pooled.rank_error(q, raw)
+    down, up = max(down, error * (off > q)), max(up, error * (off > 100 - q))
+    if pooled.enough and q >= 50 and (q > FAR_TAIL or off > 100 - q):
+        up = max(up, (upper_limit(pooled, q, logarithmic=logarithmic) - value) / t)
+    clock = math.log1p(pooled.clock / raw) if logarithmic else pooled.clock
+    return Estimate(
+        raw, value, value, math.hypot(down, clock), math.hypot(up, clock),
+        max(blocks - 1, 1), blocks, pooled.measured(q), logarithmic,
+    )  # fmt: skip
+
+
+def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
+    """percentile(a) / percentile(b), both pooled, compared block by block where both have it."""
+    return ratio_estimate(a, b, q).interval()
+
+
+def ratio_estimate(a: Blocks, b: Blocks, q: float) -> Estimate:
+    """As `ratio`, but able to say how probable it is to lie beyond a limit."""
+    common = sorted(set(a) & set(b))
+    if len(common) < FEWEST_BLOCKS:
+        return _apart(Pooled.of(a), Pooled.of(b), q)
+    return _paired(Pooled.of({k: a[k] for k in common}), Pooled.of({k: b[k] for k in common}), q)
+
+
+def blocks_needed(
+    a: Blocks, b: Blocks, q: float, *, low: float = 1.0, high: float = 1.0, level: float = 0.05
+) -> int:
+    """About how many more blocks settle on which side of `low` and `high` the ratio lies.
+
+    Taken at its value of today; `MOST_BLOCKS` + 1 stands for more than that.
+    """
+    missing = max(samples_needed(a, q), samples_needed(b, q))
+    if min(len(a), len(b)) < FEWEST_BLOCKS:
+        return min(missing, MOST_BLOCKS + 1)
+    found = ratio_estimate(a, b, q)
+    far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
+    to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
+    have = counted(found.blocks)
+    for more in range(max(missing, 1), MOST_BLOCKS + 1):
+        growth = (have + more) / have
+        if 2 * _tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
+            return more
+    return MOST_BLOCKS + 1
+
+
+def counted(blocks: int) -> int:
+    """How many blocks an error counts for when more are foreseen.
+
+    Two fewer than there are: what is undecided is mostly what has a large error by chance, which
+    more blocks bring down faster than the root of their number (tests/test_blocks_needed.py).
+    """
+    return max(blocks - 2, 1)
+
+
+def width(found: Interval) -> float:
+    """How wide an interval is beside its value: 0.1 is from 5 % below to 5 % above, or so."""
+    return (found.high - found.low) / abs(found.value) if found.value else math.inf
+
+
+def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
+    """About how many more blocks bring the percentile's interval to the wanted relative width.
+
+    0 when it is that narrow already; `MOST_BLOCKS` + 1 stands for more than that.
+    """
+    if not 0 < wanted < math.inf:
+        raise BadInput(f"a wanted width is above 0, such as 0.1, and not {wanted!r}")
+    missing = samples_needed(blocks, q) if blocks else FEWEST_BLOCKS
+    if len(blocks) < FEWEST_BLOCKS:
+        return min(missing, MOST_BLOCKS + 1)
+    found = estimate(Pooled.of(blocks), q)
+    if not missing and width(found.interval()) <= wanted:
+        return 0
+    for more in range(max(missing, 1), MOST_BLOCKS + 1):
+        if width(_with_more(found, more).interval()) <= wanted:
+            return more
+    return MOST_BLOCKS + 1
+
+
+def enough(measured: Mapping[str, Blocks], q: float, wanted: float, cap: int) -> int:
+    """How many more blocks a study should run now: 0 when each condition is narrow enough.
+
+    Not more than to `cap` blocks in all. What is foreseen from few blocks is only half believed:
+    at most as many as there are are asked for at once, and then it is looked at again.
+    """
+    if not 0 < wanted < math.inf or cap < 1:
+        raise BadInput(
+            f"a width above 0 and a cap of 1 or more are needed, not {wanted!r}, {cap!r}"
+        )
+    have = min((len(blocks) for blocks in measured.values()), default=0)
+    if have < FEWEST_BLOCKS:
+        return max(min(FEWEST_BLOCKS, cap) - have, 0)
+    more = max(blocks_to_width(blocks, q, wanted) for blocks in measured.values())
+    return max(min(more, have, cap - have), 0)
+
+
+def _with_more(found: Estimate, more: int) -> Estimate:
+    growth = math.sqrt(found.blocks / (found.blocks + more))
+    return replace(
+        found, down=found.down * growth, up=found.up * growth, freedom=found.freedom + more
+    )
+
+
+def count(blocks: Blocks) -> int:
+    """How many samples the blocks hold in all."""
+    sizes = (v.size if isinstance(v, Distribution) else np.size(v) for v in blocks.values())
+    return int(sum(sizes))
+
+
+def samples_needed(blocks: Blocks, q: float) -> int:
+    """How many more blocks of this size until the percentile can be called measured."""
+    samples = count(blocks)
+    share = min(q, 100 - q) / 100
+    wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
+    by_size = math.ceil(wanted / (samples / len(blocks)))
+    return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
+
+
+# What slows both conditions in a block cancels: only the differences of the blocks count.
+def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
+    _insist_above_zero(a, b)
+    over, under = a.percentile(q), b.percentile(q)
+    logs = np.log(a.each(q)), np.log(b.each(q))
+    t, error = student(logs[0].size - 1), spread(logs[0] - logs[1])
+    away = steps(error, map(spread, logs), t)
+    (a_low, a_high), (b_low, b_high) = (
+        [math.log(end / at) for end in side.around(q, at, away)]
+        for side, at in ((a, over), (b, under))
+    )
+    middle, down, up = averaged(
+        math.log(over / under), logs[0] - logs[1], t * error, None if few_in_a_block(a, b) else
+        (math.hypot(a_low, b_high), math.hypot(a_high, b_low)),
+    )  # fmt: skip
+    if q > FAR_TAIL:
+        low, high = _unseen(a, b, q)
+        down, up = max(down, middle - low), max(up, high - middle)
+    clock = math.hypot(math.log1p(a.clock / over), math.log1p(b.clock / under))
+    return Estimate(
+        over / under, middle, middle, math.hypot(down / t, clock), math.hypot(up / t, clock),
+        logs[0].size - 1, logs[0].size, a.measured(q) and b.measured(q),
+    )  # fmt: skip
+
+
+def steps(error: float, own: Iterable[float], t: float) -> float:
+    """How many errors of its own each figure of several may be off, if their luck is shared.
+
+    `error` is that of what is made of them, `own` that of each with the others held still.
+    """
+    alone = math.hypot(*own)
+    return t * min(error / alone, MOST_STEPS) if alone else 0.0
+
+
+def averaged(
+    value: float, each: Values, half: float, ranks: tuple[float, float] | None
+) -> tuple[float, float, float]:
+    """The middle, down and up, of Student's interval of the blocks' figures and that of the ranks.
+
+    `half` is half of Student's, `ranks` how far down and up the ranks let the pooled value go; the
+    pooled value is inside. Without ranks Student's stands alone.
+    """
+    middle = typical = float(each.mean())
+    down = up = half
+    if ranks:
+        middle, bias = (value + typical) / 2, BIAS * abs(value - typical)
+        down, up = ((half + max(rank, LEAST_BY_RANK * half)) / 2 + bias for rank in ranks)
+    return middle, max(down, middle - value), max(up, value - middle)
+
+
+def few_in_a_block(*sides: Pooled) -> bool:
+    """Whether blocks hold so few samples that ranks are steps, and their figures all there is."""
+    return min(int(side.below[:, -1].min()) for side in sides) < BEYOND
+
+
+# In an order of their own, so that a ratio turned over has its interval turned over.
+def _unseen(a: Pooled, b: Pooled, q: float) -> tuple[float, float]:
+    swapped = b.percentile(q) < a.percentile(q)
+    sides = [np.log(of) for of in possible([(b, q), (a, q)] if swapped else [(a, q), (b, q)])]
+    found = sides[1] - sides[0] if swapped else sides[0] - sides[1]
+    out = left_out([q], cancels=True)
+    low, high = np.quantile(found, (out, 1 - out))
+    return float(low), float(high)
+
+
+def _apart(a: Pooled, b: Pooled, q: float) -> Estimate:
+    # Too few common blocks: errors add up, with Welch's degrees of freedom.
+    _insist_above_zero(a, b)
+    over, under = estimate(a, q), estimate(b, q)
+    value = over.lowest - under.lowest
+    errors = [(side.down + side.up) / 2 for side in (over, under)]
+    shares = [error**4 / side.freedom for error, side in zip(errors, (over, under), strict=True)]
+    freedom = math.hypot(*errors) ** 4 / sum(shares) if sum(shares) > 0 else 1.0
+    return Estimate(
+        over.value / under.value, value, value,
+        math.hypot(over.down, under.up), math.hypot(over.up, under.down),
+        max(freedom, 1), min(over.blocks, under.blocks), over.enough and under.enough,
+    )  # fmt: skip
+
+
+def _insist_above_zero(*sides: Pooled) -> None:
+    if (least := min(side.levels[0] for side in sides)) <= 0:
+        raise BadInput(f"a ratio needs values above 0, and there is {least:g}")
+
+
+def spread(each: Sequence[float] | Values) -> float:
+    """The standard error of a mean of these figures of blocks."""
+    return float(np.std(each, ddof=1)) / math.sqrt(len(each))
+
+
+def jackknife(without: Sequence[float] | Values) -> float:
+    """The standard error of a figure by what it comes to without each block."""
+    return float(np.std(without)) * math.sqrt(len(without) - 1)
+
+
+# The larger of how the blocks' own percentiles differ and of the jackknife.
+def _error(pooled: Pooled, q: float, logarithmic: bool) -> float:
+    scale = np.log if logarithmic else np.asarray
+    return max(spread(scale(pooled.each(q))), jackknife(scale(pooled.without_each(q))))
+
+
+def _measured(blocks: Blocks, q: float) -> bool:
+    return len(blocks) >= FEWEST_BLOCKS and beyond(q, count(blocks)) >= BEYOND
+
+
+def student(freedom: float, share: float = 0.975) -> float:
+    """Student's quantile; as it stands, so many standard errors are half a 95 % interval."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, share))
+
+
+def _tail(freedom: float, t: float) -> float:
+    from scipy.special import stdtr
+
+    return float(stdtr(freedom, -t))

@@ -1,0 +1,254 @@
+"""All samples of one condition, pooled, of which it is known what belongs to which block.
+
+Samples are kept one by one while there are few of them, and counted in bins of 0.012 % when there
+are many; questions to them are the same either way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput
+from labkit.statistics.distribution import Distribution, Values, Whole
+
+Blocks = Mapping[int, Values | Distribution]
+"""Block number -> all values that one condition gave in that block, in order, or counted."""
+
+FEWEST_BLOCKS = 3
+BEYOND = 10
+"""So many samples must lie beyond a percentile before it is called measured."""
+PIECES = 10
+MOST_KEPT = 200_000
+"""So many samples are kept one by one; of more the memory would tell."""
+
+
+@dataclass(frozen=True)
+class Pooled:
+    """`below[block, i]` samples of a block are at or below `levels[i]`, which rise."""
+
+    levels: Values
+    below: Whole
+    enough: bool
+
+    @classmethod
+    def of(cls, blocks: Blocks) -> Pooled:
+        """Pool the blocks; fewer than three are cut into pieces, which tell of one run only."""
+        parts = list(blocks.values())
+        if not parts:
+            raise BadInput("there are no blocks to take a percentile of")
+        enough = len(parts) >= FEWEST_BLOCKS
+        if not enough:
+            parts = [piece for part in parts for piece in _cut(part)]
+        kept = [part for part in parts if not isinstance(part, Distribution)]
+        # Bins begin at 0, so what goes below it is kept however much there is.
+        few = sum(map(np.size, kept)) <= MOST_KEPT or any((np.asarray(p) < 0).any() for p in kept)
+        if few and len(kept) == len(parts):
+            checked = [checked_samples(part) for part in kept]
+            return cls(*_one_by_one(checked), enough)
+        return cls(*_in_bins([_counted(part) for part in parts]), enough)
+
+    @cached_property
+    def total(self) -> Whole:
+        """How many samples of all blocks are at or below each level."""
+        whole: Whole = self.below.sum(axis=0)
+        return whole
+
+    @property
+    def size(self) -> int:
+        """The number of samples."""
+        return int(self.total[-1])
+
+    @property
+    def clock(self) -> float:
+        """How far a sample may be off because time is printed in steps; all in one direction."""
+        steps = np.diff(self.levels)
+        steps = steps[steps > 1e-12 * abs(self.levels[-1])]
+        return float(steps.min()) / math.sqrt(12) if steps.size else 0.0
+
+    def measured(self, q: float) -> bool:
+        """Whether blocks and samples suffice for this percentile."""
+        return self.enough and beyond(q, self.size) >= BEYOND
+
+    def percentile(self, q: float) -> float:
+        """The percentile of all samples."""
+        return self._at(self.total, q)
+
+    def each(self, q: float) -> Values:
+        """The percentile of each block."""
+        return np.array([self._at(row, q) for row in self.below])
+
+    def block_levels(self, shares: Values) -> Values:
+        """[block, share]: the value that so large a share of the block's samples do not exceed."""
+        ranks = [np.minimum((shares * row[-1]).astype(np.int64), row[-1] - 1) for row in self.below]
+        found = [
+            np.searchsorted(row, at, side="right")
+            for row, at in zip(self.below, ranks, strict=True)
+        ]
+        levels: Values = self.levels[np.stack(found)]
+        return levels
+
+    def without_each(self, q: float) -> Values:
+        """The percentile of all samples but one block's, for each block."""
+        if len(self.below) < 2:
+            return self.each(q)
+        return np.array([self._at(self.total - row, q) for row in self.below])
+
+    def resampled(self, drawn: Whole, q: float) -> Values:
+        """The percentile of each [resample, block]: so many times each block is in it."""
+        wanted = np.array([rank(q, int(size)) for size in drawn @ self.below[:, -1]])
+        low, high = np.zeros(len(drawn), np.int64), np.full(len(drawn), self.levels.size - 1)
+        while (low < high).any():
+            middle = (low + high) // 2
+            reached = (drawn * self.below[:, middle].T).sum(axis=1) > wanted
+            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+        found: Values = self.levels[low]
+        return found
+
+    def shares(self, value: float) -> Values:
+        """The share of each block's samples at or below a value."""
+        at = np.searchsorted(self.levels, value, side="right") - 1
+        found: Values = self.below[:, at] / self.below[:, -1]
+        return found
+
+    def rank_error(self, q: float, value: float) -> float:
+        """The standard error, in percent, of the share of samples at or below the percentile."""
+        shares = self.shares(value)
+        if shares.size < 2:  # one block that was only counted: as if samples were independent
+            return math.sqrt(q * (100 - q) / self.size)
+        return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)
+
+    def around(self, q: float, value: float, errors: float) -> tuple[float, float]:
+        """Where the percentile may lie when its rank is so many standard errors off.
+
+        Ranks that reach beyond all samples would end at the slowest one; they are held to where the
+        blocks' own percentiles may lie, if each block has samples enough beyond its own.
+        """
+        off = errors * self.rank_error(q, value)
+        low, high = self.percentile(max(q - off, 0.0)), self.percentile(min(q + off, 100.0))
+        if len(self.below) < 2 or min(beyond(q, int(row[-1])) for row in self.below) < BEYOND:
+            return low, high
+        least, most = self._of_blocks(q, value, errors)
+        return min(max(low, least), value), max(min(high, most), value)
+
+    # The figures of blocks are taken to be normal, in logarithms where they can be.
+    def _of_blocks(self, q: float, value: float, errors: float) -> tuple[float, float]:
+        logarithmic, each = bool(self.levels[0] > 0), self.each(q)
+        at, clock = (
+            (np.log(each), math.log1p(self.clock / value)) if logarithmic else (each, self.clock)
+        )
+        off = math.hypot(float(np.std(at, ddof=1)), clock)
+        down, up = (off * far for far in reach(q, at.size, errors))
+        ends = np.array([at.mean() - down, at.mean() + up])
+        least, most = np.exp(np.clip(ends, -700, 700)) if logarithmic else ends
+        return float(least), float(most)
+
+    def _at(self, below: Whole, q: float) -> float:
+        return float(self.levels[np.searchsorted(below, rank(q, int(below[-1])), side="right")])
+
+
+def percentile(values: npt.ArrayLike, q: float) -> float:
+    """The nearest-rank percentile: the smallest value that q percent of all do not exceed."""
+    checked = checked_samples(values)
+    at = rank(q, checked.size)
+    return float(np.partition(checked, at)[at])
+
+
+def rank(q: float, n: int) -> int:
+    """The place of a percentile among so many sorted samples, from 0."""
+    if not 0 <= q <= 100:
+        raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
+    # Rounded first: 99.9 % of 1,000 is 999.0000000000001 in binary, and is the 999th.
+    return min(max(math.ceil(round(q * n / 100, 6)) - 1, 0), n - 1)
+
+
+def beyond(q: float, samples: int) -> int:
+    """How many of so many samples lie beyond the percentile, on its nearer side."""
+    at = rank(q, samples)
+    return min(at, samples - 1 - at) if q < 50 else samples - 1 - at
+
+
+def reach(q: float, blocks: int, errors: float = 0.0) -> tuple[float, float]:
+    """How many deviations of the blocks' own percentiles that of all may lie down and up.
+
+    As far as the next block's own may lie (a prediction limit). Away from the median also as far as
+    the q-th percentile of all blocks' own may lie (a tolerance limit), as of blocks that hardly
+    overlap the slowest make the tail of all. Both hold 97.5 times of 100, and more if more `errors`
+    are asked for; not less if luck is shared, as tails are not.
+    """
+    from scipy.special import nctdtrit, ndtri, stdtrit
+
+    student, root = float(stdtrit(blocks - 1, 0.975)), math.sqrt(blocks)
+    near = student * math.sqrt(1 + 1 / blocks)
+    tail = float(nctdtrit(blocks - 1, abs(float(ndtri(q / 100))) * root, 0.975)) / root
+    more = max(errors / student, 1.0)
+    near, far = more * near, more * max(near, tail)
+    return (near, far) if q >= 50 else (far, near)
+
+
+def pieces(values: npt.ArrayLike) -> list[Values]:
+    """One run cut into up to ten stretches, for the times when there is nothing better."""
+    flat = np.asarray(values).ravel()
+    return list(np.array_split(flat, min(PIECES, max(flat.size, 1))))
+
+
+def checked_samples(values: npt.ArrayLike) -> Values:
+    """The samples as numbers; none, or something that is no number, is refused."""
+    checked = np.asarray(values, dtype=np.float64).ravel()
+    if not checked.size:
+        raise BadInput("there are no samples to take a percentile of")
+    if not np.isfinite(checked).all():
+        raise BadInput("the samples hold something that is not a number")
+    return checked
+
+
+def as_blocks(given: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
+    """What somebody gives as samples of `name`; one run is cut into stretches from `first` on."""
+    if not isinstance(given, Mapping):
+        return dict(enumerate(_cut(_samples(given, name)), first))
+    if not given:
+        raise BadInput(f"there are no samples of {name} to compare")
+    return {block: _samples(some, f"{name} in block {block}") for block, some in given.items()}
+
+
+def _samples(given: npt.ArrayLike | Distribution, name: str) -> Values | Distribution:
+    if isinstance(given, Distribution):
+        return given
+    try:
+        values = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as odd:
+        raise BadInput(f"the samples of {name} are no numbers", said=str(odd)) from None
+    if values.ndim != 1:
+        hint = "one list of numbers, or several by their blocks: {1: [...], 2: [...]}"
+        raise BadInput(f"the samples of {name} have {values.ndim} dimensions, not 1", hint=hint)
+    if not values.size:
+        raise BadInput(f"there are no samples of {name} to compare")
+    return values
+
+
+def _cut(part: Values | Distribution) -> list[Values] | list[Distribution]:
+    return [part] if isinstance(part, Distribution) else pieces(part)
+
+
+def _counted(part: Values | Distribution) -> Distribution:
+    return part if isinstance(part, Distribution) else Distribution.of(part)
+
+
+def _one_by_one(parts: list[Values]) -> tuple[Values, Whole]:
+    # Equal samples are levels of their own: only the last of them tells how many are at or below.
+    whole = np.concatenate(parts)
+    order = np.argsort(whole)
+    owner = np.repeat(np.arange(len(parts), dtype=np.int16), [part.size for part in parts])[order]
+    below = np.stack([np.cumsum(owner == at, dtype=np.int64) for at in range(len(parts))])
+    return whole[order], below
+
+
+def _in_bins(parts: list[Distribution]) -> tuple[Values, Whole]:
+    whole = Distribution.merged(parts)
+    counts = np.stack([part.counts_in(whole.bins) for part in parts])
+    return whole.values, np.cumsum(counts, axis=1, out=counts)

@@ -1,0 +1,150 @@
+"""Several pairs of hosts under the same load at once: its clients start together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from labkit.errors import HostError, ResultsError
+from labkit.fleet.fleet import AT_ONCE, Fleet
+from labkit.host import Host
+from labkit.machine.stopping import together
+from labkit.results import Run
+from labkit.setting import Words
+from labkit.workload import Sample, Workload
+
+MARK = "=== labkit: the pair of "
+# The mark comes first: it is found by far faster than the beginnings of lines.
+HEAD = re.compile(rf"{re.escape(MARK)}(?<=^{re.escape(MARK)})(.+)$\n", re.MULTILINE)
+FIND = 'for program; do command -v "$program" > /dev/null || echo "$program"; done'
+Pair = Mapping[str, Host]
+
+
+def run(workload: Workload, pairs: Mapping[str, Pair]) -> str:
+    """Run once between the hosts of every pair at the same time; of several, what each printed.
+
+    Every pair is named after its server. All servers are ready before the first client starts.
+    """
+    if len(pairs) == 1:
+        return workload.run(*pairs.values())
+    with ExitStack() as servers:
+        asked = _ready(workload, pairs, servers)
+        clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})
+        with clients.together(asked) as line:
+            went = line.go(seconds=30 + 3 * workload.seconds).check()
+    said = {name: one.stdout.decode("utf-8", "replace") for name, one in went.items()}
+    return "".join(f"{MARK}{name}\n{text}" for name, text in said.items())
+
+
+# All servers at the same time; those that are ready end with the stack, should another fail.
+def _ready(workload: Workload, pairs: Mapping[str, Pair], left: ExitStack) -> dict[str, Words]:
+    contexts = {name: workload.asking(hosts) for name, hosts in pairs.items()}
+
+    def enter(name: str) -> Words:
+        words = contexts[name].__enter__()
+        left.push(contexts[name])
+        return words
+
+    try:
+        return dict(zip(contexts, together(enter, contexts, AT_ONCE), strict=True))
+    except KeyboardInterrupt:  # some may still be on their way: they end with the connection
+        for pair in pairs.values():
+            Fleet(pair).close()
+        raise
+
+
+def texts(text: str) -> dict[str, str]:
+    """What each pair printed, by its name; of a single pair, which has none, the whole."""
+    before, *parts = HEAD.split(text)
+    if not parts:
+        return {"": text}
+    if before:
+        raise ResultsError("there is text before that of the first pair", said=before[:200])
+    return dict(zip(parts[::2], parts[1::2], strict=True))
+
+
+def parse(workload: Workload, text: str) -> list[Sample]:
+    """Read what `run` returned: of each metric the values of all pairs, one pair after another."""
+    read = [workload.parse(one) for one in texts(text).values()]
+    if len(read) == 1:
+        return read[0]
+    by_metric: dict[str, list[Sample]] = {}
+    for sample in (sample for samples in read for sample in samples):
+        by_metric.setdefault(sample.metric, []).append(sample)
+    return [
+        Sample(metric, all_of[0].unit, np.concatenate([one.values for one in all_of]),
+               sum(one.lost for one in all_of))
+        for metric, all_of in by_metric.items()
+    ]  # fmt: skip
+
+
+def samples(workload: Workload, run: Run) -> list[Sample]:
+    """What the kept text of a run says; read again only if its file is not the same any more.
+
+    A study asks for it several times: for its charts, its verdicts, its remarks.
+    """
+    name = f"{workload.name}.txt"
+    try:
+        state = (run.path / "raw" / f"{name}.gz").stat()
+    except OSError:  # the run itself says best what is wrong
+        return parse(workload, run.text(name))
+    seen = state.st_ino, state.st_size, state.st_mtime_ns, run.raw.get(name, "")
+    return list(_samples(_Kept(repr(workload), run.path, seen, workload, run)))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    # What tells one text from another, and, not compared, what it is read by.
+    load: str
+    run_path: Path
+    seen: tuple[int, int, int, str]
+    workload: Workload = field(compare=False)
+    run: Run = field(compare=False)
+
+
+@lru_cache(maxsize=256)
+def _samples(kept: _Kept) -> tuple[Sample, ...]:
+    found = parse(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
+    for sample in found:
+        sample.values.flags.writeable = False
+    return tuple(found)
+
+
+def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, list[str]]:
+    """The programs of these workloads that their hosts lack, by host: each is asked once."""
+    hosts: dict[str, Host] = {}
+    tools: dict[str, dict[str, str]] = {}
+    for workload, pairs in asked:
+        for host in _needing(workload, pairs):
+            hosts[host.name] = host
+            tools.setdefault(host.name, {}).update(workload.tools)
+    found = together(lambda name: _absent(hosts[name], tools[name]), hosts, AT_ONCE)
+    return dict(zip(hosts, found, strict=True))
+
+
+def missing_tool(
+    workload: Workload, pairs: Mapping[str, Pair], absent: Mapping[str, Sequence[str]]
+) -> str:
+    """A program that the workload needs and one of the hosts lacks, and how to get it; or ""."""
+    for host in _needing(workload, pairs):
+        for program in (one for one in absent[host.name] if one in workload.tools):
+            return f"{program} is missing on {host.name}, to get it: {workload.tools[program]}"
+    return ""
+
+
+def _needing(workload: Workload, pairs: Mapping[str, Pair]) -> list[Host]:
+    needed = [role for role in workload.roles if role not in workload.beside]
+    hosts = {host.name: host for pair in pairs.values() for host in map(pair.__getitem__, needed)}
+    return list(hosts.values()) if workload.tools else []
+
+
+def _absent(host: Host, tools: Iterable[str]) -> list[str]:
+    with suppress(HostError):  # one that is off now says so when it is needed
+        return host.check("sh", "-c", FIND, "sh", *tools).split()
+    return []
