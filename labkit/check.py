@@ -42,7 +42,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Place:
+class Subject:
     """What is looked at: a lab, and in it one host, two, or all; what is asked once is kept."""
 
     lab: Lab
@@ -93,7 +93,7 @@ class Place:
         return shlex.join(["labkit", *words, "--lab", str(self.lab.path)])
 
 
-Look = Callable[[Place], Iterable[Finding]]
+Look = Callable[[Subject], Iterable[Finding]]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Check:
     """Kinds of host that it is about; empty for all."""
     name: str = ""
 
-    def made(self, place: Place) -> list[Finding]:
+    def made(self, place: Subject) -> list[Finding]:
         """What it finds at a place; an error is a finding too."""
         try:
             if self.kinds and not set(self.kinds) & set(place.kinds):
@@ -122,7 +122,7 @@ class Check:
 @dataclass
 class _Visit:
     # The checks of one place, one after another, in a thread that may be left behind.
-    place: Place
+    place: Subject
     checks: Sequence[Check]
     failed: set[str] = field(default_factory=set)
     found: list[Finding] = field(default_factory=list)
@@ -179,15 +179,15 @@ def look_over(
 ) -> list[Finding]:
     """Make all checks: of the hosts, then of pairs of them, then of the lab."""
     by = {about: [check for check in checks if check.about == about] for about in ABOUT}
-    hosts = [_Visit(Place(lab, (role,)), by["host"]) for role in lab.hosts]
+    hosts = [_Visit(Subject(lab, (role,)), by["host"]) for role in lab.hosts]
     found = _made(hosts, seconds)
     failed = {visit.place.role: visit.failed for visit in hosts}
     ways = sorted(set(pairs))
-    two = [_Visit(Place(lab, way), by["pair"], failed[way[0]] | failed[way[1]]) for way in ways]
+    two = [_Visit(Subject(lab, way), by["pair"], failed[way[0]] | failed[way[1]]) for way in ways]
     found += _made(two, seconds)
     well = tuple(role for role, wrong in failed.items() if "kind" not in wrong)
     cut = frozenset(visit.place.roles for visit in two if "path" in visit.failed)
-    return [*found, *_made([_Visit(Place(lab, well, cut), by["lab"])], seconds)]
+    return [*found, *_made([_Visit(Subject(lab, well, cut), by["lab"])], seconds)]
 
 
 def _made(visits: Sequence[_Visit], seconds: float) -> list[Finding]:

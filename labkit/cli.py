@@ -101,7 +101,7 @@ def _said(refused: OSError) -> str:
 
 
 def _hint(refused: OSError) -> str:
-    from labkit.results import out
+    from labkit.machine.places import out
 
     if str(refused.filename).startswith(str(out())):
         return "\n  hint: LABKIT_OUT names another folder"

@@ -16,7 +16,7 @@ from typing import Protocol
 from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
-from labkit.job import Job, Status, Tell, silent
+from labkit.job import Job, JobStatus, Tell, silent
 from labkit.machine.turns import Steps
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -307,14 +307,14 @@ class Host:
         cap: int = detached.CAP, spool: str = "", tell: Tell = silent,
     ) -> Job:  # fmt: skip
         """Start a detached job, or attach to the one that this key stands for."""
-        limits = detached.Limits(seconds, stall, cap)
+        limits = detached.JobLimits(seconds, stall, cap)
         return detached.start(self, words, key=key, limits=limits, spool=spool, tell=tell)
 
     def job(self, key: str, spool: str = "") -> Job:
         """The job that was started here with this key, by whichever process."""
         return detached.attach(self, key, spool)
 
-    def jobs(self, spool: str = "") -> dict[Job, Status]:
+    def jobs(self, spool: str = "") -> dict[Job, JobStatus]:
         """All jobs of this user on the host, and what is known of each."""
         return detached.listed(self, spool)
 

@@ -36,7 +36,7 @@ from labkit.fleet.fleet import Fleet
 from labkit.gates import gate
 from labkit.host import Guest, Host
 from labkit.machine import records
-from labkit.results import HOME
+from labkit.machine.places import HOME
 from labkit.ssh.address import NOT_READ, Address
 from labkit.transports.ssh import Ssh
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Protocol
 
 from labkit.errors import ResultsError
-from labkit.results import Results, Run, out
+from labkit.machine.places import out
+from labkit.results import Results, Run
 from labkit.statistics.distribution import Values
 from labkit.statistics.interval import FAR
 from labkit.statistics.percentiles import PERCENTILES, Interval, ratio, samples_needed

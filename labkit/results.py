@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import zlib
 from collections.abc import Mapping
@@ -24,14 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import BadInput, ResultsError
-from labkit.machine import account, records
+from labkit.machine import records
+from labkit.machine.places import out
 
 FORMAT = 1
 MOST_TEXT = 256 << 20
 """So many bytes of raw text are read at most from one file."""
-PACKAGE = Path(__file__).resolve().parent
-HOME = PACKAGE if (PACKAGE / "notebooks").is_dir() else PACKAGE.parent
-"""Notebooks and data lie here: in the checkout, or in the package where that was installed."""
 PACKED = 6
 """How hard raw text is packed: at 9, eight times as long for a twentieth less."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
@@ -43,15 +40,6 @@ MOST_RUNS = 10**9
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 
 Rows = tuple[Mapping[str, Any], ...]
-
-
-def out() -> Path:
-    """The folder that everything measured goes to: $LABKIT_OUT, or `out` in the checkout.
-
-    An installed package has no checkout; then it is `labkit-out` in the user's home.
-    """
-    usual = HOME / "out" if HOME != PACKAGE else account.home() / "labkit-out"
-    return Path(os.path.expanduser(os.environ.get("LABKIT_OUT") or usual)).resolve()
 
 
 def check_label(label: str) -> str:

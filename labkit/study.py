@@ -1,9 +1,7 @@
-"""A study: conditions, a workload, claims; and the loop that measures them."""
+"""A study: its question, conditions, workloads and claims, and what they say of results."""
 
 from __future__ import annotations
 
-import random
-import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,30 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit import noise_floor
-from labkit.changes.in_force import PERIOD_SECONDS, in_force
-from labkit.changes.plan import Plan
-from labkit.changes.plan import plan as make_plan
 from labkit.claim import Claim, judge
 from labkit.claims.printed import figures
-from labkit.condition import Condition as Condition
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.condition import Condition
+from labkit.errors import BadInput, Unknown
 from labkit.gates import watch
-from labkit.gates.counter import counting
-from labkit.lab import Lab
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run
-from labkit.running.visit import Step, Visit
-from labkit.running.visit import row as row
-from labkit.runs.progress import Tell
-from labkit.setting import Setting
 from labkit.statistics import steady
-from labkit.statistics.percentiles import PERCENTILES as PERCENTILES
-from labkit.statistics.percentiles import enough
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
-
-MOST_REPEATS = 10_000
 
 
 @dataclass(frozen=True)
@@ -89,96 +74,6 @@ class Study:
         if name not in known:
             raise Unknown(f"condition of {self.name}", name, known)
         return known[name]
-
-    def plan(self, lab: Lab, condition: str | None = None) -> Plan:
-        """What the conditions, or one of them, would change on this lab; nothing is touched."""
-        return make_plan(self.settings(lab, condition), lab.hosts)
-
-    def settings(self, lab: Lab, condition: str | None = None) -> list[Setting]:
-        """All settings of the conditions, or of one, that this lab has the hosts for."""
-        conditions = [self.condition(condition)] if condition else self.conditions
-        asked = [one for condition in conditions for one in condition.asked(lab)]
-        return [one for one in dict.fromkeys(asked) if one.role in lab.hosts]
-
-    def refusals(self, lab: Lab, plan: Plan | None = None) -> dict[str, str]:
-        """The conditions that this lab cannot do, and why."""
-        plan = plan or self.plan(lab)
-        each = [(c, load) for c in self.conditions for load in self.loads]
-        there = [(c, load) for c, load in each if not c.lacks_host(lab, load)]
-        absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
-        whys: dict[str, str] = {}
-        for c, load in each:
-            whys[c.name] = whys.get(c.name, "") or c.refusal(lab, load, plan, absent)
-        return {name: why for name, why in whys.items() if why}
-
-    def able(self, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:
-        """The other conditions; where there are none, nothing is worth a start."""
-        able = [condition for condition in self.conditions if condition.name not in refused]
-        if not able:
-            whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
-            raise BadInput(
-                f"{lab.name} can do no condition of {self.name}{whys}",
-                hint='a run of another lab: --where recorded; in a notebook where = "recorded"',
-            )
-        return able
-
-    def run(
-        self,
-        lab: Lab,
-        results: Results,
-        *,
-        repeats: int = 5,
-        width: float | None = None,
-        most: int = 20,
-        tell: Tell = lambda _: None,
-        stop: threading.Event | None = None,
-        reread_seconds: float = PERIOD_SECONDS,
-    ) -> Results:
-        """Measure what `results` lacks, in shuffled blocks; what is finished is not run again.
-
-        With a `width`, such as 0.1, blocks are added until the 95 % interval of each condition's
-        median is that wide or less from end to end, beside its value; `most` blocks in all.
-        Settings are read before, after, and every `reread_seconds` during each run; one in which
-        somebody else changed them is kept as invalid, and made again. So is one that something on
-        its hosts has spoiled (`gated`); what stays so is left out, and the study goes on.
-        """
-        check_repeats(repeats)
-        if width is not None:
-            enough({}, 50, width, most)  # refuses a width that cannot be meant before anything runs
-        with (
-            in_force(lab.hosts, self.name, period=reread_seconds) as changes,
-            counting() as counters,
-        ):
-            refused = self.refusals(lab, changes.learn(self.settings(lab)))
-            able = self.able(lab, refused)
-            seed = int(results.asked["seed"])
-            loop = Visit(
-                self.loads, lab, results, tell, stop or threading.Event(), changes, counters
-            )
-            blocks = repeats
-            loop.through(self._order(able, blocks, seed))
-            while width is not None and (more := self._lacking(results, width, most, blocks)):
-                blocks += more
-                loop.through(self._order(able, blocks, seed))
-        if not results.finished():
-            whys = "\n".join(watch.left_out(results).values())
-            helped = "what cannot be helped on these hosts can be named: `tolerates` of a lab file"
-            raise ResultsError(f"no run of {self.name} could be used", said=f"{whys}\n{helped}")
-        return results
-
-    # So many more than these blocks; 0 when there are enough. Some may lack a valid run.
-    def _lacking(self, results: Results, width: float, most: int, blocks: int) -> int:
-        measured = self.blocks(results)
-        return min(enough(measured, 50, width, most), most - blocks) if measured else 0
-
-    # Each block holds every condition once, in an order of its own: drift of the lab hits all.
-    def _order(self, able: list[Condition], repeats: int, seed: int) -> list[Step]:
-        steps: list[Step] = []
-        for block in range(1, repeats + 1):
-            shuffled = list(able)
-            random.Random(f"{seed}/{block}").shuffle(shuffled)
-            steps += [Step(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]
-        return steps
 
     def blocks(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """All values by condition and block, read from the raw text of the finished runs."""
@@ -240,13 +135,6 @@ class Study:
             {**asdict(one), "condition": at if at in names else one.condition}
             for one, at in at_points
         ]
-
-
-def check_repeats(repeats: int) -> None:
-    """Refuse a number of blocks that cannot be meant."""
-    if not 1 <= repeats <= MOST_REPEATS:
-        hint = "each condition is measured so often; the notebooks take 3 to 5"
-        raise BadInput(f"repeats must be 1 to {MOST_REPEATS}, not {repeats}", hint=hint)
 
 
 # A condition that was measured, but is not what the document means by it.

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.statistics.percentiles import PERCENTILES, percentile
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,12 @@ class Workload(ABC):
     @abstractmethod
     def parse(text: str) -> list[Sample]:
         """Read what `run` returned; pure, so that old runs can be read again."""
+
+
+def row(sample: Sample) -> dict[str, Any]:
+    """Return the row that a run keeps of a sample beside its raw text."""
+    values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
+    return {
+        "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
+        **values, "max": round(float(sample.values.max()), 3),
+    }  # fmt: skip

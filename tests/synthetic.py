@@ -8,7 +8,8 @@ import numpy as np
 
 from labkit.results import Results, Run
 from labkit.running.open_lab import with_load
-from labkit.study import Study, row
+from labkit.study import Study
+from labkit.workload import row
 
 # Median in us, and how far the values scatter (the deviation of their logarithm).
 SHAPES = {

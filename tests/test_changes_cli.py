@@ -13,10 +13,12 @@ from sshd import SSHD, serving
 
 from labkit import box
 from labkit.cli import main
+from labkit.condition import Condition
 from labkit.errors import Unfinished
 from labkit.lab import opened
 from labkit.results import Results
-from labkit.study import Condition, Study
+from labkit.running import loop
+from labkit.study import Study
 from labkit.workloads.ping import Ping
 
 HOME = Path(__file__).parents[1]
@@ -29,7 +31,8 @@ STUDY = """
 import sys
 sys.path.insert(0, {tests!r})
 from knobs import Knob
-from labkit.study import Condition, Study
+from labkit.condition import Condition
+from labkit.study import Study
 from labkit.workloads.ping import Ping
 
 WAY = {way}
@@ -127,7 +130,7 @@ def test_a_study_is_refused_where_something_is_applied_and_says_what_to_type(lab
     study = Study("knobs", "k", "q", "s", Ping(count=9), (asked,), (), "round trip", "us")
     results = Results.begin(tmp_path / "runs", {"study": "knobs", "seed": 1})
     with opened(lab / "lab.toml") as there, pytest.raises(Unfinished) as refused:
-        study.run(there, results, repeats=1)
+        loop.run(study, there, results, repeats=1)
     assert f"labkit restore server --lab {lab / 'lab.toml'}" in str(refused.value)
     assert not results.runs() and values(lab) == ("new\n", "new\n")
 

@@ -286,7 +286,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(file, change, said, few):
 
 
 def test_of_several_odd_lines_the_first_is_told_whoever_reads_it_when(file, monkeypatch):
-    read_piece = fields.Piece.read
+    read_piece = fields.FieldPiece.read
 
     def later_for_the_first(piece, *asked):
         if piece.line <= 302 < piece.line + piece.rows:
@@ -294,7 +294,7 @@ def test_of_several_odd_lines_the_first_is_told_whoever_reads_it_when(file, monk
         return read_piece(piece, *asked)
 
     monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 3000)
-    monkeypatch.setattr(fields.Piece, "read", later_for_the_first)
+    monkeypatch.setattr(fields.FieldPiece, "read", later_for_the_first)
     lines = csv_of(wide(900, 4)).split("\n")
     for odd in (*range(301, 450), 899):
         lines[odd] = lines[odd].replace(",", ",x", 1)

@@ -15,7 +15,7 @@ from wire import Cut
 from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
 from labkit.files.blocks import Blocks, Cksum
 from labkit.pages import lab_panel
-from labkit.pages.terminal import Line
+from labkit.pages.terminal import ProgressLine
 
 MIB = 1 << 20
 NAMES = ["plain", "two words", "new\nline", "-dash", "é漢", "'q\"$`\\", "x" * 255, "\udcff\udc80"]
@@ -106,7 +106,7 @@ def test_progress_is_told_and_ends_at_all_of_it(host, tmp_path):
 
 def test_progress_is_drawn_in_a_terminal_and_in_a_notebook(host, tmp_path, monkeypatch):
     terminal = io.StringIO()
-    with Line(terminal) as line:
+    with ProgressLine(terminal) as line:
         host.put(noise(3 * MIB), str(tmp_path / "file"), tell=line.copied)
     assert terminal.getvalue() == f"[{'#' * 24}] 3.1 of 3.1 MB: {tmp_path}/file\n"
     shown = []

@@ -22,7 +22,7 @@ from labkit.errors import (
     Unknown,
     Unreachable,
 )
-from labkit.fleet.clock import Reading
+from labkit.fleet.clock import ClockReading
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.ssh import sessions
@@ -378,7 +378,7 @@ def test_a_server_without_a_probe_or_on_no_host_is_refused(fleet):
 
 def test_each_clock_is_known_within_half_the_way_there_and_back(fleet):
     for reading in fleet.clocks().check().values():
-        assert isinstance(reading, Reading)
+        assert isinstance(reading, ClockReading)
         # The hosts are on this machine, so that their clock is ours.
         assert abs(reading.offset) <= reading.bound + 1e-5
         assert 0 < reading.round_trip < 1

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import pytest
 from test_study import A, B, a_study
 
+from labkit.condition import Condition
 from labkit.errors import ResultsError, Unknown
 from labkit.gates import counter, gate
 from labkit.gates.watch import Watch, left_out, remarks
@@ -15,7 +16,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.pages.answer import Answer, _percentiles, _rows, rendered
 from labkit.results import Results
-from labkit.study import Condition
+from labkit.running import loop
 from labkit.transports.local import Local
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
@@ -72,7 +73,7 @@ def states(results):
 
 def test_a_run_whose_host_jumped_in_time_is_kept_as_invalid_and_measured_again(results):
     told = []
-    a_study(A).run(a_lab(Jumping("j", {2})), results, repeats=2, tell=told.append)
+    loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=2, tell=told.append)
     assert states(results) == [("a", 1, "invalid"), ("a", 1, "finished"), ("a", 2, "finished")]
     first = results.runs()[0]
     assert "client: clock step: its time of day moved +" in first.why
@@ -83,7 +84,7 @@ def test_a_run_whose_host_jumped_in_time_is_kept_as_invalid_and_measured_again(r
 
 
 def test_the_raw_counts_are_kept_and_say_the_same_when_they_are_read_again(results):
-    a_study(A).run(a_lab(Jumping("j", {2})), results, repeats=1)
+    loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=1)
     first = results.runs()[0]
     before, after = (first.text(f"gates-0-{when}.txt") for when in ("before", "after"))
     found = {one.name for one in gate.tripped(gate.gates(before, after, 1.0, slack=60))}
@@ -91,7 +92,7 @@ def test_the_raw_counts_are_kept_and_say_the_same_when_they_are_read_again(resul
 
 
 def test_what_a_host_does_not_count_is_kept_as_untold(results):
-    a_study(A).run(a_lab(Jumping("j", {2})), results, repeats=1)
+    loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=1)
     first = results.runs()[0]
     before, after = (first.text(f"gates-0-{when}.txt") for when in ("before", "after"))
     found = gate.gates(before, after, 1.0, slack=60)
@@ -109,7 +110,7 @@ def test_what_a_host_does_not_count_is_kept_as_untold(results):
 
 def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
     host = Jumping("j", ())
-    a_study(A).run(a_lab(host), results, repeats=3)
+    loop.run(a_study(A), a_lab(host), results, repeats=3)
     assert len(host.asked) == 1 + 2 * 3
 
 
@@ -117,7 +118,7 @@ def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(result
     study = a_study(A, B)
     first = study._order([A, B], 1, 1)[0].condition.name
     told = []
-    study.run(a_lab(Jumping("j", {2, 4, 6})), results, repeats=1, tell=told.append)
+    loop.run(study, a_lab(Jumping("j", {2, 4, 6})), results, repeats=1, tell=told.append)
     other = "b" if first == "a" else "a"
     assert states(results) == [(first, 1, "invalid")] * 3 + [(other, 1, "finished")]
     assert [p.step for p in told].count("left out") == 1 and (told[-1].done, told[-1].of) == (1, 2)
@@ -129,20 +130,20 @@ def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(result
 
 def test_blocks_that_were_left_out_do_not_make_a_study_endless(results):
     jumps = {n for n in range(4, 1000) if n % 2 == 0}
-    a_study(A).run(a_lab(Jumping("j", jumps)), results, repeats=1, width=1e-9, most=4)
+    loop.run(a_study(A), a_lab(Jumping("j", jumps)), results, repeats=1, width=1e-9, most=4)
     assert [state for *_, state in states(results)] == ["finished"] + ["invalid"] * 9
 
 
 def test_when_no_run_can_be_used_the_reason_is_the_error(results):
     jumps = {n for n in range(2, 100) if n % 2 == 0}
     with pytest.raises(ResultsError, match=r"(?s)no run of lat_ping could be used.*clock step"):
-        a_study(A).run(a_lab(Jumping("j", jumps)), results, repeats=1)
+        loop.run(a_study(A), a_lab(Jumping("j", jumps)), results, repeats=1)
 
 
 def test_a_left_out_block_is_measured_when_the_study_is_run_again(results):
     study = a_study(A, B)
-    study.run(a_lab(Jumping("j", {2, 4, 6})), results, repeats=1)
-    study.run(a_lab(Jumping("j", ())), results, repeats=1)
+    loop.run(study, a_lab(Jumping("j", {2, 4, 6})), results, repeats=1)
+    loop.run(study, a_lab(Jumping("j", ())), results, repeats=1)
     assert len(results.finished()) == 2 and left_out(results) == {}
     assert study.judge(results)[0].verdict != "not testable here"
 
@@ -165,7 +166,7 @@ STRICT = tuple(name for name in gate.NAMES if name != "foreign load")
 def test_a_busy_neighbour_spoils_a_run_on_hosts_of_ones_own(results, tmp_path):
     with a_neighbour(tmp_path), pytest.raises(ResultsError, match=r"foreign load: .* of a CPU"):
         lab = a_lab(Local("here"), tier="hosts", tolerates=STRICT)
-        a_study(A).run(lab, results, repeats=1)
+        loop.run(a_study(A), lab, results, repeats=1)
     assert [run.state for run in results.runs()] == ["invalid"] * 3
 
 
@@ -180,7 +181,7 @@ def test_where_it_is_no_surprise_a_busy_neighbour_is_shown_and_the_run_counts(
     condition = Condition("a", "a", "a", expects=expects)
     with a_neighbour(tmp_path):
         lab = a_lab(Local("here"), tier=tier, tolerates=tolerates)
-        a_study(condition).run(lab, results, repeats=1)
+        loop.run(a_study(condition), lab, results, repeats=1)
     (run,) = results.runs()
     assert run.state == "finished" and " of a CPU" in run.gates["client"]["foreign load"]
     assert any("client: foreign load in 1 of 1 runs" in line for line in remarks(results))
@@ -198,7 +199,7 @@ def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):
 
 def test_percentiles_with_too_few_samples_say_how_many_they_need(results):
     study = a_study(A)
-    study.run(a_lab(Local("here")), results, repeats=3)
+    loop.run(study, a_lab(Local("here")), results, repeats=3)
     said = _percentiles(study, _rows(study, results))
     assert "p99 of 120 samples has 1 beyond it; 10 beyond it, or 1000 samples in all" in said
     assert "p90 of" not in said

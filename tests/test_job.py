@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from labkit.errors import BadInput, HostError, Unknown
-from labkit.job import Limits, Printed, State
+from labkit.job import JobLimits, Printed, State
 from labkit.job.facts import Part, read
 from labkit.job.state import Facts, judged
 
@@ -111,7 +111,7 @@ def test_what_cannot_be_a_command_is_refused(ssh, words):
 ])  # fmt: skip
 def test_limits_are_refused_before_anything_is_sent(limits):
     with pytest.raises(BadInput):
-        Limits(**limits)
+        JobLimits(**limits)
 
 
 def test_a_spool_is_a_whole_path(ssh):

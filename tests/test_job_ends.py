@@ -11,7 +11,7 @@ from small_hosts import KINDS, small
 
 from labkit import job as detached
 from labkit.errors import HostError, Unknown
-from labkit.job import Limits, State
+from labkit.job import JobLimits, State
 from labkit.job.state import CAUSES
 
 pytestmark = pytest.mark.slow
@@ -50,7 +50,7 @@ def long(place):
 
 
 def begin(place, key, script, seconds=60, **limits):
-    limits = Limits(seconds, grace=1, **limits)
+    limits = JobLimits(seconds, grace=1, **limits)
     words = ["sh", "-c", script]
     return detached.start(place.host, words, key=key, limits=limits, spool=place.spool)
 
@@ -204,7 +204,7 @@ def test_a_job_that_is_over_is_forgotten_and_one_that_runs_is_not(place):
 def test_the_spool_of_root_is_on_disk_and_nobody_elses(place):
     if place.host.name != "bare":
         pytest.skip("a host with a root of its own")
-    job = detached.start(place.host, ["true"], key="default", limits=Limits(9))
+    job = detached.start(place.host, ["true"], key="default", limits=JobLimits(9))
     assert job.folder == "/var/lib/labkit/jobs/default" and job.wait(30).ok
     for folder in ("var/lib/labkit/jobs", "var/lib/labkit/jobs/default"):
         assert (place.seen.parent / folder).stat().st_mode & 0o777 == 0o700

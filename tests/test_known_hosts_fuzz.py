@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from labkit.errors import HostKeyRefused
 from labkit.ssh import certificates
-from labkit.ssh.known_hosts import Name, Status
+from labkit.ssh.known_hosts import KeyStatus, Name
 
 TRUE = base64.b64encode(
     certificates.packed(b"ssh-ed25519") + certificates.packed(b"\x07" * 32)
@@ -48,7 +48,7 @@ def a_file(random):
 def test_no_file_makes_known_what_it_does_not_hold(seed):
     random = Random(seed)
     seen = Counter(judged(a_file(random)) for _ in range(CASES_EACH))
-    assert seen[Status.KNOWN] < CASES_EACH
+    assert seen[KeyStatus.KNOWN] < CASES_EACH
 
 
 def judged(text):
@@ -57,14 +57,14 @@ def judged(text):
     read.algorithms(Name("box1"))
     found = read.judge(Name("box1"), BLOB, 0.0).status
     lines = [one.split("\0")[0] for one in text.split("\n")]
-    if found is Status.KNOWN:
+    if found is KeyStatus.KNOWN:
         # A line holds the whole key, under a name that may fit, and it is neither marked ...
         names = r"[ \t]*(?![@#])[^ \t]*(box|BOX|\*|\?)[^ \t]*[ \t]"
         assert any(re.match(f"{names}.*{TRUE}", one, re.DOTALL) for one in lines), text
         # ... nor is there one that plainly revokes it.
         assert f"@revoked * ssh-ed25519 {TRUE}" not in lines, text
     if f"box1 ssh-ed25519 {TRUE}" in lines and "@" not in text:
-        assert found is Status.KNOWN, text
+        assert found is KeyStatus.KNOWN, text
     return found
 
 

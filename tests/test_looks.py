@@ -15,7 +15,7 @@ from labkit.changes.plan import Step
 from labkit.host import Host
 from labkit.transports.local import Local
 
-BEAT = Path(journal.__file__).with_name("changes") / f"{journal.BEAT}.sh"
+BEAT = Path(journal.__file__).parent / f"{journal.BEAT}.sh"
 
 
 @pytest.fixture

@@ -12,13 +12,14 @@ import pytest
 from labkit import box, noise_floor, studies
 from labkit.claim import Order
 from labkit.cli import main
+from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results, Run
 from labkit.running import noise
 from labkit.running.open_lab import with_load
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads.ping import Ping
 

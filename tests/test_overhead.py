@@ -7,8 +7,7 @@ from labkit import find_study
 from labkit.charts.two_tools import beside
 from labkit.results import Results, Run
 from labkit.runs.overhead import overhead
-from labkit.study import row
-from labkit.workload import Sample
+from labkit.workload import Sample, row
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import synthetic
 
 from labkit import studies
 from labkit.cli import main
+from labkit.machine.places import HOME
 from labkit.machine.records import digest, listed
-from labkit.results import HOME
 
 TAKEN = "\x1b]0;taken\x07\u202e"
 STUDY = studies.find("lat_ping")

@@ -8,10 +8,10 @@ import synthetic
 
 from labkit import studies
 from labkit.cli import main
+from labkit.machine.places import HOME
 from labkit.pages.score_page import page
 from labkit.pages.scorecard import scorecard
 from labkit.pages.tables import Table
-from labkit.results import HOME
 from labkit.runs import bundle
 
 STUDY = studies.find("lat_ping")

@@ -15,13 +15,15 @@ from synthetic import write_results
 
 from labkit import find_study
 from labkit.claim import Ratio
+from labkit.condition import Condition
 from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results
+from labkit.running import loop, possible
 from labkit.running.open_lab import with_load
 from labkit.runs.progress import WATCHED, ask_to_stop
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
@@ -61,7 +63,7 @@ def results(tmp_path):
 
 def test_every_condition_is_measured_once_a_block_and_every_round_trip_is_kept(lab, results):
     study = a_study(A, B)
-    study.run(lab, results, repeats=3)
+    loop.run(study, lab, results, repeats=3)
     assert {c: sorted(b) for c, b in study.blocks(results).items()} == {
         "a": [1, 2, 3],
         "b": [1, 2, 3],
@@ -80,10 +82,10 @@ def test_the_order_is_shuffled_by_the_kept_seed(lab, results):
 
 def test_what_is_finished_is_not_measured_again(lab, results):
     study = a_study(A, B)
-    study.run(lab, results, repeats=1)
+    loop.run(study, lab, results, repeats=1)
     first = [run.started for run in results.runs()]
     told = []
-    study.run(lab, results, repeats=2, tell=told.append)
+    loop.run(study, lab, results, repeats=2, tell=told.append)
     assert [run.started for run in results.runs()][:2] == first
     assert len(results.runs()) == 4
     assert (told[0].done, told[-1].done, told[-1].step) == (2, 4, "finished")
@@ -91,20 +93,20 @@ def test_what_is_finished_is_not_measured_again(lab, results):
 
 def test_blocks_are_added_until_the_intervals_are_narrow_or_there_are_most_of_them(lab, results):
     study = a_study(A, B)
-    study.run(lab, results, repeats=1, width=1e-6, most=7)
+    loop.run(study, lab, results, repeats=1, width=1e-6, most=7)
     assert {c: sorted(b) for c, b in study.blocks(results).items()} == {
         name: [1, 2, 3, 4, 5, 6, 7] for name in ("a", "b")
     }
-    study.run(lab, results, repeats=1, width=1e6)
+    loop.run(study, lab, results, repeats=1, width=1e6)
     assert len(results.runs()) == 14, "narrow enough: nothing is added"
     with pytest.raises(BadInput, match="width"):
-        study.run(lab, results, repeats=1, width=0)
+        loop.run(study, lab, results, repeats=1, width=0)
 
 
 def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
     study, stop = a_study(A, B), threading.Event()
     with pytest.raises(Stopped, match="after 1 of 6 runs"):
-        study.run(lab, results, repeats=3, stop=stop, tell=lambda p: stop.set())
+        loop.run(study, lab, results, repeats=3, stop=stop, tell=lambda p: stop.set())
     assert len(results.finished()) == 1
 
 
@@ -114,10 +116,10 @@ def test_a_run_that_is_stopped_in_its_middle_stays_visible_beside_its_repetition
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        a_study(A).run(lab, results, repeats=1, tell=stop)
+        loop.run(a_study(A), lab, results, repeats=1, tell=stop)
     (run,) = results.runs()
     assert run.state == "interrupted" and run.why == "somebody stopped it before it had ended"
-    a_study(A).run(lab, results, repeats=1)
+    loop.run(a_study(A), lab, results, repeats=1)
     assert [run.state for run in results.runs()] == ["interrupted", "finished"]
     assert results.gaps() == []
 
@@ -129,7 +131,7 @@ def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_n
 
     study = a_study(A, B)
     child = multiprocessing.get_context("fork").Process(
-        target=lambda: study.run(lab, results, repeats=1, tell=die)
+        target=lambda: loop.run(study, lab, results, repeats=1, tell=die)
     )
     child.start()
     child.join(60)
@@ -139,10 +141,10 @@ def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_n
     assert results.gaps() == []
     assert second.block == 1 and {first.condition, second.condition} == {"a", "b"}
     assert "was killed" in second.why and second.started and second.check() == []
-    study.run(lab, results, repeats=1)
+    loop.run(study, lab, results, repeats=1)
     assert sorted(run.state for run in results.runs()) == ["finished", "finished", "interrupted"]
     assert results.gaps() == []
-    study.run(lab, results, repeats=3)
+    loop.run(study, lab, results, repeats=3)
     assert results.gaps() == [] and len(results.finished()) == 6
 
 
@@ -150,14 +152,14 @@ def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monk
     watched = tmp_path / "progress.jsonl"
     monkeypatch.setenv(WATCHED, str(watched))
     with pytest.raises(Stopped, match="after 1 of 3 runs"):
-        a_study(A).run(lab, results, repeats=3, tell=lambda p: ask_to_stop(watched))
+        loop.run(a_study(A), lab, results, repeats=3, tell=lambda p: ask_to_stop(watched))
     assert len(results.finished()) == 1
 
 
 def test_a_run_that_fails_is_kept_with_its_reason(lab, results):
     gone = {**lab.hosts, "server": Host("server", "no-such-host.invalid", Local("here"))}
     with pytest.raises(CommandFailed):
-        a_study(A).run(Lab("loopback", gone), results, repeats=1)
+        loop.run(a_study(A), Lab("loopback", gone), results, repeats=1)
     (run,) = results.runs()
     assert run.state == "failed" and "ping" in run.why and results.finished() == []
 
@@ -166,7 +168,7 @@ def test_text_that_cannot_be_read_is_kept_with_the_run_that_failed(lab, results,
     said = "ping: it printed something new"
     monkeypatch.setattr(Ping, "run", lambda *_: said)
     with pytest.raises(ResultsError):
-        a_study(A).run(lab, results, repeats=1)
+        loop.run(a_study(A), lab, results, repeats=1)
     (run,) = results.runs()
     assert run.state == "failed" and run.text("ping.txt") == said
 
@@ -196,7 +198,7 @@ def test_a_run_in_which_somebody_changed_a_setting_is_invalid_kept_and_made_agai
     lab, results, tmp_path
 ):
     study, knob = with_knob(tmp_path, count=100), tmp_path / "knob"
-    study.run(lab, results, repeats=1, tell=reverting(knob, 1))
+    loop.run(study, lab, results, repeats=1, tell=reverting(knob, 1))
     first, second = results.runs()
     assert (first.state, second.state) == ("invalid", "finished")
     assert "became 'theirs' between" in first.why and first.reread_seconds == 5.0
@@ -206,7 +208,7 @@ def test_a_run_in_which_somebody_changed_a_setting_is_invalid_kept_and_made_agai
 def test_a_study_stops_when_something_keeps_changing_its_settings(lab, results, tmp_path):
     study = with_knob(tmp_path, count=100)
     with pytest.raises(SettingRefused, match=r"(?s)2 runs were invalid.*became 'theirs'"):
-        study.run(lab, results, repeats=1, tell=reverting(tmp_path / "knob", 9))
+        loop.run(study, lab, results, repeats=1, tell=reverting(tmp_path / "knob", 9))
     assert [run.state for run in results.runs()] == ["invalid", "invalid"]
     assert results.finished() == []
 
@@ -223,7 +225,7 @@ def test_a_run_that_cannot_be_written_ends_the_study_before_the_next_is_measured
             runs.write_text("no folder")
 
     with pytest.raises(ResultsError, match="cannot keep a run"):
-        with_knob(tmp_path).run(lab, results, repeats=3, tell=tell)
+        loop.run(with_knob(tmp_path), lab, results, repeats=3, tell=tell)
     assert steps.count("measuring") == 1 and knob.read_text() == "old\n"
 
 
@@ -239,20 +241,22 @@ def test_a_setting_that_was_other_only_for_a_while_is_seen_by_reading_it_meanwhi
             threading.Timer(0.3, lambda: knob.write_text("theirs\n")).start()
             threading.Timer(1.5, lambda: knob.write_text("new\n")).start()
 
-    study.run(lab, results, repeats=1, tell=tell, reread_seconds=0.3)
+    loop.run(study, lab, results, repeats=1, tell=tell, reread_seconds=0.3)
     assert [run.state for run in results.runs()] == ["invalid", "finished"]
 
 
 def test_no_run_is_called_invalid_when_nobody_touches_its_settings(lab, results, tmp_path):
-    with_knob(tmp_path).run(lab, results, repeats=3, reread_seconds=0.02)
+    loop.run(with_knob(tmp_path), lab, results, repeats=3, reread_seconds=0.02)
     assert [run.state for run in results.runs()] == ["finished"] * 3
 
 
 def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tmp_path):
     study = a_study(A, NOWHERE)
-    assert "moon" in study.refusals(lab)["c"]
-    results = Results.begin(tmp_path, {"study": "x", "seed": 1, "refused": study.refusals(lab)})
-    study.run(lab, results, repeats=1)
+    assert "moon" in possible.refusals(study, lab)["c"]
+    results = Results.begin(
+        tmp_path, {"study": "x", "seed": 1, "refused": possible.refusals(study, lab)}
+    )
+    loop.run(study, lab, results, repeats=1)
     assert set(study.blocks(results)) == {"a"}
     (verdict,) = study.judge(results)
     assert verdict.verdict == "not testable here"
@@ -262,26 +266,26 @@ def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tm
 
 def test_a_lab_that_can_do_nothing_is_refused(lab, results):
     with pytest.raises(BadInput, match="no condition"):
-        a_study(NOWHERE).run(lab, results)
+        loop.run(a_study(NOWHERE), lab, results)
 
 
 @pytest.mark.parametrize("repeats", [0, -1])
 def test_fewer_repeats_than_one_are_refused(lab, results, repeats):
     with pytest.raises(BadInput, match="repeats"):
-        a_study(A).run(lab, results, repeats=repeats)
+        loop.run(a_study(A), lab, results, repeats=repeats)
 
 
 def test_several_servers_are_under_the_load_at_once_and_what_each_said_is_kept(lab, results):
     both = replace(lab, hosts={**lab.hosts, "other": lab.hosts["server"]})
     study = a_study(TWICE)
-    study.run(both, results, repeats=1)
+    loop.run(study, both, results, repeats=1)
     (run,) = results.finished()
     assert set(pairs.texts(run.text("ping.txt"))) == {"server", "other"}
     assert len(study.sample(run).values) == 80 and run.rows[0]["n"] == 80
 
 
 def test_a_study_without_the_host_of_one_pair_refuses_the_condition(lab):
-    assert "other" in a_study(TWICE).refusals(lab)["a [vms=2]"]
+    assert "other" in possible.refusals(a_study(TWICE), lab)["a [vms=2]"]
 
 
 class Rare(Ping):
@@ -292,7 +296,7 @@ class Rare(Ping):
 
 def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
     study = replace(a_study(A), workload=Rare())
-    assert study.refusals(lab)["a"] == (
+    assert possible.refusals(study, lab)["a"] == (
         "no-such-program is missing on client, to get it: apt-get install it"
     )
 
@@ -306,7 +310,7 @@ def test_each_host_is_asked_once_for_the_programs_of_all_conditions(lab, monkeyp
 
     monkeypatch.setattr(Host, "check", counted)
     study = replace(a_study(A, B), workload=Rare(), also=(Rare(size=300),))
-    assert study.refusals(lab).keys() == {"a", "b"}
+    assert possible.refusals(study, lab).keys() == {"a", "b"}
     assert sorted(asked) == sorted({lab.host(role).name for role in Ping.roles})
 
 
@@ -321,7 +325,7 @@ class Other(Ping):
 
 def test_what_also_runs_is_kept_and_measured_beside(lab, results):
     study = replace(a_study(A), also=(Other(count=20, interval=0.002),))
-    study.run(lab, results, repeats=2)
+    loop.run(study, lab, results, repeats=2)
     assert [len(v) for v in study.measured(results)["other_trip: a"].values()] == [20, 20]
     assert [len(v) for v in study.blocks(results)["a"].values()] == [40, 40]
     assert [row["metric"] for row in results.runs()[0].rows] == ["round trip", "other trip"]

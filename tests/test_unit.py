@@ -9,8 +9,8 @@ import pytest
 from labkit import studies
 from labkit.claims.published import of
 from labkit.cli import main
+from labkit.machine.places import HOME
 from labkit.pages.tables import table
-from labkit.results import HOME
 from labkit.running.open_lab import recorded
 
 PLAIN = re.compile(r"\d us\b")

@@ -1,4 +1,7 @@
-"""The lab in a box: real hosts with real sshd, on nothing but this machine."""
+"""The lab in a box: real hosts with real sshd, on nothing but this machine.
+
+Start with `box.py` (up and down) and `topology.py` (what it is made of).
+"""
 
 from labkit.box.box import down, up
 from labkit.box.faults import Faults

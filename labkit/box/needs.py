@@ -7,7 +7,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.results import HOME
+from labkit.machine.places import HOME
 
 CHECKOUT = (HOME / "Makefile").is_file()
 """Whether labkit runs from a checkout, where `make` installs what is missing."""

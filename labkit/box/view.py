@@ -39,8 +39,9 @@ class File:
 
 
 def script(name: str) -> str:
-    """The text of one of the shell scripts beside this module, with those that it includes."""
-    text = (SCRIPTS / name).read_text("utf-8")
+    """Return the text of a script of this folder, with the scripts that it includes."""
+    (path,) = SCRIPTS.rglob(name)
+    text = path.read_text("utf-8")
     return INCLUDE.sub(lambda named: script(named[1]), text)
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from labkit.changes.journal import (
     SECONDS,
-    Answer,
     Line,
     Look,
+    ScriptReply,
     Seen,
     ask,
     beat,
@@ -23,7 +23,7 @@ from labkit.changes.lease import Lease, Owner
 from labkit.changes.plan import Step
 from labkit.errors import Busy, HostError, ResultsError, SettingRefused, Unreachable
 from labkit.host import Host
-from labkit.results import out
+from labkit.machine.places import out
 
 SILENCE_SECONDS = 900
 """A host that has not heard of its owner for so long puts everything back by itself."""
@@ -53,7 +53,7 @@ class ChangeSet:
 
     def change(
         self, holds: Sequence[Step], backs: Sequence[str], makes: Sequence[tuple[Step, str]]
-    ) -> list[Answer]:
+    ) -> list[ScriptReply]:
         """Journal what is new, put some things back and make others, in one go.
 
         Each of `makes` comes with a text that is known to show what is wanted, or "".
@@ -93,7 +93,7 @@ class ChangeSet:
             beat(self.host, self.token)
             self.heard = time.monotonic()
 
-    def restore(self) -> list[Answer]:
+    def restore(self) -> list[ScriptReply]:
         """Put back what is ours, latest first, and let go of the host."""
         if self.number == "new":
             return []
@@ -113,7 +113,9 @@ class ChangeSet:
         """Forget what a host that has been started anew does not know either."""
         self.number, self.token, self.lease, self.held, self.whole = "new", "", "", {}, ()
 
-    def _ask(self, verb: str, lines: Sequence[Line], seconds: float, *words: str) -> list[Answer]:
+    def _ask(
+        self, verb: str, lines: Sequence[Line], seconds: float, *words: str
+    ) -> list[ScriptReply]:
         flags = "joining" if self.token else "first"
         answers = self._told(verb, flags, lines, seconds, words)
         held = next((one for one in answers if one.word == "held"), None)
@@ -133,7 +135,7 @@ class ChangeSet:
     def _told(
         self, verb: str, flags: str, lines: Sequence[Line], seconds: float,
         words: Sequence[str],
-    ) -> list[Answer]:  # fmt: skip
+    ) -> list[ScriptReply]:  # fmt: skip
         introduction = self.introduction(flags)
         self._copy(verb, "asked", lines)
         asked = [introduction, *lines]
@@ -188,7 +190,7 @@ class ChangeSet:
         )
 
 
-def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -> list[Answer]:
+def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -> list[ScriptReply]:
     """Put back whatever is not put back on a host, whoever changed it and however that ended."""
     flags = ",".join(["first"] + ["breaking"] * breaking + ["forgetting"] * forgetting)
     changes = ChangeSet(host, owner)
@@ -201,7 +203,7 @@ def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -
     return answers
 
 
-def _stale(host: str, stale: Sequence[Answer], planned: Mapping[str, str]) -> SettingRefused:
+def _stale(host: str, stale: Sequence[ScriptReply], planned: Mapping[str, str]) -> SettingRefused:
     return SettingRefused(
         f"{host}: the plan is stale: the host has changed since; nothing was changed",
         said="\n".join(

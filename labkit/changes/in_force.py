@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
 from labkit.changes.drift import Drift, read_again, refusal
-from labkit.changes.journal import Answer, Greeting, hello, refusals
+from labkit.changes.journal import Greeting, ScriptReply, hello, refusals
 from labkit.changes.lease import Owner
 from labkit.changes.plan import AT_ONCE, Plan, Step, in_order, plan
 from labkit.changes.restore import outcome_words, went_back
@@ -237,7 +237,7 @@ class InForce:
         if steps:
             raise HostError(f"{self.hosts[role].name}: no word about {', '.join(steps)}")
 
-    def _asked(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[Answer]:
+    def _asked(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[ScriptReply]:
         holds = {
             step.thing: step
             for step in self.steps.values()
@@ -272,7 +272,7 @@ class InForce:
             hint=f"legal: {step.way.legal}" if step.way.legal else "",
         )
 
-    def _went_back(self, role: str, answer: Answer) -> None:
+    def _went_back(self, role: str, answer: ScriptReply) -> None:
         self.changed.pop(answer.fields[1], None)
         if not went_back(answer):
             raise SettingRefused(f"{self.hosts[role].name}: {outcome_words(answer)}")

@@ -74,7 +74,7 @@ def _kept_as() -> str:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ScriptReply:
     """One line of what the script says."""
 
     word: str
@@ -153,7 +153,7 @@ def ask(
     lines: Sequence[Line] = (),
     seconds: float = SECONDS,
     kept: bool = False,
-) -> list[Answer]:
+) -> list[ScriptReply]:
     """Have the script do one verb on the host, in one round trip.
 
     A host that we hold has most likely `kept` the script; else it takes a second one.
@@ -185,11 +185,11 @@ def _run(
     return host.run(*told, stdin=whole, seconds=seconds)
 
 
-def _answer(word: str, *fields: str) -> Answer:
-    return Answer(word, tuple(map(decoded, fields)))
+def _answer(word: str, *fields: str) -> ScriptReply:
+    return ScriptReply(word, tuple(map(decoded, fields)))
 
 
-def refuse(host: Host, answers: Sequence[Answer]) -> None:
+def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
     """Raise what went wrong, if an answer says that something did."""
     for why in refusals(host, answers):
         raise why
@@ -201,7 +201,7 @@ def refuse(host: Host, answers: Sequence[Answer]) -> None:
         )
 
 
-def refusals(host: Host, answers: Sequence[Answer]) -> Iterator[HostError]:
+def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
     """What went wrong, for each answer that says that something did."""
     for answer in answers:
         if made := REFUSALS.get(answer.word):

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.changes.change_set import restore_all
-from labkit.changes.journal import Answer
+from labkit.changes.journal import ScriptReply
 from labkit.changes.lease import Owner
 from labkit.host import Host
 from labkit.machine.stopping import undisturbed
 from labkit.ssh.pins import check_pin
 
 
-def went_back(answer: Answer) -> bool:
+def went_back(answer: ScriptReply) -> bool:
     """Whether an answer about putting back is no trouble."""
     return answer.word != "back" or answer.fields[2] in ("restored", "already", "handed")
 
 
-def outcome_words(answer: Answer) -> str:
+def outcome_words(answer: ScriptReply) -> str:
     """What became of one thing, in words."""
     _, thing, outcome, now, original, said = answer.fields
     words = {
@@ -36,7 +36,7 @@ def outcome_words(answer: Answer) -> str:
 class Restored:
     """What became of all that was not put back on a host."""
 
-    answers: tuple[Answer, ...]
+    answers: tuple[ScriptReply, ...]
     damaged: tuple[str, ...]
 
     @property

@@ -1,4 +1,7 @@
-"""One Altair function per kind of picture; each draws in JupyterLab, in a report, and offline."""
+"""One Altair function per kind of picture; each draws in JupyterLab, in a report, and offline.
+
+Start with `latency.py`; `look.py` holds colours and axes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a lab needs, one check a file; the folder is the registry, and `after` makes the order."""
+"""What a lab needs, one check a file; the folder is the registry.
+
+Start with `port.py`: `after` makes the order.
+"""
 
 from __future__ import annotations
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Place
+from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Subject
 from labkit.fleet import clock
 
 FAR = 1.0
 """Seconds; times of runs on several hosts could no longer be told apart by eye."""
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     def ask() -> str:
         return place.host.check("date", "+%s.%N", seconds=COMMAND_SECONDS).replace("%N", "0")
 

@@ -8,25 +8,27 @@ from dataclasses import replace
 
 from labkit import studies
 from labkit.changes.plan import plan
-from labkit.check import OK, UNSEEN, WARNING, Check, Finding, Place
+from labkit.check import OK, UNSEEN, WARNING, Check, Finding, Subject
+from labkit.condition import Condition
 from labkit.errors import Unknown
 from labkit.lab import Lab
-from labkit.study import Condition, Study
+from labkit.running import possible
+from labkit.study import Study
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     # Hosts that cannot be asked are left out, so that one of them does not hide the others.
     lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
     known = [studies.find(name) for name in studies.names()]
-    asked = dict.fromkeys(one for study in known for one in study.settings(lab))
+    asked = dict.fromkeys(one for study in known for one in possible.settings(study, lab))
     planned = plan(asked, lab.hosts)
     for study in known:
-        refused = study.refusals(lab, planned)
+        refused = possible.refusals(study, lab, planned)
         for one in study.conditions:
             yield _finding(place, study, one, refused.get(one.name, ""))
 
 
-def _finding(place: Place, study: Study, one: Condition, why: str) -> Finding:
+def _finding(place: Subject, study: Study, one: Condition, why: str) -> Finding:
     where = f"{study.name}: {one.name}"
     asked = dict.fromkeys(_roles(one, study, place.lab))
     silent = [role for role in asked if role not in place.roles]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 WHY = {
     "irqbalance": "moves interrupts between CPUs",
@@ -17,7 +17,7 @@ WHY = {
 RUNNING = "cat /proc/[0-9]*/comm 2>/dev/null | sort -u"
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     running = set(place.shown(RUNNING).splitlines())
     for name in WHY.keys() & running:
         service = f"{name}daemon" if name.endswith("-") else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
 LEAST, ENOUGH = 16, 256
 """MiB."""
@@ -13,7 +13,7 @@ for place in "${LABKIT_CHANGES:-/var/lib}" /var/lib "$HOME" /tmp; do
     [ -d "$place" ] && set -- $(df -Pk "$place" | tail -n 1) && echo "$place $4"; done; true"""
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     rows = [line.split() for line in place.shown(FREE).splitlines()]
     free = {row[0]: int(row[1]) // 1024 for row in rows if len(row) == 2 and row[1].isdigit()}
     if not free:

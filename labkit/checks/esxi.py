@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 POLICY = ("esxcli", "system", "settings", "advanced", "list", "-o", "/Power/CpuPolicy")
 BEST = "High Performance"
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     shown = place.host.run(*POLICY, seconds=20)
     found = re.search(r"^ *String Value: *(.*)$", shown.stdout, re.MULTILINE)
     if not found:
@@ -27,7 +27,7 @@ def _look(place: Place) -> Iterator[Finding]:
     yield from _guest(place)
 
 
-def _guest(place: Place) -> Iterator[Finding]:
+def _guest(place: Subject) -> Iterator[Finding]:
     listed = place.host.run("vim-cmd", "vmsvc/getallvms", seconds=20)
     rows = [line.split() for line in listed.stdout.splitlines()[1:]]
     names = [row[1] for row in rows if len(row) > 1 and row[0].isdigit()]

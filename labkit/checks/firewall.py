@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 ACTIVE = """\
 for one in firewalld ufw nftables; do
@@ -17,7 +17,7 @@ nft list ruleset 2>/dev/null | awk '
 iptables -S INPUT 2>/dev/null | grep -v '^-P INPUT ACCEPT$' | sed -n '1s/.*/rules of iptables/p'"""
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     found = place.shown(ACTIVE).splitlines()
     if not found:
         yield Finding(OK, "none is seen")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
 SHOWN = r"""
 cd "/sys/class/net/$1" 2>/dev/null || { echo absent; ls /sys/class/net; exit 0; }
@@ -14,7 +14,7 @@ ip -o addr show dev "$1" | awk '{ sub("/.*", "", $4); print $4 }'
 """
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     host, table = place.host, f"[hosts.{place.role}] of {place.lab.path}"
     if not host.interface and any(place.role in one.guests for one in place.lab.hosts.values()):
         yield Finding(OK, "not named, as a guest calls it otherwise on each network")

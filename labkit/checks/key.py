@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Place
+from labkit.check import FAILED, OK, Check, Finding, Subject
 from labkit.errors import HostKeyRefused
 from labkit.ssh.certificates import fingerprint, kind_of
 from labkit.ssh.connection import shaken_hands
 from labkit.ssh.known_hosts import KnownHosts
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     target = place.target
     known = KnownHosts.read(target.known_hosts)
     try:

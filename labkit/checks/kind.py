@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Place
+from labkit.check import FAILED, OK, Check, Finding, Subject
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     kinds = place.kinds
     if not kinds:
         system = place.shown("uname -a")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 DEVICE = """\
 [ ! -c /dev/kvm ] || echo kvm
@@ -13,7 +13,7 @@ cat /sys/class/net/*/device/sriov_totalvfs 2>/dev/null | sort -n | tail -n 1 | s
 LISTED = "virsh -q list --all --name 2>&1"
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     # A client only asks, whatever is installed there; a box runs its guests in its own way.
     if place.role == "client" or place.lab.emulated:
         return
@@ -37,7 +37,7 @@ def _look(place: Place) -> Iterator[Finding]:
     yield from _guests(place)
 
 
-def _guests(place: Place) -> Iterator[Finding]:
+def _guests(place: Subject) -> Iterator[Finding]:
     listed = place.host.run("sh", "-c", LISTED, seconds=10)
     if not listed.ok:
         yield Finding(WARNING, "libvirt does not answer", listed.stdout, "systemctl start libvirtd")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 from labkit.errors import LabkitError
 from labkit.gates.gate import collect, gates, tripped
 
@@ -13,7 +13,7 @@ APART = 1.0
 NOISE = ("steal", "throttling", "swap", "foreign load")
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     before = collect(place.host)
     place.shown(f"sleep {APART:g}")
     after = collect(place.host)

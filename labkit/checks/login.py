@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import COMMAND_SECONDS, FAILED, OK, Check, Finding, Place
+from labkit.check import COMMAND_SECONDS, FAILED, OK, Check, Finding, Subject
 from labkit.errors import LoginRefused
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     try:
         place.host.check("true", seconds=COMMAND_SECONDS)
     except LoginRefused as refused:
@@ -21,7 +21,7 @@ def _look(place: Place) -> Iterator[Finding]:
     yield Finding(OK, f"{place.target.user} may log in{where}; {took:.1f} ms there and back")
 
 
-def _copy_id(place: Place) -> str:
+def _copy_id(place: Subject) -> str:
     target, words = place.target, ["ssh-copy-id"]
     if target.identities and target.only:
         words += ["-i", target.identities[0]]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 from labkit.ssh import pins
 from labkit.ssh.address import Address
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     if place.lab.emulated:  # hosts of a box are new each time, and so are their keys
         return
     at = getattr(place.host.transport, "at")  # noqa: B009

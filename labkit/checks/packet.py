@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 HEADERS = 28  # of IPv4 and ICMP
 MTU = 'cat "/sys/class/net/$1/mtu"'
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     client, other = place.host, place.lab.host(place.roles[1])
     if not client.interface or ":" in other.address:
         return

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     client, other = place.host, place.lab.host(place.roles[1])
     sent = client.run("ping", "-c", "3", "-i", "0.2", "-W", "2", other.address, seconds=12)
     if not sent.ok:
@@ -24,7 +24,7 @@ def _look(place: Place) -> Iterator[Finding]:
     yield from _route(place, other.address)
 
 
-def _route(place: Place, address: str) -> Iterator[Finding]:
+def _route(place: Subject, address: str) -> Iterator[Finding]:
     host, said = place.host, place.host.run("ip", "route", "get", address, seconds=10).stdout
     by, via = re.search(r"\bdev (\S+)", said), re.search(r"\bvia (\S+)", said)
     if host.interface and by and by[1] not in (host.interface, "lo"):

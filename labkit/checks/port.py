@@ -5,12 +5,12 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Place
+from labkit.check import FAILED, OK, Check, Finding, Subject
 
 SECONDS = 4.0
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     first = place.target
     while first.jump is not None:
         first = first.jump
@@ -33,7 +33,7 @@ def _look(place: Place) -> Iterator[Finding]:
     yield Finding(OK, f"{there}: {line}")
 
 
-def _fix(place: Place, failed: OSError) -> str:
+def _fix(place: Subject, failed: OSError) -> str:
     for role, server in place.lab.hosts.items():
         if place.role in server.guests and not isinstance(failed, ConnectionRefusedError):
             machine = server.guests[place.role].vm
@@ -45,7 +45,7 @@ def _fix(place: Place, failed: OSError) -> str:
     return f"ip route get {place.target.address}"
 
 
-def _port(place: Place) -> str:
+def _port(place: Subject) -> str:
     return f"put the right port = ... into [hosts.{place.role}] of {place.lab.path}"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 from labkit.workloads._server import PORTS as SERVERS
 
 # The first and the last that a server of ours may get, and one that Linux itself gives.
@@ -32,7 +32,7 @@ for port; do said=$(one "$address" "$port" | tr '\n' ' '); echo "$port $said"; d
 REACHED = ("open", "refused")
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     other = place.lab.host(place.roles[1])
     said = place.shown(TRY, other.address, *map(str, PORTS))
     answers = {line.split()[0]: line.partition(" ")[2] for line in said.splitlines() if line}

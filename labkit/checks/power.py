@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 GOVERNORS = (
     "for f in /sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor; do "
@@ -18,7 +18,7 @@ LONG = 10
 """Microseconds to wake up: more than a round trip on a good link takes."""
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     governors = place.shown(GOVERNORS).split()
     if not governors:
         yield Finding(OK, "no frequency governor (a guest, or the firmware decides)")

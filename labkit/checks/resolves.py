@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, Check, Finding, Place
+from labkit.check import FAILED, OK, Check, Finding, Subject
 from labkit.ssh import names
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     target = place.target
     first = target
     while first.jump is not None:

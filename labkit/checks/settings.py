@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.changes.plan import plan
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 from labkit.settings import kinds_of_setting, needs_words
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     asked = [kind() for kind in kinds_of_setting() if not needs_words(kind)]
     roles = {one.role for one in asked}
     steps = plan(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import OK, WARNING, Check, Finding, Place
+from labkit.check import OK, WARNING, Check, Finding, Subject
 
 USED = "cat /proc/meminfo"
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     lines = (line.partition(":") for line in place.shown(USED).splitlines())
     kib = {name: int(value.split()[0]) for name, _, value in lines if value.split()}
     total, free = kib.get("SwapTotal", 0), kib.get("SwapFree", 0)

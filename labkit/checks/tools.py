@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
 BOTH, ASKS, ANSWERS = "both", "asks", "answers"
 # Program: which end of a study needs it, and Debian's package of it.
@@ -37,7 +37,7 @@ for tool; do command -v "$tool" >/dev/null || { echo "-$tool"; continue; }
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     asks = place.role == "client"
     wanted = [t for t, (end, _) in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
     lines = place.shown(SHOWN, *wanted).splitlines()
@@ -53,7 +53,7 @@ def _look(place: Place) -> Iterator[Finding]:
         yield from _pings(place)
 
 
-def _pings(place: Place) -> Iterator[Finding]:
+def _pings(place: Subject) -> Iterator[Finding]:
     tried = place.host.run(*PING, seconds=5)
     if not tried.ok:
         yield Finding(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.check import FAILED, OK, WARNING, Check, Finding, Place
+from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
 
-def _look(place: Place) -> Iterator[Finding]:
+def _look(place: Subject) -> Iterator[Finding]:
     greeting, back = place.greeting, place.labkit("restore", place.role)
     trouble = greeting.trouble(place.role)
     if not trouble:

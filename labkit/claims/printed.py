@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from labkit.errors import Unknown
+from labkit.machine.places import HOME
 from labkit.machine.units import shown
-from labkit.results import HOME
 
 NO_UNIT = "unit not printed"
 FOLDER = HOME / "data" / "published"
@@ -20,7 +20,7 @@ CHOICE = re.compile(r"(?:(?P<condition>.+): )?(?P<metric>\w+)(?: \[(?P<x>.+)\])?
 
 
 @dataclass(frozen=True)
-class Figure:
+class PrintedFigure:
     """One figure of a document; the fields are the columns of the file."""
 
     condition: str
@@ -47,18 +47,18 @@ class Figure:
         return ", ".join(part for part in parts if part)
 
 
-def figures(study: str, folder: Path = FOLDER) -> tuple[Figure, ...]:
+def figures(study: str, folder: Path = FOLDER) -> tuple[PrintedFigure, ...]:
     """All that is printed about a study; nothing, where its document prints none."""
     file = folder / f"{study}.csv"
     if not file.is_file():
         return ()
     with file.open(encoding="utf-8", newline="") as lines:
-        return tuple(Figure(**row) for row in csv.DictReader(lines))
+        return tuple(PrintedFigure(**row) for row in csv.DictReader(lines))
 
 
-def chosen(known: Sequence[Figure], choices: Iterable[str]) -> list[Figure]:
+def chosen(known: Sequence[PrintedFigure], choices: Iterable[str]) -> list[PrintedFigure]:
     """The figures that these words choose: `metric`, `condition: metric [x] statistic`."""
-    found: list[Figure] = []
+    found: list[PrintedFigure] = []
     for choice in choices:
         fits = [figure for figure in known if _fits(figure, choice)]
         if not fits:
@@ -67,13 +67,13 @@ def chosen(known: Sequence[Figure], choices: Iterable[str]) -> list[Figure]:
     return found
 
 
-def words(found: Iterable[Figure]) -> str:
+def words(found: Iterable[PrintedFigure]) -> str:
     """Figures as text: `response time, median: Native = 18 µs, VM-Default = 34 µs`."""
     groups = groupby(found, key=lambda figure: figure.about)
     return "; ".join(f"{about}: {', '.join(_each(list(group)))}" for about, group in groups)
 
 
-def _fits(figure: Figure, choice: str) -> bool:
+def _fits(figure: PrintedFigure, choice: str) -> bool:
     asked = CHOICE.fullmatch(choice)
     wanted = asked.groupdict() if asked else {"metric": choice}
     has = {"condition": figure.condition, "metric": figure.metric, "x": figure.x,
@@ -82,7 +82,7 @@ def _fits(figure: Figure, choice: str) -> bool:
 
 
 # The two ends of a range are two rows of the file.
-def _each(group: Sequence[Figure]) -> list[str]:
+def _each(group: Sequence[PrintedFigure]) -> list[str]:
     highs = {f.condition: f.value for f in group if f.statistic.startswith("range_high")}
     said = []
     for f in group:

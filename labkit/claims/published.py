@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
-from labkit.claims.printed import FOLDER, Figure, chosen, figures, words
+from labkit.claims.printed import FOLDER, PrintedFigure, chosen, figures, words
 from labkit.errors import BadInput, Unknown
 from labkit.statistics.expression import SUMMARIES
 from labkit.statistics.quantity import Statistic
@@ -123,12 +123,14 @@ def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
 
 
-def _prints(known: Sequence[Figure], fields: Mapping[str, Any]) -> str:
+def _prints(known: Sequence[PrintedFigure], fields: Mapping[str, Any]) -> str:
     return words(chosen(known, fields.get("prints", ())))
 
 
 # Condition -> percentile -> figure, for the metric and the point that the claims are about.
-def _printed(known: Sequence[Figure], whole: Mapping[str, Any]) -> dict[str, dict[float, float]]:
+def _printed(
+    known: Sequence[PrintedFigure], whole: Mapping[str, Any]
+) -> dict[str, dict[float, float]]:
     printed: dict[str, dict[float, float]] = {}
     for f in known:
         if f.metric == whole["metric"] and f.percentile:

@@ -1,4 +1,7 @@
-"""The verbs of the command line: each file of this folder is one, found because it is there."""
+"""The verbs of the command line: each file is one, found because it is there.
+
+Start with `run.py`; names with an underscore hold what verbs share.
+"""
 
 from __future__ import annotations
 

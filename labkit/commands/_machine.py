@@ -22,7 +22,7 @@ from labkit.box.containers import container
 from labkit.box.needs import CHECKOUT, TUN
 from labkit.box.rootless import plain_user, sudo, user_namespace
 from labkit.machine import account
-from labkit.results import HOME
+from labkit.machine.places import HOME
 
 KVM = Path("/dev/kvm")
 SET_UP = "make system"
@@ -49,7 +49,7 @@ UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does no
 
 
 @dataclass(frozen=True)
-class Check:
+class Ability:
     """One thing looked at: what was found, what it brings, and how to get it (`fix`)."""
 
     name: str
@@ -68,7 +68,7 @@ class Report:
     lacks: str
     next: str
     machine: Mapping[str, str | int]
-    checks: tuple[Check, ...]
+    checks: tuple[Ability, ...]
 
 
 def examine() -> Report:
@@ -81,7 +81,7 @@ def examine() -> Report:
     return Report(tier, TIERS[tier], lacks, _next(checks, tier), _machine(), checks)
 
 
-def _tier(checks: Iterable[Check]) -> str:
+def _tier(checks: Iterable[Ability]) -> str:
     lesser = {name for name, need in needs.NEEDS.items() if not need.required}
     lesser |= {"docker", PRIORITY}
     wrong = {check.name for check in checks if not check.ok} - lesser
@@ -128,7 +128,7 @@ def _aligned(rows: Iterable[tuple[str, object]], width: int = 16) -> str:
 
 
 # The first thing that is wrong decides: what comes after it may be right once it is.
-def _next(checks: Iterable[Check], tier: str) -> str:
+def _next(checks: Iterable[Ability], tier: str) -> str:
     spare = {"docker", PRIORITY, user_namespace.TIER, "root" if tier == user_namespace.TIER else ""}
     wrong = [check for check in checks if not check.ok and check.name not in spare]
     if not wrong:
@@ -139,12 +139,12 @@ def _next(checks: Iterable[Check], tier: str) -> str:
 # --- checks ---------------------------------------------------------------------------------
 
 
-def _python_checks() -> list[Check]:
+def _python_checks() -> list[Ability]:
     absent = [name for name in _dependencies() if not _installed(name)]
     found = f"missing {', '.join(absent)}" if absent else f"Python {platform.python_version()}"
     lacking = ["-e", str(HOME)] if CHECKOUT else absent
     fix = shlex.join([sys.executable, "-m", "pip", "install", *lacking])
-    return [Check("python", not absent, found, "all that labkit imports", fix if absent else "")]
+    return [Ability("python", not absent, found, "all that labkit imports", fix if absent else "")]
 
 
 def _dependencies() -> list[str]:
@@ -161,41 +161,41 @@ def _installed(name: str) -> bool:
         return False
 
 
-def _program_check(item: tuple[str, needs.Need]) -> Check:
+def _program_check(item: tuple[str, needs.Need]) -> Ability:
     name, need = item
     if need.absent:
-        return Check(name, False, f"missing {', '.join(need.absent)}", need.brings, _fix(need))
-    return Check(name, True, ", ".join(need.programs), need.brings)
+        return Ability(name, False, f"missing {', '.join(need.absent)}", need.brings, _fix(need))
+    return Ability(name, True, ", ".join(need.programs), need.brings)
 
 
-def _docker_check() -> Check:
+def _docker_check() -> Ability:
     absent = container.absent("docker")
     if not absent:
-        return Check("docker", True, ", ".join(container.DOCKER), DOCKER)
+        return Ability("docker", True, ", ".join(container.DOCKER), DOCKER)
     need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
     how = f"sudo apt-get install {need.package}"
     how = how if shutil.which("apt-get", path=needs.SEARCHED) else _fix(need)
-    return Check("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
+    return Ability("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
 
 
 # Who has root needs no other way to a box.
-def _rootless_check() -> Check:
+def _rootless_check() -> Ability:
     brings = "the lab in a box without root, in a user namespace"
     if needs.is_root() or sudo.works():
-        return Check("rootless", True, "not needed where root is", brings)
+        return Ability("rootless", True, "not needed where root is", brings)
     why, how = user_namespace.lacking()
-    return Check("rootless", not why, why or "user namespaces with a range of users", brings, how)
+    return Ability("rootless", not why, why or "user namespaces with a range of users", brings, how)
 
 
 # Only this limit of the kernel's is asked for there: root needs none.
-def _priority_check() -> list[Check]:
+def _priority_check() -> list[Ability]:
     if needs.is_root() or sudo.works():
         return []
     most = resource.getrlimit(resource.RLIMIT_RTPRIO)[0]
     how = f"echo '{account.name()} - rtprio 1' | sudo tee {LIMITS}; then log in again"
-    return [Check(PRIORITY, most != 0, f"a limit of {most}" if most else "a limit of 0 (ulimit -r)",
-                  "guests with a CPU of their own in the lab in a box without root",
-                  "" if most else how)]  # fmt: skip
+    found = f"a limit of {most}" if most else "a limit of 0 (ulimit -r)"
+    brings = "guests with a CPU of their own in the lab in a box without root"
+    return [Ability(PRIORITY, most != 0, found, brings, "" if most else how)]
 
 
 def _fix(need: needs.Need) -> str:
@@ -208,23 +208,23 @@ def _fix(need: needs.Need) -> str:
     return SET_UP if CHECKOUT else f"sudo apt-get install {need.package}"
 
 
-def _kernel_checks() -> list[Check]:
+def _kernel_checks() -> list[Ability]:
     privilege = "network namespaces and links of our own"
     if sudo.works():
-        return [Check("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
+        return [Ability("root", True, f"user {os.geteuid()}, who may use sudo", privilege)]
     if not needs.is_root():
         how = f"sudo -v && {DEMO}" if shutil.which("sudo") else f"as root: {DEMO}"
-        return [Check("root", False, f"user {os.geteuid()}, not root", privilege, how)]
+        return [Ability("root", False, f"user {os.geteuid()}, not root", privilege, how)]
     refused, groups = _namespaces_refused(), hierarchy()
     writable = groups is not None and os.access(groups, os.W_OK)
     inside = "in a container, start it privileged"
     return [
-        Check("root", True, "running as root", privilege),
-        Check("isolation", not refused, refused or "namespaces can be made",
+        Ability("root", True, "running as root", privilege),
+        Ability("isolation", not refused, refused or "namespaces can be made",
               "hosts of their own on this machine", inside if refused else ""),
-        Check("groups", writable, str(groups) if writable else "no control groups to write to",
+        Ability("groups", writable, str(groups) if writable else "no control groups to write to",
               "a box that can be ended for certain", "" if writable else inside),
-        Check("tun", TUN.exists(), str(TUN) if TUN.exists() else f"no {TUN}",
+        Ability("tun", TUN.exists(), str(TUN) if TUN.exists() else f"no {TUN}",
               "network cards for guests", "" if TUN.exists() else "modprobe tun"),
     ]  # fmt: skip
 

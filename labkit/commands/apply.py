@@ -11,6 +11,7 @@ from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
+from labkit.running import possible
 
 
 def add(verbs: Any) -> None:
@@ -39,7 +40,7 @@ def _apply(asked: argparse.Namespace) -> None:
     lab = open_lab(asked, study.topology)
     changes = InForce(lab.hosts, Owner.me(f"{study.name} {condition.name}"))
     with busy(f"asking {', '.join(lab.hosts)}"):
-        found = changes.learn(study.settings(lab, condition.name))
+        found = changes.learn(possible.settings(study, lab, condition.name))
     if earlier:
         found.check_fresh(
             {(one["host"], one["thing"]): one["text"] for one in earlier["steps"]},

@@ -49,7 +49,7 @@ def _demo(asked: argparse.Namespace) -> None:
 # An installed labkit is on the PATH, and its notebooks are not for writing.
 def _next(*, measured: bool) -> str:
     from labkit.box.needs import CHECKOUT
-    from labkit.results import HOME
+    from labkit.machine.places import HOME
 
     copied = f"cp -r {HOME}/notebooks . && jupyter lab notebooks/00-start-here.ipynb"
     lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else (copied, "labkit")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.running import possible
 
 if TYPE_CHECKING:
     from labkit.changes.plan import Plan
@@ -33,7 +34,7 @@ def _plan(asked: argparse.Namespace) -> None:
     study = studies.find(asked.study)
     lab = open_lab(asked, study.topology)
     with busy(f"asking {', '.join(lab.hosts)}"):
-        found = study.plan(lab, asked.condition)
+        found = possible.plan(study, lab, asked.condition)
     if asked.json:
         print_json(
             {"study": study.name, "condition": asked.condition, "lab": asked.lab, **found.told()}

@@ -18,7 +18,7 @@ _TIME = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))?")
 
 
 @dataclass(frozen=True)
-class Reading:
+class ClockReading:
     """A host's clock beside ours; its true offset is within `bound` of `offset`, in seconds."""
 
     host: str
@@ -48,19 +48,19 @@ def line_of(pipe: Pipe, name: str) -> str:
     return said.decode("ascii", "replace").strip()
 
 
-def reading(name: str, ask: Callable[[], str]) -> Reading:
+def reading(name: str, ask: Callable[[], str]) -> ClockReading:
     """The best of some readings; `ask` has the host tell its time, in seconds since 1970."""
     return min((_read(name, ask) for _ in range(ASKED)), key=lambda one: one.round_trip)
 
 
-def _read(name: str, ask: Callable[[], str]) -> Reading:
+def _read(name: str, ask: Callable[[], str]) -> ClockReading:
     begun, at = monotonic(), time()
     said = ask()
     taken = monotonic() - begun
     host, middle = seconds(name, said), at + taken / 2
     # What is finer than its last digit cannot be told; few hosts tell nanoseconds.
     resolution = 10.0 ** -len(_told(name, said)[2] or "")
-    return Reading(name, utc(middle), utc(host), host - middle, taken, resolution)
+    return ClockReading(name, utc(middle), utc(host), host - middle, taken, resolution)
 
 
 def seconds(name: str, said: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from labkit.errors import BadInput, FleetFailed, LabkitError, Unknown
 from labkit.fleet import together as starts
-from labkit.fleet.clock import Reading
+from labkit.fleet.clock import ClockReading
 from labkit.fleet.together import Armed, Started
 from labkit.host import KEPT, Begun, Completed, Host
 from labkit.machine.turns import Steps, abreast, blocking
@@ -93,13 +93,13 @@ class Start(Outcomes[Started]):
 
 
 @dataclass(frozen=True)
-class Line:
+class StartLine:
     """Commands that wait on their hosts, all ready to start."""
 
     waiting: Mapping[str, Armed] = field(repr=False)
 
     @property
-    def clocks(self) -> dict[str, Reading]:
+    def clocks(self) -> dict[str, ClockReading]:
         """Each host's clock beside ours, read while it was made ready."""
         return {name: one.clock for name, one in self.waiting.items()}
 
@@ -170,7 +170,7 @@ class Fleet:
             self.close()
             raise
 
-    def clocks(self) -> Outcomes[Reading]:
+    def clocks(self) -> Outcomes[ClockReading]:
         """Each host's clock beside ours."""
         return self.each(_clock)
 
@@ -193,7 +193,7 @@ class Fleet:
             yield
 
     @contextmanager
-    def together(self, commands: Mapping[str, Sequence[str]]) -> Iterator[Line]:
+    def together(self, commands: Mapping[str, Sequence[str]]) -> Iterator[StartLine]:
         """Commands by host, which wait there until `go` starts them at the same moment.
 
         Leaving ends what has not ended, or not started.
@@ -201,7 +201,7 @@ class Fleet:
         with self._entered(
             commands, lambda name, host: starts.armed(host, commands[name])
         ) as waiting:
-            yield Line(waiting)
+            yield StartLine(waiting)
 
     # Most commands are short, and a thread for each host would take longer than they do.
     def _begin(
@@ -316,7 +316,7 @@ def _heard(
     return found
 
 
-def _clock(host: Host) -> Reading:
+def _clock(host: Host) -> ClockReading:
     with starts.armed(host, ("true",)) as waiting:
         read = waiting.clock
     return read

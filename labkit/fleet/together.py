@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from labkit.errors import HostError, TimedOut
 from labkit.files import Pipe
 from labkit.fleet import clock
-from labkit.fleet.clock import Reading
+from labkit.fleet.clock import ClockReading
 from labkit.host import Host
 
 MOST_OUTPUT = 64 << 20
@@ -80,7 +80,7 @@ class Started:
     stdout: bytes
     stderr: str
     begun: float
-    clock: Reading
+    clock: ClockReading
 
     @property
     def ok(self) -> bool:
@@ -100,7 +100,7 @@ class Armed:
     host: Host
     words: tuple[str, ...]
     pipe: Pipe = field(repr=False)
-    clock: Reading
+    clock: ClockReading
     by_clock: bool
 
     def release(self, when: float) -> None:

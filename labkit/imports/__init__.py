@@ -3,7 +3,8 @@
 A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
 the line. Where a tool prints each value, or a histogram of them, all of them are read; where it
 prints summaries only, each summary is a metric with one value per run. One that leaves something
-out, such as a last line that was cut off, says so by `left_out(text) -> str`.
+out, such as a last line that was cut off, says so by `left_out(text) -> str`. Start with
+`redis_benchmark.py`.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import Protocol, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.results import Results, Run, out, stored
-from labkit.study import row
-from labkit.workload import Sample
+from labkit.machine.places import out
+from labkit.results import Results, Run, stored
+from labkit.workload import Sample, row
 
 STUDY = TIER = "imported"
 MOST_BYTES = 256 << 20

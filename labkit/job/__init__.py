@@ -1,15 +1,18 @@
-"""Detached jobs: commands that outlive the connection, the notebook and this machine."""
+"""Detached jobs: commands that outlive the connection, the notebook and this machine.
 
-from labkit.job.job import CAP, Job, Limits, Tell, attach, listed, silent, start
-from labkit.job.state import Printed, State, Status
+Start with `job.py`; `runner/` is what runs on the host.
+"""
+
+from labkit.job.job import CAP, Job, JobLimits, Tell, attach, listed, silent, start
+from labkit.job.state import JobStatus, Printed, State
 
 __all__ = [
     "CAP",
     "Job",
-    "Limits",
+    "JobLimits",
+    "JobStatus",
     "Printed",
     "State",
-    "Status",
     "Tell",
     "attach",
     "listed",

@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, sendable
 from labkit.job import facts
 from labkit.job.facts import Part
-from labkit.job.state import Facts, State, Status, judged
+from labkit.job.state import Facts, JobStatus, State, judged
 
 Tell = Callable[[str], None]
 T = TypeVar("T")
@@ -49,7 +49,7 @@ LOOK = 'if [ -r "$1/runner" ]; then exec sh "$1/runner" "" look "$@"; fi\n'
 LOOK += 'echo "labkit-job $2 $1"; echo gone; echo'
 
 
-class Ran(Protocol):
+class RanCommand(Protocol):
     """What a job needs to know of a command that was run."""
 
     @property
@@ -72,7 +72,7 @@ class Runs(Protocol):
     def name(self) -> str:
         """The host's name, for messages."""
 
-    def run(self, *words: str, seconds: float = ...) -> Ran:
+    def run(self, *words: str, seconds: float = ...) -> RanCommand:
         """Run a command and report how it ended."""
 
 
@@ -88,16 +88,16 @@ class Job:
     key: str
     folder: str
 
-    def status(self) -> Status:
+    def status(self) -> JobStatus:
         """What is known now; `UNKNOWN`, with the reason, while the host cannot be reached."""
         try:
             return self._look()[0]
         except Unreachable as lost:
-            return Status(State.UNKNOWN, lost.what)
+            return JobStatus(State.UNKNOWN, lost.what)
 
     def wait(
         self, seconds: float = math.inf, *, tell: Tell = silent, patience: float = PATIENCE_SECONDS
-    ) -> Status:
+    ) -> JobStatus:
         """Wait until it is over, `seconds` at most; return its status, also if it still runs.
 
         A host that cannot be reached is asked again, for `patience` seconds in a row.
@@ -141,7 +141,7 @@ class Job:
                 time.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
 
-    def cancel(self, grace: float = GRACE_SECONDS) -> Status:
+    def cancel(self, grace: float = GRACE_SECONDS) -> JobStatus:
         """Ask every process of it to end, kill those that are left after `grace` seconds."""
         words = (*RUNNER, "cancel", self.folder, str(math.ceil(grace)))
         what, seconds = f"cancel job {self.key}", grace + ANSWER_SECONDS
@@ -174,10 +174,10 @@ class Job:
     def _look(
         self, stream: str = "out", offset: int = 0, limit: int = 0, longest: int = 0,
         tell: Tell = silent, patience: float = 0.0,
-    ) -> tuple[Status, Part]:  # fmt: skip
+    ) -> tuple[JobStatus, Part]:  # fmt: skip
         numbers = (stream, str(offset), str(limit), str(longest))
 
-        def ask() -> tuple[Status, Part]:
+        def ask() -> tuple[JobStatus, Part]:
             nonce = secrets.token_hex(16)
             words = ("sh", "-c", LOOK, "look", self.folder, nonce, *numbers)
             for seen, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
@@ -188,7 +188,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Limits:
+class JobLimits:
     """What the host enforces by itself, in whole seconds, rounded up, and in bytes per stream."""
 
     seconds: float
@@ -213,7 +213,7 @@ class Limits:
 
 
 def start(
-    host: Runs, words: Sequence[str], *, key: str, limits: Limits, spool: str = "",
+    host: Runs, words: Sequence[str], *, key: str, limits: JobLimits, spool: str = "",
     tell: Tell = silent, patience: float = PATIENCE_SECONDS,
 ) -> Job:  # fmt: skip
     """Start a job that no other `start` with this key has started, else attach to that one.
@@ -248,7 +248,7 @@ def attach(host: Runs, key: str, spool: str = "") -> Job:
     return known[key]
 
 
-def listed(host: Runs, spool: str = "") -> dict[Job, Status]:
+def listed(host: Runs, spool: str = "") -> dict[Job, JobStatus]:
     """All jobs that this user has on the host, with what is known of each."""
     nonce = secrets.token_hex(16)
     found = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)

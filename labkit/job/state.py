@@ -38,7 +38,7 @@ class Printed:
 
 
 @dataclass(frozen=True)
-class Status:
+class JobStatus:
     """What is known of a job at one moment."""
 
     state: State
@@ -99,15 +99,15 @@ CAUSES = {
 }
 
 
-def judged(facts: Facts) -> Status:
+def judged(facts: Facts) -> JobStatus:
     """The state that the facts prove, and nothing that they do not."""
     if facts.gone:
         why = f"nothing is kept in {facts.folder}: removed, or gone with a reboot"
-        return Status(State.LOST, why)
+        return JobStatus(State.LOST, why)
     state, why = _state(facts)
     code, name = _end(facts)
     until = facts.ended if facts.end else facts.now if facts.held else facts.begun
-    return Status(
+    return JobStatus(
         state, why, code, name, (until - facts.begun) / 100, bool(facts.held - {"sup"}),
         facts.streams.get("out", Printed()), facts.streams.get("err", Printed()),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""This machine, for all of labkit: its folders, accounts, clocks' units, and files that are written whole.
+"""This machine: folders of labkit, accounts, units, stopping, and files written whole.
 
 Start with `places.py`.
 """

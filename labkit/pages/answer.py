@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import LabkitError, readable
+from labkit.machine.places import out
 from labkit.machine.units import shown as shown_unit
-from labkit.pages.terminal import Line, table
-from labkit.results import Results, out
+from labkit.pages.terminal import ProgressLine, table
+from labkit.results import Results
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
 from labkit.runs.overhead import overhead
 from labkit.statistics.distribution import tail_note
 from labkit.statistics.interval import ends
-from labkit.statistics.percentiles import intervals
-from labkit.study import PERCENTILES, Study
+from labkit.statistics.percentiles import PERCENTILES, intervals
+from labkit.study import Study
 from labkit.verdict import one_risk
 
 HEADS = {50.0: "median"}
@@ -44,7 +45,7 @@ class Answer:
     """What the finished runs took beside their measuring."""
 
 
-def answer(study: Study, given: Mapping[str, str], line: Line) -> Answer:
+def answer(study: Study, given: Mapping[str, str], line: ProgressLine) -> Answer:
     """Run the study's notebook with these parameters, and read what it found."""
     source = campaign.notebook(study.name)
     values = campaign.read_parameters(source, given)

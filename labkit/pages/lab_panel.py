@@ -22,7 +22,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.stopping import together
 from labkit.pages.tables import Table, safe, table
-from labkit.pages.terminal import Line
+from labkit.pages.terminal import ProgressLine
 from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.study import Study
@@ -56,7 +56,7 @@ def show(thing: object) -> None:
 def copying() -> Iterator[Tell]:
     """A bar below the cell that shows how far a copy has come: `host.put(..., tell=tell)`."""
     if alone():
-        with Line() as line:
+        with ProgressLine() as line:
             yield line.copied
         return
     bar = widgets.FloatProgress(max=1.0, layout={"width": "100%"})

@@ -6,7 +6,14 @@ import html
 from collections import Counter
 from pathlib import Path
 
-from labkit.pages.scorecard import NO_FIGURE, NO_STUDY, WORDS, Line, Scorecard, found_and_printed
+from labkit.pages.scorecard import (
+    NO_FIGURE,
+    NO_STUDY,
+    WORDS,
+    Scorecard,
+    ScoreLine,
+    found_and_printed,
+)
 from labkit.pages.tables import chip, safe
 from labkit.verdict import NOT_TESTABLE
 
@@ -43,7 +50,7 @@ small { opacity: .75 } code { font-size: .9em }
 
 def page(card: Scorecard) -> str:
     """The whole page; it needs no network and holds no script."""
-    by_document: dict[str, list[Line]] = {}
+    by_document: dict[str, list[ScoreLine]] = {}
     for line in card.lines:
         by_document.setdefault(line.document, []).append(line)
     judged = sorted(by_document, key=lambda name: not _tested(by_document[name]))
@@ -53,7 +60,7 @@ def page(card: Scorecard) -> str:
     )
 
 
-def _tested(lines: list[Line]) -> list[Line]:
+def _tested(lines: list[ScoreLine]) -> list[ScoreLine]:
     return [line for line in lines if line.verdict != NOT_TESTABLE]
 
 
@@ -70,7 +77,7 @@ def _counts(card: Scorecard) -> str:
 
 
 # A document of which nothing could be judged is there, but folded.
-def _section(document: str, lines: list[Line]) -> str:
+def _section(document: str, lines: list[ScoreLine]) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("claim", "verdict", "what was measured", "on"))
     ranked = sorted(lines, key=lambda line: WORDS.index(line.verdict) == len(WORDS) - 1)
     rows = "".join(map(_row, ranked))
@@ -84,7 +91,7 @@ def _section(document: str, lines: list[Line]) -> str:
     return f"<details><summary>{summary}</summary>{table}</details>"
 
 
-def _row(line: Line) -> str:
+def _row(line: ScoreLine) -> str:
     effect, printed = found_and_printed(line)
     figures = f"<b>{safe(effect)}</b>, the document: {safe(printed)}<br>" if printed else ""
     if effect and not printed:
@@ -98,7 +105,7 @@ def _row(line: Line) -> str:
     )
 
 
-def _evidence(line: Line) -> str:
+def _evidence(line: ScoreLine) -> str:
     if not line.evidence:
         return ""
     where = html.escape(Path(line.evidence).resolve().as_uri())

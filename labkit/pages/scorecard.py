@@ -40,7 +40,7 @@ IMPORTED = (
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreLine:
     """One claim on one lab; `evidence` is the folder of results that the verdict rests on."""
 
     document: str
@@ -68,7 +68,7 @@ class Line:
 class Scorecard:
     """All lines, by document and claim; shows itself in a notebook, a terminal and a report."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[ScoreLine, ...]
     unread: tuple[str, ...] = ()
     narrowed: bool = False
     """Whether lines were chosen; then a terminal shows those too that nothing was measured of."""
@@ -132,7 +132,7 @@ class Scorecard:
         whole = self.table()._repr_mimebundle_()
         return {**whole, "text/html": self.html(), "text/plain": self.text()}
 
-    def _newest(self) -> Sequence[Line]:
+    def _newest(self) -> Sequence[ScoreLine]:
         in_order = sorted(self.lines, key=lambda line: line.when)
         newest = {line.claim: line for line in in_order}
         return [line for line in self.lines if newest[line.claim] is line]
@@ -154,7 +154,7 @@ def scorecard(*folders: Path, study: str = "") -> Scorecard:
     """
     if study and study not in claims.names():
         raise Unknown("study with claims", study, claims.names())
-    lines: dict[str, list[Line]] = {name: [] for name in claims.names() if study in ("", name)}
+    lines: dict[str, list[ScoreLine]] = {name: [] for name in claims.names() if study in ("", name)}
     unread: list[str] = []
     for path in found(chosen(folders)):
         try:
@@ -171,7 +171,7 @@ def scorecard(*folders: Path, study: str = "") -> Scorecard:
     )
 
 
-def _judged(results: Results, study: str) -> list[Line]:
+def _judged(results: Results, study: str) -> list[ScoreLine]:
     own = {claim.id: claim for claim in claims.of(study)}
     lab = results.asked.get("lab", {})
     about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
@@ -190,7 +190,7 @@ def _more(verdict: Verdict) -> str:
     return "; import files of it together with those of the others" if lacks else ""
 
 
-def _untested(study: str) -> list[Line]:
+def _untested(study: str) -> list[ScoreLine]:
     known = study in studies.names()
     whys = {c: f"not measured yet: labkit run {study}" if known else _wanted(c, study)
             for c in claims.of(study)}  # fmt: skip
@@ -211,15 +211,15 @@ def _wanted(claim: Claim, study: str) -> str:
 def _line(
     study: str, claim: Claim, v: Verdict, runs: int = 0, when: str = "", lab: str = "",
     tier: str = "", evidence: str = "",
-) -> Line:  # fmt: skip
-    return Line(
+) -> ScoreLine:  # fmt: skip
+    return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
         v.low, v.high, v.published, runs, v.why, lab, tier, v.source, claim.dispute, claim.prints,
         evidence, when,
     )  # fmt: skip
 
 
-def found_and_printed(line: Line) -> tuple[str, str]:
+def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
     effect = "" if line.effect is None else _short(line.effect)
     if line.effect is not None:
@@ -227,7 +227,7 @@ def found_and_printed(line: Line) -> tuple[str, str]:
     return effect, "" if line.published is None else _short(line.published)
 
 
-def _row(line: Line) -> tuple[str, ...]:
+def _row(line: ScoreLine) -> tuple[str, ...]:
     effect, printed = found_and_printed(line)
     lab = f"{line.lab} ({line.tier})" if line.lab else ""
     reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
@@ -247,7 +247,7 @@ def _row(line: Line) -> tuple[str, ...]:
 
 
 # One study of a document on one lab: where the evidence is, then claim by claim.
-def _group(lines: Sequence[Line]) -> str:
+def _group(lines: Sequence[ScoreLine]) -> str:
     first = lines[0]
     parts = [f"{first.lab} ({first.tier})", f"{first.runs} runs", first.when[:10]]
     on = f" on {', '.join(filter(None, parts))}: {first.evidence}"
@@ -255,7 +255,7 @@ def _group(lines: Sequence[Line]) -> str:
     return "\n\n".join([head, *map(_paragraph, lines)])
 
 
-def _paragraph(line: Line) -> str:
+def _paragraph(line: ScoreLine) -> str:
     reason = line.reason if line.verdict == NOT_TESTABLE else f"Measured: {line.reason}"
     printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputed = [f"Disputed: {line.dispute}"] if line.dispute else []

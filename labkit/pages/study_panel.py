@@ -18,6 +18,7 @@ from labkit.machine.units import figure, shown
 from labkit.pages.lab_panel import alone, paragraph, show, wrapped
 from labkit.pages.tables import safe
 from labkit.results import Results
+from labkit.running import loop
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.interval import lacking
@@ -167,7 +168,7 @@ class StudyPanel:
     def _measure(self, ended: threading.Event) -> None:
         assert self.lab is not None
         try:
-            self.study.run(
+            loop.run(self.study,
                 self.lab, self.results,
                 repeats=self.repeats, tell=self._told.put, stop=self._stop,
             )  # fmt: skip

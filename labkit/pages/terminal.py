@@ -56,7 +56,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 @dataclass
-class Line:
+class ProgressLine:
     """One line that is drawn over and over; without a terminal, one line each time it changes."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
@@ -66,7 +66,7 @@ class Line:
     _ended: threading.Event = field(default_factory=threading.Event)
     _clock: threading.Thread | None = None
 
-    def __enter__(self) -> Line:
+    def __enter__(self) -> ProgressLine:
         if self._draws:
             self._clock = threading.Thread(target=self._tick, daemon=True)
             self._clock.start()
@@ -146,7 +146,7 @@ def _drawn(progress: Progress, left: float) -> str:
 
 
 @contextmanager
-def progress_line() -> Iterator[Line]:
+def progress_line() -> Iterator[ProgressLine]:
     """A line on the standard error stream, cleared at the end."""
-    with Line() as line:
+    with ProgressLine() as line:
         yield line

@@ -56,7 +56,7 @@ Task = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadyLook:
     """One look: what each thread and each CPU has counted, at a moment of the host's clock."""
 
     at: float
@@ -67,7 +67,7 @@ class Reading:
     """Of each CPU: in all, and idle."""
 
     @classmethod
-    def of(cls, text: str) -> Reading:
+    def of(cls, text: str) -> ReadyLook:
         """Read what LOOK printed; a line of another form is refused."""
         at, cpus = 0.0, ""
         tasks: dict[Task, tuple[int, int, int]] = {}
@@ -94,13 +94,13 @@ class Reading:
 class Between:
     """What happened between two looks. Threads that ended meanwhile are not in it."""
 
-    first: Reading
-    last: Reading
+    first: ReadyLook
+    last: ReadyLook
 
     @classmethod
     def of(cls, before: str, after: str) -> Between:
         """From two texts of LOOK, in this order."""
-        made = cls(Reading.of(before), Reading.of(after))
+        made = cls(ReadyLook.of(before), ReadyLook.of(after))
         if made.seconds <= 0:
             raise ResultsError("ready time: the clock of the host went back")
         return made

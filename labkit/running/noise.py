@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Any
 
+from labkit.condition import Condition
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.noise_floor import ONE, OTHER, Level, Noise, folder, percent, read
 from labkit.results import Results, check_label
+from labkit.running import loop, possible
 from labkit.running.open_lab import facts
 from labkit.runs.progress import Tell
 from labkit.statistics.interval import FAR
-from labkit.study import Condition, Study
+from labkit.study import Study
 
 
 def measure(
@@ -36,7 +38,7 @@ def measure(
         "condition": chosen.name, "metric": study.metric, "unit": study.unit,
     }  # fmt: skip
     results = Results.begin(folder(lab.name, study.name) / label, asked)
-    itself.run(lab, results, repeats=repeats, tell=tell)
+    loop.run(itself, lab, results, repeats=repeats, tell=tell)
     return read(itself, results)
 
 
@@ -76,7 +78,7 @@ def check_condition(study: Study, name: str) -> None:
 
 def _chosen(study: Study, lab: Lab, name: str) -> Condition:
     check_condition(study, name)
-    refused = study.refusals(lab)
+    refused = possible.refusals(study, lab)
     able = [c for c in study.conditions if c.name not in refused and (not name or c.name == name)]
     if not able:
         why = refused.get(name) or "; ".join(refused.values())

@@ -22,7 +22,7 @@ from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
 
 from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
-from labkit.results import HOME
+from labkit.machine.places import HOME
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
 
 Parameters = Mapping[str, Any]

@@ -19,11 +19,14 @@ from labkit.changes.plan import AT_ONCE, Plan
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine.places import HOME, out
 from labkit.machine.stopping import together
-from labkit.results import HOME, Results, check_label, out, stored
+from labkit.results import Results, check_label, stored
+from labkit.running import possible
+from labkit.running.loop import check_repeats
 from labkit.runs import bundle
 from labkit.runs.facts import READ, of_run, parse
-from labkit.study import Study, check_repeats
+from labkit.study import Study
 from labkit.workload import Workload
 
 LONGEST_NAME = 10
@@ -76,11 +79,11 @@ def study_results(
     asked = study.asked(where, seed)
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
-    plan = study.plan(lab)
+    plan = possible.plan(study, lab)
     with _all_on(lab, plan):
-        refused = study.refusals(lab, plan)
+        refused = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
-            study.able(lab, refused)
+            possible.able(study, lab, refused)
         here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
         whole = {
             **asked,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,8 +22,7 @@ from labkit.lab import Lab
 from labkit.results import Results, Run
 from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
-from labkit.statistics.percentiles import PERCENTILES, percentile
-from labkit.workload import Sample, Workload
+from labkit.workload import Workload, row
 from labkit.workloads import _pairs as pairs
 
 S = TypeVar("S")
@@ -35,7 +34,7 @@ GATE_TRIES = 3
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedRun:
     """One run that is to be made: where it stands in the order, and of which block."""
 
     block: int
@@ -65,7 +64,7 @@ class Visit:
     _writer: ThreadPoolExecutor = field(init=False)
     _unwritten: list[Future[Run]] = field(default_factory=list)
 
-    def through(self, steps: list[Step]) -> None:
+    def through(self, steps: list[PlannedRun]) -> None:
         """Make the runs that the results lack."""
         kept = {(run.condition, run.block) for run in self.results.finished()}
         lacking = [step for step in steps if step.of not in kept]
@@ -90,7 +89,7 @@ class Visit:
 
     # What counts takes a guest without hardware support up to a second to start. One that cannot
     # be asked now is asked when it matters.
-    def _begin_to_count(self, todo: list[Step]) -> None:
+    def _begin_to_count(self, todo: list[PlannedRun]) -> None:
         if self.lab.emulated:
             watches = [step.condition.watch(self.lab, self.loads) for step in todo]
             hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
@@ -117,7 +116,7 @@ class Visit:
             one.result()
 
     # Somebody who changes our settings once may have been a person; twice, it is a program.
-    def _valid(self, step: Step, of: int) -> None:
+    def _valid(self, step: PlannedRun, of: int) -> None:
         drifted, remark = 0, ""
         for _ in range(GATE_TRIES):
             run, by_somebody = self._one(step, of, remark)
@@ -135,7 +134,7 @@ class Visit:
         self.left_out.add(step.of)
         self._say("left out", step, of, f"{remark}; {GATE_TRIES} times, so it is left out")
 
-    def _one(self, step: Step, of: int, remark: str) -> tuple[Run, bool]:
+    def _one(self, step: PlannedRun, of: int, remark: str) -> tuple[Run, bool]:
         changes = self.changes
         settings = [s for s in step.condition.asked(self.lab) if not changes.steps[s].why]
         begun, run = time.monotonic(), self._begun(step, settings)
@@ -186,7 +185,7 @@ class Visit:
         self._keep(whole, raw, noted)
         return whole, bool(drifts)
 
-    def _begun(self, step: Step, settings: list[Setting]) -> Run:
+    def _begun(self, step: PlannedRun, settings: list[Setting]) -> Run:
         wanted = {setting.thing: setting.wanted for setting in settings}
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Run(
@@ -203,7 +202,7 @@ class Visit:
                 raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
         return time.monotonic() - begun
 
-    def _say(self, step: str, at: Step, of: int, remark: str = "") -> None:
+    def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.loads)
         each = float(np.mean(self.spent)) if self.spent else expected
         left = (of - self.done) * each if step != "finished" else 0.0
@@ -226,12 +225,3 @@ def _both(one: Callable[[], S], two: Callable[[], T]) -> tuple[S, T]:
         first = beside.submit(one)
         second = two()
     return first.result(), second
-
-
-def row(sample: Sample) -> dict[str, Any]:
-    """What is kept of a sample beside its raw text: percentiles, and how many there were."""
-    values = {f"p{q:g}": round(percentile(sample.values, q), 3) for q in PERCENTILES}
-    return {
-        "metric": sample.metric, "unit": sample.unit, "n": len(sample.values), "lost": sample.lost,
-        **values, "max": round(float(sample.values.max()), 3),
-    }  # fmt: skip

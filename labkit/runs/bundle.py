@@ -19,7 +19,8 @@ from typing import Any
 from labkit import __version__
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
-from labkit.results import MOST_TEXT, Results, out
+from labkit.machine.places import out
+from labkit.results import MOST_TEXT, Results
 
 FORMAT = 1
 SUFFIX = ".labkit"

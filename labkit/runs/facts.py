@@ -13,8 +13,8 @@ from typing import Any
 from labkit import __version__
 from labkit.changes.plan import AT_ONCE
 from labkit.host import Host
+from labkit.machine.places import HOME
 from labkit.machine.stopping import together
-from labkit.results import HOME
 
 # One line a fact; every line is there on any Linux, and whatever is missing there prints nothing.
 # The shell reads what it can itself: a guest without hardware support starts programs slowly.

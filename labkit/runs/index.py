@@ -23,7 +23,8 @@ from typing import Any
 
 from labkit.errors import BadInput, LabkitError, ResultsError
 from labkit.machine import records
-from labkit.results import HOME, Results, Run, judged_as, out
+from labkit.machine.places import HOME, out
+from labkit.results import Results, Run, judged_as
 from labkit.runs import bundle
 
 VERSION = 1

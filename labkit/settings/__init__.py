@@ -1,4 +1,7 @@
-"""What can be changed on a host, each with its way back."""
+"""What can be changed on a host, each with its way back; one file each.
+
+Start with `mtu.py`: most settings look like it.
+"""
 
 from __future__ import annotations
 

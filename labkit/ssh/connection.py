@@ -29,7 +29,7 @@ from labkit.ssh.known_hosts import KnownHosts
 from labkit.ssh.login import log_in
 from labkit.ssh.openssh import resolved
 from labkit.ssh.refusals import Refusals
-from labkit.ssh.way import MOMENT_SECONDS, Way, through
+from labkit.ssh.way import MOMENT_SECONDS, Carrier, through
 
 CONNECT_SECONDS = 15.0
 # So often a connection on which nothing comes is asked whether it is alive.
@@ -125,7 +125,7 @@ class Client(Conversation):
     # paramiko computes these lists anew each time it asks for them, 14 times a login.
     preferred_kex, preferred_ciphers, preferred_macs = KEX, CIPHERS, MACS
 
-    def __init__(self, way: Way, algorithms: tuple[str, ...]) -> None:
+    def __init__(self, way: Carrier, algorithms: tuple[str, ...]) -> None:
         super().__init__(way.end)
         self._way, self._algorithms = way, algorithms
         self.shown, self.kex, self._closing = b"", "", False

@@ -34,7 +34,7 @@ PLAIN = (
 ALGORITHMS = (*(f"{kind}{CERTIFICATE}" for kind in PLAIN), *PLAIN)
 
 
-class Status(Enum):
+class KeyStatus(Enum):
     """What the files say about a key that a host shows."""
 
     KNOWN = "known"
@@ -44,7 +44,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class Line:
+class KeyLine:
     """A line that names the host: where it is, its marker, and its key."""
 
     file: Path
@@ -74,8 +74,8 @@ class Bad:
 class Judgement:
     """What became of a key, the lines that decided it, and what is wrong with a certificate."""
 
-    status: Status
-    lines: tuple[Line, ...] = ()
+    status: KeyStatus
+    lines: tuple[KeyLine, ...] = ()
     certificate: str = ""
 
 
@@ -110,7 +110,7 @@ class KnownHosts:
 
     files: tuple[Path, ...]
     text: tuple[tuple[Path, int, str], ...]
-    _of: dict[str, tuple[Line, ...]] = field(default_factory=dict, repr=False, compare=False)
+    _of: dict[str, tuple[KeyLine, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, files: Sequence[Path]) -> KnownHosts:
@@ -118,12 +118,12 @@ class KnownHosts:
         text = [(file, n, line) for file in files for n, line in enumerate(lines_of(file), 1)]
         return cls(tuple(files), tuple(text))
 
-    def of(self, name: str) -> tuple[Line, ...]:
+    def of(self, name: str) -> tuple[KeyLine, ...]:
         """The lines that give a name, whole and readable."""
         if name not in self._of:
             encoded = name.encode("utf-8", "surrogateescape").decode("latin-1")
             found = self._found(encoded)
-            self._of[name] = tuple(one for one in found if isinstance(one, Line))
+            self._of[name] = tuple(one for one in found if isinstance(one, KeyLine))
         return self._of[name]
 
     def bad(self) -> tuple[Bad, ...]:
@@ -158,27 +158,27 @@ class KnownHosts:
                 hint="is this the host, and its HostCertificate the one that was made for its key?",
             )
         found = self.judge(name, shown)
-        if found.status is not Status.KNOWN:
+        if found.status is not KeyStatus.KNOWN:
             raise refusal(who, name, shown, found, self, trust)
 
     def _judge(self, name: Name, looked_for: str, shown: bytes, now: float) -> Judgement:
         certificate = _certificate(shown)
         found = _status(self.of(looked_for), shown, certificate)
         why = ""
-        if found.status is Status.KNOWN and certificate:
+        if found.status is KeyStatus.KNOWN and certificate:
             why = certificate.why_not(name.principal, now)
-        if found.status is Status.REVOKED or (found.status is Status.KNOWN and not why):
+        if found.status is KeyStatus.REVOKED or (found.status is KeyStatus.KNOWN and not why):
             return found
-        if found.status is Status.NEW and name.second and looked_for != name.second:
+        if found.status is KeyStatus.NEW and name.second and looked_for != name.second:
             without_port = self._judge(name, name.second, shown, now)
-            if without_port.status is Status.KNOWN:
+            if without_port.status is KeyStatus.KNOWN:
                 return without_port
         if certificate:
             plainly = self._judge(name, looked_for, certificate.key, now)
             return Judgement(plainly.status, plainly.lines, plainly.certificate or why)
         return found
 
-    def _found(self, name: str | None) -> Iterator[Line | Bad]:
+    def _found(self, name: str | None) -> Iterator[KeyLine | Bad]:
         for file, number, line in self.text:
             try:
                 parsed = read_line(line, name)
@@ -186,7 +186,7 @@ class KnownHosts:
                 yield Bad(file, number, str(wrong))
             else:
                 if parsed:
-                    yield Line(file, number, *parsed)
+                    yield KeyLine(file, number, *parsed)
 
 
 def refusal(
@@ -196,13 +196,13 @@ def refusal(
     where = ", ".join(map(str, known.files)) or "no known_hosts file"
     host = f"{who}: the key of {name.address} port {name.port}"
     its = f"{said(shown)}{f' (its certificate: {found.certificate})' * bool(found.certificate)}"
-    if found.status is Status.REVOKED:
+    if found.status is KeyStatus.REVOKED:
         return HostKeyRefused(
             f"{host} is revoked; nothing was sent to it",
             said=f"shown: {its}",
             hint=f"{_places(found)} says that this key is not to be trusted",
         )
-    if found.status is Status.CHANGED:
+    if found.status is KeyStatus.CHANGED:
         return HostKeyRefused(
             f"{host} has CHANGED; nothing was sent to it",
             said="\n".join([*map(_known, found.lines[:2]), f"shown: {its}"]),
@@ -216,7 +216,7 @@ def refusal(
     )
 
 
-def _known(line: Line) -> str:
+def _known(line: KeyLine) -> str:
     return f"known: {said(line.key)} ({line.where})"
 
 
@@ -255,17 +255,21 @@ def _certificate(shown: bytes) -> HostCertificate | None:
 
 
 # As check_hostkeys_by_key_or_type(): the last of several other keys is the one to name.
-def _status(lines: Sequence[Line], shown: bytes, certificate: HostCertificate | None) -> Judgement:
+def _status(
+    lines: Sequence[KeyLine], shown: bytes, certificate: HostCertificate | None
+) -> Judgement:
     keys = {certificate.key, certificate.authority} if certificate else {shown}
     revoked = tuple(
         line for line in lines if line.marker == REVOKED and certificates.public(line.key) in keys
     )
     if revoked:
-        return Judgement(Status.REVOKED, revoked)
+        return Judgement(KeyStatus.REVOKED, revoked)
     marker, wanted = (AUTHORITY, certificate.authority) if certificate else ("", shown)
     rivals = tuple(line for line in lines if line.marker == marker)
     same = tuple(line for line in rivals if line.key == wanted)
     if same:
-        return Judgement(Status.KNOWN, same[:1])
+        return Judgement(KeyStatus.KNOWN, same[:1])
     # Another authority proves nothing against this one.
-    return Judgement(Status.CHANGED, rivals) if rivals and not marker else Judgement(Status.NEW)
+    return (
+        Judgement(KeyStatus.CHANGED, rivals) if rivals and not marker else Judgement(KeyStatus.NEW)
+    )

@@ -18,7 +18,7 @@ TURN_SECONDS = 0.5
 
 
 @dataclass
-class Pipe:
+class ShellPipe:
     """What is sent it reads, and what it prints is received.
 
     `mark` is a line on each stream before anything of its own, and begins its last words.
@@ -36,7 +36,7 @@ class Pipe:
         self._moved, self._sending, self._stalled = time.monotonic(), False, False
         self._left = threading.Event()
 
-    def __enter__(self) -> Pipe:
+    def __enter__(self) -> ShellPipe:
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut
 from labkit.host import Completed, Line
-from labkit.ssh.shell import Gone, Kept, Late, Order, Shell, cut
+from labkit.ssh.shell import Gone, Kept, Late, Shell, ShellCommand, cut
 
 LAST_CHANCE_SECONDS = 3.0
 CHUNK = 1 << 16
@@ -44,7 +44,7 @@ class Running:
         self._streams = (Kept(cap), Kept(cap))
         self._lines: deque[Line] = deque()
         self._splits = (_Split("stdout", self._lines), _Split("stderr", self._lines))
-        self._order: Order | None = None
+        self._order: ShellCommand | None = None
         self._result: Completed | None = None
         self._failed: HostError | None = None
         self._told: bool | None = None
@@ -120,7 +120,7 @@ class Running:
         while self._lines:
             yield self._lines.popleft()
 
-    def _until(self, read: Callable[[Shell, Order, float], None]) -> None:
+    def _until(self, read: Callable[[Shell, ShellCommand, float], None]) -> None:
         try:
             if self._order is None or self._cut:
                 raise Gone
@@ -203,7 +203,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Begun:
+class RunningCommand:
     """A command on a shell that is its own until it has ended."""
 
     _command: Running

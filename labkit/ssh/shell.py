@@ -156,7 +156,7 @@ class Kept:
 
 
 @dataclass
-class Order:
+class ShellCommand:
     """A command that was given to a shell, and what has come back."""
 
     number: int
@@ -190,7 +190,7 @@ class Shell:
         nonce = secrets.token_hex(16)
         self._unsent = PRELUDE.format(nonce=nonce) + ";"
         self._marked = (Marked(nonce.encode()), Marked(nonce.encode()))
-        self._queues: tuple[deque[Order], deque[Order]] = (deque(), deque())
+        self._queues: tuple[deque[ShellCommand], deque[ShellCommand]] = (deque(), deque())
         self._count = 0
         self.foreign = False
         self._programs: dict[str, Kept] = {}
@@ -213,7 +213,7 @@ class Shell:
         """The process group to end in need, once it is known."""
         return b"".join(self.ready.words[:1]).decode("ascii", "replace")
 
-    def give(self, command: str, out: Kept, err: Kept) -> Order:
+    def give(self, command: str, out: Kept, err: Kept) -> ShellCommand:
         """Send one command, which `line` made."""
         asked, direct = self._directly(command)
         order = self._expect(out, err)
@@ -226,7 +226,7 @@ class Shell:
         self._unsent = ""
         return order
 
-    def wait(self, order: Order, deadline: float) -> None:
+    def wait(self, order: ShellCommand, deadline: float) -> None:
         """Read until the command has ended; see what it left behind."""
         while not order.ended:
             self.read(deadline)
@@ -279,8 +279,8 @@ class Shell:
         program = known.content.startswith(b"/") and known.content.endswith(f"/{name}\n".encode())
         return "", f"hash -r;{direct}" if program else ""
 
-    def _expect(self, out: Kept, err: Kept) -> Order:
-        order = Order(self._count, (out, err))
+    def _expect(self, out: Kept, err: Kept) -> ShellCommand:
+        order = ShellCommand(self._count, (out, err))
         self._count += 1
         for queue in self._queues:
             queue.append(order)
@@ -296,7 +296,7 @@ class Shell:
             else:
                 self._close(queue.popleft(), side, piece)
 
-    def _close(self, order: Order, side: int, mark: Mark) -> None:
+    def _close(self, order: ShellCommand, side: int, mark: Mark) -> None:
         if mark.words[:1] != (b"%d" % order.number,):
             raise BrokenStream(f"a mark out of turn: {mark}")
         order.streams[side].mark = mark

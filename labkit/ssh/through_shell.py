@@ -14,8 +14,8 @@ from labkit.errors import BadInput, HostError, LabkitError
 from labkit.files import WINDOW
 from labkit.host import KEPT, NOTHING, Completed
 from labkit.machine.turns import Steps, blocking
-from labkit.ssh.pipes import Pipe
-from labkit.ssh.running import CHUNK, Begun, NotRun, Running
+from labkit.ssh.pipes import ShellPipe
+from labkit.ssh.running import CHUNK, NotRun, Running, RunningCommand
 from labkit.ssh.shell import END, LONGEST_LINE, ONCE, Channel, Gone, Shell, checked, line, plainly
 
 
@@ -82,7 +82,7 @@ class ThroughShell:
 
     def begin(
         self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
-    ) -> Begun | None:
+    ) -> RunningCommand | None:
         """Give a command to a shell that waits for one; None where there is none."""
         checked(self.name, words, seconds=seconds)
         text = plainly(words)
@@ -92,7 +92,7 @@ class ThroughShell:
                 return None
             command = held.enter_context(Running(self, shell, words, seconds, cap))
             command.give(text)
-            return Begun(command, held.pop_all())
+            return RunningCommand(command, held.pop_all())
 
     def steps(
         self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
@@ -117,7 +117,7 @@ class ThroughShell:
     @contextmanager
     def raw(
         self, words: tuple[str, ...], *, window: int = WINDOW, seconds: float = 60.0
-    ) -> Iterator[Pipe]:
+    ) -> Iterator[ShellPipe]:
         """Run one command whose streams stay open; on leaving, they are closed."""
         checked(self.name, words, seconds=seconds)
         mark = f"labkit-ended-{secrets.token_hex(8)}"
@@ -127,7 +127,7 @@ class ThroughShell:
         with (
             self._turn(words, seconds),
             self._channel(script, False, window) as channel,
-            Pipe(self.name, channel, mark) as one,
+            ShellPipe(self.name, channel, mark) as one,
         ):
             yield one
 

@@ -15,7 +15,7 @@ from labkit.ssh.address import Target
 from labkit.ssh.certificates import fingerprint, kind_of
 from labkit.ssh.connection import shaken_hands
 from labkit.ssh.durable import append
-from labkit.ssh.known_hosts import PLAIN, KnownHosts, Status, refusal
+from labkit.ssh.known_hosts import PLAIN, KeyStatus, KnownHosts, refusal
 
 # One connection for each: a server shows one key at a time.
 KINDS = (PLAIN[:1], PLAIN[1:4], RSA_SIGNATURES)
@@ -68,9 +68,9 @@ def is_known(target: Target, keys: Sequence[Shown]) -> bool:
     """Whether the host has proved itself by a known key; a changed or revoked one is refused."""
     known = KnownHosts.read(target.known_hosts)
     found = {key: known.judge(target.known_as, key.key) for key in keys}
-    if any(one.status is Status.KNOWN for one in found.values()):
+    if any(one.status is KeyStatus.KNOWN for one in found.values()):
         return True
-    for bad in (Status.REVOKED, Status.CHANGED):
+    for bad in (KeyStatus.REVOKED, KeyStatus.CHANGED):
         for key, one in found.items():
             if one.status is bad:
                 raise refusal(target.name, target.known_as, key.key, one, known)

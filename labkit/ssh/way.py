@@ -43,7 +43,7 @@ class _Carried:
 
 
 @dataclass(frozen=True)
-class Way:
+class Carrier:
     """What SSH runs over; closing it closes what it runs through too."""
 
     end: socket.socket | _Carried
@@ -80,7 +80,7 @@ class Way:
             threading.Thread(target=self.command.wait, daemon=True).start()
 
 
-def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Steps[Way]:
+def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Steps[Carrier]:
     """The way to a target; `reached` logs in to the host on it, should there be one."""
     if target.jump is not None:
         yield None
@@ -91,7 +91,9 @@ def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> 
     return (yield from _dialled(target))
 
 
-def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.Transport]) -> Way:
+def _by_jump(
+    target: Target, jump: Target, reached: Callable[[Target], paramiko.Transport]
+) -> Carrier:
     client = reached(jump)
     try:
         there = (target.address, target.port)
@@ -109,11 +111,11 @@ def _by_jump(target: Target, jump: Target, reached: Callable[[Target], paramiko.
             ) from refused
         raise
     by = getattr(client, "reached_at", "") or jump.address
-    return Way(_Carried(channel), client, jump.name, address=f"{target.address} by {by}")
+    return Carrier(_Carried(channel), client, jump.name, address=f"{target.address} by {by}")
 
 
 # ssh too gives the command a shell, which it replaces.
-def _by_command(target: Target) -> Way:
+def _by_command(target: Target) -> Carrier:
     ours, its = socket.socketpair()
     words = tempfile.TemporaryFile()  # noqa: SIM115  (as long as the command)
     with its:
@@ -121,10 +123,12 @@ def _by_command(target: Target) -> Way:
             ["/bin/sh", "-c", f"exec {target.proxy}"], stdin=its.fileno(), stdout=its.fileno(),
             stderr=words, start_new_session=True,
         )  # fmt: skip
-    return Way(ours, command=command, words=words, address=f"{target.address} by a ProxyCommand")
+    return Carrier(
+        ours, command=command, words=words, address=f"{target.address} by a ProxyCommand"
+    )
 
 
-def _dialled(target: Target) -> Steps[Way]:
+def _dialled(target: Target) -> Steps[Carrier]:
     deadline = time.monotonic() + target.seconds
     failed, tried = OSError("it has no address of this family"), list[str]()
     found = names.at_once(target.address, target.port, FAMILIES[target.family])
@@ -136,7 +140,7 @@ def _dialled(target: Target) -> Steps[Way]:
         seconds = max(deadline - time.monotonic(), 0.1) / left
         address = str(found[-left][4][0])
         try:
-            return Way((yield from _attempt(found[-left], seconds)), address=address)
+            return Carrier((yield from _attempt(found[-left], seconds)), address=address)
         except OSError as refused:
             failed = refused
             tried.append(f"{address}: {refused}")

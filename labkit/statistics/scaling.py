@@ -68,7 +68,7 @@ class SpeedUp:
 
 
 @dataclass(frozen=True)
-class Line:
+class StraightLine:
     """value = start + slope * load."""
 
     start: Interval
@@ -123,7 +123,7 @@ def speed_up(measured: Mapping[float, Sequence[float]]) -> list[SpeedUp]:
     return found
 
 
-def line(measured: Mapping[float, Sequence[float]]) -> Line:
+def line(measured: Mapping[float, Sequence[float]]) -> StraightLine:
     """The straight line of least squares, with Student's intervals."""
     from scipy.stats import linregress, t
 
@@ -135,7 +135,7 @@ def line(measured: Mapping[float, Sequence[float]]) -> Line:
         Interval(float(v), float(v - far * e), float(v + far * e), enough)
         for v, e in ((fit.intercept, fit.intercept_stderr), (fit.slope, fit.stderr))
     )
-    return Line(start, slope, float(fit.rvalue**2))
+    return StraightLine(start, slope, float(fit.rvalue**2))
 
 
 def scalability_law(measured: Mapping[float, Sequence[float]]) -> ScalabilityLaw:

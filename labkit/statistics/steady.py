@@ -59,7 +59,7 @@ class Steady:
 
 
 @dataclass(frozen=True)
-class Drift:
+class Trend:
     """Kendall's tau of the blocks with their order, from -1 to 1, and its two-sided p value."""
 
     tau: float
@@ -125,7 +125,7 @@ def _drifting(measured: Mapping[str, Blocks]) -> list[str]:
 
 
 # A lab that drifts moves all conditions, each by a share of what it differs by anyway.
-def _together(medians: Sequence[Mapping[int, float]]) -> Drift | None:
+def _together(medians: Sequence[Mapping[int, float]]) -> Trend | None:
     common = sorted(set.intersection(*map(set, medians))) if len(medians) > 1 else []
     if len(common) < 2:
         return None
@@ -136,7 +136,7 @@ def _together(medians: Sequence[Mapping[int, float]]) -> Drift | None:
     return drift(whole.round(9))
 
 
-def _rises(name: str, found: Drift) -> str:
+def _rises(name: str, found: Trend) -> str:
     whose = f"{name}: its median" if name else "all conditions together: the median"
     way = "rises" if found.tau > 0 else "falls"
     return f"{whose} {way} from block to block (p {found.p:.2g}): the lab drifts"
@@ -185,23 +185,23 @@ def autocorrelation(values: npt.ArrayLike) -> Values:
     return alike
 
 
-def drift(blocks: Sequence[float] | Values) -> Drift:
+def drift(blocks: Sequence[float] | Values) -> Trend:
     """Whether one figure per block, in the order of time, rises or falls."""
     figures = checked_samples(blocks)
     if figures.size < 2:
         raise BadInput("drift needs the figures of two blocks or more")
     if np.ptp(figures) == 0:
-        return Drift(0.0, 1.0)
+        return Trend(0.0, 1.0)
     n, all_pairs = figures.size, math.comb(figures.size, 2)
     above = np.sign(figures[None, :] - figures[:, None])[np.triu_indices(n, 1)]
     score, equal = int(above.sum()), int((above == 0).sum())
     tau = score / math.sqrt(all_pairs * (all_pairs - equal))
     if not equal and n <= EXACT:
-        return Drift(tau, _by_counting(n, (all_pairs - abs(score)) // 2))
+        return Trend(tau, _by_counting(n, (all_pairs - abs(score)) // 2))
     _, alike = np.unique(figures, return_counts=True)
     ties = int((alike * (alike - 1) * (2 * alike + 5)).sum())
     spread = math.sqrt((n * (n - 1) * (2 * n + 5) - ties) / 18)
-    return Drift(tau, math.erfc(abs(score) / spread / math.sqrt(2)))
+    return Trend(tau, math.erfc(abs(score) / spread / math.sqrt(2)))
 
 
 # scipy.stats has both, but takes a second to be imported, in each process that shows a study.

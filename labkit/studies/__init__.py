@@ -1,4 +1,7 @@
-"""What can be asked, one file each; the folder is the registry."""
+"""What can be asked, one file each; the folder is the registry.
+
+Start with `lat_ping.py`.
+"""
 
 from __future__ import annotations
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from labkit.claims import published
+from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.other_cpus import OtherCpus
 from labkit.studies._guests import on_esxi
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.workloads.shared_host import SharedHost
 
 ROLES = {"server": "guest", "host": "server", "neighbour": "guest2", "neighbour2": "guest3"}

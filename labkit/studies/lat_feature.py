@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from labkit.claims import published
+from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
@@ -12,7 +13,7 @@ from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.studies._guests import on_esxi
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.workloads.wake_up import WakeUp
 
 ALL, REST = PLACES

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from labkit.claims import published
+from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.studies._guests import on_esxi
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.workloads.packet_rate import PacketRate
 
 ROLES = {"server": "guest", "host": "server"}

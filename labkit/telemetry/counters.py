@@ -43,9 +43,9 @@ from pathlib import Path
 import numpy as np
 
 from labkit.errors import BadInput, ResultsError
-from labkit.results import out
+from labkit.machine.places import out
 from labkit.telemetry import few_columns
-from labkit.telemetry.fields import Piece, Times
+from labkit.telemetry.fields import FieldPiece, Times
 from labkit.telemetry.numbers import Numbers, Places
 from labkit.telemetry.pieces import Lines
 
@@ -227,7 +227,7 @@ class _Rows:
     # room all of them need: what is not used costs no memory. Where it was too little there are
     # more blocks, as what another thread is writing into must stay where it is.
     def __init__(
-        self, pieces: Iterator[Piece], size: int, wanted: Places | None, columns: int
+        self, pieces: Iterator[FieldPiece], size: int, wanted: Places | None, columns: int
     ) -> None:
         self.pieces, self.size, self.wanted, self.columns = pieces, size, wanted, columns
         self.next = threading.Lock()
@@ -262,7 +262,7 @@ class _Rows:
             # Whatever ends one, a stop included, ends all.
             self.pieces = iter(())
 
-    def _room(self, piece: Piece) -> Numbers:
+    def _room(self, piece: FieldPiece) -> Numbers:
         if len(self.times) == 1:
             whole = math.ceil(1.05 * piece.rows * self.size / (piece.end - piece.start))
             self.blocks = [np.empty((max(whole, piece.rows), self.columns))]

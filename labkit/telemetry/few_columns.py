@@ -5,8 +5,8 @@ from the others. It reads into the same memory again and again, marks commas and
 finds among them the ends of the wanted fields, and keeps the text before these.
 
 Only rows like all others are taken: as many fields as the header has, each short, a line end behind
-the last, a time before the first. From the first that is not on, all is left to `labkit.telemetry.pieces`,
-which reads whatever there may be and says what is wrong with it.
+the last, a time before the first. From the first that is not on, all is left to
+`labkit.telemetry.pieces`, which reads whatever there may be and says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from labkit.errors import ResultsError
 from labkit.telemetry import fields
 from labkit.telemetry.delimiters import WORD, Delimiters, marks
-from labkit.telemetry.fields import COMMA, PART, Piece, Times
+from labkit.telemetry.fields import COMMA, PART, FieldPiece, Times
 from labkit.telemetry.numbers import Bytes, Numbers, Places
 from labkit.telemetry.pieces import NEWLINE, newlines
 
@@ -157,7 +157,7 @@ class _Stretch:
         self.slots = [slots[whole:-1]]
         starts, ends = _fields(slots[:whole])
         chosen = (1 + self.asked.size * np.arange(rows)[:, None] + self.columns).ravel()
-        piece = Piece(self.path, slots.reshape(-1), 0, 0, ends, self.count)
+        piece = FieldPiece(self.path, slots.reshape(-1), 0, 0, ends, self.count)
         bounds = fields.unquoted(piece, starts[chosen], ends[chosen])
         ends, sizes = (side.reshape(rows, self.columns.size) for side in bounds)
         values = np.empty((rows, self.columns.size - 1))

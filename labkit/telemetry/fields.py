@@ -40,7 +40,7 @@ JOINED = re.compile(rb' +[-\d.]+("[^"]*")')
 
 
 @dataclass(frozen=True)
-class Piece:
+class FieldPiece:
     """Whole lines of a file in `buffer`, the first of them from `start` on and of number `line`.
 
     `breaks` is where each line ends.
@@ -63,7 +63,7 @@ class Piece:
         """Where the last line has ended."""
         return int(self.breaks[-1]) + 1
 
-    def part(self, first: int, after: int, start: int) -> Piece:
+    def part(self, first: int, after: int, start: int) -> FieldPiece:
         """Some of its lines, of which the first begins at `start`."""
         return replace(self, start=start, line=self.line + first, breaks=self.breaks[first:after])
 
@@ -163,7 +163,7 @@ def _places(mask: Mask) -> Places:
     return found
 
 
-def read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> None:
+def read_numbers(piece: FieldPiece, ends: Places, sizes: Places, into: Numbers) -> None:
     """Write the numbers in the fields that end there, each of such a size."""
     words, values = piece.buffer.view(np.uint64), into.reshape(-1)
     end, size = ends.ravel(), sizes.ravel()
@@ -174,7 +174,7 @@ def read_numbers(piece: Piece, ends: Places, sizes: Places, into: Numbers) -> No
 
 
 # Such as 7.0625001143654654, which is what perfmon prints.
-def _odd_numbers(piece: Piece, ends: Places, sizes: Places) -> Numbers:
+def _odd_numbers(piece: FieldPiece, ends: Places, sizes: Places) -> Numbers:
     widths = (piece.buffer.size - WIDEST + 1, WIDEST)
     text = np.lib.stride_tricks.as_strided(piece.buffer, widths, (1, 1))[ends - WIDEST]
     text[np.arange(WIDEST) < WIDEST - sizes[:, None]] = SPACE
@@ -190,7 +190,7 @@ def _odd_numbers(piece: Piece, ends: Places, sizes: Places) -> Numbers:
     return found
 
 
-def unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:
+def unquoted(piece: FieldPiece, starts: Places, ends: Places) -> Bounds:
     """The ends and the sizes of fields of which each may be in quotes."""
     # The last of a line ends with \r if lines end with \r\n.
     before = ends - 1
@@ -209,13 +209,13 @@ def unquoted(piece: Piece, starts: Places, ends: Places) -> Bounds:
 
 
 # With no comma between, esxtop prints what it has for the screen before the value in quotes.
-def _quoted(piece: Piece, start: int, end: int) -> int:
+def _quoted(piece: FieldPiece, start: int, end: int) -> int:
     if not (found := JOINED.fullmatch(piece.buffer[start:end].tobytes())):
         raise piece.refused(start, end)
     return start + found.start(1)
 
 
-def _number(piece: Piece, start: int, end: int) -> float:
+def _number(piece: FieldPiece, start: int, end: int) -> float:
     text = piece.buffer[start:end].tobytes()
     if number := NUMBER.fullmatch(text):
         return float(number[1])
@@ -224,7 +224,7 @@ def _number(piece: Piece, start: int, end: int) -> float:
     raise piece.refused(start, end)
 
 
-def read_times(piece: Piece, ends: Places, sizes: Places) -> Times:
+def read_times(piece: FieldPiece, ends: Places, sizes: Places) -> Times:
     """The times in such fields."""
     starts = ends - sizes
     times = np.empty(starts.size, "datetime64[us]")
@@ -247,7 +247,7 @@ def read_times(piece: Piece, ends: Places, sizes: Places) -> Times:
 
 
 # What a spreadsheet leaves of a time that it saved: 3/26/2026 22:42.
-def _time(piece: Piece, start: int, end: int) -> np.datetime64:
+def _time(piece: FieldPiece, start: int, end: int) -> np.datetime64:
     if not (found := LOOSE_TIME.fullmatch(piece.buffer[start:end].tobytes())):
         raise piece.refused(start, end, "a time is taken as esxtop prints it: 03/26/2026 22:42:05")
     month, day, year, hour, minute, second, part = (int(part or 0) for part in found.groups())

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from labkit.errors import ResultsError
-from labkit.telemetry.fields import PART, RETURN, Piece
+from labkit.telemetry.fields import PART, RETURN, FieldPiece
 from labkit.telemetry.numbers import Bytes, Places
 
 PIECE = 1 << 21
@@ -69,7 +69,7 @@ class Lines:
         self.line += lines
         self._begin()
 
-    def pieces(self, fields: int) -> Iterator[Piece]:
+    def pieces(self, fields: int) -> Iterator[FieldPiece]:
         """All the lines after the header, each of so many fields."""
         line, more = self.line + 1, True
         while more:
@@ -77,13 +77,13 @@ class Lines:
             if not more:
                 self._finish(fields)
             if (breaks := self._found()).size:
-                piece = Piece(self.path, self.memory, BEFORE, line, breaks, fields)
+                piece = FieldPiece(self.path, self.memory, BEFORE, line, breaks, fields)
                 yield from self._data(piece)
                 line += breaks.size
                 self._drop(piece.end)
 
     # A tool that was started again, into the same file, wrote its header again.
-    def _data(self, piece: Piece) -> Iterator[Piece]:
+    def _data(self, piece: FieldPiece) -> Iterator[FieldPiece]:
         starts = np.append(piece.start, piece.breaks[:-1] + 1)
         if not (rows := self._rows(piece, piece.buffer[starts])):
             return
@@ -101,7 +101,7 @@ class Lines:
 
     # So many rows come before words, which typeperf ends with. Where rows come after such words,
     # these are left where they are, and refused.
-    def _rows(self, piece: Piece, begins: Bytes) -> int:
+    def _rows(self, piece: FieldPiece, begins: Bytes) -> int:
         words = (begins >= FIRST_LETTER) | (begins == NEWLINE) | (begins == RETURN)
         rows = piece.rows if not words.any() else int(words.argmax())
         if self.text and rows:

@@ -1,1 +1,4 @@
-"""The documented loads, one file each."""
+"""The documented loads, one file each.
+
+Start with `ping.py`; names with an underscore hold what several share.
+"""

@@ -10,9 +10,10 @@ from labkit.box import Faults, status
 from labkit.box.folder import Folder
 from labkit.box.network.shaping import Shaping, kinds_known
 from labkit.box.network.splice import stem
+from labkit.condition import Condition
 from labkit.errors import BadInput, BoxError, CommandFailed, Unknown
 from labkit.results import Results
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.workloads.ping import Ping
 from tests.box.conftest import NAME
 from tests.box.machine import awaited

@@ -10,6 +10,7 @@ from labkit.changes.journal import command
 from labkit.changes.journal_lines import decoded, encoded
 from labkit.changes.plan import plan
 from labkit.errors import BoxError
+from labkit.running import possible
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
@@ -76,7 +77,7 @@ def test_all_guests_are_asked_at_once_and_each_answers_for_itself(four):
 
 
 def test_a_box_with_one_guest_says_what_it_lacks_for_four(lab):
-    refused = find_study("lat_ping").refusals(lab)
+    refused = possible.refusals(find_study("lat_ping"), lab)
     assert set(refused) == {f"{n} [vms=4]" for n in ("VM-Default", "VM-SRIOV", "VM-Latency-SRIOV")}
     assert all("guest2" in why for why in refused.values())
 

@@ -9,6 +9,7 @@ from labkit import studies
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
 from labkit.errors import CommandFailed, Unknown
+from labkit.running import loop
 from labkit.running.open_lab import study_results
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -62,7 +63,7 @@ def test_a_study_starts_the_guest_that_it_finds_at_rest_and_leaves_it_so(
         results = study_results(study, lab, str(lab.path))
         assert server.check("guest", "state") == state
         assert results.asked["refused"] == {} and results.asked["lab"]["hosts"]["guest"]["kernel"]
-        study.run(lab, results, repeats=1)
+        loop.run(study, lab, results, repeats=1)
         assert {run.condition for run in results.finished()} == {"Native", "VM-Default"}
         assert server.check("guest", "state") == state
     finally:

@@ -17,6 +17,7 @@ from labkit.box.network import subnets
 from labkit.box.rootless import sudo
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
+from labkit.running import possible
 from labkit.studies import find
 from tests.box.conftest import NAME, TWO
 from tests.box.machine import awaited, kept_by_the_kernel, snapshot
@@ -52,7 +53,7 @@ def test_without_user_mode_linux_there_is_a_smaller_box(monkeypatch):
     try:
         with opened(box.up(TWO)) as lab:
             assert set(lab.hosts) == {"client", "server"} and lab.emulated
-            refused = find("lat_ping").refusals(lab)
+            refused = possible.refusals(find("lat_ping"), lab)
             assert {name.partition(" [")[0] for name in refused} == {
                 "VM-Default",
                 "VM-SRIOV",

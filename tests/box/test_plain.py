@@ -22,6 +22,7 @@ import json, sys
 from labkit import find_study
 from labkit.errors import LabkitError
 from labkit.lab import opened
+from labkit.running import loop, possible
 from labkit.running.open_lab import study_results, with_load
 from pathlib import Path
 with opened(Path(sys.argv[1])) as lab:
@@ -30,13 +31,13 @@ with opened(Path(sys.argv[1])) as lab:
     results = study_results(slower, lab, str(lab.path), label="plain")
     slower.run(lab, results, repeats=1)
     try:
-        study.run(lab, results, repeats=1)
+        loop.run(study, lab, results, repeats=1)
     except LabkitError as refused:
         said = str(refused)
     whys = {v.claim: v.why for v in slower.judge(results)}
     kept = json.loads((results.path / "study.json").read_text())["lab"]
     ran = [run.condition for run in results.runs()]
-    print(json.dumps([study.refusals(lab), said, ran, whys, kept]))
+    print(json.dumps([possible.refusals(study, lab), said, ran, whys, kept]))
 """
 
 

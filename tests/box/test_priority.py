@@ -48,7 +48,7 @@ def machine(lab):
     machine = lab.host("guest")
     machine.check("mkdir", "-p", HOME, BIN)
     for name in ("guest.pl", "guest_changes.pl"):
-        machine.put(files("labkit").joinpath("box", name).read_bytes(), f"{BIN}/{name}", 0o644)
+        machine.put(files("labkit.box.guests").joinpath(name).read_bytes(), f"{BIN}/{name}", 0o644)
     for name in ("running", "description"):
         machine.put(b"nic=bridge\nbatch=128\nlro=on\ncpus=0\npolicy=other\n", f"{HOME}/{name}")
     machine.put(b"user=7\naccelerator=uml\n", f"{HOME}/wires")

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from labkit.condition import Condition
 from labkit.errors import SettingRefused
 from labkit.gates import gate
 from labkit.results import Results
+from labkit.running import loop
 from labkit.settings.processes import InterruptCpus
 from labkit.settings.sockets import Sysctl
-from labkit.study import Condition, Study
+from labkit.study import Study
 from labkit.workloads.ping import Ping
 from tests.box.conftest import with_cpus
 
@@ -61,7 +63,7 @@ def runs(lab, folder, setting, act):
     # A machine that is busy with other tests makes no run invalid here.
     lab = replace(lab, tolerates=tuple(gate.NAMES))
     with suppress(SettingRefused):
-        study.run(lab, results, reread_seconds=0.5, repeats=1)
+        loop.run(study, lab, results, reread_seconds=0.5, repeats=1)
     return [(run.state, run.why) for run in results.runs()]
 
 

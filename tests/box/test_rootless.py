@@ -30,15 +30,16 @@ MEASURED = """\
 import json, sys
 from labkit import find_study
 from labkit.lab import opened
+from labkit.running import loop, possible
 from labkit.running.open_lab import study_results, with_load
 from pathlib import Path
 with opened(Path(sys.argv[1])) as lab:
     study = with_load(find_study("lat_ping"), count=100)
     results = study_results(study, lab, str(lab.path), label="rootless")
-    study.run(lab, results, repeats=1)
+    loop.run(study, lab, results, repeats=1)
     kept = json.loads((results.path / "study.json").read_text())["lab"]
     ran = {run.condition: run.state for run in results.runs()}
-    print(json.dumps([study.refusals(lab), ran, kept["tier"]]))
+    print(json.dumps([possible.refusals(study, lab), ran, kept["tier"]]))
 """
 
 
@@ -122,7 +123,7 @@ from labkit.lab import opened
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from pathlib import Path
 with opened(Path(sys.argv[1])) as lab:
-    print("VM-Latency-SRIOV" in find_study("lat_ping").refusals(lab))
+    print("VM-Latency-SRIOV" in possible.refusals(find_study("lat_ping"), lab))
     with applied([ExclusiveCpu()], lab.hosts):
         print(lab.host("server").check("guest", "placement").split()[1:])
     print(lab.host("server").check("guest", "placement").split()[1:])

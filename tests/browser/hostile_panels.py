@@ -11,12 +11,12 @@ import synthetic
 from IPython.display import display
 
 from labkit import find_study
+from labkit.condition import Condition
 from labkit.files.lanes import Moved
 from labkit.pages.dial_panel import DialPanel
 from labkit.pages.lab_panel import LabPanel, LadderPanel, copying
 from labkit.pages.study_panel import StudyPanel, _View, standing
 from labkit.results import Results, Run
-from labkit.study import Condition
 
 
 def results_of(study, texts) -> Results:

@@ -18,6 +18,7 @@ from labkit.changes.in_force import in_force
 from labkit.changes.plan import plan
 from labkit.errors import BadInput
 from labkit.lab import Lab
+from labkit.running import possible
 from labkit.settings._guest import ANSWERS
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
@@ -101,7 +102,7 @@ def test_one_condition_after_another_each_starts_its_machine_and_all_goes_back(e
     lab, study = Lab.read(lab_of(esxi, tmp_path)), studies.find("lat_ping")
     before = esxi.vmx("lab").read_text()
     with in_force(lab.hosts, "one after another") as changes:
-        refused = study.refusals(lab, changes.learn(study.settings(lab)))
+        refused = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
         changes.take(changes.possible_roles())
         able = [one for one in study.conditions if one.name not in refused]
         for condition in (able[-1], able[0]):
@@ -119,7 +120,7 @@ def test_one_condition_after_another_each_starts_its_machine_and_all_goes_back(e
 def test_esxi_is_no_bare_linux_so_native_is_not_measured_there(esxi, tmp_path):
     lab = Lab.read(lab_of(esxi, tmp_path))
     study = studies.find("lat_ping")
-    refused = study.refusals(lab)
+    refused = possible.refusals(study, lab)
     assert "esxi" in refused["Native"] and "not linux" in refused["Native"]
     assert {name for name in refused if "[vms=4]" not in name} == {"Native"}
     assert all("no host for it" in why for name, why in refused.items() if "[vms=4]" in name)
@@ -168,7 +169,7 @@ def test_only_a_host_that_reserves_cpu_time_measures_what_that_brings():
 
 def test_a_condition_says_what_stands_for_it_on_esxi(whole):
     study = studies.find("lat_cpu_exclusive")
-    run_2 = study.condition("Run 2").shown(whole, study.plan(whole))
+    run_2 = study.condition("Run 2").shown(whole, possible.plan(study, whole))
     assert "ExclusiveCpu = last CPU, fifo (CPUs that ESXi chooses)" in run_2
     assert "OtherCpus = all CPUs but the last (what VMkernel does by itself)" in run_2
 

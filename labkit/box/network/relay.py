@@ -41,7 +41,7 @@ LONGEST_QUEUE = 0.05
 PRIORITY = 2
 
 
-class Way:
+class Direction:
     """One direction: what is read at `source` leaves at `sink` when it is due."""
 
     def __init__(self, source: socket.socket, sink: socket.socket) -> None:
@@ -121,7 +121,7 @@ def main(near: str, far: str, file: str) -> None:
     """Relay until ended."""
     prompt()
     ends = opened(near), opened(far)
-    ways = (Way(*ends), Way(*reversed(ends)))
+    ways = (Direction(*ends), Direction(*reversed(ends)))
 
     def read(*_: object) -> None:
         with open(file, encoding="utf-8") as written:

@@ -1,0 +1,84 @@
+"""The loop of a study: shuffled blocks of its conditions, until there are enough."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+from labkit.changes.in_force import PERIOD_SECONDS, in_force
+from labkit.condition import Condition
+from labkit.errors import BadInput, ResultsError
+from labkit.gates import watch
+from labkit.gates.counter import counting
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.running import possible
+from labkit.running.visit import PlannedRun, Visit
+from labkit.runs.progress import Tell
+from labkit.statistics.percentiles import enough
+from labkit.study import Study
+
+MOST_REPEATS = 10_000
+
+
+def run(
+    study: Study,
+    lab: Lab,
+    results: Results,
+    *,
+    repeats: int = 5,
+    width: float | None = None,
+    most: int = 20,
+    tell: Tell = lambda _: None,
+    stop: threading.Event | None = None,
+    reread_seconds: float = PERIOD_SECONDS,
+) -> Results:
+    """Measure what `results` lacks, in shuffled blocks; finished runs are not repeated.
+
+    With a `width`, such as 0.1, blocks are added until the 95 % interval of each condition's
+    median is at most that wide, as a share of its value; `most` limits the blocks.
+    Settings are read before, during (every `reread_seconds`) and after each run. A run in which
+    somebody else changed them is kept as invalid, and repeated; so is one that failed a gate.
+    """
+    check_repeats(repeats)
+    if width is not None:
+        enough({}, 50, width, most)  # refuses a nonsensical width before anything runs
+    with in_force(lab.hosts, study.name, period=reread_seconds) as changes, counting() as counters:
+        refused = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
+        able = possible.able(study, lab, refused)
+        seed = int(results.asked["seed"])
+        stop = stop or threading.Event()
+        visit = Visit(study.loads, lab, results, tell, stop, changes, counters)
+        blocks = repeats
+        visit.through(_order(able, blocks, seed))
+        while width is not None and (more := _lacking(study, results, width, most, blocks)):
+            blocks += more
+            visit.through(_order(able, blocks, seed))
+    if not results.finished():
+        whys = "\n".join(watch.left_out(results).values())
+        helped = "what cannot be helped on these hosts can be named: `tolerates` of a lab file"
+        raise ResultsError(f"no run of {study.name} could be used", said=f"{whys}\n{helped}")
+    return results
+
+
+def check_repeats(repeats: int) -> None:
+    """Refuse a number of blocks that makes no sense."""
+    if not 1 <= repeats <= MOST_REPEATS:
+        hint = "each condition is measured that many times; the notebooks take 3 to 5"
+        raise BadInput(f"repeats must be 1 to {MOST_REPEATS}, not {repeats}", hint=hint)
+
+
+# More blocks than these; 0 when there are enough. Some may lack a valid run.
+def _lacking(study: Study, results: Results, width: float, most: int, blocks: int) -> int:
+    measured = study.blocks(results)
+    return min(enough(measured, 50, width, most), most - blocks) if measured else 0
+
+
+# Each block holds every condition once, in an order of its own: drift of the lab hits all.
+def _order(able: list[Condition], repeats: int, seed: int) -> list[PlannedRun]:
+    steps: list[PlannedRun] = []
+    for block in range(1, repeats + 1):
+        shuffled = list(able)
+        random.Random(f"{seed}/{block}").shuffle(shuffled)
+        steps += [PlannedRun(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]
+    return steps

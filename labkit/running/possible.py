@@ -1,0 +1,50 @@
+"""Which conditions of a study a lab can do, and what they would change there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labkit.changes.plan import Plan
+from labkit.changes.plan import plan as make_plan
+from labkit.condition import Condition
+from labkit.errors import BadInput
+from labkit.lab import Lab
+from labkit.setting import Setting
+from labkit.study import Study
+from labkit.workloads import _pairs as pairs
+
+
+def settings(study: Study, lab: Lab, condition: str | None = None) -> list[Setting]:
+    """List the settings of all conditions, or of one, for which this lab has the hosts."""
+    conditions = [study.condition(condition)] if condition else study.conditions
+    asked = [one for condition in conditions for one in condition.asked(lab)]
+    return [one for one in dict.fromkeys(asked) if one.role in lab.hosts]
+
+
+def plan(study: Study, lab: Lab, condition: str | None = None) -> Plan:
+    """Plan the changes of all conditions, or of one, on this lab; nothing is touched."""
+    return make_plan(settings(study, lab, condition), lab.hosts)
+
+
+def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, str]:
+    """Name the conditions that this lab cannot do, each with the reason."""
+    planned = planned or plan(study, lab)
+    each = [(c, load) for c in study.conditions for load in study.loads]
+    there = [(c, load) for c, load in each if not c.lacks_host(lab, load)]
+    absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
+    whys: dict[str, str] = {}
+    for c, load in each:
+        whys[c.name] = whys.get(c.name, "") or c.refusal(lab, load, planned, absent)
+    return {name: why for name, why in whys.items() if why}
+
+
+def able(study: Study, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:
+    """List the other conditions; fail with all reasons if there are none."""
+    others = [condition for condition in study.conditions if condition.name not in refused]
+    if not others:
+        whys = "".join(f"\n  {name}: {why}" for name, why in refused.items())
+        raise BadInput(
+            f"{lab.name} can do no condition of {study.name}{whys}",
+            hint='a run of another lab: --where recorded; in a notebook where = "recorded"',
+        )
+    return others
