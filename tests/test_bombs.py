@@ -7,7 +7,7 @@ import pytest
 
 LABS = "from labkit.lab import Lab; Lab.read(path)"
 TOPOLOGIES = "from labkit.box import topology; topology.find(str(path))"
-RESULTS = "from labkit import record; record.read_json(path)"
+RESULTS = "from labkit.machine import records; records.read_json(path)"
 MANY = 1_000_000
 # A process of its own: what it has held at most cannot be asked of one that held more before.
 READING = """

@@ -127,8 +127,8 @@ def test_commands_find_nothing_of_the_script_in_their_way(bench):
 def test_every_part_of_the_script_is_sent_and_none_is_long():
     folder = Path(journal.__file__).parent
     parts = (*journal.PARTS, journal.BEAT)
-    assert sorted(f"{part}.sh" for part in parts) == sorted(os.listdir(folder))
-    assert max(len(path.read_text().splitlines()) for path in folder.iterdir()) <= 400
+    assert sorted(parts) == sorted(path.stem for path in folder.glob("*.sh"))
+    assert max(len(path.read_text().splitlines()) for path in folder.glob("*.sh")) <= 400
 
 
 def test_the_script_is_plain_sh():

@@ -241,7 +241,9 @@ def test_a_notebook_that_a_full_disk_cut_off_is_not_kept_as_one(tmp_path, text, 
 
 HOMELESS = """
 import encodings.idna, os, sys
-from labkit import box, lease, results, terminal
+from labkit import box, results
+from labkit.changes import lease
+from labkit.pages import terminal
 from labkit.cli import main
 from labkit.ssh.refusals import Refusals
 os.environ = {"PATH": "/usr/bin:/bin"}

@@ -10,16 +10,16 @@ from labkit.errors import ResultsError
 from labkit.telemetry.counters import counters, read
 
 SIZES = {
-    "few.PART": [64, 128, 1 << 19],
-    "few.AT_ONCE": [64, 640, 1 << 22],
-    "few.STRETCH": [1, 300, 1 << 23],
-    "few.WAITING": [0, 10, 1 << 14],
+    "few_columns.PART": [64, 128, 1 << 19],
+    "few_columns.AT_ONCE": [64, 640, 1 << 22],
+    "few_columns.STRETCH": [1, 300, 1 << 23],
+    "few_columns.WAITING": [0, 10, 1 << 14],
 }
 
 
 def draw_sizes(patch, data):
     for name, sizes in SIZES.items():
-        patch.setattr(f"labkit.{name}", data.draw(st.sampled_from(sizes)))
+        patch.setattr(f"labkit.telemetry.{name}", data.draw(st.sampled_from(sizes)))
 
 
 @settings(max_examples=100, deadline=None)

@@ -116,7 +116,7 @@ def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
 
 def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(results):
     study = a_study(A, B)
-    first = study._order([A, B], 1, 1)[0].condition.name
+    first = loop._order([A, B], 1, 1)[0].condition.name
     told = []
     loop.run(study, a_lab(Jumping("j", {2, 4, 6})), results, repeats=1, tell=told.append)
     other = "b" if first == "a" else "a"

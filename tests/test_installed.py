@@ -78,7 +78,8 @@ def test_a_commit_of_something_else_is_not_told_as_ours(installed):
 
 def test_where_no_checkout_is_no_hint_says_make(installed):
     script = """if True:
-        from labkit.box import kernel, needs
+        from labkit.box import needs
+        from labkit.box.guests import kernel
         print(needs.how_to_get("qemu-system-x86"), kernel.HINT)
         print(needs.how_to_get("openssh-server", "tar"))"""
     env = {**os.environ, "PYTHONPATH": str(installed)}

@@ -72,10 +72,9 @@ def test_every_condition_is_measured_once_a_block_and_every_round_trip_is_kept(l
     assert [run.order for run in results.runs()] == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_order_is_shuffled_by_the_kept_seed(lab, results):
-    study = a_study(A, B)
-    orders = {seed: [s.condition.name for s in study._order([A, B], 8, seed)] for seed in (1, 2)}
-    assert orders[1] == [s.condition.name for s in study._order([A, B], 8, 1)]
+def test_the_order_is_shuffled_by_the_kept_seed():
+    orders = {seed: [s.condition.name for s in loop._order([A, B], 8, seed)] for seed in (1, 2)}
+    assert orders[1] == [s.condition.name for s in loop._order([A, B], 8, 1)]
     assert orders[1] != orders[2]
     assert all({*orders[1][i : i + 2]} == {"a", "b"} for i in range(0, 16, 2))
 

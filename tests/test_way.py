@@ -190,7 +190,7 @@ for file, text in {"resolv.conf": "nameserver 127.0.0.1", "nsswitch.conf": "host
     open(sys.argv[1] + file, "w").write(text)
     subprocess.run(["mount", "--bind", sys.argv[1] + file, "/etc/" + file], check=True)
 from labkit.errors import Unreachable
-from labkit.transports import connection
+from labkit.ssh import connection
 from labkit.ssh.address import Target
 from labkit.ssh.known_hosts import Name
 begun = time.monotonic()

@@ -11,7 +11,6 @@ from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
-from labkit.running import possible
 
 
 def add(verbs: Any) -> None:
@@ -32,6 +31,7 @@ def _apply(asked: argparse.Namespace) -> None:
     from labkit import studies
     from labkit.changes.in_force import InForce
     from labkit.changes.lease import Owner
+    from labkit.running import possible
 
     earlier = _earlier(asked)
     study = studies.find(earlier.get("study", asked.plan))

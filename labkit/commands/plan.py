@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import busy, json_flag, print_json, verb
-from labkit.running import possible
 
 if TYPE_CHECKING:
     from labkit.changes.plan import Plan
@@ -30,6 +29,7 @@ def add(verbs: Any) -> None:
 
 def _plan(asked: argparse.Namespace) -> None:
     from labkit import studies
+    from labkit.running import possible
 
     study = studies.find(asked.study)
     lab = open_lab(asked, study.topology)

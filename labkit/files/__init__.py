@@ -1,6 +1,8 @@
 """Files to hosts and from them: whole or not at all, checked on both sides, and no link followed.
 
-Where the connection is cut, the copy goes on from what is there, which is checked first. Start with `sending.py` and `receiving.py`.
+Where the connection is cut, the copy goes on from what is there, which is checked first.
+
+Start with `sending.py` and `receiving.py`.
 """
 
 from labkit.files.copied import Copied
