@@ -301,11 +301,21 @@ class NotHere(Claim):
 
 
 def judge(
-    claims: Iterable[Claim], measured: Mapping[str, Blocks], *, emulated: bool = False
+    claims: Iterable[Claim],
+    measured: Mapping[str, Blocks],
+    *,
+    emulated: bool = False,
+    decided: Mapping[str, str] | None = None,
 ) -> list[Verdict]:
-    """One verdict per claim, in the same order; every comparison of all of them is counted."""
+    """One verdict per claim, in the same order; every comparison of all of them is counted.
+
+    `decided` are claims whose outcome something else decides, and what.
+    """
     claims = list(claims)
-    whys = {claim.id: _untestable(claim, measured, emulated) for claim in claims}
+    whys = {
+        claim.id: _untestable(claim, measured, emulated) or (decided or {}).get(claim.id, "")
+        for claim in claims
+    }
     testable = [claim for claim in claims if not whys[claim.id]]
     asked = {c.id: [one.measurable(measured) for one in c.comparisons()] for c in testable}
     found, refused = _find((c for claim in testable for c in asked[claim.id]), measured)

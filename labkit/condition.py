@@ -39,6 +39,8 @@ class Condition:
     that does not run."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
     """Knobs of the workload that are other than the study's."""
+    in_guest: bool | None = None
+    """Whether what is measured runs in a guest; None where the whole lab counts, its links too."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:

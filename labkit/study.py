@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit import noise_floor
+from labkit import kernels, noise_floor
 from labkit.claim import Claim, judge
 from labkit.claims.printed import figures
 from labkit.condition import Condition
@@ -92,14 +92,18 @@ class Study:
         return [sample for load in self.loads for sample in pairs.samples(load, run)]
 
     def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
-        """As `blocks`, and all other metrics too, as `ready_time: VM-Default`."""
+        """As `blocks`, and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
         values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
         for run in results.finished():
             for sample in self.samples(run):
-                other = "" if sample.metric == self.metric else sample.metric.replace(" ", "_")
-                name = f"{other}: {run.condition}" if other else run.condition
-                values[name][run.block] = sample.values
+                values[self._named(sample.metric, run.condition)][run.block] = sample.values
         return dict(values)
+
+    # A metric at a point, such as `bandwidth [op=Copy]`, is that of the condition at the point.
+    def _named(self, metric: str, condition: str) -> str:
+        head, bracket, point = metric.partition(" [")
+        other = "" if head == self.metric else f"{head.replace(' ', '_')}: "
+        return f"{other}{condition}{bracket}{point}"
 
     def judge(self, results: Results) -> list[Verdict]:
         """A verdict on each claim; what could not be measured says why."""
@@ -107,12 +111,18 @@ class Study:
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         untold = self.untold if emulated else {}
         measured = {name: b for name, b in self.measured(results).items() if name not in untold}
-        verdicts = judge(self.claims, measured, emulated=emulated)
+        verdicts = judge(self.claims, measured, emulated=emulated, decided=self.decided(results))
         whys = {**refused, **untold}
         noise = self.noise(results)
         other = [c.name for c in self.conditions if c.name in untold]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
         return [_in_noise(verdict, noise) for verdict in told]
+
+    def decided(self, results: Results) -> dict[str, str]:
+        """The claims that compare a real kernel with an emulated guest, and between which."""
+        made = results.asked.get("kernels", {})
+        whys = {claim.id: kernels.decided(claim.names(), made) for claim in self.claims}
+        return {claim: why for claim, why in whys.items() if why}
 
     def noise(self, results: Results) -> Noise | None:
         """What `labkit noise` has found on the lab of these results; None if it was never asked."""

@@ -211,7 +211,7 @@ def _start_hosts(
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
     folder.write(folder.pids, json.dumps(pids))
-    for role in {plan.on for plan in layout.topology.containers}:
+    for role in {plan.on for plan in layout.topology.containers} & set(layout.hosts):
         group.leave_to(pids[role])
     there["switch"].ip(group, links.at_switch(layout, {**pids, ROOT: os.getpid()}))
     group.run(["ip", "-batch", "-"], links.at_root(layout))
@@ -244,11 +244,17 @@ def _await_sshd(host: Namespace) -> None:
         time.sleep(0.002)
 
 
-# All at once: they wait for their kernels most of the time.
+# What is in a guest comes after it.
 def _start_inner(folder: Folder, roles: Sequence[str], tell: Tell) -> None:
-    if not roles:
-        return
     layout = Layout.from_json(folder.layout.read_text())
+    inner = [role for role in roles if layout.on(role) in layout.guests]
+    for some in ([role for role in roles if role not in inner], inner):
+        if some:
+            _start_together(folder, layout, some, tell)
+
+
+# All at once: they wait for their kernels most of the time.
+def _start_together(folder: Folder, layout: Layout, roles: Sequence[str], tell: Tell) -> None:
     tell(f"booting {', '.join(roles)}")
     begun = time.monotonic()
     with opened(folder.lab) as lab, ThreadPoolExecutor(len(roles)) as pool:

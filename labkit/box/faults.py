@@ -213,6 +213,11 @@ class Faults:
         layout = self._layout
         if role not in layout.roles:
             raise Unknown(f"role of box {self.name}", role, layout.roles)
+        if role in layout.containers and layout.on(role) in layout.guests:
+            raise BadInput(
+                f"the processes of {role} are those of another kernel",
+                hint=f"strike {layout.on(role)}, which runs it",
+            )
         holder = self._pid(role if role in layout.hosts else layout.on(role))
         space = _space(holder, "pid_for_children")
         every = Cgroup.of(self.name).pids()

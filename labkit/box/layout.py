@@ -88,7 +88,7 @@ class Layout:
         return next(plan for plan in self.topology.containers if plan.role == role)
 
     def on(self, role: str) -> str:
-        """The host that runs a guest or a container."""
+        """The host that runs a guest or a container; of a container it may be a guest."""
         return self.container(role).on if role in self.containers else self.plan(role).on
 
     @property
@@ -98,8 +98,11 @@ class Layout:
 
     @property
     def engines(self) -> str:
-        """What runs the containers: docker, crun, runc, or several of them."""
-        return ", ".join(sorted({plan.engine for plan in self.topology.containers}))
+        """What runs the containers: docker, crun, runc, or several; those in guests named apart."""
+        plans = self.topology.containers
+        inner = sorted({plan.engine for plan in plans if plan.on in self.guests})
+        engines = sorted({plan.engine for plan in plans if plan.on in self.hosts})
+        return ", ".join([*engines, *(f"{engine} in guests" for engine in inner)])
 
     @property
     def with_disks(self) -> dict[str, GuestPlan]:
@@ -129,8 +132,10 @@ class Layout:
         """The interface that carries test traffic."""
         if role in self.guests:
             return GUEST_INTERFACE
-        behind = role in self.containers and self.container(role).network == "bridge"
-        return CONTAINER_INTERFACE if behind else HOST_INTERFACE
+        if role in self.hosts:
+            return HOST_INTERFACE
+        plan = self.container(role)
+        return CONTAINER_INTERFACE if plan.network == "bridge" else self.interface(plan.on)
 
     def mac(self, net: int, role: str) -> str:
         """A hardware address that no other link of any box has."""
@@ -150,8 +155,11 @@ class Layout:
         """Its share of the CPUs; a guest has those of its host, and so a container by default."""
         if role in self.containers and (asked := self.container(role).cpus):
             return HostPlan(role, asked).among(self.cpus)
-        host = role if role in self.hosts else self.on(role)
-        return self._host(host).among(self.cpus)
+        return self._host(self.host_of(role)).among(self.cpus)
+
+    def host_of(self, role: str) -> str:
+        """The host that a machine is on in the end, be it within a guest."""
+        return role if role in self.hosts else self.host_of(self.on(role))
 
     def memory_of(self, role: str) -> str:
         """The most that a host or container may use, empty without a limit; what a guest has."""

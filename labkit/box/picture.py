@@ -31,7 +31,15 @@ def draw(status: BoxStatus) -> Picture:
     contained = {one.name for one in status.containers}
     hosts = [host for host in status.hosts if host.role not in homes]
     columns = [
-        (host, [g for g in status.hosts if homes.get(g.role) == host.role]) for host in hosts
+        (
+            host,
+            [
+                g
+                for g in status.hosts
+                if host.role in (homes.get(g.role), homes.get(homes.get(g.role, "")))
+            ],
+        )
+        for host in hosts
     ]
     tallest = max((len(guests) for _, guests in columns), default=0)
     width = GAP + len(columns) * (WIDTH + GAP)

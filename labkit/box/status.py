@@ -104,7 +104,13 @@ def status(name: str = "lab") -> BoxStatus:
         left = (*left, *dead)
         return BoxStatus(name, "broken", made_of, tier(), hosts=hosts, links=links, left=left)
     guests = _inner(folder.lab, layout, "guest", layout.guests)
-    containers = _inner(folder.lab, layout, "container", layout.containers)
+    asleep = [one.name for one in guests if one.state != "running"]
+    awake = [role for role in layout.containers if layout.on(role) not in asleep]
+    containers = _inner(folder.lab, layout, "container", awake)
+    containers += tuple(
+        GuestStatus(role, layout.on(role), "stopped") for role in layout.containers
+        if role not in awake
+    )  # fmt: skip
     running = [one.name for one in (*guests, *containers) if one.state != "stopped"]
     hosts = _hosts(layout, alive | _greeting(layout, running))
     accelerator, lab = layout.accelerators, str(folder.lab)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from labkit.box.containers.container import CONTAINER_KEYS, ContainerPlan
+from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
 from labkit.box.guests.disk import Disk, checked
 from labkit.box.network.link import LINK_KEYS, LinkPlan
 from labkit.errors import BadInput, BoxError, Unknown
@@ -162,9 +162,24 @@ class Topology:
         _ = guest.volumes
 
     def _check_container(self, container: ContainerPlan) -> None:
-        hosts = [host.role for host in self.hosts]
-        if container.on not in hosts:
-            raise Unknown(f"host for {container.role} of {self.name}", container.on, hosts)
+        kinds = {guest.role: guest.accelerator for guest in self.guests}
+        places = [*(host.role for host in self.hosts), *kinds]
+        if container.on not in places:
+            raise Unknown(f"host for {container.role} of {self.name}", container.on, places)
+        _refuse(
+            kinds.get(container.on, "uml") != "uml", self.name,
+            f"cannot run {container.role} in {container.on}",
+            "guests of User-Mode Linux run containers; those of QEMU have no engine in their image",
+        )  # fmt: skip
+        _refuse(
+            container.on in kinds and container.engine not in IN_GUESTS, self.name,
+            f"cannot run {container.role} by {container.engine} in {container.on}",
+            f"in a guest the engine is {' or '.join(IN_GUESTS)}",
+        )  # fmt: skip
+        _refuse(
+            container.on in kinds and bool(container.cpus), self.name,
+            f"cannot give {container.role} CPUs of its own", f"{container.on} has one CPU",
+        )  # fmt: skip
         _ = container.cpus in ("", *HALVES) or _listed(container.role, container.cpus)
 
     @property
@@ -178,12 +193,16 @@ class Topology:
         return [guest for guest in self.guests if guest.on == host]
 
     def containers_on(self, host: str) -> list[ContainerPlan]:
-        """The containers that one host runs."""
+        """The containers that one host or guest runs."""
         return [container for container in self.containers if container.on == host]
 
     def engined(self, choice: Callable[[str], str]) -> Topology:
         """The same with the engine that `choice` makes of each; none leaves the container out."""
-        chosen = [(one, choice(one.engine)) for one in self.containers]
+        hosts = [host.role for host in self.hosts]
+        chosen = [
+            (one, choice(one.engine if one.on in hosts else one.in_guest.engine))
+            for one in self.containers
+        ]
         able = tuple(replace(one, engine=engine) for one, engine in chosen if engine)
         return replace(self, containers=able)
 
@@ -191,8 +210,10 @@ class Topology:
         """The same with the accelerator that `choice` makes of each; none leaves the guest out."""
         chosen = [replace(guest, accelerator=choice(guest.accelerator)) for guest in self.guests]
         able = tuple(guest for guest in chosen if guest.accelerator)
-        links = tuple(link for link in self.links if link.role not in self._without(able))
-        return replace(self, guests=able, links=links)
+        gone = self._without(able)
+        links = tuple(link for link in self.links if link.role not in gone)
+        contained = tuple(one for one in self.containers if one.on not in gone)
+        return replace(self, guests=able, links=links, containers=contained)
 
     def _without(self, able: Sequence[GuestPlan]) -> set[str]:
         return {guest.role for guest in self.guests} - {guest.role for guest in able}

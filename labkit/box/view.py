@@ -78,6 +78,7 @@ def guest_files(
         own["labkit/links"] = File(at_guest(layout, plan.role))
         own["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
         own["labkit/peer"] = File(layout.data(layout.hosts[0]))
+        own |= container_files(layout, plan.role, keys, user)
         found |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
             f"{place}/mounts": File(script("guest_mounts")),
@@ -93,7 +94,7 @@ def guest_files(
 def container_files(
     layout: Layout, host: str, keys: Mapping[str, KeyPair], user: KeyPair
 ) -> dict[str, File]:
-    """What a host needs to run its containers."""
+    """What a host or guest needs to run its containers."""
     plans = layout.topology.containers_on(host)
     found = {"labkit/bin/container": File(script("container.sh"), 0o755)} if plans else {}
     for plan in plans:
@@ -101,8 +102,10 @@ def container_files(
         own = files(layout, plan.role, keys[plan.role], user)
         cpus = cpu_list(layout.cpus_of(plan.role))
         values = {"network": plan.network, "cpus": cpus, "memory": plan.memory or "none"}
+        within = host in layout.guests
         fixed = {
-            **container_ends(layout, plan.role),
+            **({} if within else container_ends(layout, plan.role)),
+            "link": layout.interface(host), "control_link": "vec0" if within else "",
             "engine": plan.engine, "hostname": f"{layout.name}-{plan.role}",
             "data": layout.data(plan.role), "control": layout.control(plan.role),
             "mac0": layout.mac(0, plan.role), "mac3": layout.mac(3, plan.role),

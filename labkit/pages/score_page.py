@@ -13,6 +13,7 @@ from labkit.pages.scorecard import (
     Scorecard,
     ScoreLine,
     found_and_printed,
+    ran_on,
 )
 from labkit.pages.tables import chip, safe
 from labkit.verdict import NOT_TESTABLE
@@ -110,6 +111,6 @@ def _evidence(line: ScoreLine) -> str:
         return ""
     where = html.escape(Path(line.evidence).resolve().as_uri())
     return (
-        f"{safe(f'{line.lab} ({line.tier})')}<br>"
+        f"{safe(f'{line.lab} ({ran_on(line)})')}<br>"
         f'<a href="{where}">{line.runs} runs</a>, <small>{safe(line.when[:10])}</small>'
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from labkit import imports, studies
+from labkit import imports, kernels, studies
 from labkit.claim import Claim
 from labkit.claims import published as claims
 from labkit.errors import LabkitError, Unknown, readable
@@ -33,6 +33,7 @@ EMULATED = (
     "Emulated labs judge the order of things, not figures of hardware; what stands "
     "for the conditions there: labkit results show STUDY."
 )
+REAL = f"What is marked `{kernels.REAL}` ran on the kernel and CPUs of that machine itself."
 IMPORTED = (
     "What other tools measured is marked as imported, and judged as of real hosts: "
     "labkit cannot know of which."
@@ -57,6 +58,7 @@ class ScoreLine:
     reason: str
     lab: str
     tier: str
+    kernel: str
     source: str
     dispute: str
     prints: str
@@ -141,6 +143,7 @@ class Scorecard:
         """What holds for all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines}
         said = [EMULATED] if tiers - {"", "hosts", imports.TIER} else []
+        said += [REAL] if any(line.kernel == kernels.REAL for line in self.lines) else []
         said += [IMPORTED] if imports.TIER in tiers else []
         if any(line.runs for line in self.lines):
             said += ["The claims of one study share one risk of 5 % of a wrong verdict (Holm)."]
@@ -182,7 +185,12 @@ def _judged(results: Results, study: str) -> list[ScoreLine]:
     verdicts = [verdict for verdict in measured.judged(results) if verdict.claim in own]
     if results.study == imports.STUDY:
         verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
-    return [_line(study, own[v.claim], v, runs, when, **about) for v in verdicts]
+    on = results.asked.get("kernels", {})
+    labels = {name: ", ".join(kernels.labels(claim.names(), on)) for name, claim in own.items()}
+    return [
+        _line(study, own[v.claim], v, runs, when, kernel=labels[v.claim], **about)
+        for v in verdicts
+    ]  # fmt: skip
 
 
 def _more(verdict: Verdict) -> str:
@@ -210,12 +218,12 @@ def _wanted(claim: Claim, study: str) -> str:
 
 def _line(
     study: str, claim: Claim, v: Verdict, runs: int = 0, when: str = "", lab: str = "",
-    tier: str = "", evidence: str = "",
+    tier: str = "", kernel: str = "", evidence: str = "",
 ) -> ScoreLine:  # fmt: skip
     return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
-        v.low, v.high, v.published, runs, v.why, lab, tier, v.source, claim.dispute, claim.prints,
-        evidence, when,
+        v.low, v.high, v.published, runs, v.why, lab, tier, kernel, v.source, claim.dispute,
+        claim.prints, evidence, when,
     )  # fmt: skip
 
 
@@ -229,7 +237,7 @@ def found_and_printed(line: ScoreLine) -> tuple[str, str]:
 
 def _row(line: ScoreLine) -> tuple[str, ...]:
     effect, printed = found_and_printed(line)
-    lab = f"{line.lab} ({line.tier})" if line.lab else ""
+    lab = f"{line.lab} ({ran_on(line)})" if line.lab else ""
     reason = f"{line.reason} [disputed: {line.dispute}]" if line.dispute else line.reason
     runs = str(line.runs) if line.runs else ""
     return (
@@ -262,6 +270,11 @@ def _paragraph(line: ScoreLine) -> str:
     said = [f"    {text}." for text in (line.statement, reason, printed, *disputed)]
     whole = [f"{line.claim}: {line.verdict}", *said]
     return "\n".join(terminal.paragraph(readable(text)) for text in whole)
+
+
+def ran_on(line: ScoreLine) -> str:
+    """The tier of its lab, and whether on a real kernel, where conditions differ in that."""
+    return ", ".join(filter(None, (line.tier, line.kernel)))
 
 
 def _short(value: float) -> str:

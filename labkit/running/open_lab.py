@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labkit import box, imports, studies
+from labkit import box, imports, kernels, studies
+from labkit.box.containers.container import ENGINES
 from labkit.changes.in_force import applied
 from labkit.changes.plan import AT_ONCE, Plan
 from labkit.errors import BadInput, ResultsError, Unknown
@@ -85,12 +86,15 @@ def study_results(
         if not (path / "study.json").exists():
             possible.able(study, lab, refused)
         here = {condition.name: condition.shown(lab, plan) for condition in study.conditions}
+        on = {one.name: kernels.label(lab, one.in_guest) for one in study.conditions}
+        on = {name: label for name, label in on.items() if label}
         whole = {
             **asked,
             "label": label,
             "lab": facts(lab),
             "refused": refused,
             "here": here,
+            **({"kernels": on} if on else {}),
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
         return replace(Results.begin(path, whole), facts=known)
@@ -100,7 +104,11 @@ def study_results(
 def _programs(study: Study, lab: Lab) -> list[str]:
     emulator = ["qemu-system-x86_64"] if lab.accelerator in ("kvm", "tcg") else []
     made = [program for load in study.loads for program in load.programs]
-    return [*dict.fromkeys(made), *emulator, *re.findall(r"[a-z]+", lab.containers)]
+    return [*dict.fromkeys(made), *emulator, *_engines(lab)]
+
+
+def _engines(lab: Lab) -> list[str]:
+    return [word for word in re.findall(r"[a-z]+", lab.containers) if word in ENGINES]
 
 
 # Guests that the study itself will start cannot be asked what they are while they are off.
@@ -199,7 +207,10 @@ def facts(lab: Lab) -> dict[str, Any]:
 
 
 def note(results: Results) -> str:
-    """The label that every figure of an emulated lab carries; empty for real hosts."""
+    """The label that every figure of a lab in a box carries; empty for real hosts.
+
+    Where conditions differ in it, it says which ran on the machine's own kernel.
+    """
     lab: Mapping[str, str] = results.asked["lab"]
     if lab["tier"] == imports.TIER:
         return f"Imported: {lab['name']}, measured elsewhere"
@@ -208,7 +219,13 @@ def note(results: Results) -> str:
     guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
     if lab.get("containers"):
         guests += f", containers by {lab['containers']}"
+    if on := results.asked.get("kernels"):
+        return f"One machine. {kernels.told(on)}. {_capital(guests)}, tier {lab['tier']}"
     return f"Emulated: one machine, {guests}, tier {lab['tier']}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _host_facts(host: Host) -> dict[str, str]:

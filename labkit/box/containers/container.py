@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.box.needs import SEARCHED
 from labkit.box.rootless.inside import inside
@@ -18,6 +18,8 @@ CONTAINER_KEYS = {"on", "network", "cpus", "memory", "engine"}
 NETWORKS = ("bridge", "host")
 DOCKER = ("docker", "dockerd", "containerd", "iptables")
 ENGINES = ("any", "docker", "crun", "runc")
+IN_GUESTS = ("any", "crun", "runc")
+"""A guest starts programs slowly: Docker's engine would take it longer than a study."""
 PACKAGES = {"docker": "docker.io", "crun": "crun", "runc": "runc"}
 NO_GROUPS = "they need control groups, which only root has here"
 LEAST_MEMORY = 16
@@ -26,7 +28,7 @@ LEAST_MEMORY = 16
 
 @dataclass(frozen=True)
 class ContainerPlan:
-    """A container on the host `on`; without `cpus` and `memory` it may use what its host may."""
+    """A container on the host or guest `on`; without `cpus` and `memory` it has what that has."""
 
     role: str
     on: str
@@ -51,6 +53,11 @@ class ContainerPlan:
                 f"cannot give container {self.role} {self.memory!r} of memory",
                 hint=f'write it as "256M"; the least is {LEAST_MEMORY}M',
             )
+
+    @property
+    def in_guest(self) -> ContainerPlan:
+        """As a guest runs it: of any engine, the one that needs no daemon."""
+        return replace(self, engine="crun") if self.engine == "any" else self
 
 
 def choice(asked: str) -> str:

@@ -60,6 +60,11 @@ set_values() {
 # below one that has no processes of its own.
 groups() {
     [ -z "$(ls /sys/fs/cgroup)" ] || return 0
+    # A guest, whose kernel has no group but the first one before they are asked for.
+    if [ -z "$(cat /proc/self/cgroup)" ]; then
+        mount -t cgroup2 cgroup2 /sys/fs/cgroup
+        return
+    fi
     if [ "$(cat /proc/self/cgroup)" = "0::/" ]; then
         mount -t cgroup2 cgroup2 /sys/fs/cgroup || return
         mkdir -p /sys/fs/cgroup/host
@@ -141,7 +146,22 @@ docker_remove() { docker rm -f "$name" > /dev/null 2>&1; }
 
 # --- crun or runc: Docker's networking, made here -------------------------------------------------
 
+# What a guest of User-Mode Linux needs of the modules of its kernel, which are where Debian has them.
+modules() {
+    own=/usr/lib/uml/modules/$(uname -r)
+    [ -d "$own" ] || return 0
+    for module in bridge veth nft_chain_nat nft_compat xt_MASQUERADE xt_conntrack; do
+        needed=$(sed -n "s,^\\(.*/$module\\.ko\\): *,\\1 ,p" "$own/modules.dep")
+        all="$needed $all"
+    done
+    # Whoever is needed stands behind who needs it.
+    for file in $all; do last_first="$file $last_first"; done
+    for file in $last_first; do busybox insmod "$own/$file" 2> /dev/null; done
+    return 0
+}
+
 crun_engine() {
+    modules
     [ ! -d "/sys/class/net/$bridge" ] || return 0
     echo 1 > /proc/sys/net/ipv4/ip_forward
     ip link add "$bridge" up type bridge
@@ -208,10 +228,16 @@ spaces() {
     done
 }
 
-memory() {
+# A kernel of one CPU has no group for CPUs.
+limits() {
+    between=
+    if grep -q '^cpuset' /proc/cgroups; then
+        printf '"cpu":{"cpus":"%s"}' "$(value cpus)"
+        between=,
+    fi
     [ "$(value memory)" != none ] || return 0
     bytes=$(($(value memory | tr -d M) * 1048576))
-    printf ',"memory":{"limit":%s,"swap":%s}' "$bytes" "$bytes"
+    printf '%s"memory":{"limit":%s,"swap":%s}' "$between" "$bytes" "$bytes"
 }
 
 crun_config() {
@@ -231,7 +257,7 @@ crun_config() {
   $(mounts)
   {"destination":"/given","source":"$home/run/labkit","type":"bind","options":["rbind","rw"]}],
  "linux":{"cgroupsPath":"/containers/$name","namespaces":[$(spaces)],
-  "resources":{"cpu":{"cpus":"$(value cpus)"}$(memory)}}}
+  "resources":{$(limits)}}}
 CONFIG
 }
 
@@ -240,7 +266,8 @@ CONFIG
 # SSH has a link of its own, past the engine's. What is measured takes the engine's: the container
 # has its address of the data network behind the bridge, and this host answers for it.
 join_bridge() {
-    data=$(wire data) control=$(wire control) first=$1
+    data=$(wire data) control=$(wire control) link=$(wire link) first=$1
+    [ -z "$(wire control_link)" ] || { join_guest_bridge; return; }
     ip link add "$(wire near)" master "$(wire switch)" up type veth \
         peer name control0 address "$(wire mac0)" netns "$first" || fail "no link for SSH"
     nsenter -t "$first" -n sh -c 'for knob in /proc/sys/net/ipv6/conf/*/disable_ipv6; do
@@ -252,28 +279,50 @@ addr add $data/32 dev eth0
 route add ${data%.*}.0/24 via $gateway dev eth0 src $data
 LINKS
     echo 1 > /proc/sys/net/ipv4/ip_forward
-    ip route replace "$data/32" dev "$bridge"
-    echo 0 > /proc/sys/net/ipv4/neigh/data0/proxy_delay
-    ip neigh replace proxy "$data" dev data0
-    iptables -I FORWARD -d "$data" -j ACCEPT 2> /dev/null
+    answer_for "$data" "$link"
+}
+
+answer_for() {
+    ip route replace "$1/32" dev "$bridge"
+    echo 0 > "/proc/sys/net/ipv4/neigh/$2/proxy_delay"
+    ip neigh replace proxy "$1" dev "$2"
+    iptables -I FORWARD -d "$1" -j ACCEPT 2> /dev/null
+}
+
+# In a guest SSH takes the same way: the guest answers for both addresses.
+join_guest_bridge() {
+    nsenter -t "$first" -n ip -batch - <<LINKS || fail "cannot give it its addresses"
+addr add $control/32 dev eth0
+addr add $data/32 dev eth0
+route add ${data%.*}.0/24 via $gateway dev eth0 src $data
+route add ${control%.*}.0/24 via $gateway dev eth0 src $control
+LINKS
+    echo 1 > /proc/sys/net/ipv4/ip_forward
+    answer_for "$data" "$link"
+    answer_for "$control" "$(wire control_link)"
 }
 
 # Whoever knew its hardware address need not learn another.
 join_host() {
-    ip link set "$(wire switch)" address "$(wire mac0)"
-    ip addr add "$(wire control)/32" dev "$(wire switch)"
-    ip addr add "$(wire data)/24" dev data0
+    [ -n "$(wire control_link)" ] || ip link set "$(wire switch)" address "$(wire mac0)"
+    ip addr add "$(wire control)/32" dev "$(own_link)"
+    ip addr add "$(wire data)/24" dev "$(wire link)"
 }
 
+own_link() { if [ -n "$(wire control_link)" ]; then wire control_link; else wire switch; fi; }
+
 leave() {
-    data=$(wire data)
+    data=$(wire data) control=$(wire control) link=$(wire link)
     ip link delete "$(wire near)"
-    ip route delete "$data/32" dev "$bridge"
-    ip neigh delete proxy "$data" dev data0
-    iptables -D FORWARD -d "$data" -j ACCEPT
+    for address in "$data" "$control"; do
+        ip route delete "$address/32" dev "$bridge"
+        ip neigh delete proxy "$address" dev "$link"
+        ip neigh delete proxy "$address" dev "$(wire control_link)"
+        iptables -D FORWARD -d "$address" -j ACCEPT
+    done
     ip link set "$(wire switch)" address "$(wire mac3)"
-    ip addr delete "$(wire control)/32" dev "$(wire switch)"
-    ip addr delete "$data/24" dev data0
+    ip addr delete "$control/32" dev "$(own_link)"
+    ip addr delete "$data/24" dev "$link"
 } > /dev/null 2>&1
 
 # --- verbs ----------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@
     each host -----+-- switch
     each guest ----+                          data bridge: test traffic
 
-A container has a control link as well; its test traffic takes its host's.
+A container has a control link as well; its test traffic takes its host's. One in a guest has
+neither: both take the guest's.
 
 A host has one data link of its own, one that leads to its virtual switch (a bridge with the taps
 of its guests), and for each guest one that it can have for itself, past the bridge and the tap.
@@ -45,7 +46,7 @@ def wires(layout: Layout) -> Iterator[Wire]:
         seat, ends, at = layout.seat(guest), guest_ends(layout, guest), layout.on(guest)
         yield Wire(f"g{seat}-c", "control", ends["control"], at, layout.mac(3, guest))
         yield Wire(f"g{seat}-d", "data", ends["direct"], at, layout.mac(4, guest))
-    for container in layout.containers:
+    for container in (one for one in layout.containers if layout.on(one) in layout.hosts):
         seat, end = layout.seat(container), container_ends(layout, container)["control"]
         yield Wire(f"g{seat}-c", "control", end, layout.on(container), layout.mac(3, container))
 

@@ -1,0 +1,58 @@
+"""Tells a condition that ran on a machine's own kernel from one in an emulated guest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from labkit.lab import Lab
+
+REAL = "real kernel"
+"""The kernel and the CPUs of the machine that a box is on, as for its containers."""
+EMULATED = "emulated guest"
+HARDWARE = "guest by KVM"
+NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
+
+
+def label(lab: Lab, in_guest: bool | None) -> str:
+    """What a condition runs on in this lab; empty on real hosts, and where nobody said."""
+    if in_guest is None or not lab.emulated:
+        return ""
+    if not in_guest:
+        return REAL
+    by = lab.accelerator.partition(",")[0]
+    return HARDWARE if by == "kvm" else f"{EMULATED} ({NAMES.get(by, by)})"
+
+
+def is_emulated(label: str) -> bool:
+    """Whether a label is that of a guest that has no hardware support."""
+    return label.startswith(EMULATED)
+
+
+def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[str]]:
+    """The conditions behind the names of a claim, by what they ran on."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        condition = name.rpartition(": ")[2]
+        if at := kernels.get(condition) or kernels.get(condition.partition(" [")[0], ""):
+            whose = found.setdefault(at, [])
+            whose += [condition] if condition not in whose else []
+    return found
+
+
+def decided(names: Iterable[str], kernels: Mapping[str, str]) -> str:
+    """Why the emulation decides between these conditions; empty where it does not."""
+    found = labels(names, kernels)
+    if len({is_emulated(one) for one in found}) < 2:
+        return ""
+    each = "; ".join(f"{_plain(some)}: {one}" for one, some in found.items())
+    return f"the emulation decides between them: {each}"
+
+
+def told(kernels: Mapping[str, str]) -> str:
+    """All conditions by what they ran on, for the label of a chart."""
+    found = labels(kernels, kernels)
+    return "; ".join(f"{', '.join(some)}: {one}" for one, some in found.items())
+
+
+def _plain(conditions: Iterable[str]) -> str:
+    return ", ".join(dict.fromkeys(one.partition(" [")[0] for one in conditions))
