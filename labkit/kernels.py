@@ -39,13 +39,14 @@ def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[s
     return found
 
 
-def decided(names: Iterable[str], kernels: Mapping[str, str]) -> str:
-    """Why the emulation decides between these conditions; empty where it does not."""
-    found = labels(names, kernels)
-    if len({is_emulated(one) for one in found}) < 2:
-        return ""
-    each = "; ".join(f"{_plain(some)}: {one}" for one, some in found.items())
-    return f"the emulation decides between them: {each}"
+def decided(compared: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> str:
+    """Why the emulation decides between conditions of one comparison; empty where it does not."""
+    for names in compared:
+        found = labels(names, kernels)
+        if len({is_emulated(one) for one in found}) > 1:
+            each = "; ".join(f"{_plain(some)}: {one}" for one, some in found.items())
+            return f"the emulation decides between them: {each}"
+    return ""
 
 
 def told(kernels: Mapping[str, str]) -> str:

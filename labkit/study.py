@@ -99,6 +99,13 @@ class Study:
                 values[self._named(sample.metric, run.condition)][run.block] = sample.values
         return dict(values)
 
+    def at(self, results: Results, point: str) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
+        """The study's metric at a point, such as `size=45K`, by condition and block."""
+        ends = f" [{point}]"
+        found = self.measured(results).items()
+        return {name.removesuffix(ends): blocks for name, blocks in found
+                if name.endswith(ends) and ": " not in name}  # fmt: skip
+
     # A metric at a point, such as `bandwidth [op=Copy]`, is that of the condition at the point.
     def _named(self, metric: str, condition: str) -> str:
         head, bracket, point = metric.partition(" [")
@@ -121,7 +128,8 @@ class Study:
     def decided(self, results: Results) -> dict[str, str]:
         """The claims that compare a real kernel with an emulated guest, and between which."""
         made = results.asked.get("kernels", {})
-        whys = {claim.id: kernels.decided(claim.names(), made) for claim in self.claims}
+        compared = {one.id: [c.what.names for c in one.comparisons()] for one in self.claims}
+        whys = {claim: kernels.decided(names, made) for claim, names in compared.items()}
         return {claim: why for claim, why in whys.items() if why}
 
     def noise(self, results: Results) -> Noise | None:

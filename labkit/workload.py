@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.runs.capacity import Capacity
 from labkit.statistics.percentiles import PERCENTILES, percentile
 
 
@@ -32,7 +33,8 @@ class Workload(ABC):
 
     roles: ClassVar[tuple[str, ...]]
     loop: ClassVar[str]
-    """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls)."""
+    """`open` (sends on schedule) or `closed` (waits for the answer: hides stalls); empty where
+    nothing is asked, as by a program that computes."""
     ours: ClassVar[tuple[str, ...]] = ()
     """Processes of it that run before it begins, such as a server: no foreign load."""
     programs: ClassVar[tuple[str, ...]] = ()
@@ -62,6 +64,15 @@ class Workload(ABC):
     def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
         """What the client runs, while its server serves: so several can start together."""
         raise BadInput(f"{self.name} cannot run between several pairs of hosts at once")
+
+    def fitted(self, some: Sequence[Capacity]) -> Self:
+        """With the sizes that were left open, so that all of these places have room for it."""
+        return self
+
+    @property
+    def scaled(self) -> str:
+        """The sizes that are not the document's, in words; empty where there are none."""
+        return ""
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Why these hosts cannot run it as it is; empty when they can."""

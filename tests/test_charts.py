@@ -38,6 +38,10 @@ DIP = np.where((MOMENTS > 30) & (MOMENTS < 30.001), 0.0, 1000.0)
 EVENTS = [charts.Event("migration", 10, 31), charts.Event("switch-over", 30)]
 PARTS = {"small": {"noticed": 30.0, "start": 380.0}, "large": {"noticed": 35.0, "start": 425.0}}
 RUNS = {(name, k): f"00{k}-{name}-b{k}" for name in (*MEASURED, *RATES, "8") for k in range(6)}
+BUSY = [
+    {"cpu": f"cpu{cpu}", "begun": n / 5, "ended": (n + 1) / 5, "busy": cpu / 16, "stolen": 0.0}
+    for n in range(100) for cpu in range(16)
+]  # fmt: skip
 PICTURES = {
     "ladder": lambda: charts.ladder(MEASURED, PUBLISHED, runs=RUNS, note=NOTE),
     "ladder, linear": lambda: charts.ladder(MEASURED, scale="linear", note=NOTE),
@@ -61,6 +65,7 @@ PICTURES = {
     "shares": lambda: charts.shares(
         {"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500, run="001-a-b1", note=NOTE
     ),
+    "cores": lambda: charts.cores(BUSY, run="001-Native-b1", note=NOTE),
     "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),
 }
 PICTURES = {name: functools.cache(draw) for name, draw in PICTURES.items()}
@@ -287,6 +292,7 @@ def test_shares_are_of_the_same_moments_whatever_the_series_have():
     "draw",
     [
         lambda: charts.over_time({}),
+        lambda: charts.cores([]),
         lambda: charts.over_time({"a": ([], [])}),
         lambda: charts.over_time({"a": ([1, 2], [1])}),
         lambda: charts.over_time({"a": ([1.0], [float("nan")])}),

@@ -40,7 +40,7 @@ def test_a_claim_between_real_and_emulated_is_not_testable_and_one_among_real_is
         Bound("b", "a container costs nothing", "", what=("'Native-Docker' / 'Native'",), high=2.0),
         Bound("c", "nor does one in a guest", "", what=("'VM-Docker' / 'VM'",), high=2.0),
     ]
-    whys = {claim.id: kernels.decided(claim.names(), made) for claim in claims}
+    whys = {claim.id: kernels.decided([claim.names()], made) for claim in claims}
     measured = dict.fromkeys((*names, "VM [n=1]", "Native [n=1]"), BLOCKS)
     crossed, real, guests = judge(claims, measured, emulated=True, decided=whys)
     assert crossed.verdict == "not testable here" and real.verdict == guests.verdict == "holds"
@@ -48,6 +48,12 @@ def test_a_claim_between_real_and_emulated_is_not_testable_and_one_among_real_is
         "the emulation decides between them: "
         "VM: emulated guest (User-Mode Linux); Native: real kernel"
     )
+
+
+def test_a_claim_of_each_place_by_itself_compares_nothing_across():
+    made = {one.name: kernels.label(BOX, one.in_guest) for one in places()}
+    assert kernels.decided([["VM"], ["Native"]], made) == ""
+    assert kernels.decided([["VM"], ["VM", "Native"]], made)
 
 
 def test_the_label_of_a_chart_names_what_each_condition_ran_on():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from labkit.charts.compared import Fit, downtime, ratios, speed_up
 from labkit.charts.export import save
+from labkit.charts.heat import cores
 from labkit.charts.latency import ladder, named, spread
 from labkit.charts.look import (
     COLOURS,
@@ -27,8 +28,8 @@ from labkit.charts.over_time import Event, over_time, shares
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
-    "V5_SCHEMA", "Event", "Fit", "bundle", "downtime", "enable", "ladder", "named", "over_time",
-    "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg", "thinned",
+    "V5_SCHEMA", "Event", "Fit", "bundle", "cores", "downtime", "enable", "ladder", "named",
+    "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg", "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

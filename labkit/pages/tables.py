@@ -57,11 +57,12 @@ class Table:
 
 def conditions(study: Study, results: Results) -> list[dict[str, str]]:
     """Of each condition what the document means by it, and what stands for it in these results."""
-    here = results.asked.get("here", {})
+    here, on = results.asked.get("here", {}), results.asked.get("kernels", {})
     return [
-        {"condition": c.name, "in the document": c.means, "here": here.get(c.name, c.here)}
+        {"condition": c.name, "in the document": c.means, "here": here.get(c.name, c.here),
+         **({"ran on": on[c.name]} if c.name in on else {})}
         for c in study.conditions
-    ]
+    ]  # fmt: skip
 
 
 def plan_table(plan: Plan) -> Table:

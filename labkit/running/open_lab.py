@@ -7,23 +7,21 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from labkit import box, imports, kernels, studies
 from labkit.box.containers.container import ENGINES
-from labkit.changes.in_force import applied
-from labkit.changes.plan import AT_ONCE, Plan
+from labkit.changes.plan import AT_ONCE
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME, out
 from labkit.machine.stopping import together
 from labkit.results import Results, check_label, stored
-from labkit.running import possible
+from labkit.running import possible, sizes
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle
 from labkit.runs.facts import READ, of_run, parse
@@ -81,7 +79,7 @@ def study_results(
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
     plan = possible.plan(study, lab)
-    with _all_on(lab, plan):
+    with sizes.all_on(lab, plan):
         refused = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
             possible.able(study, lab, refused)
@@ -95,6 +93,7 @@ def study_results(
             "refused": refused,
             "here": here,
             **({"kernels": on} if on else {}),
+            **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
         return replace(Results.begin(path, whole), facts=known)
@@ -109,22 +108,6 @@ def _programs(study: Study, lab: Lab) -> list[str]:
 
 def _engines(lab: Lab) -> list[str]:
     return [word for word in re.findall(r"[a-z]+", lab.containers) if word in ENGINES]
-
-
-# Guests that the study itself will start cannot be asked what they are while they are off.
-@contextmanager
-def _all_on(lab: Lab, plan: Plan) -> Iterator[None]:
-    changes = [step.setting for step in plan.steps if step.changes]
-    off = [one for one in changes if one.starts and lab.hosts.keys() >= set(one.starts)]
-    if not off:
-        yield
-        return
-    try:
-        with applied(off, lab.hosts):
-            yield
-    finally:
-        for role in (role for one in off for role in one.starts):
-            lab.host(role).close()
 
 
 def named_results(named: str) -> Results:
@@ -207,10 +190,16 @@ def facts(lab: Lab) -> dict[str, Any]:
 
 
 def note(results: Results) -> str:
-    """The label that every figure of a lab in a box carries; empty for real hosts.
+    """The label that every figure carries: what is emulated, and what was scaled.
 
     Where conditions differ in it, it says which ran on the machine's own kernel.
     """
+    scaled = results.asked.get("scaled", "")
+    parts = (_made(results), f"Sizes here: {scaled}" if scaled else "")
+    return ". ".join(filter(None, parts))
+
+
+def _made(results: Results) -> str:
     lab: Mapping[str, str] = results.asked["lab"]
     if lab["tier"] == imports.TIER:
         return f"Imported: {lab['name']}, measured elsewhere"

@@ -1,0 +1,120 @@
+"""What each CPU did, how often the kernel switched and was interrupted: /proc/stat (proc(5))."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import ResultsError
+from labkit.host import Host
+from labkit.probe import Probe
+from labkit.workload import Sample
+
+LOOK = r"""
+read -r up _ < /proc/uptime && echo "at $up"
+sed -n 's/^\(intr [0-9]*\).*/\1/p; /^cpu[0-9]/p; /^ctxt/p' /proc/stat"""
+LINE = re.compile(r"(cpu\d+|ctxt|intr) ([\d ]+)")
+AT = re.compile(r"^at (\d+\.\d+)$", re.MULTILINE)
+USED = re.compile(r"^user (\d+\.\d+) system (\d+\.\d+) waited (\d+) preempted (\d+)$", re.MULTILINE)
+COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+IDLE, STEAL = (COLUMNS.index("idle"), COLUMNS.index("iowait")), COLUMNS.index("steal")
+
+
+@dataclass(frozen=True)
+class CpuCounts(Probe):
+    """Counts of the whole kernel: in a container those of its host, in a guest its own."""
+
+    def look(self, host: Host) -> str:
+        """The lines of /proc/stat for each CPU, switches and interrupts, under the time."""
+        return host.check("sh", "-c", LOOK)
+
+    @staticmethod
+    def parse(before: str, after: str) -> list[Sample]:
+        """Shares of the CPU time of all CPUs, and events a second."""
+        return between(_Moment.of(before), _Moment.of(after))
+
+
+@dataclass(frozen=True)
+class _Moment:
+    # One look.
+    at: float
+    ticks: dict[str, npt.NDArray[np.float64]]
+    switches: int
+    interrupts: int
+
+    @classmethod
+    def of(cls, text: str) -> _Moment:
+        at = AT.search(text)
+        counts = {name: [float(one) for one in some.split()] for name, some in LINE.findall(text)}
+        ticks = {
+            name: np.array(some[: len(COLUMNS)])
+            for name, some in counts.items()
+            if name.startswith("cpu")
+        }
+        if not at or not ticks or any(len(one) < len(COLUMNS) for one in ticks.values()):
+            raise ResultsError("the CPU time cannot be read", said=text[:200])
+        switches, interrupts = (int(counts.get(name, [0])[0]) for name in ("ctxt", "intr"))
+        return cls(float(at[1]), ticks, switches, interrupts)
+
+
+def between(first: _Moment, last: _Moment) -> list[Sample]:
+    """What happened between two looks."""
+    seconds = last.at - first.at
+    if seconds <= 0:
+        raise ResultsError("the CPU time was looked at twice in no time")
+    spent = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
+    whole = max(float(spent.sum()), 1.0)
+    shares = {
+        "cpu busy": 1 - sum(spent[column] for column in IDLE) / whole,
+        "cpu stolen": spent[STEAL] / whole,
+    }
+    rates = {
+        "context switches": (last.switches - first.switches) / seconds,
+        "interrupts": (last.interrupts - first.interrupts) / seconds,
+    }
+    return [
+        *(Sample(name, "share", np.array([value])) for name, value in shares.items()),
+        *(Sample(name, "1/s", np.array([value])) for name, value in rates.items()),
+    ]
+
+
+def moments(text: str) -> list[str]:
+    """The looks that a watched run was interrupted by, each under its time."""
+    starts = [found.start() for found in AT.finditer(text)]
+    return [text[start:end] for start, end in pairwise([*starts, len(text)])]
+
+
+def samples(text: str) -> list[Sample]:
+    """Of a watched run: what its kernel counted, and the CPU time of the work itself."""
+    looks, used = moments(text), USED.search(text)
+    if len(looks) < 2 or not used:
+        raise ResultsError("the run did not come to its end: no CPU time", said=text[-200:])
+    own = float(used[1]) + float(used[2])
+    return [
+        *CpuCounts.parse(looks[0], looks[-1]),
+        Sample("cpu time", "s", np.array([own])),
+        Sample("system share", "share", np.array([float(used[2]) / own if own else 0.0])),
+        Sample("times preempted", "1", np.array([float(used[4])])),
+    ]
+
+
+def over_time(text: str) -> list[dict[str, Any]]:
+    """How busy each CPU was in each stretch between two looks, as rows for a heat map."""
+    return list(_rows([_Moment.of(one) for one in moments(text)]))
+
+
+def _rows(looks: Sequence[_Moment]) -> Iterator[dict[str, Any]]:
+    for first, last in pairwise(looks):
+        for cpu, ticks in last.ticks.items():
+            spent = ticks - first.ticks.get(cpu, ticks)
+            if whole := float(spent.sum()):
+                busy = 1 - sum(spent[column] for column in IDLE) / whole
+                begun, ended = (round(one.at - looks[0].at, 3) for one in (first, last))
+                yield {"cpu": cpu, "begun": begun, "ended": ended, "busy": round(float(busy), 4),
+                       "stolen": round(float(spent[STEAL]) / whole, 4)}  # fmt: skip

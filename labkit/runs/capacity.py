@@ -1,0 +1,80 @@
+"""What a machine has room for: CPUs, memory, last-level caches, disk. Sizes of workloads fit it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from labkit.errors import HostError
+from labkit.host import Host
+
+# A container's own limit counts where it is lower than what the machine has.
+LOOK = r"""
+echo "cpus $(nproc)"
+sed -n 's/^MemTotal: *\([0-9]*\) kB/total \1/p; s/^MemAvailable: *\([0-9]*\) kB/free \1/p' \
+    /proc/meminfo
+for limit in memory.max memory/memory.limit_in_bytes; do
+    [ ! -r "/sys/fs/cgroup/$limit" ] || echo "limit $(cat "/sys/fs/cgroup/$limit")"
+done
+for cache in /sys/devices/system/cpu/cpu*/cache/index*; do
+    [ -r "$cache/size" ] || continue
+    [ "$(cat "$cache/type")" = Instruction ] ||
+        echo "cache $(cat "$cache/level") $(cat "$cache/size") $(cat "$cache/shared_cpu_list")"
+done
+echo "huge $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo none)"
+df -Pk "$1" 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\) *[0-9]*% .*$/disk \1/p'
+"""
+LINE = re.compile(r"(cpus|total|free|limit|disk) (\d+)")
+CACHE = re.compile(r"cache (\d+) (\d+)([KMG]?) (\S+)")
+UNITS = {"": 1 / 1024, "K": 1, "M": 1024, "G": 1 << 20}
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Of one machine as a program on it sees it; sizes are in KiB, 0 where it does not say."""
+
+    cpus: int
+    memory: int
+    """In all, or as much as its control group may have."""
+    free: int
+    cache: int = 0
+    """Of all its last-level caches together."""
+    disk: int = 0
+    huge: str = ""
+    """The choices for transparent huge pages, the one in force in brackets."""
+
+    @classmethod
+    def of(cls, text: str) -> Capacity:
+        """Read what LOOK printed."""
+        found = {name: int(number) for name, number in LINE.findall(text)}
+        if missing := [name for name in ("cpus", "total", "free") if name not in found]:
+            raise HostError(f"a host does not say its {', '.join(missing)}", said=text[:200])
+        limit = found.get("limit", 0) >> 10 or found["total"]
+        huge = re.search(r"^huge (.*)$", text, re.MULTILINE)
+        return cls(
+            found["cpus"], min(found["total"], limit), min(found["free"], limit), _last(text),
+            found.get("disk", 0), huge[1] if huge else "",
+        )  # fmt: skip
+
+
+def capacity(host: Host, folder: str = "/tmp") -> Capacity:
+    """Ask a host; `disk` is what is free in this folder."""
+    return Capacity.of(host.check("sh", "-c", LOOK, "capacity", folder))
+
+
+def smallest(some: Collection[Capacity]) -> Capacity:
+    """What all of them have; of caches, what the one with most has."""
+    return Capacity(
+        min(one.cpus for one in some), min(one.memory for one in some),
+        min(one.free for one in some), max(one.cache for one in some),
+        min(one.disk for one in some),
+    )  # fmt: skip
+
+
+# Each cache is told once for every CPU that shares it.
+def _last(text: str) -> int:
+    caches = {(int(level), whose): float(size) * UNITS[unit]
+              for level, size, unit, whose in CACHE.findall(text)}  # fmt: skip
+    last = max((level for level, _ in caches), default=0)
+    return int(sum(size for (level, _), size in caches.items() if level == last))

@@ -1,0 +1,79 @@
+"""Compiles our own C programs on this machine once, and lends them to hosts for a run."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from labkit.errors import BadInput, HostError
+from labkit.host import Host
+
+SOURCES = Path(__file__).parent
+COMPILER, PACKAGES = "gcc", "gcc libc6-dev"
+"""Debian's packages; the compiler is needed on the machine that labkit runs on, not on hosts."""
+FLAGS = ("-O2", "-Wall")
+"""Fixed, as figures depend on them; without -march, so that any x86-64 host runs the same code."""
+
+
+def lacking() -> str:
+    """Why nothing can be compiled here; empty when it can."""
+    if shutil.which(COMPILER):
+        return ""
+    return f"{COMPILER} is missing on this machine, to get it: apt-get install {PACKAGES}"
+
+
+@functools.cache
+def compiled(name: str, *options: str) -> bytes:
+    """The program that `name`.c becomes, the same for all hosts."""
+    if why := lacking():
+        raise BadInput(why)
+    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+        out = Path(folder, name)
+        words = [COMPILER, *FLAGS, "-o", str(out), str(SOURCES / f"{name}.c"), *options]
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode:
+            raise BadInput(
+                f"{name}.c cannot be compiled here", said=done.stderr[-500:],
+                hint=f"apt-get install {PACKAGES}",
+            )  # fmt: skip
+        return out.read_bytes()
+
+
+def digest(program: bytes) -> str:
+    """Enough of its SHA-256 to tell programs apart."""
+    return hashlib.sha256(program).hexdigest()[:12]
+
+
+@contextmanager
+def lent(host: Host, **programs: bytes) -> Iterator[dict[str, str]]:
+    """The host has these programs until the block ends; yields the path of each."""
+    folder = host.check("mktemp", "-d", "/tmp/labkit-programs.XXXXXXXX").strip()
+    paths = {name: f"{folder}/{name}" for name in programs}
+    try:
+        for name, program in programs.items():
+            host.put(program, paths[name], 0o755)
+        yield paths
+    finally:
+        host.run("rm", "-rf", folder)
+
+
+def checked(host: Host, words: list[str], seconds: float, too_much: str) -> str:
+    """What the words print; `too_much` says what to try where the kernel has killed them."""
+    done = host.run(*words, seconds=seconds)
+    if done.signal == "KILL":
+        raise HostError(
+            f"{host.name}: {Path(words[0]).name} was killed in mid-run, as for lack of memory",
+            said=done.stderr[-300:], hint=too_much,
+        )  # fmt: skip
+    if not done.ok:
+        raise HostError(
+            f"{host.name}: {Path(words[0]).name} ended with code {done.code}",
+            said=(done.stderr or done.stdout)[-500:], hint=too_much,
+        )  # fmt: skip
+    return done.stdout

@@ -1,0 +1,175 @@
+"""LINPACK: how fast a place solves a dense system of linear equations, at two problem sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.probes import cpu_time
+from labkit.runs.capacity import Capacity, capacity, smallest
+from labkit.workload import Sample, Workload
+from labkit.workloads import _compiled
+from labkit.workloads._sections import parted
+
+SIZES = {"45K": 45_000, "65K": 65_000}
+"""The document's two problem sizes."""
+FITTING_PERCENT, MEMORY_SHARE = 10, 0.4
+"""Of the document's sizes a tenth, or less where the larger took more than this of the memory."""
+LIBRARIES = {
+    "openblas": ("/usr/lib/*/openblas-pthread/libopenblas.so.0", "apt-get install "
+                 "--no-install-recommends libopenblas0-pthread"),
+    "mkl": ("/usr/local/lib/mkl/lib/libmkl_rt.so.*", "pip install --prefix /usr/local/lib/mkl mkl"),
+}  # fmt: skip
+"""Where a host has each, and how one gets it: where its containers and guests find it too."""
+FIND = 'for file in $1; do [ ! -e "$file" ] || { echo "$file"; exit; }; done; exit 1'
+MOST_RESIDUAL = 16.0
+"""HPL's bound: above it, what was computed is no solution, and its rate is none."""
+WARM = 500
+LOOK_MILLISECONDS = 200
+SLOWEST_RATE = 8e9
+"""Operations a second of one CPU, to foretell how long a run takes."""
+SOLVED = re.compile(
+    r"^n (\d+) seconds (\S+) gflops (\S+) residual (\S+) huge_kib (\d+) of_kib (\d+)$", re.MULTILINE
+)
+THREADS = re.compile(r"^threads (\d+)\ncpus (\d+)$", re.MULTILINE)
+MOVED = re.compile(r"^migrations (-?\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Linpack(Workload):
+    """Solves both sizes once each; the residual of each solution has to be that of a solution.
+
+    `percent` is of the document's sizes, 0 takes what fits; `threads` 0 takes all CPUs that every
+    place has.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = ""
+    ours: ClassVar[tuple[str, ...]] = ("linpack", "watch_cpus")
+
+    percent: int = 0
+    threads: int = 0
+    huge_pages: bool = True
+    """Whether they are asked for, as the document had transparent large pages."""
+    library: str = "openblas"
+
+    def __post_init__(self) -> None:
+        if type(self.percent) is not int or not 0 <= self.percent <= 400:
+            raise BadInput(f"linpack: percent must be 0 to 400, not {self.percent!r}")
+        if type(self.threads) is not int or not 0 <= self.threads <= 4096:
+            raise BadInput(f"linpack: threads must be 0 to 4096, not {self.threads!r}")
+        if self.library not in LIBRARIES:
+            raise Unknown("library for linpack", self.library, LIBRARIES)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes that are solved, by the document's."""
+        percent = self.percent or FITTING_PERCENT
+        return {name: max(WARM, size * percent // 100) for name, size in SIZES.items()}
+
+    @property
+    def memory(self) -> int:
+        """KiB that the larger needs."""
+        return int(8 * max(self.sizes.values()) ** 2) >> 10
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        work = sum(2 / 3 * n**3 for n in self.sizes.values())
+        return 1.0 + work / (SLOWEST_RATE * max(1, self.threads))
+
+    def fitted(self, some: Sequence[Capacity]) -> Linpack:
+        """With sizes and threads that all of these places have room for."""
+        least = smallest(some)
+        largest = (least.memory * 1024 * MEMORY_SHARE / 8) ** 0.5
+        percent = min(FITTING_PERCENT, int(100 * largest / max(SIZES.values())))
+        return replace(
+            self, percent=self.percent or max(1, percent), threads=self.threads or least.cpus
+        )
+
+    @property
+    def scaled(self) -> str:
+        """What was made smaller than the document's, in words."""
+        sizes = ", ".join(f"{n:,} for {name}" for name, n in self.sizes.items())
+        return f"problem sizes {sizes}; {self.memory >> 10:,} MiB; {self.threads} threads"
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """A compiler here, or on the host the library or the memory."""
+        host = hosts["server"]
+        if why := _compiled.lacking():
+            return why
+        pattern, brings = LIBRARIES[self.library]
+        if not host.run("sh", "-c", FIND, "find", pattern).ok:
+            return f"{self.library} is missing on {host.name}, to get it: {brings}"
+        free = capacity(host).free
+        if self.memory > free:
+            return (
+                f"{host.name} has {free >> 10} MiB of memory free, and size "
+                f"{max(self.sizes.values())} takes {self.memory >> 10}: a smaller percent fits"
+            )
+        return ""
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Solve both sizes on the host, watched."""
+        host = hosts["server"]
+        whole = self if self.percent and self.threads else self.fitted([capacity(host)])
+        pattern, _ = LIBRARIES[self.library]
+        library = host.check("sh", "-c", FIND, "find", pattern).strip()
+        programs = {
+            "linpack": _compiled.compiled("linpack", "-ldl", "-lm"),
+            "watch_cpus": _compiled.compiled("watch_cpus", "-static"),
+        }
+        with _compiled.lent(host, **programs) as paths:
+            words = [
+                paths["watch_cpus"], "linpack", str(LOOK_MILLISECONDS), paths["linpack"], library,
+                str(whole.threads), "yes" if self.huge_pages else "no", str(WARM),
+                *map(str, whole.sizes.values()),
+            ]  # fmt: skip
+            limit = 120 + 30 * whole.seconds
+            said = _compiled.checked(host, words, limit, "a smaller percent needs less memory")
+        asked = " ".join(f"{name}={n}" for name, n in whole.sizes.items())
+        program = _compiled.digest(programs["linpack"])
+        head = f"=== asked ===\n{asked} program={program} library={library}\n"
+        return f"{head}{said}"
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """The rate at each size, that at the larger once more as the study's, and its costs."""
+        parts = parted(text, "asked", "linpack", "cpu time")
+        asked = dict(word.split("=", 1) for word in parts["asked"].split())
+        solved = {int(n): rest for n, *rest in SOLVED.findall(parts["linpack"])}
+        named = {name: int(n) for name, n in asked.items() if name in SIZES}
+        if missing := [name for name, n in named.items() if n not in solved] or not named:
+            raise ResultsError(f"linpack: size {missing} was not solved", said=parts["linpack"])
+        for n, (_, _, residual, *_) in solved.items():
+            if not float(residual) < MOST_RESIDUAL:
+                raise ResultsError(
+                    f"linpack: at size {n} the solution is none: its residual is {residual}",
+                    said=f"HPL's bound is {MOST_RESIDUAL:g}",
+                )
+        rates = {name: float(solved[n][1]) for name, n in named.items()}
+        last = list(rates)[-1]
+        return [
+            Sample("performance", "Gflop/s", np.array([rates[last]])),
+            *(Sample(f"performance [size={name}]", "Gflop/s", np.array([rate]))
+              for name, rate in rates.items()),
+            *_about(parts["linpack"], solved[named[last]]),
+            *cpu_time.samples(parts["cpu time"]),
+        ]  # fmt: skip
+
+
+def _about(said: str, largest: Sequence[str]) -> list[Sample]:
+    threads, moved = THREADS.search(said), MOVED.search(said)
+    if not threads or not moved:
+        raise ResultsError("linpack: the run did not come to its end", said=said[-200:])
+    _, _, residual, huge, whole = map(float, largest)
+    found = [("residual", residual), ("threads", float(threads[1])), ("huge share", huge / whole)]
+    if int(moved[1]) >= 0:
+        found.append(("migrations", float(moved[1])))
+    return [Sample(name, "1", np.array([value])) for name, value in found]

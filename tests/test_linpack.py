@@ -1,0 +1,118 @@
+"""LINPACK measures what the program says by hand, and what physics asks for."""
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.probes.cpu_time import over_time
+from labkit.runs.capacity import Capacity, capacity, smallest
+from labkit.transports.local import Local
+from labkit.workloads import _compiled
+from labkit.workloads._sections import parted
+from labkit.workloads.linpack import FIND, LIBRARIES, Linpack
+
+HERE = Host("here", "127.0.0.1", Local())
+SMALL = Linpack(percent=3, threads=1)
+LIBRARY = HERE.run("sh", "-c", FIND, "find", LIBRARIES["openblas"][0]).stdout.strip()
+pytestmark = pytest.mark.skipif(
+    bool(_compiled.lacking()) or not LIBRARY, reason="no compiler, or no OpenBLAS: make system"
+)
+# A library that gives back what it was given.
+IDLE = "void dgesv_(void) {}"
+
+
+def rate(text):
+    return next(float(s.values[0]) for s in Linpack.parse(text) if s.metric == "performance")
+
+
+def best(load, cpus=None):
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cpus or before)
+    try:
+        return max(rate(load.run({"server": HERE})) for _ in range(3))
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def test_all_that_was_done_is_in_the_text_and_all_cpus_in_the_picture():
+    text = SMALL.run({"server": HERE})
+    parts = parted(text, "asked", "linpack", "cpu time")
+    assert "45K=1350 65K=1950" in parts["asked"] and f"library={LIBRARY}" in parts["asked"]
+    assert "OpenBLAS" in parts["linpack"] and "\nthreads 1\n" in parts["linpack"]
+    busy = over_time(parts["cpu time"])
+    counted = Path("/proc/stat").read_text().splitlines()
+    cpus = {line.split()[0] for line in counted if line.startswith("cpu")} - {"cpu"}
+    assert {row["cpu"] for row in busy} == cpus
+    assert all(0 <= row["busy"] <= 1 for row in busy)
+    assert not list(HERE.run("sh", "-c", "ls -d /tmp/labkit-programs.*").stdout.split())
+
+
+@pytest.mark.slow
+def test_its_figure_is_that_of_the_program_run_by_hand(tmp_path):
+    program = tmp_path / "linpack"
+    program.write_bytes(_compiled.compiled("linpack", "-ldl", "-lm"))
+    program.chmod(0o755)
+    words = [str(program), LIBRARY, "1", "yes", "500", "1950"]
+    said = [subprocess.run(words, capture_output=True, text=True).stdout for _ in range(3)]
+    by_hand = max(float(one.split("gflops ")[1].split()[0]) for one in said)
+    assert best(SMALL) == pytest.approx(by_hand, rel=0.35)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_two_threads_on_one_cpu_do_half_of_what_they_do_on_two():
+    two = sorted(os.sched_getaffinity(0))[:2]
+    load = replace(SMALL, threads=2, percent=5)
+    assert 1.4 < best(load, set(two)) / best(load, {two[0]}) < 2.8
+
+
+def test_a_library_that_solves_nothing_is_found_out_by_the_residual(tmp_path):
+    source, library = tmp_path / "idle.c", tmp_path / "libidle.so"
+    source.write_text(IDLE)
+    subprocess.run(["gcc", "-shared", "-o", library, source], check=True)
+    with _compiled.lent(HERE, linpack=_compiled.compiled("linpack", "-ldl", "-lm")) as at:
+        said = HERE.check(at["linpack"], str(library), "1", "no", "500", "500")
+    text = f"=== asked ===\n65K=500\n=== linpack ===\n{said}\n=== cpu time ===\n"
+    with pytest.raises(ResultsError, match="the solution is none"):
+        Linpack.parse(text)
+
+
+def test_sizes_fit_the_smallest_place_and_what_was_asked_for_stays():
+    large, small = Capacity(8, 64 << 20, 60 << 20), Capacity(1, 256 << 10, 200 << 10)
+    fitted = Linpack().fitted([large, small])
+    assert fitted.threads == 1 and fitted.memory < 0.4 * small.memory
+    assert Linpack().fitted([large]).percent == 10
+    assert Linpack(percent=100, threads=2).fitted([large, small]).sizes["65K"] == 65_000
+
+
+def test_a_host_without_the_memory_or_the_library_says_so_before_the_start():
+    assert "of memory free" in Linpack(percent=400).lacking({"server": HERE})
+    if not HERE.run("sh", "-c", FIND, "find", LIBRARIES["mkl"][0]).ok:
+        assert "to get it: pip install" in Linpack(library="mkl").lacking({"server": HERE})
+    assert SMALL.lacking({"server": HERE}) == ""
+
+
+def test_a_program_that_is_killed_in_mid_run_is_told_as_killed(tmp_path):
+    with pytest.raises(HostError, match="was killed in mid-run"):
+        _compiled.checked(HERE, ["sh", "-c", "kill -KILL $$"], 10, "less")
+
+
+def test_what_no_linpack_can_have_is_refused():
+    for wrong in ({"percent": -1}, {"threads": 1.5}):
+        with pytest.raises(BadInput):
+            Linpack(**wrong)
+    with pytest.raises(Unknown, match="openblas"):
+        Linpack(library="atlas")
+
+
+def test_the_capacity_of_this_machine_is_what_the_kernel_says():
+    here = capacity(HERE)
+    assert here.cpus == len(os.sched_getaffinity(0)) and here.disk > 0
+    assert 0 < here.free <= here.memory <= os.sysconf("SC_PHYS_PAGES") * 4
+    both = smallest([here, Capacity(1, 5, 3, cache=9_999_999)])
+    assert (both.cpus, both.memory, both.free, both.cache) == (1, 5, 3, 9_999_999)
