@@ -13,6 +13,7 @@ from labkit.probes.cpu_time import over_time
 from labkit.runs.capacity import Capacity, capacity, smallest
 from labkit.transports.local import Local
 from labkit.workloads import _compiled
+from labkit.workloads._compiled import compiled, digest
 from labkit.workloads._sections import parted
 from labkit.workloads.linpack import FIND, LIBRARIES, Linpack
 
@@ -49,7 +50,14 @@ def test_all_that_was_done_is_in_the_text_and_all_cpus_in_the_picture():
     cpus = {line.split()[0] for line in counted if line.startswith("cpu")} - {"cpu"}
     assert {row["cpu"] for row in busy} == cpus
     assert all(0 <= row["busy"] <= 1 for row in busy)
-    assert not list(HERE.run("sh", "-c", "ls -d /tmp/labkit-programs.*").stdout.split())
+    assert f"{digest(compiled('linpack', '-ldl', '-lm'))}" in parts["asked"]
+
+
+def test_a_program_that_was_lent_is_gone_afterwards_whatever_happened():
+    with pytest.raises(ZeroDivisionError), _compiled.lent(HERE, some=b"#!/bin/sh\n") as paths:
+        folder = Path(paths["some"]).parent
+        assert folder.is_dir() and 1 / 0
+    assert not folder.exists()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from labkit.host import Host
 # A container's own limit counts where it is lower than what the machine has.
 LOOK = r"""
 echo "cpus $(nproc)"
+sed -n 's/^Cpus_allowed_list:[[:space:]]*/may /p' /proc/self/status
 sed -n 's/^MemTotal: *\([0-9]*\) kB/total \1/p; s/^MemAvailable: *\([0-9]*\) kB/free \1/p' \
     /proc/meminfo
 for limit in memory.max memory/memory.limit_in_bytes; do
@@ -39,7 +40,7 @@ class Capacity:
     """In all, or as much as its control group may have."""
     free: int
     cache: int = 0
-    """Of all its last-level caches together."""
+    """Of all last-level caches that its CPUs share, together."""
     disk: int = 0
     huge: str = ""
     """The choices for transparent huge pages, the one in force in brackets."""
@@ -72,9 +73,19 @@ def smallest(some: Collection[Capacity]) -> Capacity:
     )  # fmt: skip
 
 
-# Each cache is told once for every CPU that shares it.
+# Each cache is told once for every CPU that shares it; those of other hosts' CPUs are no concern.
 def _last(text: str) -> int:
-    caches = {(int(level), whose): float(size) * UNITS[unit]
-              for level, size, unit, whose in CACHE.findall(text)}  # fmt: skip
+    found = re.search(r"^may (\S+)$", text, re.MULTILINE)
+    may = _numbers(found[1]) if found else set()
+    caches = {
+        (int(level), whose): float(size) * UNITS[unit]
+        for level, size, unit, whose in CACHE.findall(text)
+        if not may or may & _numbers(whose)
+    }
     last = max((level for level, _ in caches), default=0)
     return int(sum(size for (level, _), size in caches.items() if level == last))
+
+
+def _numbers(listed: str) -> set[int]:
+    ends = (part.partition("-") for part in listed.split(","))
+    return {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}

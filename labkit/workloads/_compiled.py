@@ -7,7 +7,7 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,8 +17,12 @@ from labkit.host import Host
 SOURCES = Path(__file__).parent
 COMPILER, PACKAGES = "gcc", "gcc libc6-dev"
 """Debian's packages; the compiler is needed on the machine that labkit runs on, not on hosts."""
-FLAGS = ("-O2", "-Wall")
-"""Fixed, as figures depend on them; without -march, so that any x86-64 host runs the same code."""
+LOOK_MILLISECONDS = 200
+UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on its machine"
+Words = Sequence[str]
+FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")
+"""Fixed, as figures depend on them: no -march, so that any x86-64 host runs the same code, and no
+loop becomes a call of memcpy, whose stores may pass by the caches."""
 
 
 def lacking() -> str:
@@ -63,13 +67,26 @@ def lent(host: Host, **programs: bytes) -> Iterator[dict[str, str]]:
         host.run("rm", "-rf", folder)
 
 
-def checked(host: Host, words: list[str], seconds: float, too_much: str) -> str:
+def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
+    """What our program `name` prints, and the CPU time meanwhile, as parts of one text.
+
+    NAME=VALUE among the first words is for its environment.
+    """
+    with lent(host, watch_cpus=compiled("watch_cpus", "-static"), **{name: program}) as paths:
+        around = [word for word in words if "=" in word.partition("/")[0]]
+        own = [word for word in words if word not in around]
+        whole = [paths["watch_cpus"], name, str(LOOK_MILLISECONDS)]
+        whole += ["env", *around] if around else []
+        return checked(host, [*whole, paths[name], *own], seconds, hint)
+
+
+def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     """What the words print; `too_much` says what to try where the kernel has killed them."""
     done = host.run(*words, seconds=seconds)
     if done.signal == "KILL":
         raise HostError(
             f"{host.name}: {Path(words[0]).name} was killed in mid-run, as for lack of memory",
-            said=done.stderr[-300:], hint=too_much,
+            said=done.stderr[-300:], hint=f"{too_much}; {UML_PAGES}",
         )  # fmt: skip
     if not done.ok:
         raise HostError(

@@ -31,7 +31,7 @@ FIND = 'for file in $1; do [ ! -e "$file" ] || { echo "$file"; exit; }; done; ex
 MOST_RESIDUAL = 16.0
 """HPL's bound: above it, what was computed is no solution, and its rate is none."""
 WARM = 500
-LOOK_MILLISECONDS = 200
+SMALLER = "a smaller percent needs less memory"
 SLOWEST_RATE = 8e9
 """Operations a second of one CPU, to foretell how long a run takes."""
 SOLVED = re.compile(
@@ -121,21 +121,15 @@ class Linpack(Workload):
         whole = self if self.percent and self.threads else self.fitted([capacity(host)])
         pattern, _ = LIBRARIES[self.library]
         library = host.check("sh", "-c", FIND, "find", pattern).strip()
-        programs = {
-            "linpack": _compiled.compiled("linpack", "-ldl", "-lm"),
-            "watch_cpus": _compiled.compiled("watch_cpus", "-static"),
-        }
-        with _compiled.lent(host, **programs) as paths:
-            words = [
-                paths["watch_cpus"], "linpack", str(LOOK_MILLISECONDS), paths["linpack"], library,
-                str(whole.threads), "yes" if self.huge_pages else "no", str(WARM),
-                *map(str, whole.sizes.values()),
-            ]  # fmt: skip
-            limit = 120 + 30 * whole.seconds
-            said = _compiled.checked(host, words, limit, "a smaller percent needs less memory")
+        program = _compiled.compiled("linpack", "-ldl", "-lm")
+        words = [
+            library, str(whole.threads), "yes" if self.huge_pages else "no", str(WARM),
+            *map(str, whole.sizes.values()),
+        ]  # fmt: skip
+        said = _compiled.watched(host, "linpack", program, words, 120 + 30 * whole.seconds, SMALLER)
         asked = " ".join(f"{name}={n}" for name, n in whole.sizes.items())
-        program = _compiled.digest(programs["linpack"])
-        head = f"=== asked ===\n{asked} program={program} library={library}\n"
+        made = _compiled.digest(program)
+        head = f"=== asked ===\n{asked} program={made} library={library}\n"
         return f"{head}{said}"
 
     @staticmethod

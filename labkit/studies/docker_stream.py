@@ -1,0 +1,23 @@
+"""What do containers and virtual machines take of memory bandwidth? Asked in STREAM's manner."""
+
+from __future__ import annotations
+
+from labkit.claims import published
+from labkit.studies._places import TOPOLOGY, places
+from labkit.study import Study
+from labkit.workloads.stream import Stream
+
+study = Study(
+    name="docker_stream",
+    title="STREAM: memory bandwidth in a container, in a guest, and in a container in a guest",
+    question="What of the memory bandwidth of a bare machine is left in a container, in a virtual "
+    "machine, and in a container in that?",
+    source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
+    workload=Stream(),
+    quick={"repeats": 2, "trials": 3},
+    metric="bandwidth",
+    unit="MB/s",
+    conditions=places(),
+    topology=TOPOLOGY,
+    claims=published.of("docker_stream"),
+)

@@ -1,0 +1,158 @@
+"""Memory bandwidth in the manner of STREAM: four operations over arrays that no cache holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.probes import cpu_time
+from labkit.runs.capacity import Capacity, capacity, smallest
+from labkit.workload import Sample, Workload
+from labkit.workloads import _compiled
+from labkit.workloads._sections import parted
+
+OPERATIONS = ("Copy", "Scale", "Add", "Triad")
+DOCUMENT_MILLIONS = 2000
+CACHES = 4
+"""An array is at least so many times the last-level caches together, by the rule of STREAM."""
+LEAST_MILLIONS = 4
+NUMBER_BYTES = 8
+TRAFFIC = 2 * 16 + 2 * 24
+"""Bytes that the four operations move for each element."""
+SLOWEST_RATE = 2e9
+SMALLER = "fewer millions of elements need less memory"
+ERROR = 1e-10
+HEAD = re.compile(r"^elements (\d+) trials (\d+) threads (\d+) cpus (\d+)$", re.MULTILINE)
+TRIAL = re.compile(r"^(Copy|Scale|Add|Triad) (\d+) (\S+) (\S+)$", re.MULTILINE)
+WRONG = re.compile(r"^relative error (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Stream(Workload):
+    """The best of some trials of each operation, the first of which does not count.
+
+    `millions` of elements in each of three arrays; 0 takes four times the last-level caches of all
+    places. `threads` 0 takes all CPUs that every place has.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = ""
+    ours: ClassVar[tuple[str, ...]] = ("stream", "watch_cpus")
+
+    millions: int = 0
+    trials: int = 10
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        if type(self.millions) is not int or not 0 <= self.millions <= 1_000_000:
+            raise BadInput(f"stream: millions must be 0 to 1000000, not {self.millions!r}")
+        if type(self.trials) is not int or not 2 <= self.trials <= 200:
+            raise BadInput(f"stream: trials must be 2 to 200, not {self.trials!r}")
+        if type(self.threads) is not int or not 0 <= self.threads <= 4096:
+            raise BadInput(f"stream: threads must be 0 to 4096, not {self.threads!r}")
+
+    @property
+    def elements(self) -> int:
+        """Of each array."""
+        return (self.millions or LEAST_MILLIONS) * 1_000_000
+
+    @property
+    def memory(self) -> int:
+        """KiB that the three arrays need."""
+        return 3 * NUMBER_BYTES * self.elements >> 10
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return 1.0 + self.trials * self.elements * TRAFFIC / (SLOWEST_RATE * max(1, self.threads))
+
+    def fitted(self, some: Sequence[Capacity]) -> Stream:
+        """With arrays that no cache of these places holds, and threads that all of them have."""
+        least = smallest(some)
+        needed = -(-CACHES * least.cache * 1024 // (NUMBER_BYTES * 1_000_000))
+        millions = self.millions or max(LEAST_MILLIONS, needed)
+        return replace(self, millions=millions, threads=self.threads or least.cpus)
+
+    @property
+    def scaled(self) -> str:
+        """What was made smaller than the document's, in words."""
+        return (
+            f"{self.elements // 1_000_000:,} of {DOCUMENT_MILLIONS:,} million elements; "
+            f"{self.memory >> 10:,} MiB; {self.threads} thread{'s' * (self.threads != 1)}"
+        )
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """A compiler here, or on the host the memory; or arrays that its caches could hold."""
+        host = hosts["server"]
+        there = capacity(host)
+        if NUMBER_BYTES * self.elements < CACHES * there.cache * 1024 and self.millions:
+            return (
+                f"{self.millions} million elements would measure the caches of {host.name}, which "
+                f"have {there.cache >> 10} MiB: an array has to be {CACHES} times that"
+            )
+        if self.memory > there.free:
+            return (
+                f"{host.name} has {there.free >> 10} MiB of memory free, and three arrays that "
+                f"no cache holds take {self.memory >> 10}: give it more memory"
+            )
+        return _compiled.lacking()
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """All trials on the host, watched."""
+        host = hosts["server"]
+        there = capacity(host)
+        whole = self if self.millions and self.threads else self.fitted([there])
+        program = _compiled.compiled("stream", "-fopenmp", "-static", "-lm")
+        words = [
+            f"OMP_NUM_THREADS={whole.threads}", "OMP_PROC_BIND=true", "OMP_DYNAMIC=false",
+            str(whole.elements), str(whole.trials),
+        ]  # fmt: skip
+        said = _compiled.watched(host, "stream", program, words, 120 + 30 * whole.seconds, SMALLER)
+        made = _compiled.digest(program)
+        return f"=== asked ===\ncache_kib={there.cache} program={made}\n{said}"
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """The bandwidth of each operation, that of Triad once more as the study's, and costs."""
+        parts = parted(text, "asked", "stream", "cpu time")
+        asked = dict(word.split("=", 1) for word in parts["asked"].split())
+        said = parts["stream"]
+        head, wrong = HEAD.search(said), WRONG.search(said)
+        if not head or not wrong:
+            raise ResultsError("stream: the run did not come to its end", said=said[-200:])
+        if not float(wrong[1]) < ERROR:
+            raise ResultsError(f"stream: the arrays hold wrong numbers, off by {wrong[1]}")
+        _insist_on_memory(int(head[1]), int(asked["cache_kib"]))
+        found = _best(said, int(head[2]))
+        return [
+            Sample("bandwidth", "MB/s", np.array([found["Triad"]])),
+            *(Sample(f"bandwidth [op={name}]", "MB/s", np.array([found[name]]))
+              for name in OPERATIONS),
+            Sample("threads", "1", np.array([float(head[3])])),
+            *cpu_time.samples(parts["cpu time"]),
+        ]  # fmt: skip
+
+
+def _insist_on_memory(elements: int, cache: int) -> None:
+    if elements * NUMBER_BYTES < CACHES * cache * 1024:
+        raise ResultsError(
+            f"stream: arrays of {elements * NUMBER_BYTES >> 20} MiB measure caches of "
+            f"{cache >> 10} MiB, and no memory"
+        )
+
+
+# The first trial of each brings caches and page tables into order, and does not count.
+def _best(said: str, trials: int) -> dict[str, float]:
+    rates: dict[str, list[float]] = {name: [] for name in OPERATIONS}
+    for name, trial, seconds, megabytes in TRIAL.findall(said):
+        if int(trial):
+            rates[name].append(float(megabytes) / float(seconds))
+    if lacking := [name for name, some in rates.items() if len(some) != trials - 1]:
+        raise ResultsError(f"stream: not all trials of {lacking[0]} are there")
+    return {name: max(some) for name, some in rates.items()}

@@ -1,0 +1,94 @@
+"""Memory bandwidth in STREAM's manner is what the program says by hand, and never a cache's."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.runs.capacity import Capacity, capacity
+from labkit.transports.local import Local
+from labkit.workloads import _compiled
+from labkit.workloads._sections import parted
+from labkit.workloads.stream import OPERATIONS, Stream
+
+HERE = Host("here", "127.0.0.1", Local())
+SHORT = Stream(trials=3, threads=1)
+pytestmark = pytest.mark.skipif(bool(_compiled.lacking()), reason="no compiler: make system")
+OPTIONS = ("-fopenmp", "-static", "-lm")
+
+
+def best(text):
+    return {s.metric: float(s.values[0]) for s in Stream.parse(text) if "[" in s.metric}
+
+
+@pytest.mark.slow
+def test_its_figures_are_those_of_the_program_run_by_hand(tmp_path):
+    program = tmp_path / "stream"
+    program.write_bytes(_compiled.compiled("stream", *OPTIONS))
+    program.chmod(0o755)
+    elements = SHORT.fitted([capacity(HERE)]).elements
+    ours: dict[str, float] = {}
+    by_hand: dict[str, float] = {}
+    for _ in range(3):
+        for name, rate in best(replace(SHORT, trials=8).run({"server": HERE})).items():
+            ours[name] = max(rate, ours.get(name, 0))
+        words = ["env", "OMP_NUM_THREADS=1", str(program), str(elements), "8"]
+        said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        for line in said.splitlines()[1:-1]:
+            name, trial, seconds, megabytes = line.split()
+            rate = float(megabytes) / float(seconds) if int(trial) else 0
+            by_hand[name] = max(rate, by_hand.get(name, 0))
+    for name in OPERATIONS:
+        assert ours[f"bandwidth [op={name}]"] == pytest.approx(by_hand[name], rel=0.5)
+
+
+def test_arrays_that_a_cache_could_hold_are_refused_before_and_after():
+    cache = capacity(HERE).cache
+    if cache:
+        small = Stream(millions=max(1, cache * 1024 // 8_000_000))
+        assert "would measure the caches" in small.lacking({"server": HERE})
+    with pytest.raises(ResultsError, match="and no memory"):
+        Stream.parse(made(cache_kib=32 << 10))
+
+
+def test_arrays_are_four_times_the_largest_caches_of_all_places():
+    here, guest = Capacity(8, 64 << 20, 60 << 20, cache=32 << 10), Capacity(1, 1 << 20, 1 << 20)
+    fitted = Stream().fitted([here, guest])
+    assert fitted.elements * 8 >= 4 * (32 << 20) and fitted.threads == 1
+    assert Stream(millions=2000).fitted([here]).memory >> 20 == pytest.approx(45, abs=1)
+    assert "17 of 2,000 million" in fitted.scaled
+
+
+def test_a_place_without_the_memory_says_so_before_the_start():
+    assert "of memory free" in Stream(millions=900_000).lacking({"server": HERE})
+    assert SHORT.lacking({"server": HERE}) == ""
+
+
+def made(cache_kib=0, error="0.000e+00", trials=2):
+    lines = [f"{name} {t} 0.5 16.0" for t in range(trials) for name in OPERATIONS]
+    looks = "at 1.0\ncpu0 1 0 0 1 0 0 0 0\nat 2.0\ncpu0 2 0 0 2 0 0 0 0\n"
+    return (
+        f"=== asked ===\ncache_kib={cache_kib} program=x\n"
+        f"=== stream ===\nelements 1000000 trials 2 threads 1 cpus 1\n" + "\n".join(lines)
+        + f"\nrelative error {error}\n=== cpu time ===\n{looks}"
+        "user 1.0 system 0.5 waited 1 preempted 2\n"
+    )  # fmt: skip
+
+
+def test_wrong_numbers_and_missing_trials_are_no_bandwidth():
+    assert best(made())["bandwidth [op=Triad]"] == 32
+    with pytest.raises(ResultsError, match="wrong numbers"):
+        Stream.parse(made(error="1.0e-03"))
+    with pytest.raises(ResultsError, match="wrong numbers"):
+        Stream.parse(made(error="nan"))
+    with pytest.raises(ResultsError, match="not all trials"):
+        Stream.parse(made(trials=1))
+    assert "stream" in parted(made())
+
+
+def test_what_no_stream_can_have_is_refused():
+    for wrong in ({"millions": -1}, {"trials": 1}, {"threads": True}):
+        with pytest.raises(BadInput):
+            Stream(**wrong)
