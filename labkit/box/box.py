@@ -193,6 +193,9 @@ def _cpus() -> tuple[int, ...]:
 def _start_hosts(
     folder: Folder, group: Cgroup, layout: Layout, keys: dict[str, KeyPair], user: KeyPair
 ) -> None:
+    if layout.topology.on_scratch:
+        folder.scratch.mkdir(0o711)
+        folder.scratch.chmod(0o711)
     disks = _make_disks(folder, layout)
     script = f"disks={shlex.quote(disks)}\n{view.script('host_init.sh')}"
     births = [
@@ -206,7 +209,8 @@ def _start_hosts(
         if layout.topology.containers_on(role):
             group.delegate(seat)
         backed = any(guest.on_disk for guest in layout.guests_on(role))
-        own = f"backed={BACKED if backed else ''}\n{script}"
+        scratch = _make_scratch(folder, layout, role)
+        own = f"backed={BACKED if backed else ''}\nscratch={scratch}\n{script}"
         births.append(namespaces.begin(group, role, namespaces.HOST, own, cpus, log, seat))
     there = {birth.role: birth.ready() for birth in births}
     pids = {role: namespace.pid for role, namespace in there.items()}
@@ -228,11 +232,19 @@ def _start_hosts(
 def _make_disks(folder: Folder, layout: Layout) -> str:
     if not layout.with_disks:
         return ""
-    folder.disks.mkdir(0o711)
-    folder.disks.chmod(0o711)
+    place = folder.scratch / "disks" if layout.topology.on_scratch else folder.disks
+    place.mkdir(0o711)
+    place.chmod(0o711)
     for role, plan in layout.with_disks.items():
-        disk.make(folder.disks / role, plan.volumes, plan.accelerator, layout.uid(role))
-    return str(folder.disks)
+        disk.make(place / role, plan.volumes, plan.accelerator, layout.uid(role))
+    return str(place)
+
+
+def _make_scratch(folder: Folder, layout: Layout, role: str) -> str:
+    if not layout.has_scratch(role):
+        return ""
+    (folder.scratch / role).mkdir(0o700)
+    return str(folder.scratch / role)
 
 
 # What it says is enough: to be greeted by each would start a process of each.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from labkit.errors import BoxError
 from labkit.lab import held_by
 
 BOXES = Path("/run/labkit")
+SCRATCH = Path("/var/tmp")
 Tell = Callable[[str], None]
 
 
@@ -64,6 +66,19 @@ class Folder:
         return self.path / "links.json"
 
     @property
+    def scratch(self) -> Path:
+        """On a disk, where `path` may be in memory: what hosts and guests write to be measured."""
+        return SCRATCH / f"labkit-box-{self.name}"
+
+    @property
+    def has_scratch(self) -> bool:
+        """Whether it is there, and ours: everybody may write beside it."""
+        with suppress(FileNotFoundError):
+            there = self.scratch.lstat()
+            return stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid()
+        return False
+
+    @property
     def disks(self) -> Path:
         """The disks of guests, a folder for each guest."""
         return self.path / "disks"
@@ -98,6 +113,8 @@ class Folder:
         """Remove the files of the box."""
         with suppress(FileNotFoundError):
             shutil.rmtree(self.path)
+        if self.has_scratch:
+            shutil.rmtree(self.scratch)
 
     def unlock_for_good(self) -> None:
         """Remove the lock file, and the folder of all boxes when this was the last."""

@@ -1,5 +1,6 @@
 # The first process of a box host: makes what the host sees its own, then becomes its sshd.
 # `disks` is the folder of this machine with the disks of guests, empty where there are none;
+# `scratch` the one on a disk that is this host's to write to, empty where it has none;
 # `backed` the one that the memory of guests is on, empty where none is on a disk.
 # The files for /run arrive on standard input once the links are ready; without them the host ends.
 set -e
@@ -26,6 +27,11 @@ fi
 if [ -n "$backed" ]; then
     mkdir -p /run/labkit/backed
     mount --bind "$backed" /run/labkit/backed && mount -o remount,bind,rw /run/labkit/backed || true
+fi
+if [ -n "$scratch" ]; then
+    mkdir -p /run/labkit/scratch
+    mount --bind "$scratch" /run/labkit/scratch
+    mount -o remount,bind,rw /run/labkit/scratch
 fi
 for place in /tmp /var/tmp; do
     mount -t tmpfs -o mode=1777 tmpfs "$place"

@@ -167,6 +167,12 @@ class Layout:
             return self.container(role).memory
         return self._host(role).memory if role in self.hosts else self.plan(role).memory
 
+    def has_scratch(self, role: str) -> bool:
+        """Whether a machine has a folder on a disk: with its host, a guest if it has a disk."""
+        with_disk = role not in self.guests or bool(self.plan(role).disks)
+        within = role in self.hosts or self.has_scratch(self.on(role))
+        return bool(self._host(self.host_of(role)).scratch) and with_disk and within
+
     def limits(self, host: str) -> Limits:
         """What the processes of a host may use, its guests' included."""
         own, cpus = self._host(host), self.cpus_of(host)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from labkit.box.cgroup import NO_MEMORY, limited_by
-from labkit.box.folder import BOXES
+from labkit.box.folder import BOXES, SCRATCH
 from labkit.box.topology import Topology
 from labkit.errors import BoxError
 
@@ -67,7 +67,7 @@ def _check_disk(plan: Topology) -> None:
     wanted = OWN_KIB + HOST_KIB * len(plan.hosts) + GUEST_KIB * len(plan.guests)
     disks = [disk.mebibytes << 10 for guest in plan.guests for disk in guest.volumes]
     wanted += sum(disks)
-    place = BOXES if BOXES.exists() else BOXES.parent
+    place = SCRATCH if plan.on_scratch else BOXES if BOXES.exists() else BOXES.parent
     there = os.statvfs(place)
     free = there.f_bavail * there.f_frsize >> 10
     if free < wanted:

@@ -169,6 +169,7 @@ def left_over(name: str) -> tuple[str, ...]:
     """Everything on this machine that belongs to box `name`."""
     folder, link = Folder(name), link_name(name)
     found = [f"folder {folder.path}"] if folder.path.exists() else []
+    found += [f"folder {folder.scratch}"] if folder.has_scratch else []
     if (hierarchy() or inside()) and (group := Cgroup.of(name)).exists:
         pids = group.pids()
         found += [f"control group {group.path} with {len(pids)} processes"]

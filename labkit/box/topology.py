@@ -26,11 +26,12 @@ LEAST_MEMORY = 64
 """MiB; a guest with less does not reach its sshd."""
 LEAST_HOST_MEMORY = 64
 """MiB; what a host needs beside its guests."""
-HOST_KEYS = {"cpus", "memory"}
+HOST_KEYS = {"cpus", "memory", "scratch"}
 GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus"}
 MOST_MACHINES = 200
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
+SCRATCHES = ("", "disk")
 BACKINGS = ("memory", "disk")
 ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
 MOST_VCPUS = 64
@@ -44,6 +45,9 @@ class HostPlan:
     role: str
     cpus: str = "all"
     memory: str = ""
+    scratch: str = ""
+    """`disk`: it has a folder on the machine's disk, its containers too, and its guests theirs on
+    their first disk, whose file is there."""
 
     @property
     def mebibytes(self) -> int:
@@ -122,6 +126,8 @@ class Topology:
                 raise Unknown(f"machine with a link in {self.name}", link.role, self.linked)
 
     def _check_host(self, host: HostPlan) -> None:
+        if host.scratch not in SCRATCHES:
+            raise Unknown(f"scratch of {host.role}", host.scratch, SCRATCHES[1:])
         _ = host.cpus in HALVES or _listed(host.role, host.cpus)
         if not host.memory:
             return
@@ -217,6 +223,11 @@ class Topology:
 
     def _without(self, able: Sequence[GuestPlan]) -> set[str]:
         return {guest.role for guest in self.guests} - {guest.role for guest in able}
+
+    @property
+    def on_scratch(self) -> bool:
+        """Whether any host wants the machine's disk."""
+        return any(host.scratch for host in self.hosts)
 
     @property
     def linked(self) -> list[str]:

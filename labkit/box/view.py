@@ -79,6 +79,8 @@ def guest_files(
         own["labkit/hotplug"] = File(script("guest_hotplug.pl"), 0o755)
         own["labkit/peer"] = File(layout.data(layout.hosts[0]))
         own |= container_files(layout, plan.role, keys, user)
+        if layout.has_scratch(plan.role):
+            own["labkit/scratch_disk"] = File(f"/dev/{disk.device(0, plan.accelerator)}\n")
         found |= {
             f"{place}/init": File(script("guest_init.sh"), 0o755),
             f"{place}/mounts": File(script("guest_mounts")),
@@ -110,6 +112,7 @@ def container_files(
             "data": layout.data(plan.role), "control": layout.control(plan.role),
             "mac0": layout.mac(0, plan.role), "mac3": layout.mac(3, plan.role),
             "seat": str(layout.seat(plan.role)),
+            "scratch": "/run/labkit/scratch" if layout.has_scratch(plan.role) else "",
         }  # fmt: skip
         found |= {
             f"{place}/wires": File(_lines(fixed)),

@@ -24,10 +24,14 @@ for cache in /sys/devices/system/cpu/cpu*/cache/index*; do
         echo "cache $(cat "$cache/level") $(cat "$cache/size") $(cat "$cache/shared_cpu_list")"
 done
 echo "huge $(cat /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo none)"
-df -Pk "$1" 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\) *[0-9]*% .*$/disk \1/p'
+for folder; do [ ! -w "$folder" ] || break; done
+echo "folder $folder"
+df -Pk "$folder" 2>/dev/null | sed -n '2s/^.* \([0-9][0-9]*\)  *[0-9][0-9]*% .*$/disk \1/p'
 """
 LINE = re.compile(r"(cpus|total|free|limit|disk) (\d+)")
 CACHE = re.compile(r"cache (\d+) (\d+)([KMG]?) (\S+)")
+SCRATCH = ("/run/labkit/scratch", "/var/tmp")
+"""Where a host of a box has its disk, and where every other has one."""
 UNITS = {"": 1 / 1024, "K": 1, "M": 1024, "G": 1 << 20}
 
 
@@ -42,6 +46,8 @@ class Capacity:
     cache: int = 0
     """Of all last-level caches that its CPUs share, together."""
     disk: int = 0
+    folder: str = ""
+    """Where that is free."""
     huge: str = ""
     """The choices for transparent huge pages, the one in force in brackets."""
 
@@ -52,16 +58,17 @@ class Capacity:
         if missing := [name for name in ("cpus", "total", "free") if name not in found]:
             raise HostError(f"a host does not say its {', '.join(missing)}", said=text[:200])
         limit = found.get("limit", 0) >> 10 or found["total"]
-        huge = re.search(r"^huge (.*)$", text, re.MULTILINE)
+        words = {name: re.search(rf"^{name} (.*)$", text, re.M) for name in ("huge", "folder")}
+        huge, folder = (one[1] if one else "" for one in words.values())
         return cls(
             found["cpus"], min(found["total"], limit), min(found["free"], limit), _last(text),
-            found.get("disk", 0), huge[1] if huge else "",
+            found.get("disk", 0), folder, huge,
         )  # fmt: skip
 
 
-def capacity(host: Host, folder: str = "/tmp") -> Capacity:
-    """Ask a host; `disk` is what is free in this folder."""
-    return Capacity.of(host.check("sh", "-c", LOOK, "capacity", folder))
+def capacity(host: Host) -> Capacity:
+    """Ask a host; `disk` is what is free in the first folder of SCRATCH that it has."""
+    return Capacity.of(host.check("sh", "-c", LOOK, "capacity", *SCRATCH))
 
 
 def smallest(some: Collection[Capacity]) -> Capacity:

@@ -82,15 +82,16 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
 
 def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     """What the words print; `too_much` says what to try where the kernel has killed them."""
+    name = words[1] if words[0].endswith("/watch_cpus") else Path(words[0]).name
     done = host.run(*words, seconds=seconds)
     if done.signal == "KILL":
         raise HostError(
-            f"{host.name}: {Path(words[0]).name} was killed in mid-run, as for lack of memory",
+            f"{host.name}: {name} was killed in mid-run, as for lack of memory",
             said=done.stderr[-300:], hint=f"{too_much}; {UML_PAGES}",
         )  # fmt: skip
     if not done.ok:
         raise HostError(
-            f"{host.name}: {Path(words[0]).name} ended with code {done.code}",
+            f"{host.name}: {name} ended with code {done.code}",
             said=(done.stderr or done.stdout)[-500:], hint=too_much,
         )  # fmt: skip
     return done.stdout

@@ -91,7 +91,7 @@ groups() {
 
 # The programs are this host's own; only what a container may change is its own.
 skeleton() {
-    for folder in usr etc proc sys dev run/sshd run/labkit given tmp root var/tmp var/log var/lib/labkit; do
+    for folder in usr etc proc sys dev run/sshd run/labkit/scratch given tmp root var/tmp var/log var/lib/labkit; do
         mkdir -p "$1/$folder"
     done
     chmod 1777 "$1/tmp" "$1/var/tmp"
@@ -137,6 +137,7 @@ docker_make() {
     while read -r here there; do set -- "$@" -v "$here:$there:ro"; done <<SHARED
 $(shared)
 SHARED
+    [ -z "$(wire scratch)" ] || set -- "$@" -v "$(wire scratch):$(wire scratch)"
     "$@" -v "$home/run/labkit:/given" labkit /bin/sh /given/init > /dev/null || fail "Docker did not run it"
 }
 
@@ -214,6 +215,11 @@ mounts() {
     done
 }
 
+scratch() {
+    [ -z "$(wire scratch)" ] ||
+        printf '{"destination":"%s","source":"%s","type":"bind","options":["rbind","rw"]},' "$(wire scratch)" "$(wire scratch)"
+}
+
 # What /sys shows of links is the network of whoever mounted it.
 system() {
     kind=sysfs how=
@@ -255,6 +261,7 @@ crun_config() {
   {"destination":"/dev/shm","type":"tmpfs","source":"shm","options":["nosuid","nodev","mode=1777"]},
   $(system)
   $(mounts)
+  $(scratch)
   {"destination":"/given","source":"$home/run/labkit","type":"bind","options":["rbind","rw"]}],
  "linux":{"cgroupsPath":"/containers/$name","namespaces":[$(spaces)],
   "resources":{$(limits)}}}
@@ -338,6 +345,8 @@ pid() { "$(kind)_pid"; }
 
 start() {
     [ "$(state)" = stopped ] || return 0
+    # A guest starts programs slowly.
+    [ -z "$(wire control_link)" ] || seconds=80
     until=$(($(date +%s) + seconds))
     exec 8> /run/labkit/engine.lock
     flock 8

@@ -32,6 +32,12 @@ ip -batch /run/labkit/links
 
 /run/labkit/hotplug &
 
+# Its folder on a disk is new each time that the guest starts.
+if read -r scratch < /run/labkit/scratch_disk; then
+    mkdir /run/labkit/scratch
+    mkfs.ext4 -q -F "$scratch" && mount -t ext4 "$scratch" /run/labkit/scratch
+fi 2> /dev/null
+
 # The switch has to learn which of its ports the guest is at now, on both networks. One announcement
 # is not enough: a bridge drops what arrives before it has noticed that its port is in use.
 known() { ping -n -q -c 1 -i 0.02 -w 5 "$1" > /dev/null || echo "labkit: $1 does not answer"; }

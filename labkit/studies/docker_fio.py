@@ -1,0 +1,23 @@
+"""What do containers and virtual machines take of a disk's speed? Asked with fio."""
+
+from __future__ import annotations
+
+from labkit.claims import published
+from labkit.studies._places import TOPOLOGY, places
+from labkit.study import Study
+from labkit.workloads.fio import Fio
+
+study = Study(
+    name="docker_fio",
+    title="fio: a disk in a container, in a guest, and in a container in a guest",
+    question="How many small random reads and writes a second of a bare machine are left in a "
+    "container, in a virtual machine, and in a container in that?",
+    source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
+    workload=Fio(),
+    quick={"repeats": 1, "duration": 1},
+    metric="max iops",
+    unit="1/s",
+    conditions=places(),
+    topology=TOPOLOGY,
+    claims=published.of("docker_fio"),
+)

@@ -1,0 +1,177 @@
+"""fio: how many small random reads and writes a second a place gets from a disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.probes import cpu_time
+from labkit.runs.capacity import Capacity, capacity, smallest
+from labkit.workload import Sample, Workload
+from labkit.workloads import _compiled
+from labkit.workloads._sections import parted
+
+LOADS = {
+    "read": ("--rw=randread", "--iodepth=16"),
+    "write": ("--rw=randwrite", "--iodepth=16"),
+    "mixed": ("--rw=randrw", "--rwmixread=70", "--iodepth=32"),
+}
+"""The document's three, each by as many jobs; the depth is of each job."""
+DOCUMENT_MEBIBYTES = 10_240
+FITTING_MEBIBYTES, DISK_SHARE = 128, 0.4
+"""Enough for any cache of a device to matter little, and soon written; or this much of the disk."""
+LAID_OUT_RATE = 30
+"""MiB a second, to foretell how long it takes to lay the file out."""
+LEAVES = "fewer mebibytes need less disk"
+DIRECT = """\
+file=$(mktemp "$1/labkit-direct.XXXXXXXX") || exit
+dd if=/dev/zero of="$file" bs=4096 count=1 oflag=direct; code=$?
+rm -f "$file"; stat -f -c %T "$1"; exit $code"""
+
+
+@dataclass(frozen=True)
+class Fio(Workload):
+    """A file is written once, then read, written and both, 4 KiB at a random place at a time.
+
+    I/O is direct, past the kernel's cache. `mebibytes` 0 takes what fits all places; `limit` is the
+    most operations a second that each load may do, 0 for no limit.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = "closed"
+    ours: ClassVar[tuple[str, ...]] = ("fio", "watch_cpus")
+    programs: ClassVar[tuple[str, ...]] = ("fio",)
+    tools: ClassVar[Mapping[str, str]] = {"fio": "apt-get install --no-install-recommends fio"}
+
+    mebibytes: int = 0
+    duration: int = 4
+    jobs: int = 8
+    limit: int = 0
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("mebibytes", 0, 1 << 24), ("duration", 1, 86_400), ("jobs", 1, 1024),
+            ("limit", 0, 10**9),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise BadInput(f"fio: {name} must be {low} to {high}, not {value!r}")
+        if 0 < self.limit < self.jobs:
+            raise BadInput(f"fio: a limit of {self.limit} leaves nothing for each of {self.jobs}")
+
+    @property
+    def size(self) -> int:
+        """Of the file, in MiB."""
+        return self.mebibytes or FITTING_MEBIBYTES
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return len(LOADS) * (self.duration + 0.5) + self.size / LAID_OUT_RATE
+
+    def fitted(self, some: Sequence[Capacity]) -> Fio:
+        """With a file that the disks of all these places have room for."""
+        room = int(DISK_SHARE * smallest(some).disk) >> 10
+        return replace(self, mebibytes=self.mebibytes or max(1, min(FITTING_MEBIBYTES, room)))
+
+    @property
+    def scaled(self) -> str:
+        """What was made smaller than the document's, in words."""
+        return f"a file of {self.size:,} of {DOCUMENT_MEBIBYTES:,} MiB; {self.duration} s a load"
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """The room for the file, or a file system that takes direct I/O and is on a disk."""
+        host = hosts["server"]
+        there = capacity(host)
+        if why := _compiled.lacking():
+            return why
+        if self.size > there.disk >> 10:
+            return (
+                f"{host.name} has {there.disk >> 10} MiB free in {there.folder}, and the file "
+                f"takes {self.size}: fewer mebibytes fit"
+            )
+        tried = host.run("sh", "-c", DIRECT, "direct", there.folder)
+        kind = tried.stdout.strip()
+        if not tried.ok or kind == "tmpfs":
+            said = "it is memory, no disk" if tried.ok else tried.stderr.strip()
+            return f"{there.folder} of {host.name} ({kind}) takes no direct I/O: {said}"
+        return ""
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Lay the file out, then put each load on it; the file is removed at the end."""
+        host = hosts["server"]
+        there = capacity(host)
+        whole = self if self.mebibytes else self.fitted([there])
+        file = host.check("mktemp", f"{there.folder}/labkit-fio.XXXXXXXX").strip()
+        try:
+            with _compiled.lent(host, watch_cpus=_compiled.compiled("watch_cpus", "-static")) as at:
+                words = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
+                said = _compiled.checked(
+                    host, [*words, *whole.words(file)], 120 + 10 * whole.seconds, LEAVES
+                )
+        finally:
+            host.run("rm", "-f", file)
+        return f"=== asked ===\nfolder={there.folder} mebibytes={whole.size}\n{said}"
+
+    def words(self, file: str) -> list[str]:
+        """The command: what holds for all loads, then each of them."""
+        every = [
+            "fio", "--output-format=json", f"--filename={file}", f"--size={self.size}m",
+            "--direct=1", "--ioengine=libaio", "--thread", "--group_reporting",
+            "--randrepeat=0", "--norandommap",
+            "--name=layout", "--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers",
+            "--end_fsync=1",
+        ]  # fmt: skip
+        capped = [f"--rate_iops={self.limit // self.jobs}"] if self.limit else []
+        for name, kind in LOADS.items():
+            every += [
+                f"--name={name}", "--stonewall", "--new_group", *kind, "--bs=4k",
+                f"--numjobs={self.jobs}", "--time_based", f"--runtime={self.duration}", *capped,
+            ]  # fmt: skip
+        return every
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Operations a second of each load, those of reads once more as the study's, and costs."""
+        parts = parted(text, "asked", "fio", "cpu time")
+        told = _json(parts["fio"])
+        jobs = {str(job.get("jobname")): job for job in told.get("jobs", [])}
+        if missing := [name for name in LOADS if name not in jobs]:
+            raise ResultsError(f"fio: the run did not come to its end: no {', '.join(missing)}")
+        if failed := [name for name, job in jobs.items() if job.get("error")]:
+            raise ResultsError(f"fio: {failed[0]} ended with error {jobs[failed[0]]['error']}")
+        found = [sample for name in LOADS for sample in _load(name, jobs[name])]
+        reads = next(sample for sample in found if sample.metric == "max iops [load=read]")
+        return [replace(reads, metric="max iops"), *found, *cpu_time.samples(parts["cpu time"])]
+
+
+# Warnings may stand before it.
+def _json(text: str) -> dict[str, Any]:
+    try:
+        told = json.loads(text[text.index("{") :])
+    except ValueError:
+        raise ResultsError("fio: its output cannot be read", said=text[-300:]) from None
+    return told if isinstance(told, dict) else {}
+
+
+def _load(name: str, job: Mapping[str, Any]) -> Iterator[Sample]:
+    kinds = [job[kind] for kind in ("read", "write") if job[kind]["total_ios"]]
+    if not kinds:
+        raise ResultsError(f"fio: load {name} did nothing")
+    done = sum(kind["total_ios"] for kind in kinds)
+    # Shares of the time of all jobs together, in percent.
+    busy = (job["usr_cpu"] + job["sys_cpu"]) / 100 * job["job_runtime"] * 1000
+    slow = max(kind["clat_ns"]["percentile"]["99.000000"] for kind in kinds) / 1000
+    figures = {
+        "max iops": ("1/s", sum(kind["iops"] for kind in kinds)),
+        "cpu per io": ("us", busy / done),
+        "latency p99": ("us", slow),
+    }
+    for metric, (unit, value) in figures.items():
+        yield Sample(f"{metric} [load={name}]", unit, np.array([float(value)]))
