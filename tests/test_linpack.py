@@ -121,7 +121,9 @@ def test_what_no_linpack_can_have_is_refused():
 
 def test_the_capacity_of_this_machine_is_what_the_kernel_says():
     here = capacity(HERE)
-    assert here.cpus == len(os.sched_getaffinity(0)) and here.disk == pytest.approx(shutil.disk_usage(here.folder).free >> 10, rel=0.2)
+    assert here.cpus == len(os.sched_getaffinity(0)) and here.disk == pytest.approx(
+        shutil.disk_usage(here.folder).free >> 10, rel=0.2
+    )
     assert 0 < here.free <= here.memory <= os.sysconf("SC_PHYS_PAGES") * 4
     both = smallest([here, Capacity(1, 5, 3, cache=9_999_999)])
     assert (both.cpus, both.memory, both.free, both.cache) == (1, 5, 3, 9_999_999)
