@@ -103,9 +103,10 @@ class LabPanel:
     def badge(self) -> str:
         """What the lab is, in one line."""
         if self.lab is None:
-            made = _made(self.facts.get("tier", ""), self.facts.get("accelerator", ""))
+            keys = ("tier", "accelerator", "containers")
+            made = _made(*(self.facts.get(key, "") for key in keys))
             return f"{self.facts.get('name', 'lab')}, as it was recorded: {made}"
-        return f"{self.lab.name}: {_made(self.lab.tier, self.lab.accelerator)}"
+        return f"{self.lab.name}: {_made(self.lab.tier, self.lab.accelerator, self.lab.containers)}"
 
     def hosts(self) -> Table:
         """The hosts as a table, asked now."""
@@ -208,10 +209,12 @@ def _tick(name: str) -> widgets.Checkbox:
     return widgets.Checkbox(value=True, description=name, indent=False, layout=layout)
 
 
-def _made(tier: str, accelerator: str) -> str:
+def _made(tier: str, accelerator: str, containers: str) -> str:
     if tier == "hosts":
         return "real hosts"
     guests = f"guests by {accelerator.upper()}" if accelerator else "no guests"
+    if containers:
+        return f"one machine, containers on its own kernel by {containers}, {guests}, tier {tier}"
     return f"emulated on one machine, {guests}, tier {tier}"
 
 

@@ -97,7 +97,8 @@ class Linpack(Workload):
     def scaled(self) -> str:
         """What was made smaller than the document's, in words."""
         sizes = ", ".join(f"{n:,} for {name}" for name, n in self.sizes.items())
-        return f"problem sizes {sizes}; {self.memory >> 10:,} MiB; {self.threads} threads"
+        threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
+        return f"problem sizes {sizes}; {self.memory >> 10:,} MiB; {threads}"
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """A compiler here, or on the host the library or the memory."""
