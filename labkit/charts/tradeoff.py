@@ -63,7 +63,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
             rows.append({"metric": metric.replace("_", " "), "condition": "not told by this lab"})
             continue
         found = of_metric(study, results, metric)
-        for name in [c.name for c in study.conditions if c.name in found]:
+        for name in dict.fromkeys(n for c in study.conditions for n in found if _of(n, c.name)):
             mean = _mean(f"'{name}'", {name: found[name]})
             rows.append({"metric": metric.replace("_", " "), "condition": name,
                          "mean": figure(mean["value"]), "low": _shown(mean, "low"),
@@ -72,10 +72,15 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     return rows
 
 
+def _of(name: str, condition: str) -> bool:
+    return name == condition or name.startswith(f"{condition} [")
+
+
 # A share has the unit 1, which says nothing beside a number.
 def _units(study: Study, results: Results) -> dict[str, str]:
     said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
-    return {s.metric.replace(" ", "_"): "" if s.unit == "1" else shown(s.unit) for s in said}
+    named = [(s.metric.partition(" [")[0].replace(" ", "_"), s.unit) for s in said]
+    return {name: "" if unit == "1" else shown(unit) for name, unit in named}
 
 
 def run_2_over_run_1(study: Study, results: Results, note: str = "") -> alt.LayerChart:
