@@ -15,12 +15,12 @@ from labkit.host import Host
 from labkit.workload import Sample, Workload
 from labkit.workloads._server import serving
 
-ASKING, STREAMS = ("TCP_RR", "UDP_RR"), ("TCP_STREAM", "UDP_STREAM")
+ASKING, STREAMS = ("TCP_RR", "UDP_RR"), ("TCP_STREAM", "TCP_MAERTS", "UDP_STREAM")
 LARGEST = {"TCP": 1 << 20, "UDP": 65_507}
 LATENCIES = {"MIN_LATENCY": "min", "MEAN_LATENCY": "mean", "P50_LATENCY": "p50",
              "P90_LATENCY": "p90", "P99_LATENCY": "p99", "MAX_LATENCY": "max"}  # fmt: skip
 ASKED = {True: ("TRANSACTION_RATE", *LATENCIES), False: ("THROUGHPUT", "LOCAL_SEND_THROUGHPUT")}
-BANNER = re.compile(r"MIGRATED (TCP|UDP) (REQUEST/RESPONSE|STREAM) TEST from .+", re.ASCII)
+BANNER = re.compile(r"MIGRATED (TCP|UDP) (REQUEST/RESPONSE|STREAM|MAERTS) TEST from .+", re.ASCII)
 FIGURE = re.compile(r"([A-Z][A-Z0-9_]*)=(\d{1,15}(?:\.\d{1,9})?)", re.ASCII)
 METRICS = {
     "TRANSACTION_RATE": ("netperf rate", "1/s"),
@@ -77,7 +77,7 @@ class Netperf(Workload):
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         """The client's command, while netserver listens on the server's test address only."""
         at, asks = hosts["server"].address, self.test in ASKING
-        sizes = ("-r", f"{self.size},{self.size}") if asks else ("-m", str(self.size))
+        sizes = ("-r", f"{self.size},{self.size}") if asks else self._of_each_write
         wanted = ",".join(ASKED[asks])
 
         def netserver(port: int) -> tuple[str, ...]:
@@ -89,6 +89,11 @@ class Netperf(Workload):
                 "-t", self.test, "-l", str(self.duration),
                 "--", *sizes, "-k", wanted,
             )  # fmt: skip
+
+    # MAERTS is STREAM backwards: then the server writes.
+    @property
+    def _of_each_write(self) -> tuple[str, str]:
+        return ("-M" if self.test == "TCP_MAERTS" else "-m", str(self.size))
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

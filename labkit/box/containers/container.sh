@@ -14,7 +14,7 @@ places=/run/labkit/containers
 state=/run/labkit/engine
 bridge=docker0
 gateway=172.30.0.1
-seconds=30
+seconds=120
 export DOCKER_HOST=unix:///run/docker.sock
 
 fail() {

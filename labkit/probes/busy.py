@@ -1,0 +1,42 @@
+"""How busy all CPUs are that a host may use, whoever keeps them so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from labkit.host import Host
+from labkit.probe import Probe
+from labkit.probes.ready_time import Between, ReadyTime
+from labkit.workload import Sample
+
+
+@dataclass(frozen=True)
+class BusyCpus(Probe):
+    """The time that CPUs were not idle, the kernel's work for packets and guests included.
+
+    A host of a lab in a box is charged for its own CPUs alone. ESXi keeps no such counters.
+    """
+
+    def look(self, host: Host) -> str:
+        """The counters of each CPU; empty where there are none."""
+        return ReadyTime(()).look(host)
+
+    @staticmethod
+    def parse(before: str, after: str) -> list[Sample]:
+        """`CPUs busy`: how many were busy on average. `CPU time`: in seconds."""
+        if not before.strip():
+            return []
+        found = Between.of(before, after)
+        busy = found.busy() * len(found.cpus)
+        return [
+            Sample("CPUs busy", "1", np.array([busy])),
+            Sample("CPU share", "share", np.array([found.busy()])),
+            Sample("CPU time", "s", np.array([busy * found.seconds])),
+        ]
+
+
+def spent(before: str, after: str) -> dict[str, float]:
+    """The same as plain figures by name; empty where a host tells nothing."""
+    return {one.metric: float(one.values[0]) for one in BusyCpus.parse(before, after)}

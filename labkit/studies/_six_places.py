@@ -1,0 +1,35 @@
+"""The six set-ups of the container post's network studies: four places, two on two networks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from labkit.condition import Condition
+from labkit.settings.sockets import CongestionControl
+from labkit.studies._places import place
+
+LIKE = ("client", "server")
+"""Whose TCP is the same throughout: the algorithm that Linux had when the document was written."""
+SIX = (
+    ("Native", "bridge", ""),
+    ("Native-Docker", "bridge", ""),
+    ("Native-Docker", "host", "Native-Docker-HostNet"),
+    ("VM", "bridge", ""),
+    ("VM-Docker", "bridge", ""),
+    ("VM-Docker", "host", "VM-Docker-HostNet"),
+)
+
+
+def beside_its_host(condition: Condition, *expects: str) -> Condition:
+    """The same for a load that also looks at the machine that its server is or runs on."""
+    return replace(
+        condition,
+        roles={**condition.roles, "host": "server"},
+        optional=(*condition.optional, *(CongestionControl("cubic", role=one) for one in LIKE)),
+        expects=(*condition.expects, *expects),
+    )
+
+
+def six_places(*expects: str) -> tuple[Condition, ...]:
+    """All six, in the document's order; `expects` are gates that each trips by design."""
+    return tuple(beside_its_host(place(*one), *expects) for one in SIX)
