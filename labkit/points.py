@@ -1,0 +1,44 @@
+"""Tables and pictures of what a study measures at several points, such as both ways of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labkit.charts.tradeoff import of_metric
+from labkit.machine.units import figure, shown
+from labkit.results import Results
+from labkit.statistics.percentiles import Blocks
+from labkit.statistics.quantity import Quantity
+from labkit.study import Study
+
+FEWEST = 3
+"""Blocks, before an interval is shown."""
+
+
+def at(found: Mapping[str, Blocks], point: str) -> dict[str, Blocks]:
+    """The conditions at one point, such as `way=send`, named without it."""
+    end = f" [{point}]"
+    return {name.removesuffix(end): some for name, some in found.items() if name.endswith(end)}
+
+
+def means(study: Study, results: Results, *metrics: str) -> list[dict[str, object]]:
+    """A row for each metric, condition and point: the mean with its 95 % interval."""
+    units = _units(study, results)
+    return [
+        {"metric": metric.replace("_", " "), "condition": name, **_mean(blocks),
+         "unit": units.get(metric, ""), "blocks": len(blocks)}
+        for metric in metrics
+        for name, blocks in of_metric(study, results, metric).items()
+    ]  # fmt: skip
+
+
+def _mean(blocks: Blocks) -> dict[str, str]:
+    found = Quantity("'it'", "mean").estimate({"it": blocks}).interval()
+    ends = found.ends(figure) if len(blocks) >= FEWEST else ""
+    return {"mean": figure(found.value), "95 % interval": ends}
+
+
+def _units(study: Study, results: Results) -> dict[str, str]:
+    said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
+    names = {one.metric.partition(" [")[0].replace(" ", "_"): one.unit for one in said}
+    return {name: "" if unit == "1" else shown(unit) for name, unit in names.items()}
