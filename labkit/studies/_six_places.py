@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from labkit.condition import Condition
-from labkit.settings.sockets import CongestionControl
 from labkit.studies._places import place
 
-LIKE = ("client", "server")
-"""Whose TCP is the same throughout: the algorithm that Linux had when the document was written."""
 SIX = (
     ("Native", "bridge", ""),
     ("Native-Docker", "bridge", ""),
@@ -25,7 +22,6 @@ def beside_its_host(condition: Condition, *expects: str) -> Condition:
     return replace(
         condition,
         roles={**condition.roles, "host": "server"},
-        optional=(*condition.optional, *(CongestionControl("cubic", role=one) for one in LIKE)),
         expects=(*condition.expects, *expects),
     )
 

@@ -1,0 +1,214 @@
+"""One Redis server under redis-benchmark, and what each request costs in CPU time."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, CommandFailed, HostError, ResultsError, Unknown
+from labkit.host import Host
+from labkit.probes.busy import BusyCpus, spent
+from labkit.setting import Words
+from labkit.workload import Sample, Workload
+from labkit.workloads._sections import joined, parted
+from labkit.workloads._server import serving
+
+TESTS = ("set", "get", "incr", "lpush", "lpop", "sadd", "hset", "mset",
+         "lrange_100", "lrange_300", "lrange_500", "lrange_600")  # fmt: skip
+MOST_KEYS = 2**31 - 1
+"""redis-benchmark reads the number of keys into an `int`."""
+SPARE_FILES = 64
+# redis-benchmark that may not open as many files as it has clients asks for ever.
+LIMITED = 'ulimit -n "$1" || exit; shift; exec "$@"'
+MAY_OPEN = "ulimit -Hn"
+LEAST_REQUESTS = 20
+"""Of each client, before it is known how fast they are answered."""
+COLUMNS = {"avg_latency_ms": "mean", "p50_latency_ms": "p50", "p99_latency_ms": "p99"}
+ROW = re.compile(r"\d{1,12}\.\d{1,6}", re.ASCII)
+INFO = re.compile(r"^(used_cpu_sys|used_cpu_user|used_memory):(\d{1,15}(?:\.\d{1,9})?)$",
+                  re.ASCII | re.MULTILINE)  # fmt: skip
+# Of all that a server says, what is read, and what tells one server from another.
+KEPT = ("redis_version:", "used_cpu_", "used_memory:", "total_commands", "evicted_keys:", "keyspace_", "cmdstat_",
+        "aof_delayed", "server_time_usec:", "db0:")  # fmt: skip
+PACKAGES = dict.fromkeys(("redis-server", "redis-benchmark", "redis-cli"),
+                         "apt-get install redis-server redis-tools")  # fmt: skip
+SIDES = ("client", "host")
+
+
+@dataclass(frozen=True)
+class Redis(Workload):
+    """Defaults are the container post's: SET of 1 byte, 1000 clients, no pipeline (section Redis).
+
+    Its 100 billion keys do not fit into redis-benchmark's number, which wraps: there were
+    1,215,752,192. How long it takes decides how many requests are made, after a short warm-up.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
+    beside: ClassVar[tuple[str, ...]] = ("host",)
+    loop: ClassVar[str] = "closed"
+    programs: ClassVar[tuple[str, ...]] = ("redis-server", "redis-benchmark")
+    ours: ClassVar[tuple[str, ...]] = ("redis-server", "redis-benchmark")
+    tools: ClassVar[Mapping[str, str]] = PACKAGES
+
+    test: str = "set"
+    clients: int = 1000
+    pipeline: int = 1
+    size: int = 1
+    keys: int = 1_215_752_192
+    duration: int = 3
+    pin: str = ""
+    """The CPUs of the server's machine that redis-server may use; empty for all."""
+
+    def __post_init__(self) -> None:
+        if self.test not in TESTS:
+            raise Unknown("test of redis-benchmark", self.test, TESTS)
+        for name, most in (("clients", 10_000), ("pipeline", 10_000), ("size", 1 << 20),
+                           ("keys", MOST_KEYS), ("duration", 3600)):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise BadInput(f"redis: {name} must be whole, 1 to {most}, not {value!r}")
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes, the warm-up included."""
+        return self.duration + 2.5
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Both sides have to hold a connection for each client."""
+        for role in ("client", "server"):
+            said = hosts[role].run("sh", "-c", MAY_OPEN).stdout.strip()
+            if said.isdecimal() and int(said) < self.files:
+                name, needed = hosts[role].name, f"{self.clients} clients need {self.files}"
+                return f"{name} may open {said} files, and {needed}"
+        return ""
+
+    @property
+    def files(self) -> int:
+        """How many files each side has open."""
+        return self.clients + SPARE_FILES
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Serve, warm up, then measure between two looks at the server and both machines."""
+        with serving(hosts["server"], lambda port: self._server(hosts["server"], port)) as port:
+            asked = LEAST_REQUESTS * self.clients
+            parts = {"warm-up": self._benchmark(hosts, port, asked)}
+            asked = max(asked, int(self.duration * _rate(parts["warm-up"])))
+            parts |= self._looks(hosts, port, "before")
+            parts["benchmark"] = self._benchmark(hosts, port, asked)
+            parts |= self._looks(hosts, port, "after")
+        return joined({**parts, "requests": str(asked)})
+
+    def _server(self, host: Host, port: int) -> Words:
+        pinned = ("taskset", "-c", self.pin) if self.pin else ()
+        return limited(self.files, (*pinned, *server_words(host.address, port),
+                       "--maxclients", str(self.clients + 32)))  # fmt: skip
+
+    def _benchmark(self, hosts: Mapping[str, Host], port: int, requests: int) -> str:
+        words = (
+            "redis-benchmark", "-h", hosts["server"].address, "-p", str(port), "--csv",
+            "-t", self.test, "-n", str(requests), "-c", str(self.clients),
+            "-P", str(self.pipeline), "-d", str(self.size), "-r", str(self.keys),
+        )  # fmt: skip
+        limit = 30 + 10 * self.duration
+        ending = ("timeout", "-k", "2", str(limit), *words)
+        try:
+            return hosts["client"].check(*limited(self.files, ending), seconds=limit + 20)
+        except CommandFailed as failed:
+            raise ended(failed, hosts["server"], port) from None
+
+    def _looks(self, hosts: Mapping[str, Host], port: int, when: str) -> dict[str, str]:
+        looks = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
+        return {**looks, f"info {when}": info(hosts["server"], hosts["server"].address, port)}
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """One figure each: throughput, latencies as redis-benchmark tells them, and CPU time."""
+        looks = [f"{side} {when}" for side in (*SIDES, "info") for when in ("before", "after")]
+        parts = parted(text, "warm-up", "benchmark", "requests", *looks)
+        _, told = _row(parts["benchmark"])
+        asked = _whole(parts["requests"])
+        samples = [Sample("throughput", "1/s", np.array([told["rps"]]))]
+        samples += [Sample(f"latency {short}", "ms", np.array([told[column]]))
+                    for column, short in COLUMNS.items()]  # fmt: skip
+        cost = _cpu(parts["info after"]) - _cpu(parts["info before"])
+        if cost < 0:
+            raise ResultsError("redis: the server was another one at the end")
+        return [*samples, Sample("cpu per request", "us", np.array([1e6 * cost / asked])),
+                *_busy(parts)]  # fmt: skip
+
+
+def server_words(address: str, port: int) -> Words:
+    """A server that keeps nothing on disk, listens on one address, and has one thread."""
+    return (
+        "redis-server", "--bind", address, "--port", str(port), "--protected-mode", "no",
+        "--save", "", "--appendonly", "no", "--io-threads", "1", "--daemonize", "no",
+    )  # fmt: skip
+
+
+def limited(files: int, words: Words) -> Words:
+    """The command, allowed to open so many files."""
+    return ("sh", "-c", LIMITED, "limited", str(files), *words)
+
+
+def info(host: Host, address: str, port: int) -> str:
+    """What a server counts, asked from this host."""
+    words = ("timeout", "20", "redis-cli", "-h", address, "-p", str(port), "info", "all")
+    lines = host.check(*words, seconds=40).splitlines()
+    return "\n".join(line for line in lines if line.startswith(KEPT))
+
+
+def ended(failed: CommandFailed, server: Host, port: int) -> HostError:
+    """What to say of a benchmark that failed: whether its server still answers."""
+    asked = ("timeout", "5", "redis-cli", "-h", server.address, "-p", str(port), "ping")
+    if server.run(*asked).stdout.strip() == "PONG":
+        return failed
+    return HostError(
+        f"redis-server on {server.name} ended in mid-run",
+        said=failed.said,
+        hint=f"was it killed for want of memory? `dmesg | tail` on {server.name}; fewer clients or "
+        "a shorter duration need less",
+    )
+
+
+def _busy(parts: Mapping[str, str]) -> Iterator[Sample]:
+    for side, name in (("host", "server cpu"), ("client", "client cpu")):
+        if used := spent(parts[f"{side} before"], parts[f"{side} after"]):
+            yield Sample(name, "share", np.array([used["CPU share"]]))
+
+
+def _rate(text: str) -> float:
+    return _row(text)[1]["rps"]
+
+
+# Of a test that first has to make its data, the last line is its own.
+def _row(text: str) -> tuple[str, dict[str, float]]:
+    rows = list(csv.reader(io.StringIO(text.strip(), newline="")))
+    whole = len(rows) >= 2 and rows[0][:1] == ["test"] and len(rows[-1]) == len(rows[0])
+    if not whole or {"rps", *COLUMNS} - {*rows[0]}:
+        raise ResultsError("redis-benchmark: it did not come to its end", said=text[-200:])
+    name, *figures = rows[-1]
+    if not all(ROW.fullmatch(one) for one in figures):
+        raise ResultsError("redis-benchmark: cannot read its figures", said=text[-200:])
+    told = dict(zip(rows[0][1:], map(float, figures), strict=True))
+    if not told["rps"]:
+        raise ResultsError("redis-benchmark: no request was answered", said=text[-200:])
+    return name, told
+
+
+def _whole(text: str) -> int:
+    if not re.fullmatch(r"[1-9]\d{0,14}", text, re.ASCII):
+        raise ResultsError("redis: nobody knows how many requests there were", said=text[:200])
+    return int(text)
+
+
+def _cpu(text: str) -> float:
+    found = {name: float(value) for name, value in INFO.findall(text)}
+    if not {"used_cpu_sys", "used_cpu_user"} <= found.keys():
+        raise ResultsError("redis: the server does not say its CPU time", said=text[:200])
+    return found["used_cpu_sys"] + found["used_cpu_user"]

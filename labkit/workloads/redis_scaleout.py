@@ -1,0 +1,293 @@
+"""Several Redis servers behind two kinds of balancers, counted on the servers in steady state."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
+from labkit.fleet.together import served
+from labkit.host import Host
+from labkit.machine.stopping import together
+from labkit.probes.busy import BusyCpus, spent
+from labkit.setting import Words
+from labkit.workload import Sample, Workload
+from labkit.workloads._sections import joined, parted
+from labkit.workloads._server import serving
+from labkit.workloads.redis import MOST_KEYS, PACKAGES, SIDES, ended, info
+
+MOST_SERVERS = 8
+SERVERS = tuple(f"server{n}" if n else "server" for n in range(MOST_SERVERS))
+GETS, SETS = 6, 2
+"""Processes of redis-benchmark for each: three quarters ask, as the post says."""
+BALANCERS = {"nutcracker": "apt-get install nutcracker", "haproxy": "apt-get install haproxy"}
+FIND = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
+# A folder of its own, which goes with the server; every second its log goes to disk.
+KEEPING = """\
+folder=$(mktemp -d) || exit
+trap 'wait "$child"; rm -rf "$folder"; exit 143' TERM
+"$@" --dir "$folder" & child=$!
+wait "$child"; code=$?; rm -rf "$folder"; exit "$code\""""
+# A balancer's settings, in a file that has no name any more when the balancer reads it.
+CONFIGURED = """\
+file=$(mktemp) || exit
+printf '%s' "$1" > "$file"; exec 3< "$file"; rm -f "$file"; shift
+exec "$@" /proc/self/fd/3"""
+# redis-benchmark's own names of keys. What a proxy makes of the tool's last request does not count.
+FILL = """\
+awk -v n="$3" -v size="$4" 'BEGIN {
+    while (length(value) < size) value = value "x"
+    for (i = 0; i < n; i++)
+        printf "*3\\r\\n$3\\r\\nSET\\r\\n$16\\r\\nkey:%012d\\r\\n$%d\\r\\n%s\\r\\n", i, size, value
+}' | timeout 60 redis-cli -h "$1" -p "$2" --pipe >/dev/null 2>&1
+exit 0"""
+# They ask until somebody ends them; the words are those of one that asks and of one that sets.
+LOAD = """\
+gets=$1 sets=$2; shift 2
+while [ "$gets" -gt 0 ]; do "$@" -t get >/dev/null 2>&1 & gets=$((gets - 1)); done
+while [ "$sets" -gt 0 ]; do "$@" -t set >/dev/null 2>&1 & sets=$((sets - 1)); done
+wait"""
+ENDLESS = 1_000_000_000
+SETTLE_SECONDS = 1.0
+FILL_SECONDS = 20.0
+COUNTS = re.compile(
+    r"^(cmdstat_get|cmdstat_set|server_time_usec|keyspace_hits|keyspace_misses|used_cpu_sys"
+    r"|used_cpu_user):(?:calls=)?(\d{1,17}(?:\.\d{1,9})?)(?:,.*)?$", re.ASCII | re.MULTILINE
+)  # fmt: skip
+NEEDED = ("cmdstat_get", "cmdstat_set", "server_time_usec", "keyspace_hits", "keyspace_misses",
+          "used_cpu_sys", "used_cpu_user")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RedisScaleout(Workload):
+    """Clients, HAProxy, several twemproxies, several servers (Scaling Out Redis, section Setup).
+
+    One server is asked directly, as the post's baseline is. 250 million keys would take 26 GB: how
+    many there are here is `keys`, and all are there before it begins, so that each GET finds one.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "balancer", "host", *SERVERS)
+    beside: ClassVar[tuple[str, ...]] = ("host",)
+    loop: ClassVar[str] = "closed"
+    programs: ClassVar[tuple[str, ...]] = ("redis-server", "nutcracker", "haproxy")
+    ours: ClassVar[tuple[str, ...]] = (
+        "redis-server", "redis-benchmark", "nutcracker", "haproxy", "redis-cli", "awk", "mawk",
+    )  # fmt: skip
+    tools: ClassVar[Mapping[str, str]] = PACKAGES
+
+    servers: int = 8
+    proxies: int = 2
+    clients: int = 100
+    """Of each process of redis-benchmark."""
+    pipeline: int = 30
+    size: int = 1
+    keys: int = 20_000
+    duration: int = 2
+    pin: str = ""
+    """The CPUs that each server may use; empty for all of its machine."""
+
+    def __post_init__(self) -> None:
+        for name, most in (
+            ("servers", MOST_SERVERS), ("proxies", 16), ("clients", 1000), ("pipeline", 10_000),
+            ("size", 1 << 20), ("keys", MOST_KEYS), ("duration", 3600),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if type(value) is not int or not 1 <= value <= most:
+                raise BadInput(f"redis scale-out: {name} must be 1 to {most}, not {value!r}")
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "redis_scaleout"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes: servers and balancers start, and keys are written."""
+        return self.duration + SETTLE_SECONDS + 2.0 + self.keys / 20_000 + 0.3 * self.servers
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Only one host needs the balancers."""
+        balancer = hosts["balancer"]
+        missing = balancer.run("sh", "-c", FIND, "find", *BALANCERS).stdout.split()
+        if missing and self.servers > 1:
+            return (f"{missing[0]} is missing on {balancer.name}, to get it: "
+                    f"{BALANCERS[missing[0]]}")  # fmt: skip
+        return ""
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Count what all servers did between two looks, in the midst of the load."""
+        with ExitStack() as up:
+            at = self._started(hosts, up)
+            front = at[0] if self.servers == 1 else self._balanced(hosts["balancer"], at, up)
+            self._fill(hosts["client"], front, at)
+            up.enter_context(self._load(hosts["client"], front))
+            time.sleep(SETTLE_SECONDS)
+            parts = self._looks(hosts, at, "before")
+            time.sleep(self.duration)
+            parts |= self._looks(hosts, at, "after")
+        return joined({"servers": str(self.servers), **parts})
+
+    def _started(self, hosts: Mapping[str, Host], up: ExitStack) -> list[tuple[str, int]]:
+        chosen = [hosts[role] for role in SERVERS[: self.servers]]
+        contexts = [serving(host, self._server(host), seconds=60) for host in chosen]
+
+        def enter(n: int) -> int:
+            port = contexts[n].__enter__()
+            up.push(contexts[n])
+            return port
+
+        ports = together(enter, range(len(contexts)), len(contexts))
+        return [(host.address, port) for host, port in zip(chosen, ports, strict=True)]
+
+    def _server(self, host: Host) -> Callable[[int], Words]:
+        pinned = ("taskset", "-c", self.pin) if self.pin else ()
+        return lambda port: (
+            "sh", "-c", KEEPING, "keeping", *pinned,
+            "redis-server", "--bind", host.address, "--port", str(port), "--protected-mode", "no",
+            "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
+            "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
+        )  # fmt: skip
+
+    # HAProxy deals out connections by turns; each twemproxy knows all servers, and which key is
+    # whose.
+    def _balanced(
+        self, balancer: Host, servers: Sequence[tuple[str, int]], up: ExitStack
+    ) -> tuple[str, int]:
+        def proxy(port: int) -> Words:
+            told = _nutcracker(balancer.address, port, servers)
+            return ("sh", "-c", CONFIGURED, "configured", told, "nutcracker", "-a", "127.0.0.1",
+                    "-s", str(port + 1), "-v", "4", "-p", "/dev/null", "-c")  # fmt: skip
+
+        ports = [up.enter_context(serving(balancer, proxy)) for _ in range(self.proxies)]
+
+        def front(port: int) -> Words:
+            told = _haproxy(balancer.address, port, ports)
+            return ("sh", "-c", CONFIGURED, "configured", told, "haproxy", "-db", "-f")
+
+        return balancer.address, up.enter_context(serving(balancer, front))
+
+    # As soon as all keys are on the servers.
+    def _fill(
+        self, client: Host, front: tuple[str, int], servers: Sequence[tuple[str, int]]
+    ) -> None:
+        words = (front[0], str(front[1]), str(self.keys), str(self.size))
+        client.check("sh", "-c", FILL, "fill", *words, seconds=90)
+        until = time.monotonic() + FILL_SECONDS
+        while (there := sum(_size(client, *one) for one in servers)) < self.keys:
+            if time.monotonic() > until:
+                raise HostError(
+                    f"of {self.keys} keys only {there} reached the servers within "
+                    f"{FILL_SECONDS:.0f} s",
+                    hint="fewer keys, or more memory on the servers",
+                )
+            time.sleep(0.1)
+
+    @contextmanager
+    def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:
+        words = (
+            "redis-benchmark", "-h", front[0], "-p", str(front[1]), "-n", str(ENDLESS),
+            "-c", str(self.clients), "-P", str(self.pipeline), "-d", str(self.size),
+            "-r", str(self.keys),
+        )  # fmt: skip
+        # The mix is the same with one server: a quarter of the clients sets.
+        each = (GETS, SETS) if self.servers > 1 else (GETS // 2, SETS // 2)
+        asked = ("sh", "-c", LOAD, "load", *map(str, each), *words)
+        with served(client, asked, ("true",), 20):
+            yield
+
+    def _looks(
+        self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], when: str
+    ) -> dict[str, str]:
+        parts = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
+        for n, at in enumerate(servers, 1):
+            try:
+                parts[f"{n} {when}"] = info(hosts["client"], *at)
+            except CommandFailed as failed:
+                raise ended(failed, hosts[SERVERS[n - 1]], at[1]) from None
+        return parts
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """One figure each, of all servers together; what they count is read by their own clocks."""
+        names = [f"{side} {when}" for side in SIDES for when in ("before", "after")]
+        parts = parted(text, "servers", *names)
+        if not re.fullmatch(r"[1-8]", parts["servers"], re.ASCII):
+            raise ResultsError("redis scale-out: how many servers?", said=parts["servers"])
+        each = [_Counted.of(parts, n) for n in range(1, int(parts["servers"]) + 1)]
+        gets, sets = (sum(one.rate(name) for one in each) for name in NEEDED[:2])
+        if gets <= 0 or sets <= 0:
+            raise ResultsError("redis scale-out: the servers were asked for nothing")
+        found, missed = (sum(one.rate(name) for one in each) for name in NEEDED[3:5])
+        rates = [one.rate("cmdstat_get") + one.rate("cmdstat_set") for one in each]
+        cpus = sum(one.rate(name) for one in each for name in NEEDED[5:])
+        figures = {
+            ("throughput", "1/s"): gets + sets,
+            ("share of gets", "share"): gets / (gets + sets),
+            ("share found", "share"): found / max(found + missed, 1e-9),
+            ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
+            ("cpus of the servers", "1"): cpus,
+        }  # fmt: skip
+        samples = [Sample(*name, np.array([value])) for name, value in figures.items()]
+        for side, name in (("host", "cpu utilization"), ("client", "client cpu")):
+            if used := spent(parts[f"{side} before"], parts[f"{side} after"]):
+                samples.append(Sample(name, "share", np.array([used["CPU share"]])))
+        return samples
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What one server counted at two moments of its own clock."""
+
+    first: Mapping[str, float]
+    last: Mapping[str, float]
+    seconds: float
+
+    @classmethod
+    def of(cls, parts: Mapping[str, str], n: int) -> _Counted:
+        first, last = (_counts(parts.get(f"{n} {when}", ""), n) for when in ("before", "after"))
+        seconds = (last["server_time_usec"] - first["server_time_usec"]) / 1e6
+        if seconds <= 0 or any(last[name] < first[name] for name in NEEDED):
+            raise ResultsError(f"redis scale-out: server {n} was another one at the end")
+        return cls(first, last, seconds)
+
+    def rate(self, name: str) -> float:
+        """How much of it there was in each second."""
+        return (self.last[name] - self.first[name]) / self.seconds
+
+
+def _counts(text: str, n: int) -> dict[str, float]:
+    found = {name: float(value) for name, value in COUNTS.findall(text)}
+    if missing := [name for name in NEEDED if name not in found]:
+        raise ResultsError(f"redis scale-out: server {n} does not count {missing[0]}")
+    return found
+
+
+def _size(client: Host, address: str, port: int) -> int:
+    words = ("timeout", "10", "redis-cli", "-h", address, "-p", str(port), "dbsize")
+    said = client.check(*words, seconds=30).strip()
+    return int(said) if said.isdecimal() else 0
+
+
+def _nutcracker(address: str, port: int, servers: Sequence[tuple[str, int]]) -> str:
+    each = "".join(f"   - {host}:{at}:1 s{n}\n" for n, (host, at) in enumerate(servers, 1))
+    return (
+        f"pool:\n  listen: {address}:{port}\n  hash: fnv1a_64\n  distribution: ketama\n"
+        "  redis: true\n  preconnect: true\n  auto_eject_hosts: false\n  timeout: 10000\n"
+        f"  servers:\n{each}"
+    )
+
+
+def _haproxy(address: str, port: int, proxies: Sequence[int]) -> str:
+    each = "".join(f"  server t{n} {address}:{at}\n" for n, at in enumerate(proxies, 1))
+    return (
+        "global\n  maxconn 8000\n  nbthread 1\ndefaults\n  mode tcp\n  timeout connect 10s\n"
+        "  timeout client 60s\n  timeout server 60s\nfrontend redis\n"
+        f"  bind {address}:{port}\n  default_backend proxies\nbackend proxies\n"
+        f"  balance roundrobin\n{each}"
+    )
