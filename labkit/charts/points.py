@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from labkit.charts.tradeoff import of_metric
 from labkit.machine.units import figure, shown
 from labkit.results import Results
+from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
@@ -32,9 +33,24 @@ def means(study: Study, results: Results, *metrics: str) -> list[dict[str, objec
     ]  # fmt: skip
 
 
+def times(found: Mapping[str, Blocks], point: str) -> list[dict[str, str]]:
+    """A row for each condition: how many times what it does at the point, such as `servers=1`."""
+    there = at(found, point)
+    return [
+        {"condition": name, "times": figure(i.value), "95 % interval": ends}
+        for name, blocks in found.items() if name in there
+        for i, ends in [_interval("'a' / 'b'", {"a": blocks, "b": there[name]})]
+    ]  # fmt: skip
+
+
+def _interval(what: str, sides: Mapping[str, Blocks]) -> tuple[Interval, str]:
+    found = Quantity(what, "mean").estimate(sides).interval()
+    enough = min(map(len, sides.values())) >= FEWEST
+    return found, found.ends(figure) if enough else ""
+
+
 def _mean(blocks: Blocks) -> dict[str, str]:
-    found = Quantity("'it'", "mean").estimate({"it": blocks}).interval()
-    ends = found.ends(figure) if len(blocks) >= FEWEST else ""
+    found, ends = _interval("'it'", {"it": blocks})
     return {"mean": figure(found.value), "95 % interval": ends}
 
 

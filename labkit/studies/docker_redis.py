@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-
+from labkit.claims import published
 from labkit.studies._places import TOPOLOGY
 from labkit.studies._six_places import six_places
 from labkit.study import Study

@@ -27,15 +27,17 @@ SPARE_FILES = 64
 # redis-benchmark that may not open as many files as it has clients asks for ever.
 LIMITED = 'ulimit -n "$1" || exit; shift; exec "$@"'
 MAY_OPEN = "ulimit -Hn"
-LEAST_REQUESTS = 20
+LEAST_REQUESTS = 4
 """Of each client, before it is known how fast they are answered."""
 COLUMNS = {"avg_latency_ms": "mean", "p50_latency_ms": "p50", "p99_latency_ms": "p99"}
 ROW = re.compile(r"\d{1,12}\.\d{1,6}", re.ASCII)
 INFO = re.compile(r"^(used_cpu_sys|used_cpu_user|used_memory):(\d{1,15}(?:\.\d{1,9})?)$",
                   re.ASCII | re.MULTILINE)  # fmt: skip
 # Of all that a server says, what is read, and what tells one server from another.
-KEPT = ("redis_version:", "used_cpu_", "used_memory:", "total_commands", "evicted_keys:", "keyspace_", "cmdstat_",
-        "aof_delayed", "server_time_usec:", "db0:")  # fmt: skip
+KEPT = (
+    "redis_version:", "used_cpu_", "used_memory:", "total_commands", "evicted_keys:",
+    "keyspace_", "cmdstat_", "aof_delayed", "server_time_usec:", "db0:",
+)  # fmt: skip
 PACKAGES = dict.fromkeys(("redis-server", "redis-benchmark", "redis-cli"),
                          "apt-get install redis-server redis-tools")  # fmt: skip
 SIDES = ("client", "host")

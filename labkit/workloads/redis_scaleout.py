@@ -34,6 +34,9 @@ folder=$(mktemp -d) || exit
 trap 'wait "$child"; rm -rf "$folder"; exit 143' TERM
 "$@" --dir "$folder" & child=$!
 wait "$child"; code=$?; rm -rf "$folder"; exit "$code\""""
+# The servers of a host on one of its NUMA nodes, as far as the host may use that.
+ON_NODE = 'exec taskset -c "$(cat /sys/devices/system/node/node0/cpulist)" "$@"'
+PIN = re.compile(r"|node|\d{1,4}([-,]\d{1,4}){0,64}", re.ASCII)
 # A balancer's settings, in a file that has no name any more when the balancer reads it.
 CONFIGURED = """\
 file=$(mktemp) || exit
@@ -90,7 +93,7 @@ class RedisScaleout(Workload):
     keys: int = 20_000
     duration: int = 2
     pin: str = ""
-    """The CPUs that each server may use; empty for all of its machine."""
+    """The CPUs that all servers are kept on, or `node` for those of the first NUMA node."""
 
     def __post_init__(self) -> None:
         for name, most in (
@@ -100,6 +103,8 @@ class RedisScaleout(Workload):
             value = getattr(self, name)
             if type(value) is not int or not 1 <= value <= most:
                 raise BadInput(f"redis scale-out: {name} must be 1 to {most}, not {value!r}")
+        if not PIN.fullmatch(self.pin):
+            raise BadInput(f"redis scale-out: pin is `node` or CPUs as 0-3, not {self.pin!r}")
 
     @property
     def name(self) -> str:
@@ -146,13 +151,18 @@ class RedisScaleout(Workload):
         return [(host.address, port) for host, port in zip(chosen, ports, strict=True)]
 
     def _server(self, host: Host) -> Callable[[int], Words]:
-        pinned = ("taskset", "-c", self.pin) if self.pin else ()
         return lambda port: (
-            "sh", "-c", KEEPING, "keeping", *pinned,
+            "sh", "-c", KEEPING, "keeping", *self._pinned,
             "redis-server", "--bind", host.address, "--port", str(port), "--protected-mode", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
             "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
         )  # fmt: skip
+
+    @property
+    def _pinned(self) -> Words:
+        if self.pin == "node":
+            return ("sh", "-c", ON_NODE, "on")
+        return ("taskset", "-c", self.pin) if self.pin else ()
 
     # HAProxy deals out connections by turns; each twemproxy knows all servers, and which key is
     # whose.

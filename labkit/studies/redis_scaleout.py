@@ -1,0 +1,73 @@
+"""Eight Redis servers behind balancers, and one asked directly: what eight do more than one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from labkit.claims import published
+from labkit.condition import Condition
+from labkit.settings.guest_power import GuestPower
+from labkit.studies._places import place
+from labkit.study import Study
+from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
+
+# Many clients with a pipeline keep their CPUs busy, and so do their balancers.
+ASKING = ("load generator",)
+KINDS = {"Native": "", "Native-Docker": "container", "VM": "guest", "VM-Docker": "inner"}
+GUESTS = tuple(f"guest{role.removeprefix('server')}" for role in SERVERS)
+ONE: Mapping[str, Any] = {"servers": 1}
+
+
+def _roles(kind: str) -> dict[str, str]:
+    each = {role: f"{kind}{role.removeprefix('server')}" if kind else "server" for role in SERVERS}
+    return {"host": "server", **each}
+
+
+# Guests that serve nothing are paused: those of the bare machine, and all but the first of one.
+def _condition(name: str, one: bool) -> Condition:
+    plain = place(name)
+    used = (1 if one else len(GUESTS)) if plain.in_guest else 0
+    return replace(
+        plain,
+        name=f"{name} [servers=1]" if one else name,
+        settings=tuple(GuestPower("on", guest) for guest in GUESTS) if used else (),
+        optional=() if used else tuple(GuestPower("paused", guest) for guest in GUESTS),
+        roles=_roles(KINDS[name]),
+        indifferent=(),
+        expects=ASKING,
+        knobs=ONE if one else {},
+    )
+
+
+PINNED = replace(
+    _condition("Native", one=False),
+    name="Native-pinned",
+    means="Linux on the bare machine, all servers and interrupts on the CPUs of one NUMA node",
+    here="as Native, with all servers on the CPUs of the first NUMA node, which may be all there "
+    "are; interrupts stay where they are",
+    knobs={"pin": "node"},
+)
+
+study = Study(
+    name="redis_scaleout",
+    title="Eight Redis servers behind balancers, beside one asked directly",
+    question="How much more do eight servers do than one, on the bare machine, in containers, in "
+    "virtual machines, and in both?",
+    source="Bergamasco, Scaling Out Redis Performance with Docker on vSphere 6.0",
+    workload=RedisScaleout(duration=2),
+    quick={"repeats": 1, "duration": 1},
+    metric="throughput",
+    unit="1/s",
+    topology="scaleout",
+    conditions=(
+        *(_condition(name, one) for one in (True, False) for name in KINDS),
+        PINNED,
+    ),
+    claims=published.of("redis_scaleout"),
+    untold={
+        "node_migrations": "the CPUs of this lab are on one NUMA node, where no thread can move "
+        "to another",
+    },
+)

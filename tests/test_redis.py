@@ -1,0 +1,175 @@
+"""Redis under load, alone and scaled out, and netperf's streams: on this machine's loopback."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from labkit.errors import BadInput, CommandFailed, HostError
+from labkit.host import Host
+from labkit.transports.local import Local
+from labkit.workloads.netperf import Netperf
+from labkit.workloads.redis import Redis, ended
+from labkit.workloads.redis_scaleout import RedisScaleout
+from labkit.workloads.streams import Streams
+
+needs_redis = pytest.mark.skipif(
+    not (shutil.which("redis-server") and shutil.which("redis-benchmark")),
+    reason="needs redis-server and redis-tools",
+)
+needs_balancers = pytest.mark.skipif(
+    not (shutil.which("nutcracker") and shutil.which("haproxy")),
+    reason="needs nutcracker and haproxy",
+)
+needs_netperf = pytest.mark.skipif(not shutil.which("netperf"), reason="needs netperf")
+SMALL = Redis(clients=20, duration=1)
+AT = f"127.77.{os.getpid() % 250}.{1 + os.getpid() // 250 % 250}"
+"""So that servers of ours are told from any others on this machine."""
+
+
+@pytest.fixture
+def here():
+    return Host("here", AT, Local("here"))
+
+
+def hosts_of(workload, host):
+    return dict.fromkeys(workload.roles, host)
+
+
+def told(workload, host):
+    samples = workload.parse(workload.run(hosts_of(workload, host)))
+    return {sample.metric: float(sample.values[0]) for sample in samples}
+
+
+def servers():
+    found = subprocess.run(["pgrep", "-f", f"^redis-server {AT}:"], capture_output=True, text=True)
+    return {int(pid) for pid in found.stdout.split()}
+
+
+@needs_redis
+def test_the_figure_is_that_of_redis_benchmark_by_hand(here, tmp_path):
+    """What else this machine does moves both, so that a factor of two is all that can be asked."""
+    ours = told(SMALL, here)["throughput"]
+    words = ["redis-server", "--port", "0", "--unixsocket", tmp_path / "s", "--save", ""]
+    with subprocess.Popen([*words, "--dir", tmp_path], stdout=subprocess.DEVNULL) as server:
+        until = time.monotonic() + 20
+        while not (tmp_path / "s").exists() and time.monotonic() < until:
+            time.sleep(0.02)
+        asked = ["redis-benchmark", "-s", tmp_path / "s", "-c", "20", "-n", "40000", "-t", "set"]
+        said = subprocess.run([*asked, "-d", "1", "--csv"], capture_output=True, text=True)
+        server.terminate()
+    by_hand = float(said.stdout.splitlines()[-1].split(",")[1].strip('"'))
+    # A socket of the file system spares the network's part.
+    assert by_hand / 4 < ours < 2 * by_hand
+
+
+@needs_redis
+def test_nothing_of_it_is_left_when_it_has_run(here):
+    told(SMALL, here)
+    until = time.monotonic() + 5
+    while servers() and time.monotonic() < until:
+        time.sleep(0.02)
+    assert servers() == set()
+
+
+@needs_redis
+def test_a_server_that_is_killed_in_mid_run_is_named(here):
+    def kill():
+        until = time.monotonic() + 20
+        while not servers() and time.monotonic() < until:
+            time.sleep(0.02)
+        time.sleep(0.5)
+        for pid in servers():
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(
+        HostError, match=r"(?s)redis-server on here ended in mid-run.*dmesg"
+    ) as gone:
+        Redis(clients=20, duration=30).run(hosts_of(SMALL, here))
+    killer.join()
+    assert not isinstance(gone.value, CommandFailed)
+
+
+@needs_redis
+def test_what_failed_while_the_server_lives_is_told_as_it_was(here):
+    failed = CommandFailed("client: it ended with code 1", said="what it said")
+    with pytest.raises(HostError, match="in mid-run"):
+        raise ended(failed, here, 1)
+
+
+@needs_redis
+def test_a_host_that_may_not_open_a_file_for_each_client_is_refused(here):
+    assert SMALL.lacking(hosts_of(SMALL, here)) == ""
+    few = Host("few", "127.0.0.1", FewFiles("few"))
+    assert "few may open 100 files, and 1000 clients need 1064" in Redis().lacking(
+        hosts_of(SMALL, few)
+    )
+
+
+class FewFiles(Local):
+    """This machine, on which nobody may open more than a hundred files."""
+
+    def run(self, words, **how):
+        return super().run(("sh", "-c", 'ulimit -n 100; exec "$@"', "few", *words), **how)
+
+
+@pytest.mark.parametrize("knobs", [{"keys": 100_000_000_000}, {"clients": 0}, {"duration": 1.5}])
+def test_knobs_that_redis_benchmark_cannot_have_are_named(knobs):
+    with pytest.raises(BadInput, match=f"redis: {next(iter(knobs))} must be"):
+        Redis(**knobs)
+
+
+def test_an_unknown_test_of_redis_benchmark_is_answered_with_the_known_ones():
+    with pytest.raises(BadInput, match="lrange_100"):
+        Redis("sett")
+
+
+@needs_redis
+@needs_balancers
+def test_eight_servers_share_all_keys_and_each_get_finds_one(here):
+    found = told(RedisScaleout(keys=4000, duration=1), here)
+    assert found["share found"] == 1.0
+    assert 0.5 < found["share of gets"] < 0.95
+    assert 1.0 <= found["busiest over mean"] < 4.0
+    assert found["throughput"] > 100
+
+
+@needs_redis
+@needs_balancers
+def test_servers_on_one_cpu_do_with_the_time_of_one(here):
+    pinned = told(RedisScaleout(servers=4, keys=1000, duration=1, pin="0"), here)
+    assert 0 < pinned["cpus of the servers"] <= 1.05
+
+
+@needs_redis
+def test_one_server_is_asked_directly_and_needs_no_balancer(here):
+    bare = Host("bare", "127.0.0.1", NoBalancers("bare"))
+    load = RedisScaleout(servers=1, keys=1000, duration=1)
+    assert load.lacking(hosts_of(load, bare)) == ""
+    assert "nutcracker is missing on bare" in RedisScaleout().lacking(hosts_of(load, bare))
+
+
+class NoBalancers(Local):
+    """This machine, with nothing but the programs of a folder on its PATH."""
+
+    def run(self, words, **how):
+        return super().run(("env", "PATH=/nowhere", "/bin/sh", *words[1:]), **how)
+
+
+@needs_netperf
+def test_a_stream_is_netperfs_own_and_costs_cpu_time_on_both_sides(here):
+    load = Streams(duration=1)
+    text = load.run(hosts_of(load, here))
+    found = {one.metric: float(one.values[0]) for one in load.parse(text)}
+    by_hand = Netperf("TCP_STREAM", load.size, 1)
+    (rate, *_) = by_hand.parse(by_hand.run(hosts_of(by_hand, here)))
+    ours = found["throughput [way=receive]"]
+    assert rate.metric == "netperf throughput" and 0.2 < ours / rate.values[0] < 5
+    for way in ("receive", "send"):
+        assert found[f"cpu per gigabyte [way={way}]"] > 0
