@@ -49,6 +49,9 @@ class Study:
     So for a condition that it can measure, but that is not there what the document means by it.
     """
 
+    least_cpus: Mapping[str, int] = field(default_factory=dict)
+    """Claims that only a server with so many CPUs can confirm or contradict."""
+
     @property
     def loads(self) -> tuple[Workload, ...]:
         """All that runs in each run."""
@@ -126,11 +129,21 @@ class Study:
         return [_in_noise(verdict, noise) for verdict in told]
 
     def decided(self, results: Results) -> dict[str, str]:
-        """The claims that compare a real kernel with an emulated guest, and between which."""
+        """The claims that these hosts decide by what they are: kernels compared, or few CPUs."""
         made = results.asked.get("kernels", {})
         compared = {one.id: [c.what.names for c in one.comparisons()] for one in self.claims}
         whys = {claim: kernels.decided(names, made) for claim, names in compared.items()}
+        whys |= self._few_cpus(results)
         return {claim: why for claim, why in whys.items() if why}
+
+    def _few_cpus(self, results: Results) -> dict[str, str]:
+        hosts = results.asked.get("lab", {}).get("hosts", {})
+        said = str(hosts.get("server", {}).get("cpus", ""))
+        return {
+            claim: f"it takes {least} CPUs for the servers, and here they have {said}"
+            for claim, least in self.least_cpus.items()
+            if said.isdecimal() and int(said) < least
+        }
 
     def noise(self, results: Results) -> Noise | None:
         """What `labkit noise` has found on the lab of these results; None if it was never asked."""

@@ -16,13 +16,22 @@ from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
 # Many clients with a pipeline keep their CPUs busy, and so do their balancers.
 ASKING = ("load generator",)
 KINDS = {"Native": "", "Native-Docker": "container", "VM": "guest", "VM-Docker": "inner"}
-GUESTS = tuple(f"guest{role.removeprefix('server')}" for role in SERVERS)
+PLACES = ("", "2")
+"""Behind the name of a kind: how many there are of each, for the servers in turn."""
+GUESTS = tuple(f"guest{n}" for n in PLACES)
 ONE: Mapping[str, Any] = {"servers": 1}
 
 
 def _roles(kind: str) -> dict[str, str]:
-    each = {role: f"{kind}{role.removeprefix('server')}" if kind else "server" for role in SERVERS}
+    where = [f"{kind}{n}" if kind else "server" for n in PLACES]
+    each = {role: where[at % len(where)] for at, role in enumerate(SERVERS)}
     return {"host": "server", **each}
+
+
+def _served(name: str, one: bool) -> str:
+    if one:
+        return "one server"
+    return "eight servers in two of these" if KINDS[name] else "eight servers"
 
 
 # Guests that serve nothing are paused: those of the bare machine, and all but the first of one.
@@ -32,6 +41,8 @@ def _condition(name: str, one: bool) -> Condition:
     return replace(
         plain,
         name=f"{name} [servers=1]" if one else name,
+        means=f"{plain.means}: {'one server' if one else 'eight servers, each in one of its own'}",
+        here=f"{plain.here}: {_served(name, one)}",
         settings=tuple(GuestPower("on", guest) for guest in GUESTS) if used else (),
         optional=() if used else tuple(GuestPower("paused", guest) for guest in GUESTS),
         roles=_roles(KINDS[name]),
@@ -66,6 +77,8 @@ study = Study(
         PINNED,
     ),
     claims=published.of("redis_scaleout"),
+    # One CPU for each server: else a speed-up is bound to stay small.
+    least_cpus={f"redis-scaleout-{n}": len(SERVERS) for n in ("06", "07", "08", "09")},
     untold={
         "node_migrations": "the CPUs of this lab are on one NUMA node, where no thread can move "
         "to another",

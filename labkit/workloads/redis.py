@@ -126,7 +126,7 @@ class Redis(Workload):
 
     def _looks(self, hosts: Mapping[str, Host], port: int, when: str) -> dict[str, str]:
         looks = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
-        return {**looks, f"info {when}": info(hosts["server"], hosts["server"].address, port)}
+        return {**looks, f"info {when}": counts_of(hosts["server"], hosts["server"].address, port)}
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -158,7 +158,7 @@ def limited(files: int, words: Words) -> Words:
     return ("sh", "-c", LIMITED, "limited", str(files), *words)
 
 
-def info(host: Host, address: str, port: int) -> str:
+def counts_of(host: Host, address: str, port: int) -> str:
     """What a server counts, asked from this host."""
     words = ("timeout", "20", "redis-cli", "-h", address, "-p", str(port), "info", "all")
     lines = host.check(*words, seconds=40).splitlines()

@@ -20,7 +20,7 @@ from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
-from labkit.workloads.redis import MOST_KEYS, PACKAGES, SIDES, ended, info
+from labkit.workloads.redis import MOST_KEYS, PACKAGES, SIDES, counts_of, ended
 
 MOST_SERVERS = 8
 SERVERS = tuple(f"server{n}" if n else "server" for n in range(MOST_SERVERS))
@@ -172,7 +172,7 @@ class RedisScaleout(Workload):
         def proxy(port: int) -> Words:
             told = _nutcracker(balancer.address, port, servers)
             return ("sh", "-c", CONFIGURED, "configured", told, "nutcracker", "-a", "127.0.0.1",
-                    "-s", str(port + 1), "-v", "4", "-p", "/dev/null", "-c")  # fmt: skip
+                    "-s", str(port + 1), "-v", "4", "-p", "/dev/null", "-o", "/dev/stderr", "-c")  # fmt: skip
 
         ports = [up.enter_context(serving(balancer, proxy)) for _ in range(self.proxies)]
 
@@ -217,7 +217,7 @@ class RedisScaleout(Workload):
         parts = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}
         for n, at in enumerate(servers, 1):
             try:
-                parts[f"{n} {when}"] = info(hosts["client"], *at)
+                parts[f"{n} {when}"] = counts_of(hosts["client"], *at)
             except CommandFailed as failed:
                 raise ended(failed, hosts[SERVERS[n - 1]], at[1]) from None
         return parts
