@@ -9,8 +9,10 @@ import time
 
 import pytest
 
+from labkit import studies
 from labkit.errors import BadInput, CommandFailed, HostError
 from labkit.host import Host
+from labkit.results import Results
 from labkit.transports.local import Local
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.redis import Redis, ended
@@ -173,3 +175,17 @@ def test_a_stream_is_netperfs_own_and_costs_cpu_time_on_both_sides(here):
     assert rate.metric == "netperf throughput" and 0.2 < ours / rate.values[0] < 5
     for way in ("receive", "send"):
         assert found[f"cpu per gigabyte [way={way}]"] > 0
+
+
+def test_a_speed_up_is_not_judged_where_the_servers_have_too_few_cpus(tmp_path):
+    study = studies.find("redis_scaleout")
+    few, enough = ({"server": {"cpus": str(n)}} for n in (2, 8))
+    kept = [
+        Results.begin(tmp_path / name, {"lab": {"hosts": hosts}})
+        for name, hosts in (("few", few), ("enough", enough))
+    ]
+    assert (
+        "it takes 8 CPUs for the servers, and here they have 2"
+        in study.decided(kept[0])["redis-scaleout-06"]
+    )
+    assert "redis-scaleout-06" not in study.decided(kept[1])

@@ -49,6 +49,8 @@ def serving(
         try:
             yield port
         except TimedOut as late:
+            if "firewall" in late.hint:  # of a server that this one serves beside
+                raise
             way = f"{protocol.upper()} port {port} of {host.name}"
             hint = f"does a firewall drop what goes to {way}? `labkit doctor --lab FILE` tries it"
             raise TimedOut(late.what, said=late.said, hint=f"{hint}; {late.hint}") from None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from typing import ClassVar
 
 import numpy as np
@@ -28,12 +30,17 @@ GETS, SETS = 6, 2
 """Processes of redis-benchmark for each: three quarters ask, as the post says."""
 BALANCERS = {"nutcracker": "apt-get install nutcracker", "haproxy": "apt-get install haproxy"}
 FIND = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
-# A folder of its own, which goes with the server; every second its log goes to disk.
+# All servers of one host, for a connection has few turns. Their folder goes with them; the port
+# that is waited for is opened last.
 KEEPING = """\
+first=$1 n=$2; shift 2
 folder=$(mktemp -d) || exit
-trap 'wait "$child"; rm -rf "$folder"; exit 143' TERM
-"$@" --dir "$folder" & child=$!
-wait "$child"; code=$?; rm -rf "$folder"; exit "$code\""""
+trap 'wait; rm -rf "$folder"; exit 143' TERM
+while [ "$n" -gt 0 ]; do
+    n=$((n - 1)); mkdir "$folder/$n"
+    "$@" --port "$((first + n))" --dir "$folder/$n" &
+done
+wait; rm -rf "$folder"; exit 1"""
 # The servers of a host on one of its NUMA nodes, as far as the host may use that.
 ON_NODE = 'exec taskset -c "$(cat /sys/devices/system/node/node0/cpulist)" "$@"'
 PIN = re.compile(r"|node|\d{1,4}([-,]\d{1,4}){0,64}", re.ASCII)
@@ -138,22 +145,28 @@ class RedisScaleout(Workload):
             parts |= self._looks(hosts, at, "after")
         return joined({"servers": str(self.servers), **parts})
 
+    # Server 1 is on the first host, server 2 on the next, and so on in turn.
     def _started(self, hosts: Mapping[str, Host], up: ExitStack) -> list[tuple[str, int]]:
         chosen = [hosts[role] for role in SERVERS[: self.servers]]
-        contexts = [serving(host, self._server(host), seconds=60) for host in chosen]
+        many = Counter(host.name for host in chosen)
+        there = list({host.name: host for host in chosen}.values())
+        contexts = [serving(one, self._server(one, many[one.name]), seconds=60) for one in there]
 
         def enter(n: int) -> int:
             port = contexts[n].__enter__()
             up.push(contexts[n])
             return port
 
-        ports = together(enter, range(len(contexts)), len(contexts))
-        return [(host.address, port) for host, port in zip(chosen, ports, strict=True)]
+        firsts = together(enter, range(len(there)), len(there))
+        free = {host.name: count(port) for host, port in zip(there, firsts, strict=True)}
+        at = [(host.address, next(free[host.name])) for host in chosen]
+        _until(lambda: all(_size(hosts["client"], *one) >= 0 for one in at), "some do not answer")
+        return at
 
-    def _server(self, host: Host) -> Callable[[int], Words]:
+    def _server(self, host: Host, many: int) -> Callable[[int], Words]:
         return lambda port: (
-            "sh", "-c", KEEPING, "keeping", *self._pinned,
-            "redis-server", "--bind", host.address, "--port", str(port), "--protected-mode", "no",
+            "sh", "-c", KEEPING, "keeping", str(port), str(many), *self._pinned,
+            "redis-server", "--bind", host.address, "--protected-mode", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
             "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
         )  # fmt: skip
@@ -172,7 +185,8 @@ class RedisScaleout(Workload):
         def proxy(port: int) -> Words:
             told = _nutcracker(balancer.address, port, servers)
             return ("sh", "-c", CONFIGURED, "configured", told, "nutcracker", "-a", "127.0.0.1",
-                    "-s", str(port + 1), "-v", "4", "-p", "/dev/null", "-o", "/dev/stderr", "-c")  # fmt: skip
+                    "-s", str(port + 1), "-v", "4", "-p", "/dev/null",
+                    "-o", "/dev/stderr", "-c")  # fmt: skip
 
         ports = [up.enter_context(serving(balancer, proxy)) for _ in range(self.proxies)]
 
@@ -188,15 +202,8 @@ class RedisScaleout(Workload):
     ) -> None:
         words = (front[0], str(front[1]), str(self.keys), str(self.size))
         client.check("sh", "-c", FILL, "fill", *words, seconds=90)
-        until = time.monotonic() + FILL_SECONDS
-        while (there := sum(_size(client, *one) for one in servers)) < self.keys:
-            if time.monotonic() > until:
-                raise HostError(
-                    f"of {self.keys} keys only {there} reached the servers within "
-                    f"{FILL_SECONDS:.0f} s",
-                    hint="fewer keys, or more memory on the servers",
-                )
-            time.sleep(0.1)
+        missing = f"not all {self.keys} keys reached them: fewer keys, or more memory"
+        _until(lambda: sum(_size(client, *one) for one in servers) >= self.keys, missing)
 
     @contextmanager
     def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:
@@ -278,10 +285,19 @@ def _counts(text: str, n: int) -> dict[str, float]:
     return found
 
 
+def _until(ready: Callable[[], bool], missing: str) -> None:
+    until = time.monotonic() + FILL_SECONDS
+    while not ready():
+        if time.monotonic() > until:
+            raise HostError(f"redis scale-out: {missing}, within {FILL_SECONDS:.0f} s")
+        time.sleep(0.1)
+
+
+# Below 0 where no server answers.
 def _size(client: Host, address: str, port: int) -> int:
     words = ("timeout", "10", "redis-cli", "-h", address, "-p", str(port), "dbsize")
-    said = client.check(*words, seconds=30).strip()
-    return int(said) if said.isdecimal() else 0
+    said = client.run(*words, seconds=30).stdout.strip()
+    return int(said) if said.isdecimal() else -1
 
 
 def _nutcracker(address: str, port: int, servers: Sequence[tuple[str, int]]) -> str:
