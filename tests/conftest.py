@@ -16,13 +16,17 @@ from labkit.commands import _machine as doctor
 from labkit.host import Host
 from labkit.transports.local import Local
 
+pytest_plugins = ["boxes"]
+
 # The same cases each time, so that a change fails for what it changed; `make torture` draws others.
 settings.register_profile("same", derandomize=True, database=None)
 settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
 BROWSER, SETTINGS, DEMO = "tests/browser/", "tests/settings/", "tests/box/test_demo.py"
-OF_THE_MACHINE = ("tests/box/", "tests/test_noise.py", "tests/test_gates.py")
+OF_THE_MACHINE = (
+    "tests/box/", "tests/studies/test_on_the_box.py", "tests/test_noise.py", "tests/test_gates.py",
+)  # fmt: skip
 # These have machines of their own, or none, or a box that they only want to come up and go.
 APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power", "demo"))
 

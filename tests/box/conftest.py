@@ -1,41 +1,12 @@
-"""One box for all tests of this folder; its name is not one that a user's box would have."""
-
-import os
-import subprocess
-import sys
+"""Labs of the boxes that all tests of this folder share."""
 
 import pytest
+from boxes import MOVING
 
 from labkit import box
 from labkit.box.guests import accelerator
 from labkit.lab import opened
 from tests.box.machine import another
-
-# Two runs of the tests on one machine need different names.
-NAME = os.environ.get("LABKIT_TEST_BOX", "pytest")
-TWO, OTHER, MOVING = f"{NAME}-2", f"{NAME}-3", f"{NAME}-4"
-
-
-@pytest.fixture(scope="session")
-def lab_file():
-    box.down(NAME)
-    try:
-        yield box.up(NAME)
-    finally:
-        box.down(NAME)
-
-
-@pytest.fixture
-def labkit(tmp_path):
-    """The command line; its results are in the folder of the test."""
-
-    def call(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "labkit.cli", *words],
-            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
-        )  # fmt: skip
-
-    return call
 
 
 @pytest.fixture

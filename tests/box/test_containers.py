@@ -7,12 +7,12 @@ import time
 from pathlib import Path
 
 import pytest
+from boxes import OTHER
 
 from labkit import box
 from labkit.box.containers import container
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
-from tests.box.conftest import OTHER
 from tests.box.machine import another, maker_killed, snapshot
 
 pytestmark = [

@@ -3,11 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from boxes import OTHER
 
 from labkit import box
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
-from tests.box.conftest import OTHER
 from tests.box.machine import another, snapshot
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]

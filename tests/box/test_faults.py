@@ -5,6 +5,7 @@ import signal
 import time
 
 import pytest
+from boxes import NAME
 
 from labkit.box import Faults, status
 from labkit.box.folder import Folder
@@ -15,7 +16,6 @@ from labkit.errors import BadInput, BoxError, CommandFailed, Unknown
 from labkit.results import Results
 from labkit.study import Study
 from labkit.workloads.ping import Ping
-from tests.box.conftest import NAME
 from tests.box.machine import awaited
 
 pytestmark = pytest.mark.box

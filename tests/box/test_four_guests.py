@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from boxes import OTHER
 
 from labkit import box, find_study
 from labkit.changes.in_force import applied
@@ -18,7 +19,6 @@ from labkit.studies._guests import GUESTS
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
-from tests.box.conftest import OTHER
 from tests.box.machine import another
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]

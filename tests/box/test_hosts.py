@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
+from boxes import NAME
 
 from labkit import box
 from labkit.workloads.ping import Ping
-from tests.box.conftest import NAME
 
 pytestmark = pytest.mark.box
 

@@ -4,13 +4,13 @@ import time
 from dataclasses import replace
 
 import pytest
+from boxes import NAME
 from small_hosts import Within
 
 from labkit.box import Faults
 from labkit.box.view import GUESTS
 from labkit.errors import CommandFailed, OutcomeUnknown
 from labkit.job import State
-from tests.box.conftest import NAME
 
 pytestmark = pytest.mark.box
 

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from boxes import NAME
 from settings import worlds
 
 from labkit import box
@@ -15,7 +16,6 @@ from labkit.box.guests import kernel
 from labkit.errors import HostError
 from labkit.lab import opened
 from tests.box import libvirt_lab
-from tests.box.conftest import NAME
 
 pytestmark = [pytest.mark.box, pytest.mark.torture]
 KVM = f"{NAME}-kvm"

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+from boxes import NAME
 
 from labkit.gates import gate
 from labkit.lab import opened
-from tests.box.conftest import NAME
 from tests.box.machine import another
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]

@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from boxes import NAME, TWO
 
 from labkit import box
 from labkit.box import needs
@@ -19,7 +20,6 @@ from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from labkit.running import possible
 from labkit.studies import find
-from tests.box.conftest import NAME, TWO
 from tests.box.machine import awaited, kept_by_the_kernel, snapshot
 
 pytestmark = pytest.mark.box

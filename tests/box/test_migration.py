@@ -3,11 +3,12 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from boxes import MOVING, NAME
 
 from labkit import box
 from labkit.box import Faults
 from labkit.errors import BadInput, BoxError
-from tests.box.conftest import MOVING, NAME, with_cpus
+from tests.box.conftest import with_cpus
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 

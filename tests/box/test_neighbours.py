@@ -4,6 +4,7 @@ import threading
 import time
 
 import pytest
+from boxes import OTHER
 
 from labkit.changes.in_force import applied, in_force
 from labkit.changes.plan import plan
@@ -17,7 +18,6 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
-from tests.box.conftest import OTHER
 from tests.box.machine import another, awaited
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]

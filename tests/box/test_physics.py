@@ -5,6 +5,7 @@ import os
 import re
 
 import pytest
+from boxes import NAME, OTHER
 
 from labkit import box
 from labkit.box import Faults
@@ -12,7 +13,6 @@ from labkit.box.cgroup import limited_by
 from labkit.changes.in_force import applied
 from labkit.errors import CommandFailed
 from labkit.settings.guest_nic import GuestNic
-from tests.box.conftest import NAME, OTHER
 from tests.box.inside import said, throughput
 from tests.box.machine import another
 

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from boxes import NAME
 
 from labkit import box
-from tests.box.conftest import NAME
 from tests.box.machine import awaited, maker_killed
 from tests.box.plain_user import UID, PlainUser
 

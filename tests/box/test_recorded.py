@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from labkit import studies
+from labkit.errors import ResultsError
+from labkit.running.open_lab import recorded
 from tests.box.plain_user import UID, PlainUser
 
 pytestmark = [
@@ -15,8 +18,21 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user"),
 ]
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
+
+
+def is_recorded(stem):
+    """Whether a run of that study comes with labkit; one that is new may have none yet."""
+    try:
+        return stem not in studies.names() or bool(recorded(stem))
+    except ResultsError:
+        return False
+
+
 # A lesson about changes needs a host whose settings it may change.
-ALL = [path for path in sorted(NOTEBOOKS.glob("*.ipynb")) if path.stem[:2] != "02"]
+ALL = [
+    path for path in sorted(NOTEBOOKS.glob("*.ipynb"))
+    if path.stem[:2] != "02" and is_recorded(path.stem[3:].replace("-", "_"))
+]  # fmt: skip
 SOME = [path for path in ALL if path.stem[:2] in ("03", "06")]
 RUN = """\
 import json, pathlib, sys, time

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from boxes import NAME, OTHER
 
 from labkit.box.cgroup import hierarchy, limited_by
-from tests.box.conftest import NAME, OTHER
 from tests.box.machine import snapshot
 
 pytestmark = pytest.mark.box

@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from boxes import NAME
 
 from labkit import box
 from labkit.box.needs import TUN
-from tests.box.conftest import NAME
 from tests.box.machine import awaited, maker_killed
 from tests.box.plain_user import UID, PlainUser
 

@@ -4,10 +4,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from boxes import NAME
 
 from labkit.box import Faults
 from labkit.errors import OutcomeUnknown, Unreachable
-from tests.box.conftest import NAME
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 PATIENCE = 20

@@ -7,13 +7,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from boxes import NAME, OTHER
 
 from labkit import box
 from labkit.box import Faults, LinkPlan
 from labkit.box.network.splice import Splice, queues
 from labkit.box.view import GUESTS
 from labkit.errors import BadInput, BoxError
-from tests.box.conftest import NAME, OTHER, hypervisor, with_cpus
+from tests.box.conftest import hypervisor, with_cpus
 from tests.box.machine import another, snapshot
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]

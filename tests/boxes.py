@@ -1,0 +1,58 @@
+"""Boxes that last for a whole session of tests; their names are not those of a user's boxes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from labkit import box
+from tests.box.machine import snapshot
+
+# Two runs of the tests on one machine need different names.
+NAME = os.environ.get("LABKIT_TEST_BOX", "pytest")
+TWO, OTHER, MOVING, KEPT = (f"{NAME}-{number}" for number in (2, 3, 4, 5))
+
+
+@pytest.fixture(scope="session")
+def lab_file():
+    box.down(NAME)
+    try:
+        yield box.up(NAME)
+    finally:
+        box.down(NAME)
+
+
+@pytest.fixture(scope="session")
+def box_of(request):
+    """The lab.toml of a box of some topology: made when it is asked for, kept until it is another.
+
+    The pair is that of all tests; beside it there is one more at a time.
+    """
+    box.down(KEPT)
+    before, kept = snapshot(KEPT), ["pair"]
+
+    def of(topology):
+        if topology == "pair":
+            return request.getfixturevalue("lab_file")
+        if kept[-1] != topology:
+            box.down(KEPT)
+            kept.append(topology)
+        return box.up(KEPT, made_of=topology)
+
+    yield of
+    box.down(KEPT)
+    assert snapshot(KEPT) - before == set()
+
+
+@pytest.fixture
+def labkit(tmp_path):
+    """The command line; its results are in the folder of the test."""
+
+    def call(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "labkit.cli", *words],
+            capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+        )  # fmt: skip
+
+    return call

@@ -1,0 +1,49 @@
+"""Data that a claim is judged on, made so that it holds, and so that it does not."""
+
+import numpy as np
+
+from labkit.verdict import CONTRADICTED, HOLDS
+
+# Levels of the conditions, in the order of `names`, that chance does not find in 400 trials.
+AS_CLAIMED = {
+    "lat-feature-03": [1], "lat-feature-04": [1], "redis-scaleout-10": [0.8] * 4,
+    "ld-vmotion-06": [1], "monster-vmotion-11": [1] * 3, "sqlserver-monster-01": [493_804],
+    "vcenter-ha-02": [410, 370, 439, 399, 460, 420], "raid-vmmark-05": [13, 13],
+    "specweb-directpath-01": [2, 1, 3, 4] * 3, "raid-vmmark-01": [1] * 12,
+}  # fmt: skip
+
+
+def verdicts(claim):
+    """Those that data of many kinds give, until both are there that matter."""
+    rng, found = np.random.default_rng(1), set()
+    for levels in planted(claim, rng):
+        found.add(claim.judge(exact(claim, levels, rng)).verdict)
+        if {HOLDS, CONTRADICTED} <= found:
+            break
+    return found
+
+
+def planted(claim, rng):
+    """Levels of the conditions: those known to fit the claim, then by chance."""
+    count = len(claim.names())
+    if claim.id in AS_CLAIMED:
+        yield AS_CLAIMED[claim.id]
+    for _ in range(400):
+        spread = rng.choice([0.02, 0.2, 1.5, 4.0])
+        levels = np.exp(spread * rng.standard_normal(count)) * rng.choice([1e-4, 0.02, 1, 20])
+        yield np.sort(levels)[:: rng.choice([-1, 1])] if rng.random() < 0.5 else levels
+    yield [1] * count
+
+
+def exact(claim, levels, rng):
+    """Five blocks of each condition at its level, as if measured almost without noise."""
+    many = 200 if any(c.what.percentiles for c in claim.comparisons()) else 1
+    if any(q > 99.9 for c in claim.comparisons() for q in c.what.percentiles.values()):
+        many = 25_000
+    noise, blocks = 1e-5, 5
+    if "variation" in str(claim):
+        noise, blocks = rng.choice([2e-3, 9e-3, 5e-2]), 40
+    return {
+        name: {k: level * np.exp(noise * rng.standard_normal(many)) for k in range(blocks)}
+        for name, level in zip(claim.names(), levels, strict=True)
+    }

@@ -1,0 +1,92 @@
+"""Which studies a change can have touched, as git tells it."""
+
+import ast
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from labkit import studies
+
+HOME = Path(__file__).resolve().parents[2]
+PACKAGE = HOME / "labkit"
+PAIR = "pair"
+ALWAYS = "lat_ping"
+"""Its quick run is always made: what it imports is what all of them stand on."""
+LANDED = ("origin/main", "main")
+
+
+@cache
+def imported(path):
+    """The files of labkit that this one imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            continue
+        found |= {file for name in names if (file := file_of(name))}
+    return found
+
+
+def file_of(name):
+    """The file of a module of labkit, or None."""
+    place = HOME.joinpath(*name.split("."))
+    files = (place.with_suffix(".py"), place / "__init__.py")
+    return next((file for file in files if name.startswith("labkit.") and file.is_file()), None)
+
+
+@cache
+def reached(study):
+    """All files that the module of a study imports, and those that they import."""
+    found, left = set(), {file_of(f"labkit.studies.{study}")}
+    while left:
+        path = left.pop()
+        found.add(path)
+        left |= imported(path) - found
+    return found
+
+
+def parts(study):
+    """What is a study's own: what it imports and lat_ping does not, and the data beside that."""
+    own = reached(study) - (reached(ALWAYS) if study != ALWAYS else set())
+    beside = {
+        file for path in own for file in path.parent.iterdir()
+        if file.suffix not in ("", ".py") and file.name in path.read_text("utf-8")
+    }  # fmt: skip
+    stem = study.replace("_", "-")
+    named = [*HOME.glob(f"notebooks/[0-9][0-9]-{stem}.ipynb"), *HOME.glob(f"data/*/{study}.toml")]
+    topology = PACKAGE / f"box/topologies/{studies.find(study).topology or PAIR}.toml"
+    return {str(path.relative_to(HOME)) for path in {*own, *beside, *named, topology}}
+
+
+def git(*words):
+    """What git says, or None."""
+    done = subprocess.run(("git", *words), cwd=HOME, capture_output=True, text=True)
+    return None if done.returncode else done.stdout.strip()
+
+
+def since():
+    """The commit to compare with: $LABKIT_SINCE, or what was landed before what is here now."""
+    if asked := os.environ.get("LABKIT_SINCE"):
+        return asked
+    bases = [git("merge-base", "HEAD", landed) for landed in LANDED]
+    here = git("rev-parse", "HEAD")
+    found = [base for base in bases if base and base != here]
+    before = git("rev-parse", "--verify", "-q", "main@{1}") if git("reflog", "main") else None
+    return next(iter(found), None) or before or "HEAD~1"
+
+
+def changed_files():
+    """The files that differ from that commit, those not committed too."""
+    differ = git("diff", "--name-only", since())
+    new = git("ls-files", "--others", "--exclude-standard")
+    return {*(differ or "").splitlines(), *(new or "").splitlines()}
+
+
+def changed():
+    """The studies whose own parts have changed, and `lat_ping`."""
+    files = changed_files()
+    return [one for one in studies.names() if one == ALWAYS or parts(one) & files]

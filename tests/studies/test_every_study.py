@@ -1,0 +1,116 @@
+"""What each study shows without a lab: it is declared, its claims can fail, its notebook runs.
+
+A study adds no test: these and those of `test_on_the_box.py` walk `labkit/studies`.
+"""
+
+import ast
+import asyncio
+import inspect
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from planted import verdicts
+
+from labkit import studies
+from labkit.box import topology
+from labkit.claim import NotHere
+from labkit.claims import published
+from labkit.errors import ResultsError
+from labkit.running import notebook
+from labkit.running.open_lab import recorded, with_load
+from labkit.verdict import CONTRADICTED, HOLDS
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+TOPOLOGY = "pair"
+
+
+def test_every_study_is_declared_wholly():
+    for name in studies.names():
+        study, document = studies.find(name), published.published(name).document.split(" (")[0]
+        assert study.name == name
+        assert study.title and study.question.endswith("?"), f"{name}: a title, a question?"
+        assert document in study.source, f"{name}: its source does not name {document}"
+        assert study.claims == published.of(name), f"{name}: it judges what is claimed in it"
+        conditions = [condition.name for condition in study.conditions]
+        assert conditions and len(set(conditions)) == len(conditions), f"{name}: {conditions}"
+        for condition in study.conditions:
+            assert condition.means and condition.here, f"{name}: {condition.name} means nothing"
+        topology.find(study.topology or TOPOLOGY)
+
+
+def test_a_quick_run_of_every_study_asks_for_what_its_workload_knows():
+    for name in studies.names():
+        study = studies.find(name)
+        knobs = {knob: value for knob, value in study.quick.items() if knob != "repeats"}
+        assert study.quick.get("repeats"), f"{name}: quick names no repeats"
+        short = with_load(study, **knobs)
+        for condition in short.conditions:
+            assert all(condition.load(load) for load in short.loads), name
+
+
+def measurable(study):
+    """The metrics that its workloads read from what their tools really printed."""
+    found = {}
+    for load in study.loads:
+        cases = list((CASES / type(load).__name__).glob("*/expected.json"))
+        assert cases, f"{study.name}: tests/cases/{type(load).__name__} has no output of its tool"
+        for case in cases:
+            read = json.loads(case.read_text())
+            found |= {one["metric"]: one["unit"] for one in read if isinstance(read, list)}
+    return found
+
+
+def test_every_claim_of_a_study_is_about_what_it_measures_or_says_why_not():
+    for name in studies.names():
+        study = studies.find(name)
+        metrics, known = measurable(study), {condition.name for condition in study.conditions}
+        assert metrics.get(study.metric) == study.unit, f"{name}: {metrics} in no case"
+        there = {metric.replace(" ", "_") for metric in metrics}
+        for claim in study.claims:
+            names = [one.rpartition(": ")[::2] for one in claim.names()]
+            lacking = [(m, c) for m, c in names if c not in known or (m and m not in there)]
+            told = [one for one in study.untold if any(one in m or one in c for m, c in names)]
+            assert not lacking or told, f"{claim.id}: {lacking} is not measured; see `untold`"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("study", published.names())
+def test_each_claim_can_hold_and_can_fail_or_it_would_say_nothing(study):
+    for claim in published.of(study):
+        if not isinstance(claim, NotHere):
+            found = verdicts(claim)
+            assert {HOLDS, CONTRADICTED} <= found, f"{claim.id} can only be {found}"
+
+
+@pytest.mark.parametrize("study", studies.names())
+def test_the_notebook_of_a_study_runs_on_what_is_recorded(study, monkeypatch, tmp_path, capsys):
+    """Cell by cell as a kernel runs them; in a kernel, and as a user who may do nothing: torture"""
+    try:
+        recorded(study)
+    except ResultsError as lacking:
+        pytest.skip(f"{lacking.what}; CONTRIBUTING.md says how to record it")
+    monkeypatch.chdir(notebook.notebook(study).parent)
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    names = executed(notebook.notebook(study), {"where": "recorded"})
+    assert names["lab"] is None and names["results"].study == study
+    assert {verdict.claim for verdict in names["verdicts"]} == {c.id for c in names["study"].claims}
+    assert capsys.readouterr().out
+
+
+def executed(source, values):
+    """The names of a notebook whose cells ran, with other `values` for its parameters."""
+    names = {}
+    for cell in nbformat.read(source, as_version=4).cells:
+        if cell.cell_type == "code":
+            code = compile(cell.source, source.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            if inspect.isawaitable(begun := eval(code, names)):
+                asyncio.run(waiting(begun))
+            if "parameters" in cell.metadata.get("tags", ()):
+                names |= values
+    return names
+
+
+async def waiting(begun):
+    await begun
