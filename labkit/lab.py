@@ -42,7 +42,7 @@ from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
-BOX_KEYS = {"tier", "accelerator", "containers", "disks"}
+BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
 EXAMPLE = HOME / "data/labs/example.toml"
 RELAYS = "relays"
 """Of a link of a box: what carries it, if that is a program; no fact of what the link does."""
@@ -68,6 +68,8 @@ class Lab:
     """Links that a box shapes, by role: what is asked, and the same keys with `_measured`."""
     disks: str = ""
     """The disks that a box gave its guests."""
+    wakeups: str = ""
+    """Of guests of User-Mode Linux: kept, or lossy as their kernel has them by itself."""
 
     @classmethod
     def read(cls, path: Path) -> Lab:
@@ -88,7 +90,8 @@ class Lab:
         name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
         tolerates, links = _gates(path, asked.get("tolerates", [])), asked.get("links", {})
         return cls(name, hosts, tier, accelerator, path, defaults, engine, tolerates,
-                   _links(path, links, hosts), made_of.get("disks", ""))  # fmt: skip
+                   _links(path, links, hosts), made_of.get("disks", ""),
+                   made_of.get("wakeups", ""))  # fmt: skip
 
     def links_now(self) -> Mapping[str, Mapping[str, str]]:
         """The links as the lab's file has them by now: a box may have shaped them meanwhile."""

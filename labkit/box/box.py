@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import namespaces, needs, room, topology, view
+from labkit.box import namespaces, needs, room, topology, view, waking
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.containers import container
 from labkit.box.folder import Folder, Tell, all_boxes
@@ -177,7 +177,7 @@ def _measure(folder: Folder, layout: Layout, tell: Tell) -> None:
 
 def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
     made_of = plan.accelerated(lambda asked: accelerator.choice(asked, tell))
-    made_of = made_of.engined(container.choice)
+    made_of = made_of.engined(container.choice).woken(waking.best())
     files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()

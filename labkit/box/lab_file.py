@@ -34,6 +34,8 @@ def lab_toml(layout: Layout, links: Sequence[LinkStatus] = ()) -> str:
     head = f'name = "{layout.name}"\nknown_hosts = "known_hosts"\n'
     head += f'ssh_config = "{SSH_CONFIG}"\n' if inside() else ""
     made_of = f'\n[box]\ntier = "{tier()}"\naccelerator = "{layout.accelerators}"\n'
+    if layout.wakeups:
+        made_of += f'wakeups = "{layout.wakeups}"\n'
     if layout.containers:
         made_of += f'containers = "{layout.engines}"\n'
     if layout.with_disks:

@@ -97,6 +97,11 @@ class Layout:
         return ", ".join(sorted({plan.accelerator for plan in self.topology.guests}))
 
     @property
+    def wakeups(self) -> str:
+        """Of guests of User-Mode Linux: kept, lossy, or both; empty where there are none."""
+        return ", ".join(sorted({plan.wakeups for plan in self.topology.guests} - {""}))
+
+    @property
     def engines(self) -> str:
         """What runs the containers: docker, crun, runc, or several; those in guests named apart."""
         plans = self.topology.containers

@@ -15,6 +15,7 @@ from typing import Any
 from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
 from labkit.box.guests.disk import Disk, checked
 from labkit.box.network.link import LINK_KEYS, LinkPlan
+from labkit.box.waking import WAKEUPS
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.machine import records
 
@@ -27,7 +28,7 @@ LEAST_MEMORY = 64
 LEAST_HOST_MEMORY = 64
 """MiB; what a host needs beside its guests."""
 HOST_KEYS = {"cpus", "memory", "scratch"}
-GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus"}
+GUEST_KEYS = {"on", "memory", "backing", "accelerator", "vcpus", "wakeups"}
 MOST_MACHINES = 200
 LEAST_QEMU_MEMORY = 192
 """MiB; its root is in its memory."""
@@ -74,6 +75,8 @@ class GuestPlan:
     vcpus: str = "1"
     disks: tuple[str, ...] = ()
     backing: str = "memory"
+    wakeups: str = ""
+    """Of User-Mode Linux: kept, or lossy as its kernel has them; empty: the best there is here."""
 
     @property
     def mebibytes(self) -> int:
@@ -165,6 +168,12 @@ class Topology:
             guest.on_disk and guest.accelerator != "uml", self.name,
             f"cannot back {guest.role} by a disk", "only guests of User-Mode Linux can be",
         )  # fmt: skip
+        if guest.wakeups not in ("", *WAKEUPS):
+            raise Unknown(f"wakeups of {guest.role}", guest.wakeups, WAKEUPS)
+        _refuse(
+            bool(guest.wakeups) and guest.accelerator != "uml", self.name,
+            f"cannot choose the wakeups of {guest.role}", "only guests of User-Mode Linux lose any",
+        )  # fmt: skip
         _ = guest.volumes
 
     def _check_container(self, container: ContainerPlan) -> None:
@@ -220,6 +229,14 @@ class Topology:
         links = tuple(link for link in self.links if link.role not in gone)
         contained = tuple(one for one in self.containers if one.on not in gone)
         return replace(self, guests=able, links=links, containers=contained)
+
+    def woken(self, best: str) -> Topology:
+        """The same, where a guest of User-Mode Linux for which nothing is asked has the `best`."""
+        guests = [
+            replace(guest, wakeups=best) if guest.accelerator == "uml" and not guest.wakeups
+            else guest for guest in self.guests
+        ]  # fmt: skip
+        return replace(self, guests=tuple(guests))
 
     def _without(self, able: Sequence[GuestPlan]) -> set[str]:
         return {guest.role for guest in self.guests} - {guest.role for guest in able}

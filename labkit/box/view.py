@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from labkit.box import waking
 from labkit.box.guests import disk, kernel
 from labkit.box.guests.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
@@ -72,6 +73,7 @@ def guest_files(
         found["labkit/bin/guest"] = File(script("guest.pl"), 0o755)
         found["labkit/bin/guest_changes.pl"] = File(script("guest_changes.pl"))
         found["labkit/bin/guest.sh"] = File(script("guest.sh"), 0o755)
+        found[f"labkit/bin/{waking.LIBRARY}"] = File(waking.library(), 0o755)
     for plan in layout.guests_on(host):
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)
@@ -199,4 +201,5 @@ def _description(layout: Layout, plan: GuestPlan) -> str:
     cpus = cpu_list(layout.cpus_of(plan.on))
     values = {"nic": "bridge", "batch": "128", "lro": "on", "memory": plan.memory, "cpus": cpus,
               "policy": "other", "vcpus": plan.vcpus}  # fmt: skip
+    values |= {"wakeups": plan.wakeups} if plan.wakeups else {}
     return _lines(values)

@@ -181,6 +181,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         "tier": lab.tier,
         "accelerator": lab.accelerator,
         **({"containers": lab.containers} if lab.containers else {}),
+        **({"wakeups": lab.wakeups} if lab.wakeups else {}),
         **({"disks": lab.disks} if lab.disks else {}),
         **({"links": links} if (links := lab.links_now()) else {}),
         "hosts": dict(
@@ -206,6 +207,8 @@ def _made(results: Results) -> str:
     if lab["tier"] == "hosts":
         return ""
     guests = f"guests by {lab['accelerator'].upper()}" if lab["accelerator"] else "no guests"
+    if "lossy" in lab.get("wakeups", ""):
+        guests += " that lose wake-ups"
     if lab.get("containers"):
         guests += f", containers by {lab['containers']}"
     if on := results.asked.get("kernels"):

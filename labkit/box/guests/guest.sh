@@ -5,7 +5,8 @@
 #   guest list               their names
 #   guest get [KEY...]       values in force: the running guest's, else those for the next start
 #   guest set KEY=VALUE...   cpus, policy and the NIC's keys take effect at once, others at the next start;
-#                            cpus=last and cpus=all are of those that the host has
+#                            cpus=last and cpus=all are of those that the host has; wakeups=kept
+#                            (default) or lossy, as the kernel of User-Mode Linux has them by itself
 #   guest start              returns when one can log in; one that is paused goes on
 #   guest pause              none of its processes runs until it is started, and its memory stays
 #   guest stop
@@ -24,6 +25,7 @@
 what=guest
 places=/run/labkit/guests
 seconds=60
+awake=/run/labkit/bin/waking.so
 
 fail() {
     echo "guest: $*" >&2
@@ -62,6 +64,15 @@ watch() {
     echo gone >&3
 }
 
+# Whether what is to keep its wake-ups is there.
+wakes() {
+    [ "$(value_of "$home/running" wakeups)" = kept ] || return 0
+    for pid in $(quick pids); do
+        ! grep -qs " $awake\$" "/proc/$pid/maps" || return 0
+    done
+    return 1
+}
+
 start() {
     case $(quick state) in
         running) return 0 ;;
@@ -77,9 +88,10 @@ start() {
     setsid -f "$0" "@${home##*/}" watch > /dev/null 2>&1 9>&-
     verdict=$(timeout "$seconds" head -n 1 <&3 9>&-)
     rm -f "$home/initrd"
-    [ "$verdict" = up ] && return 0
+    [ "$verdict" = up ] && wakes && return 0
     stop
     tail -n 5 "$home/console" >&2
+    [ "$verdict" != up ] || fail "its wake-ups are not kept, for linux.uml did not load $awake; try: guest set wakeups=lossy"
     fail "did not start: ${verdict:-nothing heard for $seconds s}"
 }
 

@@ -41,6 +41,9 @@ backing() {
     esac
 }
 
+# What keeps its wake-ups stands before its kernel's C library (waking.py).
+waking() { [ "$(value_of "$home/running" wakeups)" != kept ] || echo "env LD_PRELOAD=$awake"; }
+
 # It has no rights but to read raw frames, so that what it shares with this host stays as it is.
 # What its kernel skips is a race of ways to compute RAID 6, a second long at each start.
 boot_uml() {
@@ -49,7 +52,7 @@ boot_uml() {
         taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
         setpriv --reuid="$user" --regid="$user" --clear-groups \
         --inh-caps=-all,+net_raw --ambient-caps=-all,+net_raw \
-        linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
+        $(waking) linux.uml mem="$memory" root=/dev/root rootfstype=hostfs rootflags=/ ro \
         init="$home/init" con=null con0=null,fd:1 ssl=null quiet \
         initcall_blacklist=raid6_select_algo pty.legacy_count=0 $(disks_uml) \
         "uml_dir=$home/run/" umid=monitor \

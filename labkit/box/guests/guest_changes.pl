@@ -24,9 +24,9 @@ sub refuse_unless_legal {
     local $_ = $_[0];
     if ($wires{accelerator} ne "uml") {
         return if /^vcpus=([1-9]|[1-5][0-9]|6[0-4])$/ || /^(nic=bridge|batch=128|lro=on)$/;
-        fail("a guest of QEMU has no choice of $_") if /^(nic|batch|lro)=/;
+        fail("a guest of QEMU has no choice of $_") if /^(nic|batch|lro|wakeups)=/;
     }
-    return if /^(vcpus=1|nic=(bridge|direct)|lro=(on|off)|policy=(other|fifo)|memory=[1-9]\d*M)$/;
+    return if /^(vcpus=1|nic=(bridge|direct)|lro=(on|off)|policy=(other|fifo)|memory=[1-9]\d*M|wakeups=(kept|lossy))$/;
     return if /^batch=([1-9]|[1-9][0-9]|1[01][0-9]|12[0-8])$/;
     return if /^cpus=(last|all)$/;
     if (/^cpus=(\d[\d,-]*)$/) {
@@ -34,7 +34,7 @@ sub refuse_unless_legal {
         return;
     }
     fail("cannot mean $_; known: nic=bridge|direct batch=1..128 lro=on|off memory=...M vcpus=... " .
-        "cpus=...|last|all policy=other|fifo");
+        "cpus=...|last|all policy=other|fifo wakeups=kept|lossy");
 }
 
 sub set {
@@ -51,7 +51,7 @@ sub set {
     if (grep { $told{$_} ne $running{$_} } @nic) {
         if ($now eq "paused") { write_file("$home/unplugged", "") } else { plug(\&fail) }
     }
-    delete @new{"memory", "vcpus"};
+    delete @new{"memory", "vcpus", "wakeups"};
     change("$home/running", %new);
     place() if exists $new{cpus} || exists $new{policy};
 }

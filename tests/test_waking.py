@@ -1,0 +1,76 @@
+"""The library that keeps wake-ups, in a real process that sleeps as a guest's kernel does."""
+
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from labkit.box import waking
+
+SLEEPS = """\
+import ctypes, os, select, signal, sys, time
+libc, heard = ctypes.CDLL(None), []
+signal.signal(signal.SIGIO, lambda *_: heard.append("io"))
+signal.signal(signal.SIGALRM, lambda *_: heard.append("alarm"))
+epoll, event = libc.epoll_create(8), os.eventfd(0)
+polled = select.epoll.fromfd(epoll)
+polled.register(event, select.EPOLLIN | select.EPOLLET)
+os.eventfd_write(event, 1) if "ready" in sys.argv else signal.setitimer(signal.ITIMER_REAL, 0.2)
+begun = time.monotonic()
+libc.sigsuspend(ctypes.create_string_buffer(128))
+print(*heard, "later" if time.monotonic() - begun > 0.1 else "at once")
+"""
+
+
+@pytest.fixture
+def library(tmp_path):
+    if platform.machine() != "x86_64":
+        pytest.skip("the library is for x86-64")
+    file = tmp_path / waking.LIBRARY
+    file.write_bytes(waking.library())
+    return file
+
+
+def slept(how, library, seconds=10):
+    done = subprocess.run(
+        [sys.executable, "-c", SLEEPS, how],
+        capture_output=True, text=True, timeout=seconds, env={"LD_PRELOAD": str(library)},
+    )  # fmt: skip
+    assert not done.stderr
+    return done.stdout.strip()
+
+
+def test_a_sleep_does_not_begin_while_there_is_something_to_read_that_no_signal_told_of(library):
+    assert slept("ready", library) == "io at once"
+
+
+def test_without_the_library_it_does(tmp_path):
+    with pytest.raises(subprocess.TimeoutExpired):
+        slept("ready", "", seconds=2)
+
+
+def test_a_signal_ends_a_sleep_and_none_is_made_up(library):
+    assert slept("idle", library) == "alarm later"
+
+
+def test_the_machine_code_is_what_its_listing_says(library):
+    if not shutil.which("objdump"):
+        pytest.skip("no objdump")
+    raw = library.with_name("code")
+    for listing in (waking.EPOLL_CREATE, waking.SIGSUSPEND):
+        raw.write_bytes(waking._assembled(listing))
+        words = ("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", str(raw))
+        lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        named = [line.split("\t")[2].split()[0] for line in lines.splitlines() if "\t" in line]
+        assert named == [line[22:].replace("out: ", "").split()[0]
+                         for line in listing.splitlines()]  # fmt: skip
+
+
+def test_what_is_no_linux_uml_cannot_take_it(tmp_path):
+    (tmp_path / "text").write_text("sigsuspend")
+    assert not waking.possible(tmp_path / "text")
+    assert not waking.possible(tmp_path / "absent")
+    assert not waking.possible(Path("/bin/true"))
