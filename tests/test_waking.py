@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.box import waking
+from labkit.box.guests import waking
 
 SLEEPS = """\
 import ctypes, os, select, signal, sys, time

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from labkit.box import namespaces, needs, room, topology, view, waking
+from labkit.box import namespaces, needs, room, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.containers import container
 from labkit.box.folder import Folder, Tell, all_boxes
-from labkit.box.guests import accelerator, disk
+from labkit.box.guests import accelerator, disk, waking
 from labkit.box.lab_file import SSH_CONFIG, lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace

@@ -99,7 +99,8 @@ class Layout:
     @property
     def wakeups(self) -> str:
         """Of guests of User-Mode Linux: kept, lossy, or both; empty where there are none."""
-        return ", ".join(sorted({plan.wakeups for plan in self.topology.guests} - {""}))
+        own = {plan.wakeups for plan in self.topology.guests if plan.accelerator == "uml"}
+        return ", ".join(sorted(own - {""}))
 
     @property
     def engines(self) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
 from labkit.box.guests.disk import Disk, checked
+from labkit.box.guests.waking import WAKEUPS
 from labkit.box.network.link import LINK_KEYS, LinkPlan
-from labkit.box.waking import WAKEUPS
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.machine import records
 
@@ -171,8 +171,8 @@ class Topology:
         if guest.wakeups not in ("", *WAKEUPS):
             raise Unknown(f"wakeups of {guest.role}", guest.wakeups, WAKEUPS)
         _refuse(
-            bool(guest.wakeups) and guest.accelerator != "uml", self.name,
-            f"cannot choose the wakeups of {guest.role}", "only guests of User-Mode Linux lose any",
+            guest.wakeups == "lossy" and guest.accelerator != "uml", self.name,
+            f"{guest.role} cannot lose wakeups", "only guests of User-Mode Linux do",
         )  # fmt: skip
         _ = guest.volumes
 

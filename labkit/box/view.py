@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labkit.box import waking
-from labkit.box.guests import disk, kernel
+from labkit.box.guests import disk, kernel, waking
 from labkit.box.guests.cpio import Archive
 from labkit.box.layout import ROOT, Layout, cpu_list
 from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
@@ -201,5 +200,5 @@ def _description(layout: Layout, plan: GuestPlan) -> str:
     cpus = cpu_list(layout.cpus_of(plan.on))
     values = {"nic": "bridge", "batch": "128", "lro": "on", "memory": plan.memory, "cpus": cpus,
               "policy": "other", "vcpus": plan.vcpus}  # fmt: skip
-    values |= {"wakeups": plan.wakeups} if plan.wakeups else {}
+    values |= {"wakeups": plan.wakeups} if plan.accelerator == "uml" and plan.wakeups else {}
     return _lines(values)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from labkit import controls
 from labkit.errors import LabkitError, readable
 from labkit.machine.places import out
 from labkit.machine.units import shown as shown_unit
-from labkit.pages.terminal import ProgressLine, table
+from labkit.pages.terminal import ProgressLine, paragraph, table
 from labkit.results import Results
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
@@ -43,6 +44,8 @@ class Answer:
     remarks: list[str]
     cost: str
     """What the finished runs took beside their measuring."""
+    controls: list[str] = field(default_factory=list)
+    """What the controls of the lab came to, a sentence each."""
 
 
 def answer(study: Study, given: Mapping[str, str], line: ProgressLine) -> Answer:
@@ -63,13 +66,14 @@ def answer(study: Study, given: Mapping[str, str], line: ProgressLine) -> Answer
     finally:
         beside.shutdown(wait=False)  # whoever stops it waits for no import
     line.say("writing the report")
-    write_report.result()(target, target.with_suffix(".html"))
     stored = rerun.results and Results.open(rerun.results)
-    return _read(study, stored or stored_results(study.name, where), target, where)
+    results = stored or stored_results(study.name, where)
+    write_report.result()(target, target.with_suffix(".html"), controls.said_of(results))
+    return _read(study, results, target, where)
 
 
 # What reports need takes two seconds to load, so it is loaded while the notebook runs.
-def _report_writer() -> Callable[[Path, Path], None]:
+def _report_writer() -> Callable[[Path, Path, Sequence[str]], None]:
     from labkit.pages.report import get_ready, write
 
     get_ready()
@@ -94,6 +98,7 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
         verdicts=[asdict(verdict) for verdict in study.judge(results)],
         runs=[str(run.path) for run in results.runs()],
         remarks=study.remarks(results),
+        controls=controls.said_of(results),
         cost=str(overhead(results)),
     )
 
@@ -123,6 +128,7 @@ def rendered(study: Study, found: Answer) -> str:
     parts = [
         study.title,
         f"{found.note}. These are not the figures of hardware." if found.note else "",
+        "\n".join(map(paragraph, found.controls)),
         _percentiles(study, found.rows),
         table(
             [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],

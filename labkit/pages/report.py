@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,8 +84,11 @@ def get_ready() -> None:
     _exporter().from_notebook_node(page)
 
 
-def write(notebook: Path, report: Path) -> None:
-    """Write the report of an executed notebook: all of it, or nothing."""
+def write(notebook: Path, report: Path, controls: Sequence[str] = ()) -> None:
+    """Write the report of an executed notebook: all of it, or nothing.
+
+    What the `controls` of the lab came to stands in its head.
+    """
     executed = _read(notebook)
     shown, wrong = _Shown(), _wrong(executed)
     for output in _outputs(executed):
@@ -93,7 +96,8 @@ def write(notebook: Path, report: Path) -> None:
     executed.metadata.pop("widgets", None)
     executed.metadata["title"] = title = _title(executed, notebook.stem)
     page = SCRIPT.sub("", _exporter().from_notebook_node(executed)[0])
-    page = _framed(shown.filled(page), title, wrong, shown, notebook.name)
+    top = _top(title, wrong, shown.verdicts, notebook.name, controls)
+    page = _framed(shown.filled(page), top, shown)
     _write(report, page)
 
 
@@ -161,9 +165,8 @@ def _title(notebook: Any, otherwise: str) -> str:
     return otherwise
 
 
-def _framed(page: str, title: str, wrong: str, shown: _Shown, name: str) -> str:
+def _framed(page: str, top: str, shown: _Shown) -> str:
     nonce = secrets.token_urlsafe(16)
-    top = _top(title, wrong, shown.verdicts, name)
     # The policy must come before anything that it forbids, our style after the notebook's.
     forbid = f'<meta http-equiv="Content-Security-Policy" content="{policy(nonce)}">'
     page = _put(page, "<head>", f'<head><meta charset="utf-8">{forbid}')
@@ -187,9 +190,14 @@ def _put(page: str, mark: str, instead: str) -> str:
     return f"{before}{instead}{after}"
 
 
-def _top(title: str, wrong: str, verdicts: list[tables.Table], name: str) -> str:
+def _top(
+    title: str, wrong: str, verdicts: list[tables.Table], name: str, controls: Sequence[str]
+) -> str:
     parts = [f'<div class="labkit-top"><h1>{safe(title)}</h1>']
     parts += [f'<p class="wrong"><b>{safe(wrong)}</b></p>'] if wrong else []
+    if controls:
+        said = "".join(f"<li>{safe(line)}</li>" for line in controls)
+        parts += [f'<h2>Controls of this lab</h2><ul class="controls">{said}</ul>']
     for table in verdicts[-1:]:
         parts += [f"<h2>Verdicts</h2>{table.html()}"]
     made = f"Made by labkit {__version__} from {name}; figures and text are in this one file."

@@ -113,4 +113,5 @@ def _evidence(line: ScoreLine) -> str:
     return (
         f"{safe(f'{line.lab} ({ran_on(line)})')}<br>"
         f'<a href="{where}">{line.runs} runs</a>, <small>{safe(line.when[:10])}</small>'
+        f"<br><small>{safe(line.controls)}</small>"
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from labkit import imports, kernels, studies
+from labkit import controls, imports, kernels, studies
 from labkit.claim import Claim
 from labkit.claims import published as claims
 from labkit.errors import LabkitError, Unknown, readable
@@ -64,6 +64,8 @@ class ScoreLine:
     prints: str
     evidence: str
     when: str
+    controls: str = ""
+    """What the controls of the lab came to."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,8 @@ def _judged(results: Results, study: str) -> list[ScoreLine]:
     own = {claim.id: claim for claim in claims.of(study)}
     lab = results.asked.get("lab", {})
     about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
-             "evidence": str(results.path)}  # fmt: skip
+             "evidence": str(results.path),
+             "checked": " ".join(controls.said_of(results))}  # fmt: skip
     when = max((run.started for run in results.runs()), default="")
     when = when or str(results.asked.get("imported", ""))
     runs = len(results.finished())
@@ -218,12 +221,12 @@ def _wanted(claim: Claim, study: str) -> str:
 
 def _line(
     study: str, claim: Claim, v: Verdict, runs: int = 0, when: str = "", lab: str = "",
-    tier: str = "", kernel: str = "", evidence: str = "",
+    tier: str = "", kernel: str = "", evidence: str = "", checked: str = "",
 ) -> ScoreLine:  # fmt: skip
     return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
         v.low, v.high, v.published, runs, v.why, lab, tier, kernel, v.source, claim.dispute,
-        claim.prints, evidence, when,
+        claim.prints, evidence, when, checked,
     )  # fmt: skip
 
 
@@ -260,7 +263,8 @@ def _group(lines: Sequence[ScoreLine]) -> str:
     parts = [f"{first.lab} ({first.tier})", f"{first.runs} runs", first.when[:10]]
     on = f" on {', '.join(filter(None, parts))}: {first.evidence}"
     head = readable(first.study + (on if first.evidence else ""))
-    return "\n\n".join([head, *map(_paragraph, lines)])
+    checked = [terminal.paragraph(readable(first.controls))] if first.controls else []
+    return "\n\n".join([head, *checked, *map(_paragraph, lines)])
 
 
 def _paragraph(line: ScoreLine) -> str:

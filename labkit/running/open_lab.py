@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from labkit import box, imports, kernels, studies
+from labkit import box, controls, imports, kernels, studies
 from labkit.box.containers.container import ENGINES
 from labkit.changes.plan import AT_ONCE
 from labkit.errors import BadInput, ResultsError, Unknown
@@ -94,9 +94,19 @@ def study_results(
             "here": here,
             **({"kernels": on} if on else {}),
             **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
+            **_controls(lab, path),
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
         return replace(Results.begin(path, whole), facts=known)
+
+
+# Results that are gone on with keep those that they were begun with.
+def _controls(lab: Lab, path: Path) -> dict[str, Any]:
+    if (path / "study.json").exists():
+        before = Results.open(path).asked
+        return {name: before[name] for name in (controls.STUDY,) if name in before}
+    found = controls.kept(lab.name)
+    return {controls.STUDY: found.kept_as()} if found else {}
 
 
 # What makes the load, and what runs guests and containers.

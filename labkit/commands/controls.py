@@ -1,0 +1,58 @@
+"""`labkit controls`: whether a lab finds what is there, and nothing where nothing is."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
+from labkit.errors import BadInput
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs, "controls", _controls,
+        "check a lab: put a known delay in and find it, compare equal with equal",
+        " | the lab in a box, about half a minute",
+        "--where lab.toml --repeats 10 | your own hosts, with narrower intervals",
+    )  # fmt: skip
+    parser.add_argument("--where", "--lab", default="box", metavar="PLACE",
+                        help="box (default), or the lab.toml of your own hosts")  # fmt: skip
+    parser.add_argument(
+        "--repeats", type=at_least_one, default=4, metavar="N",
+        help="blocks, each with four runs of a second (without it, 4; at least 3)",
+    )  # fmt: skip
+    label_flag(parser)
+    json_flag(parser)
+
+
+def _controls(asked: argparse.Namespace) -> int:
+    from labkit.controls import FEWEST_BLOCKS
+    from labkit.pages.terminal import paragraph, progress_line
+    from labkit.running import control_runs
+    from labkit.running.open_lab import check_place, is_stored, open_lab
+
+    if asked.repeats < FEWEST_BLOCKS:
+        raise BadInput(f"controls take {FEWEST_BLOCKS} blocks or more, not {asked.repeats}")
+    if is_stored(asked.where):
+        raise BadInput(
+            f"controls are run on a lab, and {asked.where!r} is stored results",
+            hint="name a lab.toml, or the box; `labkit report` shows those that results keep",
+        )
+    check_place(asked.where)
+    with progress_line() as line:
+        line.say(f"opening {asked.where}")
+        lab = open_lab(asked.where)
+        assert lab is not None  # stored results were refused
+        try:
+            label = asked.label or now()
+            found = control_runs.measure(lab, label=label, blocks=asked.repeats, say=line.say)
+        finally:
+            lab.close()
+    if asked.json:
+        print_json({**found.kept_as(), "passed": found.passed, "said": found.lines()})
+    else:
+        print("\n".join([f"{found.lab}, client to server\n", *map(paragraph, found.lines())]))
+        print(f"\nkept in {found.results}; reports of this lab show it")
+    return int(found.failed)

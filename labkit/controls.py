@@ -1,0 +1,186 @@
+"""The controls of a lab: it finds what was put in, with its size, and nothing in nothing.
+
+The positive control puts a known delay into the link between client and server, which must be found
+with its size. The negative control compares that link with itself, which must find nothing. The
+interval of the latter is also the smallest difference that the lab can see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit import noise_floor
+from labkit.errors import ResultsError
+from labkit.machine.places import out
+from labkit.results import Results
+from labkit.statistics.percentiles import Interval, ratio
+from labkit.statistics.pooled import Blocks, Pooled
+from labkit.statistics.rank_tests import bootstrap_difference
+from labkit.workloads.ping import Ping
+
+STUDY = "controls"
+ONE, OTHER = "as it is", "as it is, again"
+LESS, MORE = "some delay", "more delay"
+METRIC, UNIT = "round trip", "us"
+TOLERANCE = 0.1
+"""Of what is put in: a delay of a kernel or a relay is no exacter than that."""
+FEWEST_BLOCKS = 3
+NONE_KEPT = "No controls were run on this lab before it was measured (labkit controls)."
+
+
+@dataclass(frozen=True)
+class Controls:
+    """What the controls of a lab came to; times in microseconds of a round trip."""
+
+    lab: str
+    when: str
+    blocks: int
+    median: float
+    put_in: float
+    found: Interval | None
+    """How much longer the median became; None where nothing could be put in."""
+    lacking: str
+    """Why nothing could be put in."""
+    equal: Interval
+    """The median of a link divided by that of the same link."""
+    results: str
+
+    @property
+    def size_found(self) -> bool:
+        """Whether what was put in was found, with its size."""
+        if self.found is None:
+            return False
+        off = TOLERANCE * self.put_in
+        within = self.found.low - off <= self.put_in <= self.found.high + off
+        return self.found.enough and self.found.low > 0 and within
+
+    @property
+    def nothing_found(self) -> bool:
+        """Whether equal against equal came out equal; by chance it does not in 5 of 100."""
+        return self.equal.enough and self.equal.low <= 1 <= self.equal.high
+
+    @property
+    def passed(self) -> bool:
+        """Whether both controls came out as they must."""
+        return self.size_found and self.nothing_found
+
+    @property
+    def failed(self) -> bool:
+        """Whether a control came out as it must not; one that could not be made has not failed."""
+        return (self.found is not None and not self.size_found) or (
+            self.equal.enough and not self.nothing_found
+        )
+
+    @property
+    def smallest(self) -> float:
+        """The smallest difference of medians that is a finding here, as a share of the median."""
+        return max(self.equal.high, 1 / self.equal.low) - 1
+
+    def lines(self) -> list[str]:
+        """A sentence for each control, and one for the smallest difference."""
+        return [self._positive(), self._negative(), self._smallest()]
+
+    def _positive(self) -> str:
+        if self.found is None:
+            return f"Positive control not made: {self.lacking}."
+        found = _ms(self.found.value, self.found.low, self.found.high)
+        verdict = "passed" if self.size_found else "FAILED"
+        doubt = "" if self.size_found else ", so do not trust sizes measured here"
+        return (
+            f"Positive control {verdict}: {self.put_in / 1000:.2f} ms put in, {found} found{doubt}."
+        )
+
+    def _negative(self) -> str:
+        ends = f"{self.equal.value:.2f} ({self.equal.low:.2f} to {self.equal.high:.2f})"
+        if not self.equal.enough:
+            return f"Negative control undecided: too few blocks; equal against equal: {ends}."
+        if self.nothing_found:
+            return f"Negative control passed: equal against equal is {ends}, and 1 is among them."
+        return (
+            f"Negative control FAILED: equal against equal is {ends}. One in twenty fails by"
+            " chance: run the controls again, and look at what else runs on the hosts."
+        )
+
+    def _smallest(self) -> str:
+        share = noise_floor.percent(self.smallest)
+        return (
+            f"Smallest difference of medians that this lab can see: {share}"
+            f" ({self.smallest * self.median:.2g} us of {self.median:.3g} us, {self.when[:10]})."
+        )
+
+    def kept_as(self) -> dict[str, Any]:
+        """What results of the same lab keep of it."""
+        return asdict(self)
+
+
+def of_results(results: Results) -> Controls:
+    """The controls that these runs hold, from the raw text of each."""
+    sides: dict[str, dict[int, Any]] = {}
+    for run in results.finished():
+        sample = Ping.parse(run.text("ping.txt"))[0]
+        sides.setdefault(run.condition, {})[run.block] = sample.values
+    if len(set(sides.get(ONE, ())) & set(sides.get(OTHER, ()))) < FEWEST_BLOCKS:
+        raise ResultsError(f"{results.path}: holds fewer than {FEWEST_BLOCKS} blocks of controls")
+    asked = results.asked
+    return Controls(
+        str(asked["lab"]["name"]), str(asked["when"]), len(sides[ONE]),
+        Pooled.of(sides[ONE]).percentile(50), float(asked["put_in"]),
+        _longer(sides), str(asked["lacking"]), ratio(sides[ONE], sides[OTHER], 50),
+        str(results.path),
+    )  # fmt: skip
+
+
+def _longer(sides: Mapping[str, Blocks]) -> Interval | None:
+    if LESS not in sides or MORE not in sides:
+        return None
+    return bootstrap_difference(sides[MORE], sides[LESS], 50)
+
+
+def folder(lab: str) -> Path:
+    """Where the controls of a lab are kept."""
+    return noise_floor.folder(lab, STUDY)
+
+
+def kept(lab: str) -> Controls | None:
+    """The newest controls of a lab that came to their end; None if there are none."""
+    found = folder(lab).glob("*/study.json")
+    for file in sorted(found, key=lambda file: file.stat().st_mtime, reverse=True):
+        try:
+            return of_results(Results.open(file.parent))
+        except ResultsError:
+            continue
+    return None
+
+
+def said_of(results: Results) -> list[str]:
+    """What a reader of results is told of their lab's controls, a sentence each.
+
+    Imported results have no lab, and so nothing is said of one.
+    """
+    asked = results.asked
+    if fields := asked.get(STUDY):
+        return from_kept(fields).lines()
+    lab = asked.get("lab", {})
+    if not lab.get("hosts"):
+        return []
+    # Those of another machine may have a lab of the same name.
+    ours = results.path.is_relative_to(out())
+    found = kept(str(lab.get("name", ""))) if ours else None
+    return found.lines() if found else [NONE_KEPT]
+
+
+def from_kept(fields: Mapping[str, Any]) -> Controls:
+    """The controls that results of their lab have kept."""
+    try:
+        found = fields["found"] and Interval(**fields["found"])
+        return Controls(**{**fields, "found": found, "equal": Interval(**fields["equal"])})
+    except (TypeError, KeyError) as odd:
+        what = "the controls that these results keep are not of this labkit"
+        raise ResultsError(what, said=str(odd)) from None
+
+
+def _ms(value: float, low: float, high: float) -> str:
+    return f"{value / 1000:.2f} ({low / 1000:.2f} to {high / 1000:.2f})"
