@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from labkit.errors import nearest
 
 if TYPE_CHECKING:
+    from labkit.pages.answer import Answer
     from labkit.study import Study
 
 
@@ -95,7 +96,7 @@ def at_least_one(word: str) -> int:
     return int(word)
 
 
-def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespace) -> None:
+def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespace) -> Answer:
     """Run a study, or read its results, and say what came out."""
     from labkit.pages.answer import answer, rendered
     from labkit.pages.terminal import progress_line
@@ -107,6 +108,7 @@ def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespac
         print_json(asdict(found))
     else:
         print(rendered(study, found))
+    return found
 
 
 @contextmanager

@@ -182,7 +182,8 @@ def _box_up(asked: argparse.Namespace) -> None:
         path = box.up(asked.name, line.say, made_of=asked.topology)
     _show_box(asked)
     if not asked.json:
-        print(f"\nits hosts are described in {path}; `labkit box down` ends it")
+        own = f" --name {asked.name}" if asked.name != "lab" else ""
+        print(f"\nits hosts are described in {path}; `labkit box down{own}` ends it")
 
 
 def _box_status(asked: argparse.Namespace) -> int:

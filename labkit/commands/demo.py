@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import now, show_answer, verb
 from labkit.errors import BoxError
 
+if TYPE_CHECKING:
+    from labkit.pages.answer import Answer
+
+BOX, STUDY = "demo", "lat_cpu_exclusive"
+"""What a CPU of one's own brings, and costs, is the same in a box as on any machine."""
+LOAD = {"duration": "4", "repeats": "4"}
+CONTROL_BLOCKS = 3
 NEXT = """\
 Three things to try next:
   {lab}
@@ -17,7 +24,7 @@ Three things to try next:
   {labkit} doctor
       what this machine can do, and what it lacks"""
 MORE = {
-    True: "run lat_ping -p repeats=10\n      more blocks: the undecided claims get clearer",
+    True: "run lat_cpu_exclusive -p repeats=10\n      more and longer runs: clearer verdicts",
     False: "scorecard\n      every claim of every document, on all runs that come with labkit",
 }
 """Whether there was a lab: where there is none, nothing can be measured."""
@@ -25,25 +32,45 @@ MORE = {
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    verb(verbs, "demo", _demo, "see it all once: box up, a study, its report, box down", "")
+    verb(verbs, "demo", _demo, "see it all once: a box, its controls, a study, its report", "")
 
 
 def _demo(asked: argparse.Namespace) -> None:
     from labkit import box, studies
 
-    was_up = box.status("lab").state == "up"
-    # The pair is up soon; the box that the study would make for itself has four guests.
-    lab = _demo_box_up()
+    study = studies.find(STUDY)
+    was_up = box.status(BOX).state == "up"
+    lab = _demo_box_up(study.topology)
     place = str(lab) if lab else "recorded"
-    asked.json, given = False, {"where": place, "label": now()}
+    asked.json, given = False, {"where": place, "label": now(), **(LOAD if lab else {})}
     try:
-        show_answer(studies.find("lat_ping"), given, asked)
+        if lab:
+            _controls(lab)
+        found = show_answer(study, given, asked)
     finally:
         if lab and not was_up:
-            box.down("lab")
+            box.down(BOX)
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    print(f"\n{_next(measured=lab is not None)}")
+    _end(found, measured=lab is not None)
+
+
+def _end(found: Answer, *, measured: bool) -> None:
+    from labkit.pages.answer import finding
+    from labkit.pages.terminal import paragraph
+
+    print(f"\n{paragraph(finding(found))}")
+    print(f"The chart is in the report: {found.report}\n\n{_next(measured=measured)}")
+
+
+# The study finds them when it begins, and shows them above all that it measured.
+def _controls(lab: Path) -> None:
+    from labkit.lab import opened
+    from labkit.pages.terminal import progress_line
+    from labkit.running import control_runs
+
+    with progress_line() as line, opened(lab) as there:
+        control_runs.measure(there, label=now(), blocks=CONTROL_BLOCKS, say=line.say)
 
 
 # An installed labkit is on the PATH, and its notebooks are not for writing.
@@ -57,7 +84,7 @@ def _next(*, measured: bool) -> str:
 
 
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
-def _demo_box_up() -> Path | None:
+def _demo_box_up(topology: str) -> Path | None:
     from labkit import box
     from labkit.box import needs
     from labkit.box.rootless import sudo, user_namespace
@@ -69,7 +96,7 @@ def _demo_box_up() -> Path | None:
         return None
     try:
         with progress_line() as line:
-            return box.up("lab", line.say)
+            return box.up(BOX, line.say, made_of=topology)
     except BoxError as refused:
         print(f"{refused}\n\nSo you see a recorded run; `labkit doctor` says more.\n")
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ from labkit import controls
 from labkit.errors import LabkitError, readable
 from labkit.machine.places import out
 from labkit.machine.units import shown as shown_unit
-from labkit.pages.terminal import ProgressLine, paragraph, table
+from labkit.pages.terminal import ProgressLine, narrow_table, paragraph, table
 from labkit.results import Results
 from labkit.running import notebook as campaign
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
@@ -23,7 +24,7 @@ from labkit.statistics.distribution import tail_note
 from labkit.statistics.interval import ends
 from labkit.statistics.percentiles import PERCENTILES, intervals
 from labkit.study import Study
-from labkit.verdict import one_risk
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, one_risk
 
 HEADS = {50.0: "median"}
 
@@ -127,7 +128,7 @@ def rendered(study: Study, found: Answer) -> str:
     """The answer for a terminal: the percentiles, the verdicts, the files."""
     parts = [
         study.title,
-        f"{found.note}. These are not the figures of hardware." if found.note else "",
+        paragraph(f"{found.note}. These are not the figures of hardware.") if found.note else "",
         "\n".join(map(paragraph, found.controls)),
         _percentiles(study, found.rows),
         table(
@@ -135,11 +136,30 @@ def rendered(study: Study, found: Answer) -> str:
             ["claim", "verdict", "what was measured"],
         ),
         one_risk(v["among"] for v in found.verdicts),
-        "\n".join(found.remarks),
+        "\n".join(map(paragraph, found.remarks)),
         f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
         f"cost      {found.cost}",
     ]
     return readable("\n\n".join(part for part in parts if part))
+
+
+def finding(found: Answer) -> str:
+    """What was found, in a sentence: the claim that was decided most clearly, if any was."""
+    decided = [v for v in found.verdicts if v["verdict"] in (HOLDS, CONTRADICTED)]
+    judged = [v for v in found.verdicts if v["verdict"] != NOT_TESTABLE]
+    if not decided:
+        return f"Found: none of {len(judged)} claims could be decided by so few runs."
+    clearest = min(decided, key=_doubt)
+    number = f"{len(decided)} of {len(judged)} claims that can be tested here are decided"
+    return f"Found: {clearest['statement']}: {clearest['verdict']}, {clearest['why']} ({number})."
+
+
+# How wide the interval is beside how far the figure is from 1, which is no effect at all.
+def _doubt(verdict: Mapping[str, Any]) -> float:
+    effect, low, high = (verdict[key] for key in ("effect", "low", "high"))
+    if not effect or not low or not high or min(effect, low, high) <= 0 or effect == 1:
+        return math.inf
+    return math.log(high / low) / abs(math.log(effect))
 
 
 def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
@@ -149,7 +169,7 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
     document, unit = _document(study), shown_unit(study.unit)
     lines = [(name, *cells, document.get(name, "-")) for name, cells in by_condition.items()]
     heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
-    shown = table(lines, [f"{study.metric}, {unit}", *heads, "document's median"])
+    shown = narrow_table(lines, [f"{study.metric}, {unit}", *heads, "document's median"])
     gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
     for name, answered, lost in sorted(gone):
         shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
@@ -159,7 +179,7 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
     # Of the condition with the fewest samples; the others lack less.
     fewest = min((r["n"] for r in rows), default=0)
     notes = [tail_note(q, fewest) for q in PERCENTILES if fewest]
-    return "\n".join([shown, *filter(None, notes)])
+    return "\n".join([shown, *map(paragraph, filter(None, notes))])
 
 
 def _cell(row: Mapping[str, Any]) -> str:

@@ -35,6 +35,29 @@ def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def narrow_table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
+    """As `table`; where that is too wide, rows become columns, and those that fit stand together.
+
+    So a row of many figures can be read in 80 columns.
+    """
+    width = shutil.get_terminal_size().columns
+    cells = [[_one_line(cell) for cell in row] for row in [list(head), *rows]]
+    if _width(list(zip(*cells, strict=True))) <= width:
+        return table(rows, head)
+    heads, *columns = cells
+    parts: list[list[list[str]]] = []
+    for column in columns:
+        if not parts or _width([heads, *parts[-1], column]) > width:
+            parts.append([])
+        parts[-1].append(column)
+    turned = [list(zip(heads, *part, strict=True)) for part in parts]
+    return "\n\n".join(table(lines[1:], lines[0]) for lines in turned)
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in columns) - 2
+
+
 def paragraph(text: str) -> str:
     """Text that wraps at the width of the terminal, each line indented as the first is."""
     indent = " " * (len(text) - len(text.lstrip()))

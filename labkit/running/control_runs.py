@@ -39,10 +39,14 @@ ROLES = ("client", "server")
 
 
 def measure(
-    lab: Lab, *, label: str, blocks: int = BLOCKS, seed: int = 1,
+    lab: Lab, *, label: str = "", blocks: int = BLOCKS, seed: int = 1,
     say: Callable[[str], None] = lambda _: None,
 ) -> Controls:  # fmt: skip
-    """Run the controls between the client and the server of a lab, and keep them."""
+    """Run the controls between the client and the server of a lab, and keep them.
+
+    Without a label they are named by the time of day.
+    """
+    label = label or f"{datetime.now():%Y%m%d-%H%M%S}"
     for role in ROLES:
         lab.host(role)
     if why := LOAD.lacking(lab.hosts):

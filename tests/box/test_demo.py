@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 @pytest.fixture(autouse=True)
 def no_box_of_the_user():
-    if left_over("lab"):
-        pytest.skip("a box of the user's is up, and the demo would use it")
+    if left_over("demo"):
+        pytest.skip("a demo of the user's is under way")
 
 
 def traces():
-    return snapshot_but_for_others("lab")
+    return snapshot_but_for_others("demo")
 
 
 def labkit(*words, out):
@@ -59,15 +59,19 @@ def test_make_demo_works_from_a_fresh_clone(tmp_path):
     env = {k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "LABKIT_OUT")}
     done = subprocess.run(["make", "demo"], cwd=clone, capture_output=True, text=True, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
-    for said in ("lat-ping-01", "lat-ping-07", "document's median", "make lab", "Emulated"):
+    for said in (
+        "Positive control", "Negative control", "Smallest difference", "lat-cpu-exclusive-01",
+        "document's median", "Emulated", "Found: ", "make lab", "labkit doctor",
+    ):  # fmt: skip
         assert said in done.stdout, said
-    (report,) = (clone / "out" / "reports").glob("lat_ping-*.html")
+    assert not [line for line in done.stdout.splitlines() if len(line) > 80 and "/" not in line]
+    (report,) = (clone / "out" / "reports").glob("lat_cpu_exclusive-*.html")
     page = report.read_text("utf-8")
-    assert "lat-ping-07" in page
+    assert "lat-cpu-exclusive-04" in page and "Controls of this lab" in page
     assert not re.search(r"<(script|link|img)[^>]+(src|href)=[\"']?https?:", page)
-    runs = list((clone / "out" / "results").glob("lat_ping/*/runs/*/run.json"))
+    runs = list((clone / "out" / "results").glob("lat_cpu_exclusive/*/runs/*/run.json"))
     states = [json.loads(run.read_text())["state"] for run in runs]
-    assert states.count("finished") == 20 and set(states) <= {"finished", "invalid"}
+    assert states.count("finished") == 8 and set(states) <= {"finished", "invalid"}
     awaited(lambda: not traces() - before)
 
 
@@ -83,10 +87,10 @@ def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
     if moment == "measuring":
         next(line for line in demo.stderr if "measuring" in line)
     else:
-        awaited(lambda: left_over("lab"))
+        awaited(lambda: left_over("demo"))
     demo.send_signal(signal.SIGKILL)
     demo.wait()
-    done = labkit("box", "down", out=tmp_path)
+    done = labkit("box", "down", "--name", "demo", out=tmp_path)
     assert done.returncode == 0, done.stderr
     awaited(lambda: not traces() - before)
 
@@ -99,7 +103,7 @@ def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
         env={**os.environ, "LABKIT_OUT": str(tmp_path)},
     )  # fmt: skip
     assert demo.stderr
-    next(line for line in demo.stderr if "measuring VM" in line)
+    next(line for line in demo.stderr if "measuring Run" in line)
     demo.send_signal(signal.SIGINT)
     assert demo.wait(60) == 130
     assert "put back" in demo.stderr.read()

@@ -1,0 +1,51 @@
+"""Tables of many figures in a terminal of 80 columns, and the sentence of what was found."""
+
+import pytest
+
+from labkit.pages.answer import Answer, finding
+from labkit.pages.terminal import narrow_table, table
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
+
+HEAD = ["round trip", "median", "90 %", "99 %", "99.9 %", "99.99 %", "document's median"]
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.mark.parametrize("conditions", [1, 2, 7])
+def test_a_table_of_wide_rows_fits_and_loses_nothing(conditions):
+    rows = [(f"VM-Latency-{n}", *(f"{n}{q} (100 to 2000)" for q in range(5)), "20")
+            for n in range(conditions)]  # fmt: skip
+    shown = narrow_table(rows, HEAD)
+    assert max(map(len, shown.splitlines())) <= 80
+    assert all(cell in shown for row in rows for cell in row)
+
+
+def test_a_table_that_fits_stays_as_it_is():
+    rows = [("Native", "9", "10", "12", "15", "~20", "18")]
+    assert narrow_table(rows, HEAD) == table(rows, HEAD)
+
+
+def verdict(word, effect, low, high, statement):
+    return {"verdict": word, "effect": effect, "low": low, "high": high, "statement": statement,
+            "why": f"A / B = {effect}"}  # fmt: skip
+
+
+def found(*verdicts):
+    return Answer("s", "", "", "", "", "", [], list(verdicts), [], [], "")
+
+
+def test_the_claim_that_was_decided_most_clearly_is_what_was_found():
+    loose = verdict(HOLDS, 0.5, 0.2, 0.9, "loose")
+    clear = verdict(CONTRADICTED, 3.0, 2.9, 3.1, "clear")
+    other = verdict(NOT_TESTABLE, None, None, None, "other")
+    said = finding(found(loose, clear, other))
+    assert said.startswith("Found: clear: contradicted, A / B = 3.0")
+    assert "2 of 2 claims" in said
+
+
+def test_where_nothing_was_decided_that_is_said():
+    said = finding(found(verdict(UNDECIDED, 0.9, 0.5, 1.5, "loose")))
+    assert said == "Found: none of 1 claims could be decided by so few runs."
