@@ -99,3 +99,7 @@ def test_a_guest_that_crashed_is_started_again_by_up(lab_file, lab):
     box.up(NAME, told.append)
     assert "booting guest" in told
     assert lab.host("guest").check("hostname").strip() == f"{NAME}-guest"
+
+
+def test_what_ends_a_box_that_has_a_name_is_said_with_its_name(lab_file, labkit):
+    assert f"`labkit box down --name {NAME}` ends it" in labkit("box", "up", "--name", NAME).stdout
