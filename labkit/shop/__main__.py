@@ -1,0 +1,144 @@
+"""Fill a shop, have customers buy there, and check it afterwards; see `--help`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import resource
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, fields
+from pathlib import Path
+
+from labkit.errors import BadInput, LabkitError
+from labkit.shop.answers import Address, Refused
+from labkit.shop.driver import Driver, Pace, Tally
+from labkit.shop.filling import DATABASE, Counts, Database, counts, engine_of, fresh
+from labkit.shop.ledger import Checked, Ledger, checked
+from labkit.shop.mix import Customers, Mix
+from labkit.shop.several import several
+from labkit.shop.stock import Size
+
+FORMAT = 1
+
+
+def main() -> int:
+    """Do what the command line says; an error is up to three lines."""
+    try:
+        asked = _words().parse_args()
+        shops = asked.at or ["127.0.0.1:5432"]
+        if len(shops) > 1:
+            return several(
+                len(shops), lambda at, started: _do(asked, shops[at], _secret(asked, at), started)
+            )
+        _do(asked, shops[0], _secret(asked, 0), lambda: None)
+    except (LabkitError, Refused, ConnectionError) as failed:
+        print(_told(failed), file=sys.stderr, flush=True)
+        return 2 if isinstance(failed, BadInput) else 1
+    return 0
+
+
+def _told(failed: Exception) -> str:
+    if isinstance(failed, Refused) and failed.code in ("28P01", "28000"):
+        return str(LabkitError("the database does not let us in", said=str(failed),
+                               hint="is it the right user, and the right password?"))  # fmt: skip
+    if isinstance(failed, Refused):
+        return str(LabkitError("the database refused", said=str(failed)))
+    return str(failed)
+
+
+def _words() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="shop", description=__doc__)
+    words.add_argument("verb", choices=("fill", "drive", "check"))
+    words.add_argument("--engine", default="postgresql")
+    words.add_argument("--at", action="append", help="USER@HOST:PORT; of several shops, each")
+    words.add_argument("--secret", action="append", type=Path, help="its password, in a file")
+    words.add_argument("--size", default="10MB")
+    words.add_argument("--seed", type=int, default=1)
+    words.add_argument("--ledger", type=Path, help="keep what was committed in this file")
+    words.add_argument("--go-on", action="store_true", help="with the shop as it is")
+    for settings in (Mix, Pace):
+        for one in fields(settings):
+            kind = int if one.type == "int" else float
+            words.add_argument(f"--{one.name.replace('_', '-')}", type=kind, default=one.default)
+    return words
+
+
+def _secret(asked: argparse.Namespace, at: int) -> str:
+    files = asked.secret or []
+    try:
+        return str(files[at].read_text("utf-8")).strip() if at < len(files) else ""
+    except OSError as unread:
+        raise BadInput(f"cannot read the password: {unread}") from None
+
+
+def _do(asked: argparse.Namespace, place: str, secret: str, started: Callable[[], None]) -> None:
+    mix = Mix(**{one.name: getattr(asked, one.name) for one in fields(Mix)})
+    pace = Pace(**{one.name: getattr(asked, one.name) for one in fields(Pace)})
+    at, size = Address.of(place), Size.of(asked.size)
+    before = _before(asked, at, secret)
+    if asked.verb == "fill":
+        return
+    ledger = Ledger.kept(asked.ledger) if asked.ledger else Ledger()
+    speaks = engine_of(asked.engine)
+
+    def connect() -> Database:
+        found = speaks(at, secret, DATABASE)
+        found.prepare()
+        return found
+
+    driver = None
+    if asked.verb == "drive":
+        customers = Customers(mix, size, random.Random(f"{asked.seed}/{ledger.begun}/driver"))
+        driver = Driver(connect, customers, pace, ledger, _say)
+        _say(f"shop {FORMAT} {json.dumps({'engine': asked.engine, **asdict(mix), **asdict(pace)})}")
+        started()
+        begun = _used()
+        driver.run()
+        _report(driver, customers, _used() - begun)
+    with closing(speaks(at, secret, DATABASE)) as shop:
+        _conclude(checked(shop, before, ledger), ledger, driver)
+
+
+def _before(asked: argparse.Namespace, at: Address, secret: str) -> Counts:
+    if not asked.go_on:
+        return fresh(asked.engine, at, secret, asked.size, asked.seed, _tell)
+    with closing(engine_of(asked.engine)(at, secret, "labkit_stock")) as stock:
+        return counts(stock)
+
+
+def _report(driver: Driver, customers: Customers, used: float) -> None:
+    for value, many in sorted(driver.all.times.items()):
+        _say(f"h {value} {many}")
+    whole: Tally = driver.all
+    _say("end " + json.dumps({
+        "orders": whole.orders, "short": whole.short, "lost": driver.lost,
+        "retries": driver.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
+        "seconds": round(time.monotonic() - driver.begun, 3), **customers.done,
+    }))  # fmt: skip
+
+
+def _conclude(found: Checked, ledger: Ledger, driver: Driver | None) -> None:
+    _say(f"checked {json.dumps({**asdict(found), 'unknown': len(ledger.unknown)})}")
+    if not found.ok:
+        raise LabkitError(f"the shop is not consistent after the run: {'; '.join(found.wrong)}")
+
+
+def _tell(line: str) -> None:
+    _say(f"# {line}")
+
+
+def _used() -> float:
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    return own.ru_utime + own.ru_stime
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

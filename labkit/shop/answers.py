@@ -1,0 +1,65 @@
+"""What every engine answers with, and what it refuses."""
+
+from __future__ import annotations
+
+import re
+import socket
+from dataclasses import dataclass
+from typing import Optional
+
+from labkit.errors import BadInput
+
+Rows = list[tuple[Optional[bytes], ...]]  # noqa: UP045
+CONNECT_SECONDS = 10.0
+ADDRESS = re.compile(r"(?:([\w.-]{1,63})@)?\[?([\w.:%-]+?)\]?:(\d{1,5})", re.ASCII)
+
+
+class Short(Exception):
+    """A purchase that stock does not suffice for: all of it was undone."""
+
+
+class Refused(Exception):
+    """An error of the database; `again`: the same transaction may succeed when it is repeated."""
+
+    def __init__(self, code: str, text: str, again: bool = False) -> None:
+        super().__init__(f"{code} {text}".strip())
+        self.code, self.again = code, again
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows that came, and what the engine says was done."""
+
+    rows: Rows
+    tag: str = ""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a database listens, and as whom it is asked."""
+
+    host: str
+    port: int
+    user: str = "shop"
+
+    @classmethod
+    def of(cls, text: str) -> Address:
+        """From USER@HOST:PORT, where the user may be left out."""
+        read = ADDRESS.fullmatch(text)
+        if not read or not 0 < int(read[3]) < 1 << 16:
+            raise BadInput(f"{text!r} is no address of a database", hint="USER@HOST:PORT")
+        return cls(read[2], int(read[3]), read[1] or cls.user)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def connected(at: Address) -> socket.socket:
+    """A connection that sends at once what is given to it."""
+    try:
+        found = socket.create_connection((at.host, at.port), CONNECT_SECONDS)
+    except OSError as refused:
+        raise ConnectionError(f"nothing answers at {at}: {refused}") from None
+    found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    found.settimeout(None)
+    return found

@@ -1,0 +1,143 @@
+"""A shop as it is before the first order: filled once, checked by counts and sums, then copied."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Protocol, cast
+
+from labkit.errors import LabkitError, Unknown
+from labkit.shop.answers import Address, Answer, Refused, Rows
+from labkit.shop.stock import COLUMNS, Size, Table, tables
+
+ENGINES = {"postgresql": "labkit.shop.postgres:Postgres", "mariadb": "labkit.shop.mariadb:MariaDb"}
+DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
+FORM = 1
+"""Which rows the generator makes, and which tables: what another form filled is filled again."""
+Counts = Mapping[str, tuple[int, int]]
+Tell = Callable[[str], None]
+
+
+class Database(Protocol):
+    """A connection to any of the engines."""
+
+    socket: socket.socket
+
+    def __init__(self, at: Address, secret: str, database: str = ...) -> None: ...
+    @classmethod
+    def exists(cls, at: Address, secret: str, database: str) -> bool:
+        """Whether there is a database of that name."""
+
+    @classmethod
+    def make(cls, at: Address, secret: str, database: str, like: str = "") -> None:
+        """Make a database, a copy of another one if so asked; one of that name is gone then."""
+
+    def query(self, words: str) -> Rows:
+        """Ask once, and wait."""
+
+    def fill(self, table: Table) -> tuple[int, int]:
+        """Load a table."""
+
+    def prepare(self) -> None:
+        """Be ready to be asked by `message`."""
+
+    def message(self, name: str, given: Sequence[object]) -> bytes:
+        """What asks it."""
+
+    def complete(self, said: bytes) -> bool:
+        """Whether an answer has come whole."""
+
+    def answer(self, said: bytes) -> Answer:
+        """The rows of an answer."""
+
+    def close(self) -> None:
+        """Leave."""
+
+
+def engine_of(name: str) -> type[Database]:
+    """The class that speaks to an engine."""
+    if name == "sqlserver":
+        raise LabkitError(
+            "SQL Server stands behind the document, and labkit does not speak its protocol",
+            hint="--engine postgresql or mariadb; or serve its shop by a web tier, and ask that",
+        )
+    if name not in ENGINES:
+        raise Unknown("engine", name, ENGINES)
+    module, _, found = ENGINES[name].partition(":")
+    return cast("type[Database]", getattr(importlib.import_module(module), found))
+
+
+def fresh(engine: str, at: Address, secret: str, size: str, seed: int, tell: Tell) -> Counts:
+    """Make the shop new from what was filled once; fill that first if it is not there whole."""
+    speaks = engine_of(engine)
+    if why := _lacking(speaks, at, secret, size, seed):
+        tell(f"filling {size} with seed {seed}: {why}")
+        _fill(engine, speaks, at, secret, size, seed)
+    speaks.make(at, secret, DATABASE, TEMPLATE)
+    with closing(speaks(at, secret, DATABASE)) as shop:
+        found, wanted = counts(shop), _marked(shop)
+    if wrong := [name for name in COLUMNS if found[name] != wanted[name]]:
+        raise LabkitError(
+            f"the copy of the shop is not whole: {wrong[0]} has {found[wrong[0]]}, "
+            f"not {wanted[wrong[0]]} rows and sum"
+        )
+    return found
+
+
+# Why it has to be filled; empty where it is there whole.
+def _lacking(speaks: type[Database], at: Address, secret: str, size: str, seed: int) -> str:
+    if not speaks.exists(at, secret, TEMPLATE):
+        return "there is none yet"
+    with closing(speaks(at, secret, TEMPLATE)) as stock:
+        found: Counts = {}
+        with suppress(Refused):
+            found = _marked(stock)
+    if "whole" not in found:
+        return "the one that is there was only half loaded"
+    if found["whole"] != (FORM, seed):
+        return f"the one that is there has another seed, {found['whole'][1]}, or form"
+    wanted = Size.of(size)
+    there = Size(*(found[name][0] for name in ("customers", "products", "orders")))
+    return "" if there == wanted else f"the one that is there has another size, {there}"
+
+
+def _fill(
+    engine: str, speaks: type[Database], at: Address, secret: str, size: str, seed: int
+) -> None:
+    words = (pkgutil.get_data("labkit.shop", f"{engine}.sql") or b"").decode()
+    before, _, after = words.partition("-- loaded\n")
+    speaks.make(at, secret, TEMPLATE)
+    with closing(speaks(at, secret, TEMPLATE)) as stock:
+        stock.query(before)
+        sent = {table.name: stock.fill(table) for table in tables(Size.of(size), seed)}
+        found = counts(stock)
+        if wrong := [name for name in sent if found[name] != sent[name]]:
+            name = wrong[0]
+            raise LabkitError(f"{name}: {sent[name]} rows and sum were sent, {found[name]} arrived")
+        stock.query(after)
+        rows = ", ".join(f"('{name}', {many}, {total})" for name, (many, total) in sent.items())
+        stock.query(f"INSERT INTO loaded VALUES {rows}")
+        stock.query(f"INSERT INTO loaded VALUES ('whole', {FORM}, {seed})")
+
+
+def counts(shop: Database) -> dict[str, tuple[int, int]]:
+    """Rows and sum of each table."""
+    return {
+        name: (rows[0], rows[1])
+        for name, (_, summed) in COLUMNS.items()
+        for rows in [numbers(shop, f"SELECT count(*), coalesce(sum({summed}), 0) FROM {name}")]
+    }
+
+
+def numbers(shop: Database, words: str) -> list[int]:
+    """The whole numbers of the one row that answers."""
+    (row,) = shop.query(words)
+    return [int(one or 0) for one in row]
+
+
+def _marked(shop: Database) -> dict[str, tuple[int, int]]:
+    rows = shop.query("SELECT what, many, total FROM loaded")
+    return {(what or b"").decode(): (int(many or 0), int(total or 0)) for what, many, total in rows}

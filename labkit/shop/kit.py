@@ -1,0 +1,32 @@
+"""One file that any host with Python 3.9 can run: the shop's own files, packed."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+
+HERE = Path(__file__).parent
+LONG_AGO = (2020, 1, 1, 0, 0, 0)
+START = "import runpy\nrunpy.run_module('labkit.shop', run_name='__main__')\n"
+
+
+@lru_cache(maxsize=1)
+def packed() -> bytes:
+    """The file; the same for the same sources, to the byte."""
+    parts = {f"labkit/shop/{path.name}": path.read_bytes() for path in sorted(HERE.iterdir())
+             if path.suffix in (".py", ".sql")}  # fmt: skip
+    parts["labkit/errors.py"] = HERE.with_name("errors.py").read_bytes()
+    parts |= {"labkit/__init__.py": b"", "__main__.py": START.encode()}
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in sorted(parts.items()):
+            archive.writestr(zipfile.ZipInfo(name, LONG_AGO), content)
+    return whole.getvalue()
+
+
+def name() -> str:
+    """What to call it on a host: another content has another name."""
+    return f"labkit-shop-{hashlib.sha256(packed()).hexdigest()[:16]}.pyz"

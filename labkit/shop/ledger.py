@@ -1,0 +1,107 @@
+"""What the driver saw committed, and whether the database still has all of it, once each."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labkit.shop.filling import Counts, Database, numbers
+
+EMPTY = """SELECT count(*) FROM orders o WHERE orderid > {}
+    AND NOT EXISTS (SELECT 1 FROM orderlines l WHERE l.orderid = o.orderid)"""
+STRAY = """SELECT count(*) FROM orderlines l WHERE orderid > {}
+    AND NOT EXISTS (SELECT 1 FROM orders o WHERE o.orderid = l.orderid)"""
+APART = 1_000_000
+"""A driver that goes on with an earlier one's ledger numbers its orders from the next million."""
+
+
+@dataclass
+class Ledger:
+    """The marks of all orders that were seen to be committed; kept in a file if so asked.
+
+    A line is written before the next order begins, so that it outlives a driver that is killed.
+    """
+
+    seen: array[int] = field(default_factory=lambda: array("q"))
+    unknown: list[int] = field(default_factory=list)
+    """Those whose connection broke before the answer came."""
+    begun: int = 0
+    ended: int = 0
+    file: int = -1
+
+    @classmethod
+    def kept(cls, path: Path) -> Ledger:
+        """The ledger of a file, with what an earlier driver wrote; a half line is no order."""
+        own = cls(file=os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600))
+        whole = path.read_bytes().rpartition(b"\n")[0]
+        own.seen.extend(int(line) for line in whole.split())
+        os.ftruncate(own.file, len(whole) + 1 if whole else 0)
+        own.begun = (max(own.seen, default=0) // APART + 1) * APART
+        return own
+
+    def next(self) -> int:
+        """The mark of one more order."""
+        self.begun += 1
+        return self.begun
+
+    def note(self, mark: int, number: int) -> None:
+        """The order of this mark was committed under a number, or, with 0, undone."""
+        self.ended += 1
+        if number:
+            self.seen.append(mark)
+            if self.file >= 0:
+                os.write(self.file, b"%d\n" % mark)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a look at the whole shop found after a run."""
+
+    orders: int
+    lines: int
+    sold: int
+    seen: int
+    unseen: int
+    """Committed, but the answer never came: the driver was killed, or its connection broke."""
+    lost: int
+    """Seen to be committed, and not there any more."""
+    twice: int
+    wrong: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is lost, nothing is there twice, and all sums agree."""
+        return not self.wrong
+
+
+def checked(shop: Database, before: Counts, ledger: Ledger) -> Checked:
+    """Compare orders, lines and stock with one another, and with what the driver saw."""
+    first = before["orders"][0]
+    marks = Counter(int(row[0] or 0) for row in
+                    shop.query(f"SELECT ref FROM orders WHERE orderid > {first}"))  # fmt: skip
+    (lines, ordered) = numbers(shop, f"SELECT count(*), coalesce(sum(quantity), 0) "
+                                     f"FROM orderlines WHERE orderid > {first}")  # fmt: skip
+    (stock, sold) = numbers(shop, "SELECT sum(stock), sum(sold) FROM inventory")
+    (added,) = numbers(shop, "SELECT coalesce(sum(added), 0) FROM reorder")
+    (empty,) = numbers(shop, EMPTY.format(first))
+    (stray,) = numbers(shop, STRAY.format(first))
+    (remembered,) = numbers(shop, f"SELECT count(*) FROM cust_hist WHERE orderid > {first}")
+    seen = Counter(ledger.seen)
+    lost = sum(1 for mark in seen if mark not in marks)
+    twice = sum(many - 1 for many in marks.values()) + sum(many - 1 for many in seen.values())
+    held = {
+        f"{lost} orders that were committed are gone": not lost,
+        f"{twice} orders were counted twice": not twice,
+        f"{empty} orders have no lines": not empty,
+        f"{stray} lines have no order": not stray,
+        f"{ordered} were ordered, {sold} sold": ordered == sold,
+        f"{lines} lines, {remembered} remembered by customers": lines == remembered,
+        f"stock is {stock}, not {before['inventory'][1] + added - sold}":
+            stock == before["inventory"][1] + added - sold,
+    }  # fmt: skip
+    wrong = tuple(what for what, holds in held.items() if not holds)
+    unseen = sum(1 for mark in marks if mark not in seen)
+    return Checked(sum(marks.values()), lines, sold, len(seen), unseen, lost, twice, wrong)

@@ -1,0 +1,93 @@
+"""What one customer does: logs in or is new, browses, and buys; the mix is the DVD Store's.
+
+Nothing of its code is here, and orders a minute of this shop are not comparable with its own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from labkit.errors import BadInput
+from labkit.shop.answers import Answer
+from labkit.shop.stock import Size, actor, basket, customer, tax, title_word
+
+Ask = tuple[str, tuple[object, ...]]
+Order = Generator[Ask, Answer, int]
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Means and shares; the defaults are those of the documented driver."""
+
+    new: float = 20.0
+    """Per cent of the orders that a new customer makes."""
+    searches: int = 3
+    batch: int = 5
+    items: int = 5
+    think: float = 0.0
+    """Seconds between two orders of a customer, on average."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.new <= 100:
+            raise BadInput(f"new customers must be 0 to 100 %, not {self.new!r}")
+        for name, value in (
+            ("searches", self.searches), ("batch", self.batch), ("items", self.items)
+        ):  # fmt: skip
+            if not 1 <= value <= 1_000:
+                raise BadInput(f"{name} must be 1 to 1000 on average, not {value!r}")
+        if not 0 <= self.think < 3_600:
+            raise BadInput(f"think time must be 0 to 3600 s, not {self.think!r}")
+
+
+@dataclass
+class Customers:
+    """All who buy at one shop: what they draw, and what they did so far."""
+
+    mix: Mix
+    size: Size
+    draw: random.Random
+    done: Counter[str] = field(default_factory=Counter)
+
+    def order(self, ref: int) -> Order:
+        """One order, step by step: yields what is asked; the number of the order is returned."""
+        who = yield from self._customer()
+        for _ in range(self._about(self.mix.searches)):
+            answer = yield self._search()
+            self.done["browsed"] += 1
+            self.done["found"] += len(answer.rows)
+        chosen = basket(self.draw, self.size.products, self.mix.items)
+        ids = list(chosen)
+        answer = yield "prices", (ids,)
+        net = sum(int(cost or 0) * chosen[int(one or 0)] for one, cost in answer.rows)
+        added = tax(net)
+        answer = yield "purchase", (who, net, added, net + added, ref, ids, list(chosen.values()))
+        return int(answer.rows[0][0] or 0)
+
+    def _customer(self) -> Generator[Ask, Answer, int]:
+        if self.draw.random() * 100 >= self.mix.new:
+            name = f"user{1 + int(self.draw.random() * self.size.customers)}"
+            answer = yield "login", (name, "password")
+            self.done["logged in"] += 1
+            return int(answer.rows[0][0] or 0)
+        while True:
+            name = f"newuser{1 + int(self.draw.random() * self.size.customers)}"
+            answer = yield "new", customer(self.draw, name)
+            if answer.rows:
+                self.done["new"] += 1
+                return int(answer.rows[0][0] or 0)
+            self.done["name taken"] += 1
+
+    # Uniform, from 1 on.
+    def _about(self, mean: int) -> int:
+        return 1 + int(self.draw.random() * (2 * mean - 1))
+
+    def _search(self) -> Ask:
+        kind, most = int(self.draw.random() * 3), self._about(self.mix.batch)
+        if kind == 0:
+            return "category", (1 + int(self.draw.random() * 16), most)
+        if kind == 1:
+            return "actor", (actor(self.draw, self.size.products), most)
+        return "title", (title_word(self.draw, self.size.products), most)

@@ -1,0 +1,254 @@
+"""PostgreSQL, asked by its own protocol (version 3): prepared statements, and nothing to install.
+
+A driver that is to keep a database busy from one CPU can afford little for each statement: here
+that is one message to send, and a look at how the answer ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import os
+import struct
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+
+from labkit.shop.answers import Address, Answer, Refused, Rows, Short, connected
+from labkit.shop.stock import Row, Table, counted
+
+RETRIED = (b"40001", b"40P01")
+"""Serialization failure and deadlock: the transaction may be tried again."""
+SHORT = b"DS001"
+DONE = b"Z\x00\x00\x00\x05"
+SYNC = b"S\x00\x00\x00\x04"
+EXECUTE = b"E\x00\x00\x00\x09\x00\x00\x00\x00\x00" + SYNC
+LENGTH = struct.Struct("!i")
+MECHANISM = b"SCRAM-SHA-256"
+FIRST = "postgres"
+ASKS = {
+    "login": """SELECT c.customerid, p.title, l.title FROM customers c
+        LEFT JOIN LATERAL (SELECT orderid, prod_id FROM cust_hist
+            WHERE customerid = c.customerid ORDER BY orderid DESC LIMIT 10) h ON true
+        LEFT JOIN products p ON p.prod_id = h.prod_id
+        LEFT JOIN products l ON l.prod_id = p.common_prod_id
+        WHERE c.username = $1 AND c.password = $2""",
+    "new": """INSERT INTO customers (username, password, firstname, lastname, address, city,
+        country, email, phone, creditcard, age, income)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+        ON CONFLICT (username) DO NOTHING RETURNING customerid""",
+    "category": """SELECT prod_id, title, actor, price FROM products
+        WHERE category = $1::int AND special = 1 LIMIT $2::int""",
+    "actor": """SELECT prod_id, title, actor, price FROM products
+        WHERE to_tsvector('simple', actor) @@ plainto_tsquery('simple', $1) LIMIT $2::int""",
+    "title": """SELECT prod_id, title, actor, price FROM products
+        WHERE to_tsvector('simple', title) @@ plainto_tsquery('simple', $1) LIMIT $2::int""",
+    "prices": "SELECT prod_id, price FROM products WHERE prod_id = ANY ($1::int[])",
+    "purchase": """SELECT purchase($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bigint,
+        $6::int[], $7::int[])""",
+}
+
+
+class Postgres:
+    """One connection; `message` and `answer` are for a loop that has many of them."""
+
+    def __init__(
+        self, at: Address, secret: str, database: str = FIRST, options: Mapping[str, str] = {}
+    ) -> None:
+        self.socket = connected(at)
+        self._left = b""
+        words = {"user": at.user, "database": database, "client_encoding": "UTF8", **options}
+        pairs = b"".join(f"{name}\0{value}\0".encode() for name, value in words.items())
+        body = struct.pack("!i", 196608) + pairs + b"\0"
+        self._send(LENGTH.pack(len(body) + 4) + body)
+        self._admitted(at.user, secret)
+        self._prepared: dict[str, bytes] = {}
+
+    @classmethod
+    def exists(cls, at: Address, secret: str, database: str) -> bool:
+        """Whether there is a database of that name."""
+        with closing(cls(at, secret, FIRST)) as first:
+            return bool(first.query(f"SELECT 1 FROM pg_database WHERE datname = '{database}'"))
+
+    @classmethod
+    def make(cls, at: Address, secret: str, database: str, like: str = "") -> None:
+        """Make a database, a copy of another one if so asked; one of that name is gone then."""
+        with closing(cls(at, secret, FIRST)) as first:
+            first.query(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
+            first.query(f"CREATE DATABASE {database} TEMPLATE {like or 'template0'}")
+            first.query("CHECKPOINT")
+
+    def prepare(self) -> None:
+        """Have all that customers ask parsed and planned once."""
+        for name, words in ASKS.items():
+            parse = f"{name}\0{words}\0".encode() + b"\0\0"
+            self._send(b"P" + LENGTH.pack(len(parse) + 4) + parse + SYNC)
+            self._whole()
+            self._prepared[name] = b"\0" + name.encode() + b"\0\0\0"
+
+    def message(self, name: str, given: Sequence[object]) -> bytes:
+        """What asks it."""
+        parts = [self._prepared[name], struct.pack("!h", len(given))]
+        for one in given:
+            text = b"{%s}" % ",".join(map(str, one)).encode() if type(one) is list else (
+                str(one).encode())  # fmt: skip
+            parts += LENGTH.pack(len(text)), text
+        parts.append(b"\0\0")
+        body = b"".join(parts)
+        return b"B" + LENGTH.pack(len(body) + 4) + body + EXECUTE
+
+    @staticmethod
+    def complete(said: bytes) -> bool:
+        """Whether an answer has come whole; no text of a row can end like this."""
+        return said[-6:-1] == DONE
+
+    @staticmethod
+    def answer(said: bytes) -> Answer:
+        """The rows of an answer."""
+        return read(said)
+
+    def query(self, words: str) -> Rows:
+        """Ask once, and wait; several statements are one transaction."""
+        body = words.encode() + b"\0"
+        self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
+        return self._whole().rows
+
+    def fill(self, table: Table) -> tuple[int, int]:
+        """Load a table by COPY, all of it or nothing; returns how many rows, and their sum."""
+        body = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN\0".encode()
+        self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
+
+        def send(rows: Sequence[Row]) -> None:
+            part = "".join("\t".join(map(str, row)) + "\n" for row in rows).encode()
+            self._send(b"d" + LENGTH.pack(len(part) + 4) + part)
+
+        sent = counted(table, send, 1_000)
+        self._send(b"c\x00\x00\x00\x04")
+        self._whole()
+        return sent
+
+    def close(self) -> None:
+        """Leave."""
+        self.socket.close()
+
+    def _send(self, words: bytes) -> None:
+        try:
+            self.socket.sendall(words)
+        except OSError as lost:
+            raise ConnectionError(f"the database does not listen any more: {lost}") from None
+
+    def _whole(self) -> Answer:
+        said = b""
+        while not self.complete(said):
+            part = self.socket.recv(1 << 16)
+            if not part:
+                raise ConnectionError(f"the database has hung up{last_words(said)}")
+            said += part
+        return read(said)
+
+    def _message(self) -> tuple[bytes, bytes]:
+        while len(self._left) < 5 or len(self._left) < 1 + LENGTH.unpack_from(self._left, 1)[0]:
+            part = self.socket.recv(1 << 16)
+            if not part:
+                raise ConnectionError("the database hung up before it let us in")
+            self._left += part
+        end = 1 + LENGTH.unpack_from(self._left, 1)[0]
+        kind, body, self._left = self._left[:1], self._left[5:end], self._left[end:]
+        if kind == b"E":
+            raise _refused(body)
+        return kind, body
+
+    def _admitted(self, user: str, secret: str) -> None:
+        scram = Scram(secret)
+        while True:
+            kind, body = self._message()
+            if kind == b"Z":
+                return
+            if kind != b"R":
+                continue
+            (step,) = LENGTH.unpack_from(body)
+            if step in (10, 11):
+                self._send_word(scram.first() if step == 10 else scram.proof(body[4:]))
+            elif step == 3:
+                self._send_word(secret.encode() + b"\0")
+            elif step not in (0, 12):
+                raise Refused("28000", f"it wants a way of logging in that is not known: {step}")
+
+    def _send_word(self, word: bytes) -> None:
+        self._send(b"p" + LENGTH.pack(len(word) + 4) + word)
+
+
+def read(said: bytes) -> Answer:
+    """The rows of a whole answer; an error that it holds is raised."""
+    rows, tag, at, refused = [], b"", 0, None
+    while at < len(said):
+        kind, end = said[at], at + 1 + LENGTH.unpack_from(said, at + 1)[0]
+        if kind == 68:  # D: a row
+            rows.append(_row(said, at + 7))
+        elif kind == 69:  # E
+            refused = refused or _refused(said[at + 5 : end])
+        elif kind == 67:  # C: what was done
+            tag = said[at + 5 : end - 1]
+        at = end
+    if refused:
+        raise refused
+    return Answer(rows, tag.decode())
+
+
+def _row(said: bytes, at: int) -> tuple[bytes | None, ...]:
+    values: list[bytes | None] = []
+    for _ in range(said[at - 2] << 8 | said[at - 1]):
+        (length,) = LENGTH.unpack_from(said, at)
+        at += 4
+        if length < 0:
+            values.append(None)
+        else:
+            values.append(said[at : at + length])
+            at += length
+    return tuple(values)
+
+
+def _refused(body: bytes) -> Exception:
+    fields = {part[:1]: part[1:] for part in body.split(b"\0") if part}
+    code, text = fields.get(b"C", b""), fields.get(b"M", b"").decode("utf-8", "replace")
+    if code == SHORT:
+        return Short(text)
+    return Refused(code.decode(), text, again=code in RETRIED)
+
+
+def last_words(said: bytes) -> str:
+    """What it said before it hung up, if anything."""
+    try:
+        read(said)
+    except (Refused, Short) as words:
+        return f": {words}"
+    except (struct.error, IndexError):
+        pass
+    return ""
+
+
+class Scram:
+    """SCRAM-SHA-256 (RFC 5802, RFC 7677), which PostgreSQL takes for passwords."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret.encode()
+        self.bare = b"n=,r=" + base64.b64encode(os.urandom(18))
+
+    def first(self) -> bytes:
+        """What begins it."""
+        said = b"n,," + self.bare
+        return MECHANISM + b"\0" + LENGTH.pack(len(said)) + said
+
+    def proof(self, challenge: bytes) -> bytes:
+        """What shows that we know the password without telling it."""
+        fields = dict(part.split(b"=", 1) for part in challenge.split(b","))
+        salted = hashlib.pbkdf2_hmac(
+            "sha256", self.secret, base64.b64decode(fields[b"s"]), int(fields[b"i"])
+        )
+        key = hmac.digest(salted, b"Client Key", "sha256")
+        last = b"c=biws,r=" + fields[b"r"]
+        signed = hmac.digest(
+            hashlib.sha256(key).digest(), b",".join((self.bare, challenge, last)), "sha256"
+        )
+        both = int.from_bytes(key, "big") ^ int.from_bytes(signed, "big")
+        return last + b",p=" + base64.b64encode(both.to_bytes(len(key), "big"))

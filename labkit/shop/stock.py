@@ -1,0 +1,219 @@
+"""The rows that a shop begins with: any size from 10 MB, the same for the same seed."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from labkit.errors import BadInput
+
+Row = tuple[object, ...]
+SIZE = re.compile(r"([1-9]\d{0,6}) ?(MB|GB)", re.ASCII)
+MONTHS = 12
+CATEGORIES = 16
+MOST_STOCK = 500
+MOST_QUANTITY = 3
+FIRST_DAY = 1_230_768_000
+"""The first of January 2009: dates are whole seconds since 1970, as all engines count them."""
+SYLLABLES = (
+    "ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru",
+    "sa", "te", "vi", "zo", "ka", "lem", "mor", "nis", "pal", "ros",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many rows there are of what a shop begins with."""
+
+    customers: int
+    products: int
+    orders: int
+
+    @classmethod
+    def of(cls, text: str) -> Size:
+        """From a text such as 10MB: linear from 10 MB, exactly 1GB, and linear from 100 GB."""
+        read = SIZE.fullmatch(text.strip().upper())
+        if not read or (read[2] == "MB" and int(read[1]) < 10):
+            raise BadInput(f"{text!r} is no size of a shop", hint="such as 10MB, 500MB, 1GB, 20GB")
+        number, unit = int(read[1]), read[2]
+        if unit == "MB":
+            return cls(number * 2_000, number * 1_000, number * 100 * MONTHS)
+        if number == 1:
+            return cls(2_000_000, 100_000, 100_000 * MONTHS)
+        return cls(number * 2_000_000, number * 10_000, number * 100_000 * MONTHS)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The rows of one table, and the column whose sum shows that all of them arrived whole."""
+
+    name: str
+    columns: tuple[str, ...]
+    summed: str
+    rows: Callable[[], Iterator[Row]]
+
+
+def tables(size: Size, seed: int) -> list[Table]:
+    """All tables that are filled before the first order; each has random numbers of its own."""
+
+    def drawn(name: str, rows: Callable[[Size, random.Random], Iterator[Row]]) -> Table:
+        columns, summed = COLUMNS[name]
+        return Table(name, columns, summed, lambda: rows(size, random.Random(f"{seed}/{name}")))
+
+    past = random.Random(f"{seed}/past").randrange(1 << 30)
+    return [
+        drawn("categories", _categories),
+        drawn("products", _products),
+        drawn("inventory", _inventory),
+        drawn("customers", _customers),
+        drawn("orders", lambda size, _: _part(_past(size, past), 0)),
+        drawn("orderlines", lambda size, _: _part(_past(size, past), 1)),
+        drawn("cust_hist", lambda size, _: _part(_past(size, past), 2)),
+    ]
+
+
+COLUMNS: dict[str, tuple[tuple[str, ...], str]] = {
+    "categories": (("category", "categoryname"), "category"),
+    "products": (
+        ("prod_id", "category", "title", "actor", "price", "special", "common_prod_id"),
+        "price",
+    ),
+    "inventory": (("prod_id", "stock", "sold"), "stock"),
+    "customers": (
+        ("customerid", "username", "password", "firstname", "lastname", "address", "city",
+         "country", "email", "phone", "creditcard", "age", "income"),
+        "income",
+    ),
+    "orders": (("orderid", "orderdate", "customerid", "net", "tax", "total", "ref"), "total"),
+    "orderlines": (("orderid", "line", "prod_id", "quantity", "orderdate"), "quantity"),
+    "cust_hist": (("customerid", "orderid", "prod_id"), "prod_id"),
+}  # fmt: skip
+
+
+def word(number: int, syllables: int) -> str:
+    """The word of a number: an invented one, for nothing here is a real name."""
+    found = []
+    for _ in range(syllables):
+        number, at = divmod(number, len(SYLLABLES))
+        found.append(SYLLABLES[at])
+    return "".join(found).upper()
+
+
+def title_words(products: int) -> int:
+    """How many words titles are made of: about twenty titles have each."""
+    return max(100, min(8_000, products // 10))
+
+
+def names(products: int) -> int:
+    """How many first and last names actors have: about three products are of each actor."""
+    return max(20, min(400, int((products / 3) ** 0.5)))
+
+
+def actor(draw: random.Random, products: int) -> str:
+    """The name of an actor."""
+    many = names(products)
+    return f"{word(int(draw.random() * many), 2)} {word(int(draw.random() * many), 3)}"
+
+
+def title_word(draw: random.Random, products: int) -> str:
+    """A word that stands in titles."""
+    return word(int(draw.random() * title_words(products)), 3)
+
+
+def product(draw: random.Random, products: int) -> int:
+    """A product as customers choose it: each alike, but every ten thousandth ten times as often."""
+    chosen = int(draw.random() * (products + 9 * (products // 10_000))) + 1
+    return chosen if chosen <= products else 10_000 * ((chosen - products - 1) // 9 + 1)
+
+
+def tax(net: int) -> int:
+    """8.25 %, in cents."""
+    return (net * 825 + 5_000) // 10_000
+
+
+def price(product_number: int) -> int:
+    """What a product costs, in cents."""
+    return 999 + product_number * 7919 % 2_000
+
+
+def basket(draw: random.Random, products: int, items: int) -> dict[int, int]:
+    """What one order is of: 1 to 2 times `items` less one products, 1 to 3 of each, at most 10."""
+    many = min(10, 1 + int(draw.random() * (2 * items - 1)))
+    chosen = {product(draw, products): 1 + int(draw.random() * MOST_QUANTITY) for _ in range(many)}
+    return dict(sorted(chosen.items()))
+
+
+def _categories(size: Size, draw: random.Random) -> Iterator[Row]:
+    return ((number, word(number * 997, 3)) for number in range(1, CATEGORIES + 1))
+
+
+def _products(size: Size, draw: random.Random) -> Iterator[Row]:
+    many = size.products
+    for number in range(1, many + 1):
+        title = f"{title_word(draw, many)} {title_word(draw, many)}"
+        special = int(draw.random() < 0.01)
+        category = 1 + int(draw.random() * CATEGORIES)
+        like = 1 + int(draw.random() * many)
+        yield number, category, title, actor(draw, many), price(number), special, like
+
+
+def _inventory(size: Size, draw: random.Random) -> Iterator[Row]:
+    return ((number, int(draw.random() * MOST_STOCK), 0) for number in range(1, size.products + 1))
+
+
+def _customers(size: Size, draw: random.Random) -> Iterator[Row]:
+    for number in range(1, size.customers + 1):
+        yield (number, *customer(draw, f"user{number}"))
+
+
+def customer(draw: random.Random, name: str) -> Row:
+    """All that is known of a customer, but the number."""
+    first, last = word(int(draw.random() * 400), 2), word(int(draw.random() * 8_000), 3)
+    street = f"{int(draw.random() * 9_999)} {word(int(draw.random() * 8_000), 4)} DRIVE"
+    card = int(draw.random() * 10**16)
+    phone = int(draw.random() * 10**10)
+    age, income = 18 + int(draw.random() * 72), 20_000 * (1 + int(draw.random() * 5))
+    city, country = word(int(draw.random() * 8_000), 3), word(int(draw.random() * 20), 2)
+    mail = f"{last}@{first}.example"
+    return (name, "password", first, last, street, city, country, mail,
+            f"{phone:010d}", f"{card:016d}", age, income)  # fmt: skip
+
+
+Past = tuple[list[Row], list[Row], list[Row]]
+
+
+# Orders of a year, their lines and what customers remember of them: drawn alike for each table.
+def _past(size: Size, seed: int) -> Iterator[Past]:
+    draw, year = random.Random(seed), 365 * 86_400
+    for number in range(1, size.orders + 1):
+        who = 1 + int(draw.random() * size.customers)
+        when = FIRST_DAY + year * (number - 1) // size.orders
+        chosen = basket(draw, size.products, 5)
+        net = sum(price(one) * many for one, many in chosen.items())
+        added = tax(net)
+        yield (
+            [(number, when, who, net, added, net + added, 0)],
+            [(number, at, one, many, when) for at, (one, many) in enumerate(chosen.items(), 1)],
+            [(who, number, one) for one in chosen],
+        )
+
+
+def _part(past: Iterator[Past], which: int) -> Iterator[Row]:
+    for parts in past:
+        yield from parts[which]
+
+
+def counted(table: Table, take: Callable[[Sequence[Row]], None], at_once: int) -> tuple[int, int]:
+    """Hand over all rows, `at_once` at a time; returns how many there were, and their sum."""
+    at, rows, many, total = table.columns.index(table.summed), [], 0, 0
+    for row in table.rows():
+        rows.append(row)
+        total += int(str(row[at]))
+        if len(rows) == at_once:
+            take(rows)
+            many, rows = many + len(rows), []
+    if rows:
+        take(rows)
+    return many + len(rows), total

@@ -1,0 +1,190 @@
+"""The order-entry database: customers log in, browse and buy, and no order may be lost."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.host import Host
+from labkit.shop import kit
+from labkit.shop.driver import Pace
+from labkit.shop.mix import Mix
+from labkit.shop.stock import Size
+from labkit.workload import Sample, Workload
+from labkit.workloads._database import ENGINES, Served, absent, serving_shop
+
+DURABILITY = ("durable", "fast")
+MOST_INSTANCES = 64
+NUMBERED = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
+SECOND = re.compile(r"s (\d+\.\d{3}) (\d+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
+TIMES = re.compile(r"h (\d+) (\d+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class DvdStore(Workload):
+    """Defaults are those of the document's driver, but that a run ends after `duration` seconds.
+
+    The mix is the DVD Store's and the code is not: orders a minute are not comparable with its own.
+    A purchase that stock does not suffice for is undone, and counted, as there. `fast` is how the
+    document's kit sets PostgreSQL: neither `synchronous_commit` nor `full_page_writes`.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    programs: ClassVar[tuple[str, ...]] = ("python3",)
+    ours: ClassVar[tuple[str, ...]] = ("postgres", "mariadbd", "nginx", "python3")
+
+    engine: str = "postgresql"
+    size: str = "10MB"
+    seed: int = 1
+    users: int = 1
+    duration: int = 60
+    warm_up: int = 60
+    think: float = 0.0
+    new_customers: float = 20.0
+    searches: int = 3
+    batch: int = 5
+    items: int = 5
+    rate: float = 0.0
+    """Orders a second that are due whether or not the ones before are done; 0: a closed loop."""
+    instances: int = 1
+    """Databases on each server; every one has a driver process with `users` customers."""
+    durability: str = "durable"
+    buffers: int = 128
+    """MiB of memory that each database keeps pages in."""
+    patience: float = 0.0
+    """Seconds to wait for a database that went away in the middle; 0: the run fails."""
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise Unknown("engine of dvdstore", self.engine, ENGINES)
+        if self.durability not in DURABILITY:
+            raise Unknown("durability of dvdstore", self.durability, DURABILITY)
+        if type(self.instances) is not int or not 1 <= self.instances <= MOST_INSTANCES:
+            raise BadInput(f"dvdstore: instances must be 1 to {MOST_INSTANCES}, not "
+                           f"{self.instances!r}")  # fmt: skip
+        if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
+            raise BadInput(f"dvdstore: duration must be 1 to 86400 s, not {self.duration!r}")
+        if not 8 <= self.buffers <= 1 << 20:
+            raise BadInput(f"dvdstore: buffers must be 8 MiB or more, not {self.buffers!r}")
+        _ = Size.of(self.size), self._mix, self._pace  # each refuses what cannot be meant
+
+    @property
+    def loop(self) -> str:  # type: ignore[override]
+        """Open where orders have a rate of their own."""
+        return "open" if self.rate else "closed"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes, its filling left out."""
+        return self.warm_up + self.duration + 5.0
+
+    @property
+    def _mix(self) -> Mix:
+        return Mix(self.new_customers, self.searches, self.batch, self.items, self.think)
+
+    @property
+    def _pace(self) -> Pace:
+        return Pace(self.users, self.duration, self.warm_up, 10.0, self.rate, self.patience)
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """The client needs Python, the server a database or the place for one."""
+        return absent(self.engine, hosts)
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Fill the shops if they are not, have customers buy, and check what is there then."""
+        with self.asking(hosts) as words:
+            return hosts["client"].check(*words, seconds=600 + 3 * self.seconds)
+
+    @contextmanager
+    def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
+        """The client's command, while the databases of the server listen."""
+        with ExitStack() as shops:
+            served = [shops.enter_context(self._served(hosts, number))
+                      for number in range(1, self.instances + 1)]  # fmt: skip
+            yield self._words(served)
+
+    def _served(self, hosts: Mapping[str, Host], number: int) -> Any:
+        durable = self.durability == "durable"
+        return serving_shop(hosts, self.engine, number, durable, self.buffers, self.users + 8)
+
+    def _words(self, served: list[Served]) -> tuple[str, ...]:
+        given = {
+            "engine": self.engine, "size": self.size, "seed": self.seed, "users": self.users,
+            "seconds": self.duration, "warm-up": self.warm_up, "think": self.think,
+            "new": self.new_customers, "searches": self.searches, "batch": self.batch,
+            "items": self.items, "rate": self.rate, "patience": self.patience,
+        }  # fmt: skip
+        options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
+        each = [word for one in served
+                for word in ("--at", one.address, "--secret", one.secret)]  # fmt: skip
+        return ("python3", f"/tmp/{kit.name()}", "drive", *each, *options)
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Orders a minute in each second, every response time, and what share was undone."""
+        shops = [_Shop.read(lines) for lines in _apart(text).values()]
+        seconds = min(len(shop.orders) for shop in shops)
+        orders = sum(np.array(shop.orders[:seconds]) for shop in shops)
+        times: Counter[int] = sum((shop.times for shop in shops), Counter())
+        counted = ("orders", "short", "cpu", "ended")
+        whole = {name: sum(shop.end[name] for shop in shops) for name in counted}
+        if not whole["orders"]:
+            raise ResultsError("dvdstore: no order was done in the measured time")
+        values = np.repeat(np.array(sorted(times), float), [times[one] for one in sorted(times)])
+        return [
+            Sample("orders per minute", "1/min", 60.0 * np.array(orders, float)),
+            Sample("response time", "us", values),
+            Sample("undone", "share", np.array([whole["short"] / whole["orders"]])),
+            Sample("driver cpu per order", "us", np.array([1e6 * whole["cpu"] / whole["ended"]])),
+        ]
+
+
+@dataclass(frozen=True)
+class _Shop:
+    """What one driver said of its shop."""
+
+    orders: list[int]
+    times: Counter[int]
+    end: Mapping[str, float]
+
+    @classmethod
+    def read(cls, lines: list[str]) -> _Shop:
+        orders: list[int] = []
+        times: Counter[int] = Counter()
+        said: dict[str, Any] = {}
+        for line in lines:
+            if found := SECOND.fullmatch(line):
+                orders.append(int(found[2]))
+            elif found := TIMES.fullmatch(line):
+                times[int(found[1])] += int(found[2])
+            elif line.startswith(("shop ", "end ", "checked ")):
+                kind, _, rest = line.partition(" ")
+                said[kind] = json.loads(rest.partition(" ")[2] if kind == "shop" else rest)
+            elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
+                raise ResultsError("dvdstore: cannot read a line", said=line)
+        if missing := [kind for kind in ("shop", "end", "checked") if kind not in said]:
+            raise ResultsError(f"dvdstore: the run did not come to its end: no {missing[0]}")
+        if wrong := said["checked"]["wrong"]:
+            raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
+        whole = int(said["end"]["orders"])
+        if sum(times.values()) != whole or not math.isclose(sum(orders), whole, abs_tol=1e9):
+            raise ResultsError(f"dvdstore: {sum(times.values())} times of {whole} orders")
+        return cls(orders, times, said["end"])
+
+
+# Of several shops each line begins with the number of its own.
+def _apart(text: str) -> dict[str, list[str]]:
+    shops: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        found = NUMBERED.fullmatch(line)
+        shops.setdefault(found[1] if found else "", []).append(found[2] if found else line)
+    return shops
