@@ -25,6 +25,8 @@ class Sample:
     unit: str
     values: npt.NDArray[np.float64]
     lost: int = 0
+    adds: bool = False
+    """Whether what several pairs of hosts did at the same time adds up, value by value."""
 
 
 @dataclass(frozen=True)

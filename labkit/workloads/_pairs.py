@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from labkit.errors import HostError, ResultsError
 from labkit.fleet.fleet import AT_ONCE, Fleet
@@ -70,7 +71,10 @@ def texts(text: str) -> dict[str, str]:
 
 
 def parse(workload: Workload, text: str) -> list[Sample]:
-    """Read what `run` returned: of each metric the values of all pairs, one pair after another."""
+    """Read what `run` returned: of each metric the values of all pairs.
+
+    They come one pair after another, but what adds up is added.
+    """
     read = [workload.parse(one) for one in texts(text).values()]
     if len(read) == 1:
         return read[0]
@@ -78,10 +82,19 @@ def parse(workload: Workload, text: str) -> list[Sample]:
     for sample in (sample for samples in read for sample in samples):
         by_metric.setdefault(sample.metric, []).append(sample)
     return [
-        Sample(metric, all_of[0].unit, np.concatenate([one.values for one in all_of]),
-               sum(one.lost for one in all_of))
+        Sample(metric, all_of[0].unit, _pooled(all_of), sum(one.lost for one in all_of),
+               all_of[0].adds)
         for metric, all_of in by_metric.items()
     ]  # fmt: skip
+
+
+# What adds up is of as many moments as all of them have.
+def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
+    values = [one.values for one in all_of]
+    if not all_of[0].adds:
+        return np.concatenate(values)
+    whole = min(map(len, values))
+    return np.array([one[:whole] for one in values]).sum(axis=0)
 
 
 def samples(workload: Workload, run: Run) -> list[Sample]:

@@ -24,6 +24,7 @@ from labkit.workloads._database import ENGINES, Served, absent, serving_shop
 
 DURABILITY = ("durable", "fast")
 MOST_INSTANCES = 64
+FILL_SECONDS = 3_600
 NUMBERED = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
 SECOND = re.compile(r"s (\d+\.\d{3}) (\d+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
 TIMES = re.compile(r"h (\d+) (\d+)", re.ASCII)
@@ -102,7 +103,7 @@ class DvdStore(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
         with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=600 + 3 * self.seconds)
+            return hosts["client"].check(*words, seconds=60 + 3 * self.seconds)
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
@@ -110,13 +111,16 @@ class DvdStore(Workload):
         with ExitStack() as shops:
             served = [shops.enter_context(self._served(hosts, number))
                       for number in range(1, self.instances + 1)]  # fmt: skip
-            yield self._words(served)
+            for one in served:
+                words = self._words("fill", [one])
+                hosts["client"].check(*words, seconds=FILL_SECONDS)
+            yield (*self._words("drive", served), "--go-on")
 
     def _served(self, hosts: Mapping[str, Host], number: int) -> Any:
         durable = self.durability == "durable"
         return serving_shop(hosts, self.engine, number, durable, self.buffers, self.users + 8)
 
-    def _words(self, served: list[Served]) -> tuple[str, ...]:
+    def _words(self, verb: str, served: list[Served]) -> tuple[str, ...]:
         given = {
             "engine": self.engine, "size": self.size, "seed": self.seed, "users": self.users,
             "seconds": self.duration, "warm-up": self.warm_up, "think": self.think,
@@ -126,7 +130,7 @@ class DvdStore(Workload):
         options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
         each = [word for one in served
                 for word in ("--at", one.address, "--secret", one.secret)]  # fmt: skip
-        return ("python3", f"/tmp/{kit.name()}", "drive", *each, *options)
+        return ("python3", f"/tmp/{kit.name()}", verb, *each, *options)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -141,7 +145,7 @@ class DvdStore(Workload):
             raise ResultsError("dvdstore: no order was done in the measured time")
         values = np.repeat(np.array(sorted(times), float), [times[one] for one in sorted(times)])
         return [
-            Sample("orders per minute", "1/min", 60.0 * np.array(orders, float)),
+            Sample("orders per minute", "1/min", 60.0 * np.array(orders, float), adds=True),
             Sample("response time", "us", values),
             Sample("undone", "share", np.array([whole["short"] / whole["orders"]])),
             Sample("driver cpu per order", "us", np.array([1e6 * whole["cpu"] / whole["ended"]])),
