@@ -10,6 +10,7 @@ from pathlib import Path
 from labkit import shop
 from labkit.host import Host
 from labkit.shop import kit
+from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._server import serving
 
 ENGINES = {"postgresql": "postgresql"}
@@ -44,6 +45,8 @@ def serving_shop(
     folder = f"{KEPT}/{engine}-{number}"
     script = f"{KEPT}/serve_{engine}.sh"
     client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
+    if not server.run("sh", "-c", FIND, "find", engine).ok:
+        bring(engine, server)
     server.check("mkdir", "-p", KEPT)
     server.put(SCRIPTS / f"serve_{engine}.sh", script, 0o644)
 
@@ -67,7 +70,7 @@ def absent(engine: str, hosts: Mapping[str, Host]) -> str:
         return (
             f"Python 3.9 or newer is missing on {client.name}, to get it: apt-get install python3"
         )
-    if not server.run("sh", "-c", FIND, "find", engine).ok:
+    if not server.run("sh", "-c", FIND, "find", engine).ok and not could_bring(engine, server):
         how = f"apt-get install {ENGINES[engine]}"
         return f"{engine} is missing on {server.name}, to get it: {how}"
     return ""

@@ -94,7 +94,8 @@ def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
     if not all_of[0].adds:
         return np.concatenate(values)
     whole = min(map(len, values))
-    return np.array([one[:whole] for one in values]).sum(axis=0)
+    added: npt.NDArray[np.float64] = np.array([one[:whole] for one in values]).sum(axis=0)
+    return added
 
 
 def samples(workload: Workload, run: Run) -> list[Sample]:

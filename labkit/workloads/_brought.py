@@ -1,0 +1,70 @@
+"""A database for a guest that has none: this machine's own, with all that it needs.
+
+Guests of QEMU in a box have a choice of this machine's programs in their memory. A database is too
+large to be among them always, so that it is brought when it is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+from labkit.errors import HostError
+from labkit.host import Host
+
+OF_A_BOX = ("test", "-r", "/lib/modules/order")
+"""What a guest of QEMU in a box has begun with."""
+LIBRARY = re.compile(r"(/\S+) \(0x")
+TREES = {
+    "postgresql": (
+        "/usr/lib/postgresql/*/bin/postgres", "/usr/lib/postgresql/*/bin/initdb",
+        "/usr/lib/postgresql/*/lib/plpgsql.so", "/usr/lib/postgresql/*/lib/dict_snowball.so",
+        "/usr/share/postgresql/*/*.*", "/usr/share/postgresql/*/timezonesets/*",
+        "/usr/share/postgresql/*/tsearch_data/*", "/usr/share/postgresql/*/extension/plpgsql*",
+    ),
+    "mariadb": ("/usr/sbin/mariadbd", "/usr/share/mysql/english/*",
+                "/usr/share/mysql/charsets/*", "/usr/share/mysql/*.sql"),
+}  # fmt: skip
+ALWAYS = ("/usr/bin/setpriv", "/usr/share/zoneinfo/UTC", "/usr/share/zoneinfo/GMT")
+UNPACK_SECONDS = 180
+
+
+def could_bring(engine: str, server: Host) -> bool:
+    """Whether it is a guest of a box on this machine, and this machine has the database."""
+    return bool(list(_files(engine))[len(ALWAYS) :]) and server.run(*OF_A_BOX).ok
+
+
+def bring(engine: str, server: Host) -> None:
+    """Unpack the database there, at the places that it has here."""
+    if not could_bring(engine, server):
+        raise HostError(f"{server.name} has no {engine}, and none can be brought there")
+    server.check("tar", "-x", "-f", "-", "-C", "/", "--skip-old-files", stdin=packed(engine),
+                 seconds=UNPACK_SECONDS)  # fmt: skip
+
+
+@lru_cache(maxsize=2)
+def packed(engine: str) -> bytes:
+    """The files of a database and all libraries that they need."""
+    files = list(_files(engine))
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w", dereference=True) as archive:
+        for path in sorted({*files, *_libraries(files)}):
+            archive.add(path)
+    return whole.getvalue()
+
+
+def _files(engine: str) -> Iterator[str]:
+    yield from ALWAYS
+    for pattern in TREES[engine]:
+        yield from (str(path) for path in Path("/").glob(pattern[1:]) if path.is_file())
+
+
+def _libraries(files: list[str]) -> set[str]:
+    programs = [file for file in files if "/bin/" in file or "/sbin/" in file or ".so" in file]
+    asked = subprocess.run(["ldd", *programs], capture_output=True, text=True)
+    return set(LIBRARY.findall(asked.stdout))
