@@ -13,7 +13,7 @@ from labkit.shop import kit
 from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._server import serving
 
-ENGINES = {"postgresql": "postgresql"}
+ENGINES = {"postgresql": "postgresql", "mariadb": "mariadb-server"}
 """The packages of Debian that bring them."""
 SCRIPTS = Path(shop.__file__).parent
 KEPT = "/var/tmp/labkit-shop"
@@ -22,7 +22,7 @@ READY_SECONDS = 90
 FIND = """\
 case $1 in
     postgresql) ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb || command -v initdb ;;
-    mariadb) command -v mariadbd ;;
+    mariadb) PATH=$PATH:/usr/sbin:/usr/libexec; command -v mariadbd ;;
 esac > /dev/null 2>&1"""
 PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 

@@ -1,0 +1,276 @@
+"""MariaDB and MySQL, asked by their own protocol (version 10, text), with nothing to install."""
+
+from __future__ import annotations
+
+import hashlib
+import pkgutil
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+from labkit.shop.answers import Address, Answer, Refused, Rows, Short, connected
+from labkit.shop.stock import COLUMNS, Row, Table, counted
+
+FIRST = "information_schema"
+NATIVE = b"mysql_native_password"
+ABILITIES = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x10000 | 0x20000 | 0x80000
+"""Long passwords, a database named at once, protocol 4.1, transactions, secure logins, several
+statements, several results, logins by a named plugin."""
+MORE = 0x8
+"""Of the state that an answer ends with: another result follows."""
+LARGEST_PACKET, UTF8MB4 = 1 << 24, 45
+SHORT = "DS001"
+AGAIN = (1205, 1213)
+"""Waited too long for a lock, and deadlock: the transaction may be tried again."""
+NEW = ", ".join(COLUMNS["customers"][0][1:])
+FOUND = "SELECT prod_id, title, actor, price FROM products WHERE"
+TABLES = (*COLUMNS, "reorder", "loaded")
+
+
+def quoted(one: object) -> str:
+    """A value as SQL has it; lists are JSON."""
+    if isinstance(one, int):
+        return str(one)
+    text = str(one).replace("\\", "\\\\").replace("'", "''")
+    return f"'{text}'"
+
+
+def _login(name: object, password: object) -> str:
+    return ("SELECT c.customerid, p.title, l.title FROM customers c "
+            "LEFT JOIN cust_hist h ON h.customerid = c.customerid "
+            "LEFT JOIN products p ON p.prod_id = h.prod_id "
+            "LEFT JOIN products l ON l.prod_id = p.common_prod_id "
+            f"WHERE c.username = {quoted(name)} AND c.password = {quoted(password)} "
+            "ORDER BY h.orderid DESC LIMIT 10")  # fmt: skip
+
+
+def _new(*fields: object) -> str:
+    values = ", ".join(map(quoted, fields))
+    return f"INSERT IGNORE INTO customers ({NEW}) VALUES ({values}) RETURNING customerid"
+
+
+def _words(column: str) -> Callable[..., str]:
+    def asked(words: object, most: object) -> str:
+        all_of = quoted(" ".join(f"+{word}" for word in str(words).split()))
+        return f"{FOUND} MATCH ({column}) AGAINST ({all_of} IN BOOLEAN MODE) LIMIT {most}"
+
+    return asked
+
+
+ASKS: Mapping[str, Callable[..., str]] = {
+    "login": _login,
+    "new": _new,
+    "category": lambda of, most: f"{FOUND} category = {of} AND special = 1 LIMIT {most}",
+    "actor": _words("actor"),
+    "title": _words("title"),
+    "prices": lambda ids: (
+        f"SELECT prod_id, price FROM products WHERE prod_id IN ({', '.join(map(str, ids))})"
+    ),
+    "purchase": lambda *given: f"CALL purchase({', '.join(map(quoted, given))})",
+}
+
+
+class MariaDb:
+    """One connection; `message` and `answer` are for a loop that has many of them."""
+
+    def __init__(self, at: Address, secret: str, database: str = FIRST) -> None:
+        self.socket = connected(at)
+        _, greeting = self._packet()
+        if greeting[0] == 255:
+            raise _refused(greeting)
+        version = greeting.index(b"\0", 1)
+        scramble = greeting[version + 5 : version + 13] + greeting[version + 32 : version + 44]
+        word = proof(secret, scramble)
+        self._send(1, struct.pack("<IIB23x", ABILITIES, LARGEST_PACKET, UTF8MB4)
+                   + at.user.encode() + b"\0" + bytes([len(word)]) + word
+                   + database.encode() + b"\0" + NATIVE + b"\0")  # fmt: skip
+        self._admitted(secret)
+
+    @classmethod
+    def exists(cls, at: Address, secret: str, database: str) -> bool:
+        """Whether there is a database of that name."""
+        with closing(cls(at, secret)) as first:
+            asked = f"SELECT 1 FROM schemata WHERE schema_name = '{database}'"
+            return bool(first.query(asked))
+
+    @classmethod
+    def make(cls, at: Address, secret: str, database: str, like: str = "") -> None:
+        """Make a database, a copy of another one if so asked; one of that name is gone then."""
+        with closing(cls(at, secret)) as first:
+            first.query(f"DROP DATABASE IF EXISTS {database}; CREATE DATABASE {database}")
+            first.query(f"USE {database}")
+            if not like:
+                return
+            for table in TABLES:
+                first.query(f"CREATE TABLE {table} LIKE {like}.{table}")
+                first.query(f"INSERT INTO {table} SELECT * FROM {like}.{table}")
+            words = (pkgutil.get_data("labkit.shop", "mariadb.sql") or b"").decode()
+            first.query(words.partition("-- programs\n")[2])
+
+    def prepare(self) -> None:
+        """It needs none."""
+
+    def message(self, name: str, given: Sequence[object]) -> bytes:
+        """What asks it."""
+        return packet(0, b"\x03" + ASKS[name](*given).encode())
+
+    def complete(self, said: bytes) -> bool:
+        """Whether an answer has come whole, with all its results."""
+        return _ended(said)
+
+    def answer(self, said: bytes) -> Answer:
+        """The rows of an answer."""
+        return read(said)
+
+    def query(self, words: str) -> Rows:
+        """Ask once, and wait."""
+        self.socket.sendall(packet(0, b"\x03" + words.encode()))
+        said = b""
+        while not _ended(said):
+            part = self.socket.recv(1 << 16)
+            if not part:
+                raise ConnectionError("the database has hung up")
+            said += part
+        return read(said).rows
+
+    def fill(self, table: Table) -> tuple[int, int]:
+        """Load a table in one transaction; returns how many rows, and their sum."""
+        head = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES "
+
+        def send(rows: Sequence[Row]) -> None:
+            self.query(head + ", ".join(f"({', '.join(map(quoted, row))})" for row in rows))
+
+        self.query("START TRANSACTION")
+        sent = counted(table, send, 1_000)
+        self.query("COMMIT")
+        return sent
+
+    def close(self) -> None:
+        """Leave."""
+        self.socket.close()
+
+    def _send(self, number: int, body: bytes) -> None:
+        self.socket.sendall(packet(number, body))
+
+    def _packet(self) -> tuple[int, bytes]:
+        head = self._exactly(4)
+        return head[3], self._exactly(int.from_bytes(head[:3], "little"))
+
+    def _exactly(self, many: int) -> bytes:
+        said = b""
+        while len(said) < many:
+            part = self.socket.recv(many - len(said))
+            if not part:
+                raise ConnectionError("the database hung up before it let us in")
+            said += part
+        return said
+
+    def _admitted(self, secret: str) -> None:
+        number, said = self._packet()
+        if said[0] == 254:  # it wants the proof with another scramble
+            plugin, _, scramble = said[1:].partition(b"\0")
+            if plugin != NATIVE:
+                raise Refused("28000", f"it wants a login that is not known: {plugin.decode()}")
+            self._send(number + 1, proof(secret, scramble[:20]))
+            _, said = self._packet()
+        if said[0] == 255:
+            raise _refused(said)
+
+
+def proof(secret: str, scramble: bytes) -> bytes:
+    """What shows that we know the password without telling it."""
+    if not secret:
+        return b""
+    once = hashlib.sha1(secret.encode()).digest()
+    twice = hashlib.sha1(scramble + hashlib.sha1(once).digest()).digest()
+    return (int.from_bytes(once, "big") ^ int.from_bytes(twice, "big")).to_bytes(20, "big")
+
+
+def packet(number: int, body: bytes) -> bytes:
+    """A packet; what is larger than one may be is refused by the database."""
+    return len(body).to_bytes(3, "little") + bytes([number]) + body
+
+
+def _packets(said: bytes) -> Iterator[bytes]:
+    at = 0
+    while len(said) >= at + 4:
+        end = at + 4 + int.from_bytes(said[at : at + 3], "little")
+        if len(said) < end:
+            return
+        yield said[at + 4 : end]
+        at = end
+
+
+# After the head of a result come its columns, an end, its rows and another end.
+def _ended(said: bytes) -> bool:
+    ends = -1
+    for body in _packets(said):
+        kind = body[0]
+        if kind == 255:
+            return True
+        if ends < 0:
+            ends = 2 if kind else -1
+            if not kind and not _state(body, _two_numbers(body)) & MORE:
+                return True
+        elif kind == 254 and len(body) < 9:
+            ends -= 1
+            if not ends:
+                if not _state(body, 3) & MORE:
+                    return True
+                ends = -1
+    return False
+
+
+def read(said: bytes) -> Answer:
+    """The rows of all results; an error among them is raised."""
+    rows: Rows = []
+    ends = -1
+    for body in _packets(said):
+        kind = body[0]
+        if kind == 255:
+            raise _refused(body)
+        if ends < 0:
+            ends = 2 if kind else -1
+        elif kind == 254 and len(body) < 9:
+            ends = ends - 1 or -1
+        elif ends == 1:
+            rows.append(tuple(_values(body)))
+    return Answer(rows)
+
+
+def _values(body: bytes) -> Iterator[bytes | None]:
+    at = 0
+    while at < len(body):
+        if body[at] == 251:
+            at += 1
+            yield None
+            continue
+        length, at = _number(body, at)
+        yield body[at : at + length]
+        at += length
+
+
+def _number(body: bytes, at: int) -> tuple[int, int]:
+    first = body[at]
+    wide = {252: 2, 253: 3, 254: 8}.get(first, 0)
+    if not wide:
+        return first, at + 1
+    return int.from_bytes(body[at + 1 : at + 1 + wide], "little"), at + 1 + wide
+
+
+def _two_numbers(body: bytes) -> int:
+    return _number(body, _number(body, 1)[1])[1]
+
+
+def _state(body: bytes, at: int) -> int:
+    return int.from_bytes(body[at : at + 2], "little")
+
+
+def _refused(body: bytes) -> Exception:
+    code = int.from_bytes(body[1:3], "little")
+    state, text = body[4:9].decode(), body[9:].decode("utf-8", "replace")
+    if body[3:4] != b"#":
+        state, text = "08004", body[3:].decode("utf-8", "replace")
+    if state == SHORT:
+        return Short(text)
+    return Refused(state, text, again=code in AGAIN)
