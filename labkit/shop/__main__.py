@@ -10,31 +10,31 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from labkit.errors import BadInput, LabkitError
-from labkit.shop.answers import Address, Refused
+from labkit.shop.answers import Address, Asked, Refused
 from labkit.shop.driver import Driver, Pace, Tally
-from labkit.shop.filling import DATABASE, Counts, Database, counts, engine_of, fresh
+from labkit.shop.filling import DATABASE, TEMPLATE, Counts, Database, counts, engine_of, fresh
 from labkit.shop.ledger import Checked, Ledger, checked
 from labkit.shop.mix import Customers, Mix
 from labkit.shop.several import several
 from labkit.shop.stock import Size
+from labkit.shop.web import Web, serve
 
 FORMAT = 1
+LOCAL = "127.0.0.1:5432"
 
 
 def main() -> int:
     """Do what the command line says; an error is up to three lines."""
     try:
         asked = _words().parse_args()
-        shops = asked.at or ["127.0.0.1:5432"]
-        if len(shops) > 1:
-            return several(
-                len(shops), lambda at, started: _do(asked, shops[at], _secret(asked, at), started)
-            )
-        _do(asked, shops[0], _secret(asked, 0), lambda: None)
+        many = len(asked.at or [LOCAL])
+        if many > 1:
+            return several(many, lambda number, started: _do(asked, number, started))
+        _do(asked, 0, lambda: None)
     except (LabkitError, Refused, ConnectionError) as failed:
         print(_told(failed), file=sys.stderr, flush=True)
         return 2 if isinstance(failed, BadInput) else 1
@@ -52,10 +52,11 @@ def _told(failed: Exception) -> str:
 
 def _words() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="shop", description=__doc__)
-    words.add_argument("verb", choices=("fill", "drive", "check"))
+    words.add_argument("verb", choices=("fill", "drive", "check", "serve"))
     words.add_argument("--engine", default="postgresql")
     words.add_argument("--at", action="append", help="USER@HOST:PORT; of several shops, each")
     words.add_argument("--secret", action="append", type=Path, help="its password, in a file")
+    words.add_argument("--pages", action="append", help="HOST:PORT of the shop's web pages")
     words.add_argument("--size", default="10MB")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--ledger", type=Path, help="keep what was committed in this file")
@@ -75,38 +76,62 @@ def _secret(asked: argparse.Namespace, at: int) -> str:
         raise BadInput(f"cannot read the password: {unread}") from None
 
 
-def _do(asked: argparse.Namespace, place: str, secret: str, started: Callable[[], None]) -> None:
+def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> None:
+    shop, size = _Shop.of(asked, number), Size.of(asked.size)
     mix = Mix(**{one.name: getattr(asked, one.name) for one in fields(Mix)})
     pace = Pace(**{one.name: getattr(asked, one.name) for one in fields(Pace)})
-    at, size = Address.of(place), Size.of(asked.size)
-    before = _before(asked, at, secret)
+    if asked.verb == "serve":
+        return serve(shop.served, [shop.prepared() for _ in range(pace.users)])
+    before = _before(asked, shop)
     if asked.verb == "fill":
         return
     ledger = Ledger.kept(asked.ledger) if asked.ledger else Ledger()
-    speaks = engine_of(asked.engine)
-
-    def connect() -> Database:
-        found = speaks(at, secret, DATABASE)
-        found.prepare()
-        return found
-
     driver = None
     if asked.verb == "drive":
-        customers = Customers(mix, size, random.Random(f"{asked.seed}/{ledger.begun}/driver"))
-        driver = Driver(connect, customers, pace, ledger, _say)
+        draw = random.Random(f"{asked.seed}/{ledger.begun}/driver")
+        customers = Customers(mix, size, draw, bool(shop.pages))
+        driver = Driver(shop.connected, customers, pace, ledger, _say)
         _say(f"shop {FORMAT} {json.dumps({'engine': asked.engine, **asdict(mix), **asdict(pace)})}")
         started()
         begun = _used()
         driver.run()
         _report(driver, customers, _used() - begun)
-    with closing(speaks(at, secret, DATABASE)) as shop:
-        _conclude(checked(shop, before, ledger), ledger, driver)
+    with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
+        _conclude(checked(database, before, ledger), ledger)
 
 
-def _before(asked: argparse.Namespace, at: Address, secret: str) -> Counts:
+@dataclass(frozen=True)
+class _Shop:
+    """Where one of the shops is, and how it is asked."""
+
+    speaks: type[Database]
+    at: Address
+    secret: str
+    pages: str
+
+    @classmethod
+    def of(cls, asked: argparse.Namespace, number: int) -> _Shop:
+        at = Address.of((asked.at or [LOCAL])[number])
+        pages = asked.pages[number] if asked.pages and number < len(asked.pages) else ""
+        return cls(engine_of(asked.engine), at, _secret(asked, number), pages)
+
+    @property
+    def served(self) -> Address:
+        return Address.of(self.pages or "127.0.0.1:8080")
+
+    def connected(self) -> Asked:
+        return Web(self.served) if self.pages else self.prepared()
+
+    def prepared(self) -> Database:
+        found = self.speaks(self.at, self.secret, DATABASE)
+        found.prepare()
+        return found
+
+
+def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
     if not asked.go_on:
-        return fresh(asked.engine, at, secret, asked.size, asked.seed, _tell)
-    with closing(engine_of(asked.engine)(at, secret, "labkit_stock")) as stock:
+        return fresh(asked.engine, shop.at, shop.secret, asked.size, asked.seed, _tell)
+    with closing(shop.speaks(shop.at, shop.secret, TEMPLATE)) as stock:
         return counts(stock)
 
 
@@ -121,7 +146,7 @@ def _report(driver: Driver, customers: Customers, used: float) -> None:
     }))  # fmt: skip
 
 
-def _conclude(found: Checked, ledger: Ledger, driver: Driver | None) -> None:
+def _conclude(found: Checked, ledger: Ledger) -> None:
     _say(f"checked {json.dumps({**asdict(found), 'unknown': len(ledger.unknown)})}")
     if not found.ok:
         raise LabkitError(f"the shop is not consistent after the run: {'; '.join(found.wrong)}")

@@ -4,14 +4,36 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Optional
+from typing import Optional, Protocol
 
 from labkit.errors import BadInput
 
 Rows = list[tuple[Optional[bytes], ...]]  # noqa: UP045
 CONNECT_SECONDS = 10.0
 ADDRESS = re.compile(r"(?:([\w.-]{1,63})@)?\[?([\w.:%-]+?)\]?:(\d{1,5})", re.ASCII)
+
+
+class Asked(Protocol):
+    """A connection that a loop of many asks: to a database, or to a web server before it."""
+
+    socket: socket.socket
+
+    def prepare(self) -> None:
+        """Be ready to be asked by `message`."""
+
+    def message(self, name: str, given: Sequence[object]) -> bytes:
+        """What asks it."""
+
+    def complete(self, said: bytes) -> bool:
+        """Whether an answer has come whole."""
+
+    def answer(self, said: bytes) -> Answer:
+        """The rows of an answer."""
+
+    def close(self) -> None:
+        """Leave."""
 
 
 class Short(Exception):

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from labkit.errors import BadInput, LabkitError
-from labkit.shop.answers import Answer, Refused, Short
-from labkit.shop.filling import Database
+from labkit.shop.answers import Answer, Asked, Refused, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
 
@@ -75,7 +74,7 @@ class Tally:
 class User:
     """One customer after another, on one connection."""
 
-    def __init__(self, driver: Driver, database: Database, sock: socket.socket) -> None:
+    def __init__(self, driver: Driver, database: Asked, sock: socket.socket) -> None:
         self.driver, self.database, self.socket = driver, database, sock
         self.order: Order | None = None
         self.ref = 0
@@ -140,7 +139,7 @@ class Driver:
     """The loop; `connect` opens one more connection that can be asked."""
 
     def __init__(
-        self, connect: Callable[[], Database], customers: Customers, pace: Pace, ledger: Ledger,
+        self, connect: Callable[[], Asked], customers: Customers, pace: Pace, ledger: Ledger,
         write: Write,
     ) -> None:  # fmt: skip
         self.connect, self.customers, self.pace = connect, customers, pace

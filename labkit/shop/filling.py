@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import Protocol, cast
 
 from labkit.errors import LabkitError, Unknown
-from labkit.shop.answers import Address, Answer, Refused, Rows
+from labkit.shop.answers import Address, Asked, Refused, Rows
 from labkit.shop.stock import COLUMNS, Size, Table, tables
 
 ENGINES = {"postgresql": "labkit.shop.postgres:Postgres", "mariadb": "labkit.shop.mariadb:MariaDb"}
@@ -21,10 +20,8 @@ Counts = Mapping[str, tuple[int, int]]
 Tell = Callable[[str], None]
 
 
-class Database(Protocol):
+class Database(Asked, Protocol):
     """A connection to any of the engines."""
-
-    socket: socket.socket
 
     def __init__(self, at: Address, secret: str, database: str = ...) -> None: ...
     @classmethod
@@ -40,21 +37,6 @@ class Database(Protocol):
 
     def fill(self, table: Table) -> tuple[int, int]:
         """Load a table."""
-
-    def prepare(self) -> None:
-        """Be ready to be asked by `message`."""
-
-    def message(self, name: str, given: Sequence[object]) -> bytes:
-        """What asks it."""
-
-    def complete(self, said: bytes) -> bool:
-        """Whether an answer has come whole."""
-
-    def answer(self, said: bytes) -> Answer:
-        """The rows of an answer."""
-
-    def close(self) -> None:
-        """Leave."""
 
 
 def engine_of(name: str) -> type[Database]:

@@ -49,6 +49,8 @@ class Customers:
     mix: Mix
     size: Size
     draw: random.Random
+    pages: bool = False
+    """Whether they come by the web, whose page for a purchase looks up the prices itself."""
     done: Counter[str] = field(default_factory=Counter)
 
     def order(self, ref: int) -> Order:
@@ -60,6 +62,9 @@ class Customers:
             self.done["found"] += len(answer.rows)
         chosen = basket(self.draw, self.size.products, self.mix.items)
         ids = list(chosen)
+        if self.pages:
+            answer = yield "buy", (who, ref, ids, list(chosen.values()))
+            return int(answer.rows[0][0] or 0)
         answer = yield "prices", (ids,)
         net = sum(int(cost or 0) * chosen[int(one or 0)] for one, cost in answer.rows)
         added = tax(net)

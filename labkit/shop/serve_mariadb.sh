@@ -1,5 +1,5 @@
 # Serves shops by a MariaDB of our own, in the foreground; as serve_postgresql.sh, word for word.
-#   serve_mariadb FOLDER ADDRESS PORT durable|fast BUFFERS_MB CONNECTIONS
+#   serve_mariadb FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS
 set -eu
 folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6
 PATH=$PATH:/usr/sbin:/usr/libexec
@@ -27,6 +27,7 @@ if [ ! -e made ]; then
     : > made
 fi
 
+[ "$durable" != none ] || exit 0
 flush=1
 [ "$durable" = durable ] || flush=0
 server=

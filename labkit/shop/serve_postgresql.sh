@@ -1,6 +1,6 @@
 # Serves shops by a PostgreSQL of our own, in the foreground: its files stay in the folder, so that
-# the next one finds there what was filled once. It never runs as root.
-#   serve_postgresql FOLDER ADDRESS PORT durable|fast BUFFERS_MB CONNECTIONS
+# the next one finds there what was filled once. It never runs as root; `none` only makes the files.
+#   serve_postgresql FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS
 set -eu
 folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6
 
@@ -31,6 +31,7 @@ if [ ! -e made ]; then
     : > made
 fi
 
+[ "$durable" != none ] || exit 0
 switch=on
 [ "$durable" = durable ] || switch=off
 server=

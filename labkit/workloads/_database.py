@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from labkit import shop
 from labkit.host import Host
 from labkit.shop import kit
-from labkit.workloads._brought import bring, could_bring
+from labkit.workloads._brought import bring, bring_files, could_bring
 from labkit.workloads._server import serving
 
 ENGINES = {"postgresql": "postgresql", "mariadb": "mariadb-server"}
@@ -23,7 +23,10 @@ FIND = """\
 case $1 in
     postgresql) ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb || command -v initdb ;;
     mariadb) PATH=$PATH:/usr/sbin:/usr/libexec; command -v mariadbd ;;
+    nginx) PATH=$PATH:/usr/sbin; command -v nginx ;;
 esac > /dev/null 2>&1"""
+APPLICATION = 500
+"""The application listens so many ports above nginx, below those that Linux gives to clients."""
 PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 
 
@@ -33,6 +36,14 @@ class Served:
 
     address: str
     secret: str
+    number: int
+    pages: str = ""
+    """Where its web pages are, if it has any."""
+
+    @property
+    def by_pages(self) -> tuple[str, ...]:
+        """What the driver is told of them."""
+        return ("--pages", self.pages) if self.pages else ()
 
 
 @contextmanager
@@ -48,6 +59,8 @@ def serving_shop(
     if not server.run("sh", "-c", FIND, "find", engine).ok:
         bring(engine, server)
     server.check("mkdir", "-p", KEPT)
+    if could_bring(engine, server):
+        bring_files(engine, server, folder)
     server.put(SCRIPTS / f"serve_{engine}.sh", script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
@@ -58,18 +71,40 @@ def serving_shop(
         secret = f"/tmp/labkit-shop-{server.name}-{number}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
-            yield Served(f"shop@{server.address}:{port}", secret)
+            yield Served(f"shop@{server.address}:{port}", secret, number)
         finally:
             client.run("rm", "-f", secret)
 
 
-def absent(engine: str, hosts: Mapping[str, Host]) -> str:
+@contextmanager
+def serving_pages(
+    hosts: Mapping[str, Host], engine: str, shop: Served, users: int
+) -> Iterator[Served]:
+    """Serve the pages of a shop on `server`: nginx, and an application with so many connections."""
+    server = hosts["server"]
+    program, script = f"{KEPT}/{kit.name()}", f"{KEPT}/serve_web.sh"
+    server.put(kit.packed(), program, 0o644)
+    server.put(SCRIPTS / "serve_web.sh", script, 0o644)
+    folder = f"{KEPT}/{engine}-{shop.number}"
+
+    def words(port: int) -> tuple[str, ...]:
+        return ("sh", script, f"{KEPT}/web-{shop.number}", server.address, str(port),
+                str(port + APPLICATION), str(users + 2), program, engine, shop.address,
+                f"{folder}/secret")  # fmt: skip
+
+    with serving(server, words, seconds=READY_SECONDS) as port:
+        yield replace(shop, pages=f"{server.address}:{port}")
+
+
+def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
     """What one of these hosts lacks for it, and how to get it; empty when nothing is."""
     client, server = hosts["client"], hosts["server"]
-    if not client.run("python3", "-c", PYTHON).ok:
-        return (
-            f"Python 3.9 or newer is missing on {client.name}, to get it: apt-get install python3"
-        )
+    needed = [client, server] if way == "web" else [client]
+    for host in needed:
+        if not host.run("python3", "-c", PYTHON).ok:
+            return f"Python 3.9 or newer is missing on {host.name}: apt-get install python3"
+    if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
+        return f"nginx is missing on {server.name}, to get it: apt-get install nginx-light"
     if not server.run("sh", "-c", FIND, "find", engine).ok and not could_bring(engine, server):
         how = f"apt-get install {ENGINES[engine]}"
         return f"{engine} is missing on {server.name}, to get it: {how}"

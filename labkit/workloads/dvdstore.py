@@ -20,8 +20,9 @@ from labkit.shop.driver import Pace
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
 from labkit.workload import Sample, Workload
-from labkit.workloads._database import ENGINES, Served, absent, serving_shop
+from labkit.workloads._database import ENGINES, Served, absent, serving_pages, serving_shop
 
+WAYS = ("direct", "web")
 DURABILITY = ("durable", "fast")
 MOST_INSTANCES = 64
 FILL_SECONDS = 3_600
@@ -58,6 +59,8 @@ class DvdStore(Workload):
     """Orders a second that are due whether or not the ones before are done; 0: a closed loop."""
     instances: int = 1
     """Databases on each server; every one has a driver process with `users` customers."""
+    way: str = "direct"
+    """How customers come: `direct` to the database, or by the `web`: nginx and an application."""
     durability: str = "durable"
     buffers: int = 128
     """MiB of memory that each database keeps pages in."""
@@ -69,6 +72,8 @@ class DvdStore(Workload):
             raise Unknown("engine of dvdstore", self.engine, ENGINES)
         if self.durability not in DURABILITY:
             raise Unknown("durability of dvdstore", self.durability, DURABILITY)
+        if self.way not in WAYS:
+            raise Unknown("way of dvdstore", self.way, WAYS)
         if type(self.instances) is not int or not 1 <= self.instances <= MOST_INSTANCES:
             raise BadInput(f"dvdstore: instances must be 1 to {MOST_INSTANCES}, not "
                            f"{self.instances!r}")  # fmt: skip
@@ -98,7 +103,7 @@ class DvdStore(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
-        return absent(self.engine, hosts)
+        return absent(self.engine, self.way, hosts)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
@@ -114,6 +119,9 @@ class DvdStore(Workload):
             for one in served:
                 words = self._words("fill", [one])
                 hosts["client"].check(*words, seconds=FILL_SECONDS)
+            if self.way == "web":
+                served = [shops.enter_context(serving_pages(hosts, self.engine, one, self.users))
+                          for one in served]  # fmt: skip
             yield (*self._words("drive", served), "--go-on")
 
     def _served(self, hosts: Mapping[str, Host], number: int) -> Any:
@@ -128,8 +136,9 @@ class DvdStore(Workload):
             "items": self.items, "rate": self.rate, "patience": self.patience,
         }  # fmt: skip
         options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
-        each = [word for one in served
-                for word in ("--at", one.address, "--secret", one.secret)]  # fmt: skip
+        each: list[str] = []
+        for one in served:
+            each += ("--at", one.address, "--secret", one.secret, *one.by_pages)
         return ("python3", f"/tmp/{kit.name()}", verb, *each, *options)
 
     @staticmethod

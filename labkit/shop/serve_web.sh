@@ -1,0 +1,54 @@
+# Serves the pages of a shop, in the foreground: nginx before the application that asks the database.
+# The database is made before the first page is asked for; neither runs as root.
+#   serve_web FOLDER ADDRESS PORT APPLICATION_PORT WORKERS KIT ENGINE DATABASE_AT SECRET
+set -eu
+folder=$1 address=$2 port=$3 inner=$4 workers=$5 kit=$6 engine=$7 database=$8 secret=$9
+PATH=$PATH:/usr/sbin
+command -v nginx > /dev/null || { echo "no nginx is installed here" >&2; exit 1; }
+
+user=
+[ "$(id -u)" != 0 ] || user=$(id -u www-data 2> /dev/null || id -u nobody)
+own() { if [ "$user" ]; then setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; else "$@"; fi; }
+
+rm -rf "$folder"
+mkdir -p -m 711 "$folder"
+umask 077
+cd "$folder"
+mkdir temporary
+cp "$secret" word
+cat > nginx.conf <<CONF
+daemon off; worker_processes 1; pid $folder/temporary/pid; error_log stderr warn;
+events { worker_connections 2048; }
+http {
+    access_log off; default_type text/html; keepalive_requests 1000000; tcp_nodelay on;
+    client_body_temp_path temporary/body; proxy_temp_path temporary/proxy;
+    fastcgi_temp_path temporary/fastcgi; uwsgi_temp_path temporary/uwsgi; scgi_temp_path temporary/scgi;
+    upstream application { server 127.0.0.1:$inner; keepalive $workers; }
+    server {
+        listen $address:$port;
+        location / {
+            proxy_pass http://application; proxy_http_version 1.1; proxy_set_header Connection "";
+            proxy_next_upstream off;
+        }
+    }
+}
+CONF
+chmod 644 nginx.conf
+[ -z "$user" ] || chown -R "$user" temporary word
+own python3 "$kit" serve --engine "$engine" --at "$database" --secret "$folder/word" \
+    --pages "127.0.0.1:$inner" --users "$workers" &
+application=$!
+# nginx is asked as soon as it listens, so that the application has to be there before it.
+until grep -q " [0-9A-F]*:$(printf %04X "$inner") [0-9A-F:]* 0A " /proc/net/tcp; do
+    kill -0 "$application" 2> /dev/null || exit 1
+    sleep 0.05
+done
+own nginx -e stderr -p "$folder" -c "$folder/nginx.conf" &
+server=$!
+trap 'kill "$application" "$server" 2> /dev/null' TERM INT
+code=0
+wait "$server" || code=$?
+kill "$application" 2> /dev/null || :
+wait
+rm -rf "$folder"
+exit "$code"

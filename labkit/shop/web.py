@@ -1,0 +1,153 @@
+"""The shop by its web pages: asked by the driver as a database is, and served by a small program.
+
+Each page asks the database as the direct way does. A purchase looks up its prices by itself: an
+order takes one page to log in, one for each search, and one to buy.
+"""
+
+from __future__ import annotations
+
+import html
+import queue
+import re
+from collections.abc import Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from labkit.shop.answers import Address, Answer, Refused, Rows, Short, connected
+from labkit.shop.filling import Database
+from labkit.shop.stock import COLUMNS, tax
+
+HEAD_END = b"\r\n\r\n"
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+ROW, CELL = re.compile(rb"<tr>(.*?)</tr>"), re.compile(rb"<td>(.*?)</td>")
+TITLE = re.compile(rb"<title>(.*?)</title>")
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    "login": ("username", "password"),
+    "new": COLUMNS["customers"][0][1:],
+    "category": ("of", "most"),
+    "actor": ("words", "most"),
+    "title": ("words", "most"),
+    "buy": ("customer", "ref", "ids", "quantities"),
+}
+NUMBERS = ("of", "most", "customer", "ref", "age", "income")
+CODES = {Short: 409, Refused: 500}
+AGAIN = 503
+
+
+class Web:
+    """One connection to the web server of a shop."""
+
+    def __init__(self, at: Address) -> None:
+        self.socket = connected(at)
+        self.host = str(at)
+
+    def prepare(self) -> None:
+        """It needs none."""
+
+    def message(self, name: str, given: Sequence[object]) -> bytes:
+        """The page that asks it."""
+        texts = [",".join(map(str, one)) if isinstance(one, list) else str(one) for one in given]
+        asked = urlencode(dict(zip(PARAMETERS[name], texts)))  # noqa: B905
+        return f"GET /{name}?{asked} HTTP/1.1\r\nHost: {self.host}\r\n\r\n".encode()
+
+    def complete(self, said: bytes) -> bool:
+        """Whether the page has come whole."""
+        head = said.find(HEAD_END)
+        length = LENGTH.search(said, 0, head + 2) if head >= 0 else None
+        return bool(length and len(said) >= head + 4 + int(length[1]))
+
+    def answer(self, said: bytes) -> Answer:
+        """The rows of a page; a page with another code than 200 is what it stands for."""
+        code = said[9:12].decode("ascii", "replace")
+        title = TITLE.search(said)
+        if code != "200":
+            text = title[1].decode("utf-8", "replace") if title else "no title"
+            if code == f"{CODES[Short]}":
+                raise Short(text)
+            raise Refused(f"HTTP {code}", text, again=code == f"{AGAIN}")
+        return Answer([tuple(CELL.findall(row)) for row in ROW.findall(said)])
+
+    def close(self) -> None:
+        """Leave."""
+        self.socket.close()
+
+
+class Pages(BaseHTTPRequestHandler):
+    """Answers a page, over a connection to the database that nobody else uses meanwhile."""
+
+    protocol_version = "HTTP/1.1"
+    databases: queue.Queue[Database]
+
+    def do_GET(self) -> None:
+        """Serve one page."""
+        parts = urlsplit(self.path)
+        name, given = parts.path.strip("/"), parse_qs(parts.query, keep_blank_values=True)
+        database = self.databases.get()
+        try:
+            if name not in PARAMETERS:
+                return self._say(404, "no such page", [])
+            rows = _page(database, name, {word: values[0] for word, values in given.items()})
+            self._say(200, name, rows)
+        except (Short, Refused) as no:
+            again = isinstance(no, Refused) and no.again
+            self._say(AGAIN if again else CODES[type(no)], str(no), [])
+        except (OSError, KeyError, ValueError) as wrong:
+            self._say(500, f"{type(wrong).__name__}: {wrong}", [])
+        finally:
+            self.databases.put(database)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing of each request."""
+
+    def _say(self, code: int, title: str, rows: Rows) -> None:
+        cells = "".join(
+            "<tr>" + "".join(f"<td>{html.escape((one or b'').decode())}</td>" for one in row)
+            + "</tr>" for row in rows
+        )  # fmt: skip
+        page = (f"<!doctype html><html><head><title>{html.escape(title)}</title></head>"
+                f"<body><table>{cells}</table></body></html>").encode()  # fmt: skip
+        head = (f"HTTP/1.1 {code} {'OK' if code == 200 else 'no'}\r\nContent-Type: text/html\r\n"
+                f"Content-Length: {len(page)}\r\n\r\n")  # fmt: skip
+        self.wfile.write(head.encode() + page)
+
+
+def _page(database: Database, name: str, said: Mapping[str, str]) -> Rows:
+    given = [int(said[one]) if one in NUMBERS else said[one] for one in PARAMETERS[name]]
+    if name != "buy":
+        return ask(database, name, given)
+    who, ref = given[:2]
+    ids, quantities = ([int(one) for one in str(part).split(",")] for part in given[2:])
+    wanted = dict(zip(ids, quantities))  # noqa: B905
+    prices = ask(database, "prices", [ids])
+    net = sum(int(cost or 0) * wanted[int(one or 0)] for one, cost in prices)
+    added = tax(net)
+    return ask(database, "purchase", [who, net, added, net + added, ref, ids, quantities])
+
+
+def ask(database: Database, name: str, given: Sequence[object]) -> Rows:
+    """Ask by a prepared statement, and wait for the answer."""
+    database.socket.sendall(database.message(name, given))
+    said = b""
+    while not database.complete(said):
+        part = database.socket.recv(1 << 16)
+        if not part:
+            raise ConnectionError("the database has hung up")
+        said += part
+    return database.answer(said).rows
+
+
+def serve(at: Address, databases: Sequence[Database]) -> None:
+    """Serve pages until somebody ends it; so many at once as there are databases."""
+    free: queue.Queue[Database] = queue.Queue()
+    for one in databases:
+        free.put(one)
+    handler = type("Own", (Pages,), {"databases": free})
+    with _Server((at.host, at.port), handler) as server:
+        server.serve_forever()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+    disable_nagle_algorithm = True
