@@ -1,13 +1,21 @@
 # Serves shops by a MariaDB of our own, in the foreground; as serve_postgresql.sh, word for word.
-#   serve_mariadb FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS
+#   serve_mariadb FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]
 set -eu
-folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6
+folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6 turn=${7:-}
 PATH=$PATH:/usr/sbin:/usr/libexec
 command -v mariadbd > /dev/null || { echo "no MariaDB is installed here" >&2; exit 1; }
 
 user=
 [ "$(id -u)" != 0 ] || user=$(id -u mysql 2> /dev/null || id -u nobody)
 own() { if [ "$user" ]; then setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; else "$@"; fi; }
+
+# Whose turn it is: the CPUs of one NUMA node after the other.
+node() {
+    [ "$turn" ] || return 0
+    set -- /sys/devices/system/node/node[0-9]*
+    shift $((turn % $#))
+    echo taskset -c "$(cat "$1/cpulist")"
+}
 
 mkdir -p -m 711 "$folder"
 [ -O "$folder" ] || { echo "$folder belongs to somebody else" >&2; exit 1; }
@@ -32,7 +40,7 @@ flush=1
 [ "$durable" = durable ] || flush=0
 server=
 trap '[ -z "$server" ] || kill -TERM "$server" 2> /dev/null' TERM INT
-own mariadbd --no-defaults --datadir="$folder/cluster" --port="$port" --bind-address="$address" \
+own $(node) mariadbd --no-defaults --datadir="$folder/cluster" --port="$port" --bind-address="$address" \
     --socket="$folder/cluster/socket" --pid-file="$folder/cluster/pid" \
     --init-file="$folder/cluster/admit.sql" --skip-name-resolve --max-connections="$connections" \
     --innodb-buffer-pool-size="${buffers}M" --innodb-flush-log-at-trx-commit="$flush" \

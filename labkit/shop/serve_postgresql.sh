@@ -1,8 +1,8 @@
 # Serves shops by a PostgreSQL of our own, in the foreground: its files stay in the folder, so that
 # the next one finds there what was filled once. It never runs as root; `none` only makes the files.
-#   serve_postgresql FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS
+#   serve_postgresql FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]
 set -eu
-folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6
+folder=$1 address=$2 port=$3 durable=$4 buffers=$5 connections=$6 turn=${7:-}
 
 for bin in $(ls -d /usr/lib/postgresql/*/bin /usr/pgsql-*/bin 2> /dev/null | sort -V -r) ""; do
     [ ! -x "$bin/initdb" ] || break
@@ -14,6 +14,14 @@ user=
 [ "$(id -u)" != 0 ] || user=$(id -u postgres 2> /dev/null || id -u nobody)
 own() { if [ "$user" ]; then setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; else "$@"; fi; }
 
+# Whose turn it is: the CPUs of one NUMA node after the other.
+node() {
+    [ "$turn" ] || return 0
+    set -- /sys/devices/system/node/node[0-9]*
+    shift $((turn % $#))
+    echo taskset -c "$(cat "$1/cpulist")"
+}
+
 mkdir -p -m 711 "$folder"
 [ -O "$folder" ] || { echo "$folder belongs to somebody else" >&2; exit 1; }
 umask 077
@@ -24,7 +32,7 @@ if [ ! -e made ]; then
     head -c 18 /dev/urandom | od -A n -t x1 | tr -d ' \n' > secret
     cp secret cluster.word
     [ -z "$user" ] || chown "$user" cluster cluster.word
-    own initdb -D "$folder/cluster" -U shop -A scram-sha-256 --pwfile="$folder/cluster.word" \
+    TZ=UTC own initdb -D "$folder/cluster" -U shop -A scram-sha-256 --pwfile="$folder/cluster.word" \
         -E UTF8 --locale=C --no-sync --wal-segsize=4 > initdb.log 2>&1 || { cat initdb.log >&2; exit 1; }
     rm -f cluster.word
     echo "host all all all scram-sha-256" >> cluster/pg_hba.conf
@@ -36,7 +44,7 @@ switch=on
 [ "$durable" = durable ] || switch=off
 server=
 trap '[ -z "$server" ] || kill -INT "$server" 2> /dev/null' TERM INT
-own postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
+own $(node) postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
     -c unix_socket_directories= -c max_connections="$connections" \
     -c shared_buffers="${buffers}MB" -c synchronous_commit="$switch" -c full_page_writes="$switch" \
     -c log_min_messages=log &

@@ -32,7 +32,12 @@ TREES = {
     "mariadb": ("/usr/sbin/mariadbd", "/usr/share/mysql/english/*",
                 "/usr/share/mysql/charsets/*", "/usr/share/mysql/*.sql"),
 }  # fmt: skip
-ALWAYS = ("/usr/bin/setpriv", "/usr/share/zoneinfo/UTC", "/usr/share/zoneinfo/GMT")
+ALWAYS = (
+    "/usr/bin/setpriv",
+    "/usr/share/zoneinfo/UTC",
+    "/usr/share/zoneinfo/Etc/UTC",
+    "/usr/share/zoneinfo/GMT",
+)
 UNPACK_SECONDS = 180
 NOBODY = 65534
 """As whom a database runs in such a guest, which knows nobody else."""
@@ -52,7 +57,7 @@ def bring(engine: str, server: Host) -> None:
 
 
 def bring_files(engine: str, server: Host, folder: str) -> None:
-    """Unpack the files that an empty database begins with: to make them takes such a guest minutes."""
+    """Unpack the files of an empty database: to make them would take such a guest minutes."""
     if server.run("test", "-e", f"{folder}/made").ok:
         return
     server.check("mkdir", "-p", "-m", "711", folder)

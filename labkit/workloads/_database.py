@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,6 +28,7 @@ case $1 in
 esac > /dev/null 2>&1"""
 APPLICATION = 500
 """The application listens so many ports above nginx, below those that Linux gives to clients."""
+NODES = "ls -d /sys/devices/system/node/node*"
 PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 
 
@@ -48,7 +50,7 @@ class Served:
 
 @contextmanager
 def serving_shop(
-    hosts: Mapping[str, Host], engine: str, number: int, durable: bool, buffers: int,
+    hosts: Mapping[str, Host], engine: str, number: int, nodes: bool, durable: bool, buffers: int,
     connections: int,
 ) -> Iterator[Served]:  # fmt: skip
     """Serve one more database on `server`, and bring `client` the driver and the password."""
@@ -65,7 +67,8 @@ def serving_shop(
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, folder, server.address, str(port),
-                "durable" if durable else "fast", str(buffers), str(connections))  # fmt: skip
+                "durable" if durable else "fast", str(buffers), str(connections),
+                str(_turn(server) + number) if nodes else "")  # fmt: skip
 
     with serving(server, words, seconds=READY_SECONDS) as port:
         secret = f"/tmp/labkit-shop-{server.name}-{number}.secret"
@@ -94,6 +97,20 @@ def serving_pages(
 
     with serving(server, words, seconds=READY_SECONDS) as port:
         yield replace(shop, pages=f"{server.address}:{port}")
+
+
+def one_node(hosts: Mapping[str, Host]) -> str:
+    """Why nothing can be pinned to a NUMA node of the server; empty when it has several."""
+    server = hosts["server"]
+    many = len(server.run("sh", "-c", NODES).stdout.split())
+    return (
+        "" if many > 1 else f"{server.name} has one NUMA node, so that there is nothing to pin to"
+    )
+
+
+# Of several servers, `container` is the first, and `container2` the second.
+def _turn(server: Host) -> int:
+    return int(re.sub(r"\D", "", server.name) or 1) - 1
 
 
 def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:

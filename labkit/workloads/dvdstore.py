@@ -20,7 +20,14 @@ from labkit.shop.driver import Pace
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
 from labkit.workload import Sample, Workload
-from labkit.workloads._database import ENGINES, Served, absent, serving_pages, serving_shop
+from labkit.workloads._database import (
+    ENGINES,
+    Served,
+    absent,
+    one_node,
+    serving_pages,
+    serving_shop,
+)
 
 WAYS = ("direct", "web")
 DURABILITY = ("durable", "fast")
@@ -61,6 +68,8 @@ class DvdStore(Workload):
     """Databases on each server; every one has a driver process with `users` customers."""
     way: str = "direct"
     """How customers come: `direct` to the database, or by the `web`: nginx and an application."""
+    nodes: bool = False
+    """Whether each database runs on one NUMA node of its machine, those of a node in turn."""
     durability: str = "durable"
     buffers: int = 128
     """MiB of memory that each database keeps pages in."""
@@ -103,7 +112,7 @@ class DvdStore(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
-        return absent(self.engine, self.way, hosts)
+        return absent(self.engine, self.way, hosts) or (one_node(hosts) if self.nodes else "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
@@ -126,7 +135,9 @@ class DvdStore(Workload):
 
     def _served(self, hosts: Mapping[str, Host], number: int) -> Any:
         durable = self.durability == "durable"
-        return serving_shop(hosts, self.engine, number, durable, self.buffers, self.users + 8)
+        return serving_shop(
+            hosts, self.engine, number, self.nodes, durable, self.buffers, self.users + 8
+        )
 
     def _words(self, verb: str, served: list[Served]) -> tuple[str, ...]:
         given = {
