@@ -42,12 +42,14 @@ fi
 [ "$durable" != none ] || exit 0
 switch=on
 [ "$durable" = durable ] || switch=off
+shared=posix
+[ -d /dev/shm ] || shared=mmap
 server=
 trap '[ -z "$server" ] || kill -INT "$server" 2> /dev/null' TERM INT
 own $(node) postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
     -c unix_socket_directories= -c max_connections="$connections" \
     -c shared_buffers="${buffers}MB" -c synchronous_commit="$switch" -c full_page_writes="$switch" \
-    -c log_min_messages=log &
+    -c log_min_messages=log -c dynamic_shared_memory_type="$shared" &
 server=$!
 code=0
 wait "$server" || code=$?

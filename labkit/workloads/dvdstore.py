@@ -35,6 +35,7 @@ MOST_INSTANCES = 64
 FILL_SECONDS = 3_600
 NUMBERED = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
 SECOND = re.compile(r"s (\d+\.\d{3}) (\d+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
+ANY_SECOND = re.compile(r"(?:warm )?s \d+\.\d{3} (\d+) ", re.ASCII)
 TIMES = re.compile(r"h (\d+) (\d+)", re.ASCII)
 
 
@@ -203,6 +204,16 @@ class _Shop:
         if sum(times.values()) != whole or not math.isclose(sum(orders), whole, abs_tol=1e9):
             raise ResultsError(f"dvdstore: {sum(times.values())} times of {whole} orders")
         return cls(orders, times, said["end"])
+
+
+def seconds_in(text: str) -> list[float]:
+    """Orders in each whole second so far, the warm-up too: of all shops together."""
+    shops = [
+        [float(found[1]) for line in lines if (found := ANY_SECOND.match(line))]
+        for lines in _apart(text).values()
+    ]
+    counted = [orders for orders in shops if orders]
+    return [sum(each) for each in zip(*counted, strict=False)]
 
 
 # Of several shops each line begins with the number of its own.

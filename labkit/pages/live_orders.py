@@ -1,0 +1,52 @@
+"""Orders a second, drawn while customers buy: what a run by hand shows in a notebook."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from labkit.charts import over_time
+from labkit.errors import CommandFailed
+from labkit.host import Host
+from labkit.workloads.dvdstore import DvdStore, seconds_in
+
+Show = Callable[[object], None]
+REDRAWN_SECONDS = 1.0
+
+
+def watched(load: DvdStore, hosts: Mapping[str, Host], show: Show | None = None) -> str:
+    """Run it once; `show` is given a new picture each second. Returns what the driver printed."""
+    said: list[str] = []
+    show, drawn = show or _in_notebook(), 0.0
+    with load.asking(hosts) as words:
+        limit = 60 + 3 * load.seconds
+        with hosts["client"].stream(*words, seconds=limit) as lines:
+            for line in lines:
+                said.append(f"{line.text}\n")
+                now = time.monotonic()
+                if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(said))) > 1:
+                    drawn = now
+                    show(picture("".join(said)))
+    done = lines.done
+    if not done.ok:
+        raise CommandFailed(f"{done.host}: the driver ended with code {done.code}",
+                            said=done.stderr or said[-1])  # fmt: skip
+    text = "".join(said)
+    show(picture(text))
+    return text
+
+
+def picture(text: str, run: str = "by hand", note: str = "") -> object:
+    """Orders a second of what a driver printed so far."""
+    orders = seconds_in(text)
+    moments = [float(at) for at in range(1, len(orders) + 1)]
+    return over_time(
+        {"all shops": (moments, orders)}, metric="orders", unit="1/s", run=run, note=note
+    )
+
+
+def _in_notebook() -> Show:
+    from IPython.display import display
+
+    handle = display(display_id=True)  # type: ignore[no-untyped-call]
+    return handle.update if handle else lambda _: None
