@@ -16,7 +16,16 @@ from pathlib import Path
 from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Address, Asked, Refused
 from labkit.shop.driver import Driver, Pace, Tally
-from labkit.shop.filling import DATABASE, TEMPLATE, Counts, Database, counts, engine_of, fresh
+from labkit.shop.filling import (
+    DATABASE,
+    TEMPLATE,
+    Counts,
+    Database,
+    awaited,
+    counts,
+    engine_of,
+    fresh,
+)
 from labkit.shop.ledger import Checked, Ledger, checked
 from labkit.shop.mix import Customers, Mix
 from labkit.shop.several import several
@@ -82,6 +91,7 @@ def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> 
     pace = Pace(**{one.name: getattr(asked, one.name) for one in fields(Pace)})
     if asked.verb == "serve":
         return serve(shop.served, [shop.prepared() for _ in range(pace.users)])
+    awaited(shop.speaks, shop.at, shop.secret)
     before = _before(asked, shop)
     if asked.verb == "fill":
         return

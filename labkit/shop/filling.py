@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import Protocol, cast
@@ -16,6 +17,7 @@ ENGINES = {"postgresql": "labkit.shop.postgres:Postgres", "mariadb": "labkit.sho
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
 FORM = 1
 """Which rows the generator makes, and which tables: what another form filled is filled again."""
+STARTING, RECOVERY_SECONDS = "57P03", 120.0
 Counts = Mapping[str, tuple[int, int]]
 Tell = Callable[[str], None]
 
@@ -50,6 +52,18 @@ def engine_of(name: str) -> type[Database]:
         raise Unknown("engine", name, ENGINES)
     module, _, found = ENGINES[name].partition(":")
     return cast("type[Database]", getattr(importlib.import_module(module), found))
+
+
+def awaited(speaks: type[Database], at: Address, secret: str) -> None:
+    """Wait for one that listens already, but is still putting right what a crash has left."""
+    until = time.monotonic() + RECOVERY_SECONDS
+    while True:
+        try:
+            return speaks(at, secret).close()
+        except Refused as refused:
+            if refused.code != STARTING or time.monotonic() > until:
+                raise
+            time.sleep(0.1)
 
 
 def fresh(engine: str, at: Address, secret: str, size: str, seed: int, tell: Tell) -> Counts:

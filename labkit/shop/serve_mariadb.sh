@@ -7,7 +7,9 @@ command -v mariadbd > /dev/null || { echo "no MariaDB is installed here" >&2; ex
 
 user=
 [ "$(id -u)" != 0 ] || user=$(id -u mysql 2> /dev/null || id -u nobody)
-own() { if [ "$user" ]; then setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; else "$@"; fi; }
+# Words and no function: what is started with them in the background is the server itself.
+own=
+[ -z "$user" ] || own="setpriv --reuid=$user --regid=$user --clear-groups"
 
 # Whose turn it is: the CPUs of one NUMA node after the other.
 node() {
@@ -26,7 +28,7 @@ if [ ! -e made ]; then
     mkdir cluster
     head -c 18 /dev/urandom | od -A n -t x1 | tr -d ' \n' > secret
     [ -z "$user" ] || chown "$user" cluster
-    own mariadb-install-db --no-defaults --datadir="$folder/cluster" --skip-test-db \
+    $own mariadb-install-db --no-defaults --datadir="$folder/cluster" --skip-test-db \
         --auth-root-authentication-method=socket --innodb-log-file-size=16M > install.log 2>&1 ||
         { tail -n 5 install.log >&2; exit 1; }
     printf "CREATE OR REPLACE USER shop@'%%' IDENTIFIED BY '%s';\nGRANT ALL ON *.* TO shop@'%%';\n" \
@@ -40,7 +42,7 @@ flush=1
 [ "$durable" = durable ] || flush=0
 server=
 trap '[ -z "$server" ] || kill -TERM "$server" 2> /dev/null' TERM INT
-own $(node) mariadbd --no-defaults --datadir="$folder/cluster" --port="$port" --bind-address="$address" \
+$own $(node) mariadbd --no-defaults --datadir="$folder/cluster" --port="$port" --bind-address="$address" \
     --socket="$folder/cluster/socket" --pid-file="$folder/cluster/pid" \
     --init-file="$folder/cluster/admit.sql" --skip-name-resolve --max-connections="$connections" \
     --innodb-buffer-pool-size="${buffers}M" --innodb-flush-log-at-trx-commit="$flush" \

@@ -12,7 +12,9 @@ command -v initdb > /dev/null || { echo "no PostgreSQL is installed here" >&2; e
 
 user=
 [ "$(id -u)" != 0 ] || user=$(id -u postgres 2> /dev/null || id -u nobody)
-own() { if [ "$user" ]; then setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; else "$@"; fi; }
+# Words and no function: what is started with them in the background is the server itself.
+own=
+[ -z "$user" ] || own="setpriv --reuid=$user --regid=$user --clear-groups"
 
 # Whose turn it is: the CPUs of one NUMA node after the other.
 node() {
@@ -32,7 +34,7 @@ if [ ! -e made ]; then
     head -c 18 /dev/urandom | od -A n -t x1 | tr -d ' \n' > secret
     cp secret cluster.word
     [ -z "$user" ] || chown "$user" cluster cluster.word
-    TZ=UTC own initdb -D "$folder/cluster" -U shop -A scram-sha-256 --pwfile="$folder/cluster.word" \
+    TZ=UTC $own initdb -D "$folder/cluster" -U shop -A scram-sha-256 --pwfile="$folder/cluster.word" \
         -E UTF8 --locale=C --no-sync --wal-segsize=4 > initdb.log 2>&1 || { cat initdb.log >&2; exit 1; }
     rm -f cluster.word
     echo "host all all all scram-sha-256" >> cluster/pg_hba.conf
@@ -46,7 +48,7 @@ shared=posix
 [ -d /dev/shm ] || shared=mmap
 server=
 trap '[ -z "$server" ] || kill -INT "$server" 2> /dev/null' TERM INT
-own $(node) postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
+$own $(node) postgres -D "$folder/cluster" -p "$port" -c listen_addresses="$address" \
     -c unix_socket_directories= -c max_connections="$connections" \
     -c shared_buffers="${buffers}MB" -c synchronous_commit="$switch" -c full_page_writes="$switch" \
     -c log_min_messages=log -c dynamic_shared_memory_type="$shared" &

@@ -8,7 +8,9 @@ command -v nginx > /dev/null || { echo "no nginx is installed here" >&2; exit 1;
 
 user=
 [ "$(id -u)" != 0 ] || user=$(id -u www-data 2> /dev/null || id -u nobody)
-own() { if [ "$user" ]; then setpriv --reuid="$user" --regid="$user" --clear-groups "$@"; else "$@"; fi; }
+# Words and no function: what is started with them in the background is the server itself.
+own=
+[ -z "$user" ] || own="setpriv --reuid=$user --regid=$user --clear-groups"
 
 rm -rf "$folder"
 mkdir -p -m 711 "$folder"
@@ -35,7 +37,7 @@ http {
 CONF
 chmod 644 nginx.conf
 [ -z "$user" ] || chown -R "$user" temporary word
-own python3 "$kit" serve --engine "$engine" --at "$database" --secret "$folder/word" \
+$own python3 "$kit" serve --engine "$engine" --at "$database" --secret "$folder/word" \
     --pages "127.0.0.1:$inner" --users "$workers" &
 application=$!
 # nginx is asked as soon as it listens, so that the application has to be there before it.
@@ -43,7 +45,7 @@ until grep -q " [0-9A-F]*:$(printf %04X "$inner") [0-9A-F:]* 0A " /proc/net/tcp;
     kill -0 "$application" 2> /dev/null || exit 1
     sleep 0.05
 done
-own nginx -e stderr -p "$folder" -c "$folder/nginx.conf" &
+$own nginx -e stderr -p "$folder" -c "$folder/nginx.conf" &
 server=$!
 trap 'kill "$application" "$server" 2> /dev/null' TERM INT
 code=0

@@ -1,0 +1,238 @@
+"""The shop: whatever is killed, no order is lost or counted twice."""
+
+import random
+import shutil
+import signal
+import subprocess
+import time
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import shops
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.shop import filling
+from labkit.shop.answers import Address, Refused
+from labkit.shop.stock import Size, basket, product, tables
+from labkit.transports.local import Local
+from labkit.workloads import _database
+from labkit.workloads.dvdstore import DvdStore
+
+HERE = Host("here", "127.0.0.1", Local("here"))
+SHORT = ("--users", 4, "--warm-up", 0, "--ramp", 1000)
+THERE = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}
+
+
+@pytest.fixture(scope="module", params=list(THERE))
+def served(request):
+    if not Path(THERE[request.param]).exists():
+        pytest.skip(f"{request.param} is not installed")
+    with shops.served(request.param) as found:
+        done = subprocess.run(found.words("fill"), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        yield found
+
+
+def test_sizes_grow_from_ten_megabytes_on_and_have_two_more_points():
+    assert Size.of("10MB") == Size(20_000, 10_000, 12_000)
+    assert Size.of("20 mb").customers == 40_000
+    assert Size.of("1GB") == Size(2_000_000, 100_000, 1_200_000)
+    assert Size.of("100GB") == Size(200_000_000, 1_000_000, 120_000_000)
+    for text in ("9MB", "0GB", "10", "ten"):
+        with pytest.raises(BadInput):
+            Size.of(text)
+
+
+def test_the_same_seed_makes_the_same_rows_and_another_one_others():
+    def some(seed):
+        return {t.name: list(islice(t.rows(), 500)) for t in tables(Size.of("10MB"), seed)}
+
+    one, again, other = some(1), some(1), some(2)
+    assert one == again
+    assert [name for name in one if one[name] == other[name]] == ["categories"]
+
+
+def test_every_ten_thousandth_product_is_bought_ten_times_as_often():
+    draw = random.Random(1)
+    bought = [product(draw, 20_000) for _ in range(200_000)]
+    often = sum(1 for one in bought if one % 10_000 == 0) / 2
+    assert 60 < often < 140  # of a hundred
+    assert max(len(basket(draw, 20_000, 5)) for _ in range(1000)) <= 9
+
+
+def test_customers_buy_and_two_in_a_hundred_orders_find_too_little_stock(served):
+    done = served.drive(*SHORT, "--seconds", 4)
+    assert done.returncode == 0, done.stderr
+    found, whole = shops.checked(done.stdout), shops.ended(done.stdout)
+    assert (found["lost"], found["twice"], found["unseen"], found["wrong"]) == (0, 0, 0, [])
+    assert found["seen"] == found["orders"] > 50
+    assert whole["browsed"] / whole["ended"] == pytest.approx(3, rel=0.2)
+    assert 0.002 < whole["short"] / whole["orders"] < 0.06
+
+
+def test_a_wrong_password_is_named(served, tmp_path):
+    wrong = tmp_path / "wrong"
+    wrong.write_text("guessed")
+    done = served.drive("--seconds", 1, secret=wrong)
+    assert done.returncode == 1
+    assert "does not let us in" in done.stderr and "hint: is it the right user" in done.stderr
+
+
+def test_a_database_that_does_not_answer_is_named():
+    with pytest.raises(ConnectionError, match="nothing answers"):
+        filling.engine_of("postgresql")(Address("127.0.0.1", 1), "")
+
+
+def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
+    speaks = filling.engine_of(served.engine)
+    where = (speaks, served.at, served.secret)
+    assert filling._lacking(*where, "10MB", 1) == ""
+    assert "has another size" in filling._lacking(*where, "20MB", 1)
+    assert "has another seed" in filling._lacking(*where, "10MB", 2)
+    with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
+        stock.query("DELETE FROM loaded WHERE what = 'whole'")
+        assert "only half loaded" in filling._lacking(*where, "10MB", 1)
+        stock.query(f"INSERT INTO loaded VALUES ('whole', {filling.FORM}, 1)")
+
+
+def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
+    speaks = filling.engine_of(served.engine)
+    with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
+        stock.query("UPDATE loaded SET many = many + 1 WHERE what = 'customers'")
+        stock.close()
+        done = served.drive("--seconds", 1)
+    with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
+        stock.query("UPDATE loaded SET many = many - 1 WHERE what = 'customers'")
+    assert done.returncode == 1
+    assert "has another size" in done.stdout or "is not whole: customers" in done.stderr
+
+
+def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
+    driver = subprocess.Popen(
+        served.words("drive", *SHORT, "--seconds", 4), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    first = driver.stdout.readline()
+    while not first.startswith("s "):
+        first = driver.stdout.readline()
+    with closing(
+        filling.engine_of(served.engine)(served.at, served.secret, filling.DATABASE)
+    ) as db:
+        db.query("DELETE FROM orders WHERE ref = 1")
+    out, error = driver.communicate(timeout=60)
+    assert driver.returncode == 1
+    assert "1 orders that were committed are gone" in error
+    assert shops.checked(out)["lost"] == 1
+
+
+def kills_of_the_database(served, many):
+    driver = subprocess.Popen(
+        served.words("drive", *SHORT, "--seconds", 2 + 3 * many, "--patience", 60),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not driver.stdout.readline().startswith("measuring "):
+        assert driver.poll() is None, driver.stderr.read()
+    for _ in range(many):
+        time.sleep(0.5 + random.random())
+        served.kill()
+        served.start()
+    out, error = driver.communicate(timeout=120 + 10 * many)
+    assert driver.returncode == 0, error
+    assert out.count("\nlost ") >= many
+    return shops.checked(out)
+
+
+def kills_of_the_driver(served, many):
+    served.ledger.unlink(missing_ok=True)
+    keep = ("--ledger", served.ledger, *SHORT, "--seconds", 60)
+    for nth in range(many):
+        driver = subprocess.Popen(
+            served.words("drive", *keep, *(["--go-on"] if nth else [])), stdout=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+        while not driver.stdout.readline().startswith("measuring "):
+            assert driver.poll() is None
+        time.sleep(0.5 + random.random())
+        driver.send_signal(signal.SIGKILL)
+        driver.communicate()
+    done = served.drive("--ledger", served.ledger, *SHORT, "--seconds", 1, "--go-on")
+    assert done.returncode == 0, done.stderr
+    return shops.checked(done.stdout)
+
+
+@pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
+def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, many):
+    found = kills_of_the_database(served, many)
+    assert (found["lost"], found["twice"], found["wrong"]) == (0, 0, [])
+    assert found["orders"] == found["seen"] + found["unseen"]
+    assert found["unseen"] <= found["unknown"] <= 4 * many
+
+
+@pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
+def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many):
+    found = kills_of_the_driver(served, many)
+    assert (found["lost"], found["twice"], found["wrong"]) == (0, 0, [])
+    assert found["orders"] == found["seen"] + found["unseen"]
+    assert found["unseen"] <= 4 * many
+
+
+def test_a_driver_without_patience_says_that_the_database_went_away(served):
+    driver = subprocess.Popen(
+        served.words("drive", *SHORT, "--seconds", 30), stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not driver.stdout.readline().startswith("measuring "):
+        assert driver.poll() is None
+    served.kill()
+    _, error = driver.communicate(timeout=60)
+    served.start()
+    assert driver.returncode == 1 and "went away in mid-run" in error
+
+
+def test_transactions_that_get_in_each_others_way_are_tried_again(served):
+    if served.engine != "postgresql":
+        pytest.skip("MariaDB makes such transactions wait")
+    speaks = filling.engine_of(served.engine)
+
+    def isolation(level):
+        with closing(speaks(served.at, served.secret)) as first:
+            first.query(f"ALTER ROLE shop SET default_transaction_isolation TO '{level}'")
+
+    isolation("serializable")
+    try:
+        done = served.drive("--users", 16, "--warm-up", 0, "--ramp", 1000, "--seconds", 3)
+    finally:
+        isolation("read committed")
+    assert done.returncode == 0, done.stderr
+    assert shops.ended(done.stdout)["retries"] > 0
+    assert shops.checked(done.stdout)["wrong"] == []
+
+
+def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_due(served):
+    done = served.drive(*SHORT, "--rate", 20, "--seconds", 4)
+    assert done.returncode == 0, done.stderr
+    assert 40 < shops.ended(done.stdout)["orders"] < 130
+
+
+def test_both_ways_in_do_the_same_orders(monkeypatch):
+    if not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("nginx", "python3")):
+        pytest.skip("nginx is not installed")
+    with shops.served("postgresql") as own:
+        monkeypatch.setattr(_database, "KEPT", str(own.folder.parent / "kept"))
+        load = DvdStore(users=2, duration=2, warm_up=1, buffers=32, way="web")
+        text = load.run({"client": HERE, "server": HERE})
+    samples = {sample.metric: sample.values for sample in load.parse(text)}
+    assert samples["orders per minute"].sum() > 60
+
+
+def test_what_cannot_be_meant_is_refused():
+    for wrong in (
+        {"engine": "oracle"}, {"durability": "no"}, {"users": 0}, {"duration": 0}, {"size": "1MB"},
+        {"way": "fax"}, {"instances": 0}, {"new_customers": 101.0}, {"think": -1.0},
+    ):  # fmt: skip
+        with pytest.raises(BadInput):
+            DvdStore(**wrong)
+    assert Refused("40001", "x", again=True).again
