@@ -39,6 +39,13 @@ ANY_SECOND = re.compile(r"(?:warm )?s \d+\.\d{3} (\d+) ", re.ASCII)
 TIMES = re.compile(r"h (\d+) (\d+)", re.ASCII)
 
 
+class _Loop:
+    """Open where orders have a rate of their own."""
+
+    def __get__(self, load: DvdStore | None, _: type[DvdStore]) -> str:
+        return "open" if load and load.rate else "closed"
+
+
 @dataclass(frozen=True)
 class DvdStore(Workload):
     """Defaults are those of the document's driver, but that a run ends after `duration` seconds.
@@ -49,6 +56,7 @@ class DvdStore(Workload):
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = _Loop()  # type: ignore[assignment]
     programs: ClassVar[tuple[str, ...]] = ("python3",)
     ours: ClassVar[tuple[str, ...]] = ("postgres", "mariadbd", "nginx", "python3")
 
@@ -92,11 +100,6 @@ class DvdStore(Workload):
         if not 8 <= self.buffers <= 1 << 20:
             raise BadInput(f"dvdstore: buffers must be 8 MiB or more, not {self.buffers!r}")
         _ = Size.of(self.size), self._mix, self._pace  # each refuses what cannot be meant
-
-    @property
-    def loop(self) -> str:  # type: ignore[override]
-        """Open where orders have a rate of their own."""
-        return "open" if self.rate else "closed"
 
     @property
     def seconds(self) -> float:
