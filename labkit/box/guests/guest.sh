@@ -10,7 +10,8 @@
 #   guest start              returns when one can log in; one that is paused goes on
 #   guest pause              none of its processes runs until it is started, and its memory stays
 #   guest stop
-#   guest receive ADDRESS:PORT    a guest of QEMU waits there to be migrated to
+#   guest receive ADDRESS:PORT [COMMAND JSON]...
+#                            a guest of QEMU waits there to be migrated to, and is first told these commands
 #   guest state              running, paused or stopped
 #   guest pids               its processes on this host
 #   guest each               of lines `ABOUT COMMAND`, which ask for any of `get`, `state`, `pids` and
@@ -95,21 +96,33 @@ start() {
     fail "did not start: ${verdict:-nothing heard for $seconds s}"
 }
 
+not_waiting() {
+    stop
+    fail "does not wait to be migrated: $(tail -n 1 "$home/receiving") $(tail -n 1 "$home/console")"
+}
+
 # It answers by its monitor as soon as it waits; until its memory has come it has nothing to say.
 receive() {
     [ "$(wire accelerator)" != uml ] || fail "a guest of User-Mode Linux cannot be migrated"
     [ "$(quick state)" = stopped ] || fail "it runs here already"
     : > "$home/console"
-    rm -f "$home/ready" "$home/run/qmp"
+    rm -f "$home/ready" "$home/run/qmp" "$home/run/watched"
     mkfifo "$home/ready"
     exec 3<> "$home/ready"
-    setsid -f "$0" "@${home##*/}" watch "-incoming defer" > /dev/null 2>&1 9>&-
+    case "$*" in *'"postcopy-ram", "state": true'*) rights=,+sys_ptrace ;; *) rights= ;; esac
+    setsid -f "$0" "@${home##*/}" watch "-incoming defer" "$rights" > /dev/null 2>&1 9>&-
+    at=$1
     tries=0
-    until (qmp migrate-incoming "{\"uri\": \"tcp:$1\"}" > "$home/receiving" 2>&1 9>&-); do
+    until (qmp query-status > "$home/receiving" 2>&1 9>&-); do
         tries=$((tries + 1))
-        [ "$tries" -ge 200 ] && stop && fail "does not wait to be migrated: $(tail -n 1 "$home/receiving") $(tail -n 1 "$home/console")"
+        [ "$tries" -lt 200 ] || not_waiting
         sleep 0.05
     done
+    while shift && [ $# -ge 2 ]; do
+        (qmp "$1" "$2" > "$home/receiving" 2>&1 9>&-) || not_waiting
+        shift
+    done
+    (qmp migrate-incoming "{\"uri\": \"tcp:$at\"}" > "$home/receiving" 2>&1 9>&-) || not_waiting
     rm -f "$home/initrd"
 }
 
@@ -137,6 +150,6 @@ case $verb in
     qmp) qmp "$@" ;;
     disks) show_disks ;;
     receive) alone receive "$@" ;;
-    watch) incoming=${1:-} && watch ;;
+    watch) incoming=${1:-} rights=${2:-} && watch ;;
     *) sed -n '2,/^what/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

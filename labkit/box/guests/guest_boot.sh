@@ -62,6 +62,7 @@ boot_uml() {
 
 nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }
 
+# What comes by post-copy has its page faults handled by QEMU itself (userfaultfd(2)).
 boot_qemu() {
     cat "$(wire image)" "$home/run/own.cpio" > "$home/initrd" || fail "cannot make its first root"
     accelerator=$(wire accelerator)
@@ -69,11 +70,13 @@ boot_qemu() {
     # shellcheck disable=SC2046
     exec env -i HOME=/tmp TMPDIR=/tmp PATH="$PATH" \
         taskset -c "$cpus" chrt "$(scheduling "$home/running")" "$(priority "$home/running")" \
-        setpriv --reuid="$user" --regid="$user" --clear-groups --inh-caps=-all \
-        qemu-system-x86_64 -name "${home##*/}" -accel "$accelerator" -machine q35 -cpu max \
+        setpriv --reuid="$user" --regid="$user" --clear-groups \
+        --inh-caps="-all$rights" --ambient-caps="-all$rights" \
+        qemu-system-x86_64 -name "${home##*/},debug-threads=on" -accel "$accelerator" -machine q35 -cpu max \
         -m "$memory" -smp "$(value_of "$home/running" vcpus)" -nodefaults -no-user-config \
         -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
         -append "$(wire kernel_words)" \
-        -qmp "unix:$home/run/qmp,server=on,wait=off" $incoming -device virtio-rng-pci $(disks_qemu) \
+        -qmp "unix:$home/run/qmp,server=on,wait=off" -qmp "unix:$home/run/watched,server=on,wait=off" \
+        $incoming -device virtio-rng-pci $(disks_qemu) \
         $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
 }

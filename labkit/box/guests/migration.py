@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -14,10 +13,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from labkit.box import needs
-from labkit.box.cgroup import ENVIRONMENT
-from labkit.box.folder import Folder, not_up
+from labkit.box import mirror, needs
+from labkit.box.arriving import ENDED, Awaited
+from labkit.box.crossing import Crossing
+from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.layout import Layout, cpu_list
+from labkit.box.move import Move, in_network, run
+from labkit.box.moving import Hears, Moving, Watched
 from labkit.box.network.links import (
     UPLINK,
     VSWITCH,
@@ -34,8 +36,8 @@ from labkit.host import Host
 from labkit.lab import Lab, opened
 
 FIRST_PORT = 49152
+CANCEL_SECONDS = 10.0
 REPLY = re.compile(r"^\[(\d+\.\d+)\].* icmp_seq=", re.MULTILINE)
-ENDED = ("completed", "failed", "cancelled")
 BANDWIDTH = re.compile(r"([1-9]\d{0,5}) ?([kMG])(?:bit/s)?", re.ASCII)
 DOWNTIME = re.compile(r"(\d{1,6}) ?ms", re.ASCII)
 POWERS = {"k": 1e3, "M": 1e6, "G": 1e9}
@@ -79,34 +81,6 @@ class Migration:
     downtime: str
 
 
-@dataclass(frozen=True)
-class _Move:
-    folder: Folder
-    lab: Lab
-    now: Layout
-    then: Layout
-    guest: str
-
-    @property
-    def origin(self) -> Host:
-        return self.lab.host(self.now.on(self.guest))
-
-    @property
-    def to(self) -> Host:
-        return self.lab.host(self.then.on(self.guest))
-
-    def pid(self, role: str) -> int:
-        return int(json.loads(self.folder.pids.read_text())[role])
-
-    def switch(self, lines: str, *words: str) -> None:
-        _in_network(self.pid("switch"), lines, *words)
-
-    def qmp(self, host: Host, command: str, **told: Any) -> Any:
-        words = [json.dumps({key.replace("_", "-"): value for key, value in told.items()})]
-        answer = host.check("guest", f"@{self.guest}", "qmp", command, *(words if told else []))
-        return json.loads(answer)
-
-
 def migrate(
     name: str,
     guest: str,
@@ -116,11 +90,14 @@ def migrate(
     downtime: str = "",
     seen_from: str = "",
     patience: float = 10.0,
+    how: Moving | None = None,
+    hears: Hears = lambda _: None,
 ) -> Migration:
     """Move `guest` of box `name` to the host `to`; where that fails it goes on where it was.
 
-    `bandwidth` ("100M", bits a second) and `downtime` ("300 ms") are QEMU's limits; without them
-    they are as they were. When nothing gets through for `patience` seconds the move is given up.
+    `bandwidth` ("100M", bits a second) and `downtime` ("300 ms") are QEMU's limits. When nothing
+    gets through for `patience` seconds the move is given up. `hears` is told what is seen of it.
+    Without `how` QEMU's abilities are as they were.
     """
     asked = _limits(bandwidth, downtime)
     folder = Folder(name)
@@ -131,19 +108,19 @@ def migrate(
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
         now = Layout.from_json(folder.layout.read_text())
         then = _checked(folder, now, guest, to)
-        move = _Move(folder, lab, now, then, guest)
+        move = Move(folder, lab, now, then, guest, how or Moving(), hears, patience)
+        told = _told(move, how is not None, asked)
         _refuse_what_loses_writes(move)
         seen_by = seen_from or next(
             (role for role in now.hosts if role not in (to, now.on(guest))), ""
         )
         with _pinged(lab, seen_by, now.data(guest)) as answers:
-            said = _moved(move, asked, patience)
+            said = _moved(move, told)
             _leave(move)
-        memory = said["ram"]
         return Migration(
             guest, now.on(guest), to, said["total-time"], said["downtime"],
-            _longest_silence("".join(answers)), seen_by, memory["transferred"],
-            memory["dirty-sync-count"], bandwidth, downtime,
+            _longest_silence("".join(answers)), seen_by, said["transferred"],
+            said["dirty-sync-count"], bandwidth, downtime,
         )  # fmt: skip
 
 
@@ -152,11 +129,11 @@ def _limits(bandwidth: str, downtime: str) -> dict[str, int]:
     if bandwidth:
         if not (rate := BANDWIDTH.fullmatch(bandwidth)):
             raise BadInput(f"{bandwidth!r} is no bandwidth", hint='"100M" is 100 Mbit/s')
-        found["max_bandwidth"] = int(int(rate[1]) * POWERS[rate[2]] / 8)
+        found["max-bandwidth"] = int(int(rate[1]) * POWERS[rate[2]] / 8)
     if downtime:
         if not (span := DOWNTIME.fullmatch(downtime)):
             raise BadInput(f"{downtime!r} is no downtime", hint='write it as "300ms"')
-        found["downtime_limit"] = int(span[1])
+        found["downtime-limit"] = int(span[1])
     return found
 
 
@@ -183,7 +160,7 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
 
 # Emulated CPUs that run side by side write to pages that count as sent: of seven such migrations
 # with QEMU 7.2 two left a guest broken, and of eighteen with one CPU none.
-def _refuse_what_loses_writes(move: _Move) -> None:
+def _refuse_what_loses_writes(move: Move) -> None:
     vcpus = move.origin.check("guest", f"@{move.guest}", "get", "vcpus").strip()
     if move.now.plan(move.guest).accelerator == "tcg" and vcpus != "1":
         raise BadInput(
@@ -193,16 +170,12 @@ def _refuse_what_loses_writes(move: _Move) -> None:
         )
 
 
-def _moved(move: _Move, asked: dict[str, int], patience: float) -> Any:
+def _moved(move: Move, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
     new = _new_wires(move)
     try:
         _prepare(move, new)
-        if asked:
-            move.qmp(move.origin, "migrate-set-parameters", **asked)
-        at = f"{move.then.data(move.to.name)}:{FIRST_PORT + move.now.number(move.guest)}"
-        move.to.check("guest", f"@{move.guest}", "receive", at)
-        move.qmp(move.origin, "migrate", uri=f"tcp:{at}")
-        return _awaited(move, patience)
+        with _crossed(move) as at:
+            return _across(move, told, at)
     except BaseException as failed:
         _stay(move, new)
         if isinstance(failed, LabkitError):
@@ -213,9 +186,54 @@ def _moved(move: _Move, asked: dict[str, int], patience: float) -> Any:
         raise
 
 
+# The address of the destination, on a link of its own if one is asked for.
+@contextmanager
+def _crossed(move: Move) -> Iterator[str]:
+    link = move.how.link(move.to.name)
+    if link is None:
+        yield move.then.data(move.to.name)
+        return
+    pids = {role: move.pid(role) for role in ("switch", move.origin.name, move.to.name)}
+    crossing = Crossing(move.folder.name, pids, move.origin.name, move.to.name)
+    with crossing.made(link) as (_, there):
+        yield there
+
+
+# What both sides are told beforehand; the destination of a move as it comes does as the origin.
+def _told(move: Move, asked_for: bool, limits: dict[str, int]) -> dict[str, dict[str, Any]]:
+    how = move.how
+    if asked_for:
+        return {"migrate-set-capabilities": how.able,
+                "migrate-set-parameters": how.limits | limits}  # fmt: skip
+    named = {one["capability"] for one in how.able["capabilities"]}
+    able = move.qmp(move.origin, "query-migrate-capabilities")
+    kept = [one for one in able if one["capability"] in named - {"events"}]
+    same = {"capabilities": [*kept, {"capability": "events", "state": True}]}
+    now = move.qmp(move.origin, "query-migrate-parameters")
+    limited = {key: now[key] for key in how.limits} | limits
+    return {"migrate-set-capabilities": same, "migrate-set-parameters": limited}
+
+
+def _across(move: Move, told: dict[str, dict[str, Any]], there: str) -> dict[str, Any]:
+    at = f"{there}:{FIRST_PORT + move.now.number(move.guest)}"
+    for command, asked in told.items():
+        move.qmp(move.origin, command, **asked)
+    first = [*told.items(), *mirror.received(move, there)]
+    words = [word for command, asked in first for word in (command, json.dumps(asked))]
+    move.to.check("guest", f"@{move.guest}", "receive", at, *words)
+    watched = Watched(move.hears)
+    with (
+        watched.on(move.origin, move.guest, *mirror.devices(move)),
+        watched.on(move.to, move.guest),
+        mirror.copied(move, there),
+    ):
+        move.qmp(move.origin, "migrate", uri=f"tcp:{at}")
+        return Awaited(move, watched, time.time()).end()
+
+
 # Those of the guest exist for its present host as well: until it is gone they have other names.
-def _new_wires(move: _Move) -> dict[str, Wire]:
-    said = _in_network(move.pid("switch"), "", "-o", "link")
+def _new_wires(move: Move) -> dict[str, Wire]:
+    said = in_network(move.pid("switch"), "", "-o", "link")
     there, old = set(re.findall(r"^\d+: ([^@:]+)", said, re.MULTILINE)), set(wires(move.now))
     own = f"g{move.now.seat(move.guest)}-"
     return {
@@ -225,74 +243,57 @@ def _new_wires(move: _Move) -> dict[str, Wire]:
     }
 
 
-def _prepare(move: _Move, new: dict[str, Wire]) -> None:
+def _prepare(move: Move, new: dict[str, Wire]) -> None:
     origin, to = (move.pid(host.name) for host in (move.origin, move.to))
     for near, wire in new.items():
         move.switch(at_switch_for(move.then, wire, near, to))
     first = any(wire.far == UPLINK for wire in new.values())
-    _in_network(to, at_arrival(move.then, move.guest, first))
+    in_network(to, at_arrival(move.then, move.guest, first))
     here, there = (Path(f"/proc/{pid}/root/run") for pid in (origin, to))
     (there / GUESTS).mkdir(parents=True, exist_ok=True)
     (there / "labkit/bin").mkdir(exist_ok=True)
     command = sorted((here / "labkit/bin").glob("guest*"))
-    _run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
-    _run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
+    run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
+    run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
     cpus = cpu_list(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)
+    mirror.prepare(move)
 
 
-# A link that is cut tells nobody, so that what does not go on is given up.
-def _awaited(move: _Move, patience: float) -> Any:
-    sent, since = -1, time.monotonic()
-    while (said := move.qmp(move.origin, "query-migrate")).get("status") not in ENDED:
-        now = said.get("ram", {}).get("transferred", 0)
-        if now != sent:
-            sent, since = now, time.monotonic()
-        if time.monotonic() - since > patience:
-            raise BoxError(
-                f"nothing came through for {patience:g} s",
-                hint="is a link of its hosts cut? labkit box status shows them",
-            )
-        time.sleep(0.05)
-    if said["status"] != "completed":
-        raise BoxError(said.get("error-desc", f"QEMU says that it {said['status']}"))
-    until = time.monotonic() + patience
-    while move.qmp(move.to, "query-status")["status"] != "running":
-        if time.monotonic() > until:
-            raise BoxError(f"{move.guest} arrived on {move.to.name} and does not run there")
-        time.sleep(0.02)
-    move.qmp(move.to, "announce-self", initial=10, max=100, rounds=5, step=20)
-    return said
-
-
-def _stay(move: _Move, new: dict[str, Wire]) -> None:
+def _stay(move: Move, new: dict[str, Wire]) -> None:
     with suppress(LabkitError):
         move.to.run("guest", f"@{move.guest}", "stop")
         _go_on(move)
     _forget(move.to, move.guest)
     to = move.pid(move.to.name)
     with suppress(BoxError):
-        _in_network(to, at_departure(move.then, move.guest), "-force")
+        in_network(to, at_departure(move.then, move.guest), "-force")
     with suppress(BoxError):
         move.switch("".join(f"link delete {near}\n" for near in new), "-force")
     if any(wire.far == UPLINK for wire in new.values()):
         with suppress(BoxError):
-            _in_network(to, f"link delete {VSWITCH}\n")
+            in_network(to, f"link delete {VSWITCH}\n")
 
 
 # The one that was to receive it is gone by now.
-def _go_on(move: _Move) -> None:
+def _go_on(move: Move) -> None:
+    until = time.monotonic() + CANCEL_SECONDS
     while move.qmp(move.origin, "query-migrate").get("status", "none") not in ("none", *ENDED):
         move.qmp(move.origin, "migrate_cancel")
+        if time.monotonic() > until:
+            raise BoxError(
+                f"{move.guest} was cut off in post-copy: its memory is on both hosts",
+                hint=up_again(move.folder.name),
+            )
         time.sleep(0.05)
     if move.qmp(move.origin, "query-status")["status"] != "running":
         move.qmp(move.origin, "cont")
 
 
-def _leave(move: _Move) -> None:
+def _leave(move: Move) -> None:
     move.origin.check("guest", f"@{move.guest}", "stop")
     _forget(move.origin, move.guest)
-    _in_network(move.pid(move.origin.name), at_departure(move.now, move.guest))
+    in_network(move.pid(move.origin.name), at_departure(move.now, move.guest))
     own = f"g{move.now.seat(move.guest)}"
     for near in (f"{own}-c", f"{own}-d"):
         move.switch(
@@ -327,15 +328,3 @@ def _pinged(lab: Lab, seen_by: str, address: str) -> Iterator[list[str]]:
 def _longest_silence(said: str) -> float:
     at = [float(stamp) for stamp in REPLY.findall(said)]
     return 1000 * max((b - a for a, b in pairwise(at)), default=-0.001)
-
-
-def _in_network(pid: int, lines: str, *words: str) -> str:
-    batch = [*words] if not lines else [*words, "-batch", "-"]
-    return _run(["nsenter", "-t", str(pid), "-n", "ip", *batch], lines)
-
-
-def _run(words: Sequence[str], said: str = "") -> str:
-    done = subprocess.run(list(words), input=said, capture_output=True, text=True, env=ENVIRONMENT)
-    if done.returncode:
-        raise BoxError(f"`{' '.join(words)}` ended with code {done.returncode}", said=done.stderr)
-    return done.stdout

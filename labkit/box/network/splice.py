@@ -9,6 +9,7 @@ stands between the host's virtual switch and it, and on its direct path.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -110,10 +111,16 @@ def by(link: LinkPlan, kinds: Collection[str]) -> str:
     return next((kind for kind in ("tbf", "netem") if kind in kinds), "relay")
 
 
+def queue_of(link: LinkPlan, kinds: Collection[str]) -> str:
+    """The queue that tc is asked for in each direction; empty where the relay does it all."""
+    if by(link, kinds) == "netem":
+        return _netem(link)
+    return _tbf(link) if link.bits and "tbf" in kinds else ""
+
+
 def queues(splice: Splice, link: LinkPlan, kinds: Collection[str]) -> list[str]:
     """Lines of tc for both directions; none where the relay does it all."""
-    how = by(link, kinds)
-    words = _netem(link) if how == "netem" else _tbf(link) if link.bits and "tbf" in kinds else ""
+    how, words = by(link, kinds), queue_of(link, kinds)
     return [f"qdisc replace dev {dev} root {words}" for dev in splice.senders(how) if words]
 
 
@@ -121,6 +128,11 @@ def relay_asked(link: LinkPlan, kinds: Collection[str]) -> dict[str, float]:
     """What the relay is asked for: the rate only where no queue of the kernel keeps it."""
     rate = 0.0 if "tbf" in kinds else link.bits
     return {"delay": link.seconds, "jitter": link.spread, "loss": link.lost, "rate": rate}
+
+
+def as_json(link: LinkPlan, kinds: Collection[str]) -> str:
+    """What the relay is asked for, as its file holds it."""
+    return json.dumps(relay_asked(link, kinds))
 
 
 def _tbf(link: LinkPlan) -> str:

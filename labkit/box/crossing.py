@@ -1,0 +1,140 @@
+"""A link of its own between two hosts of a box, for guests that move: as fast and long as asked.
+
+It leads past the data network, so that what shapes it stands in no guest's way. Where the kernel
+cannot delay, a relay of ours does, in the namespace of the box's switch.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.box import namespaces
+from labkit.box.cgroup import ENVIRONMENT, Cgroup
+from labkit.box.folder import Folder
+from labkit.box.network import splice
+from labkit.box.network.link import LinkPlan
+from labkit.box.network.shaping import kinds_known
+from labkit.errors import BoxError
+
+END, MIDDLE = "crossing0", ("crossing-o", "crossing-q")
+ADDRESSES = ("198.51.100.1", "198.51.100.2")
+"""Set aside for documentation (RFC 5737): nothing but the two ends is there."""
+RELAY = Path(__file__).with_name("relay.py")
+BUFFERS = 64 << 20
+"""Bytes that TCP may keep for a connection, so that a long link can be filled."""
+SYSCTLS = {"tcp_wmem": f"4096 16384 {BUFFERS}", "tcp_rmem": f"4096 131072 {BUFFERS}"}
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The link between two hosts of the box `name`, by the processes that hold their namespaces."""
+
+    name: str
+    pids: Mapping[str, int]
+    origin: str
+    to: str
+
+    @contextmanager
+    def made(self, link: LinkPlan) -> Iterator[tuple[str, str]]:
+        """The addresses of both ends; the link is gone afterwards."""
+        kinds = kinds_known()
+        how = splice.by(link, kinds)
+        try:
+            self._wire(how)
+            self._address()
+            self._shape(link, how, kinds)
+            with self._buffers(), self._relayed(link, kinds) if how == "relay" else _nothing():
+                yield ADDRESSES
+        finally:
+            self._unwire()
+
+    def _wire(self, how: str) -> None:
+        ends = (self.pids[self.origin], self.pids[self.to])
+        if how != "relay":
+            lines = [f"link add {END} netns {ends[0]} type veth peer name {END} netns {ends[1]}"]
+        else:
+            lines = [
+                line
+                for middle, pid in zip(MIDDLE, ends, strict=True)
+                for line in (
+                    f"link add {middle} type veth peer name {END} netns {pid}",
+                    f"link set {middle} up",
+                )
+            ]
+        self._ip("switch", lines)
+
+    def _unwire(self) -> None:
+        for role in (self.origin, self.to):
+            with suppress(BoxError):
+                self._ip(role, [f"link delete {END}"])
+
+    def _address(self) -> None:
+        for role, address in zip((self.origin, self.to), ADDRESSES, strict=True):
+            self._ip(role, [f"addr add {address}/30 dev {END}", f"link set {END} up"])
+
+    def _shape(self, link: LinkPlan, how: str, kinds: set[str]) -> None:
+        if words := splice.queue_of(link, kinds):
+            for role in (self.origin, self.to):
+                self._run(role, ["tc", "qdisc", "replace", "dev", END, "root", *words.split()])
+
+    @contextmanager
+    def _buffers(self) -> Iterator[None]:
+        roles = (self.origin, self.to)
+        before = {(role, key): self._sysctl(role, key) for role in roles for key in SYSCTLS}
+        try:
+            for role, key in before:
+                self._sysctl(role, key, SYSCTLS[key])
+            yield
+        finally:
+            for (role, key), value in before.items():
+                self._sysctl(role, key, value)
+
+    def _sysctl(self, role: str, key: str, value: str = "") -> str:
+        asked = f"net.ipv4.{key}"
+        words = ["-w", f"{asked}={value}"] if value else ["-n", asked]
+        return self._run(role, ["sysctl", *words]).strip()
+
+    @contextmanager
+    def _relayed(self, link: LinkPlan, kinds: set[str]) -> Iterator[None]:
+        folder = Folder(self.name)
+        file = folder.relay("crossing")
+        folder.write(file, splice.as_json(link, kinds))
+        words = [sys.executable, "-I", "-S", str(RELAY), *MIDDLE, str(file)]
+        born = namespaces.begin(
+            Cgroup.of(self.name), "relay between two hosts", self._in("switch"),
+            f"exec {shlex.join(words)}", sorted(os.sched_getaffinity(0)),
+            folder.log("relay-crossing"),
+        ).ready()  # fmt: skip
+        born.give(b"")
+        try:
+            yield
+        finally:
+            with suppress(ProcessLookupError):
+                os.kill(born.pid, signal.SIGTERM)
+
+    def _ip(self, at: str, lines: list[str]) -> None:
+        self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))
+
+    def _run(self, at: str, words: list[str], said: str = "") -> str:
+        asked = [*self._in(at), *words]
+        done = subprocess.run(asked, input=said, capture_output=True, text=True, env=ENVIRONMENT)
+        if done.returncode:
+            what = f"`{' '.join(words)}` at {at} ended with code {done.returncode}"
+            raise BoxError(what, said=done.stderr)
+        return done.stdout
+
+    def _in(self, at: str) -> list[str]:
+        return ["nsenter", "-t", str(self.pids[at]), "-n"]
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield

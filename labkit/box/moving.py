@@ -1,0 +1,166 @@
+"""How a guest of a box is to move, and what is seen of it while it does."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labkit.box.network.link import LinkPlan
+from labkit.errors import BadInput, BoxError, LabkitError, Unknown
+from labkit.host import Host
+
+Hears = Callable[[Mapping[str, Any]], None]
+"""Told each line that the watchers of both hosts print, with its `host`."""
+WATCHER = Path(__file__).with_name("watch_guest.py").read_text("utf-8")
+EVERY = 0.05
+MOST_CHANNELS = 255
+AS_FAST_AS_IT_GOES = 10**12
+"""Bytes a second; QEMU by itself stays at 1 Gbit/s."""
+USUAL_DOWNTIME = 300
+"""Milliseconds."""
+LONGEST_STOP = 2_000_000
+"""Milliseconds; more than QEMU takes as a limit."""
+ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
+WATCH_SECONDS = 3600.0
+
+
+@dataclass(frozen=True)
+class Moving:
+    """Knobs of one migration; `channels` above 1 are QEMU's multifd.
+
+    When it has not converged after `deadline` seconds, `escape` says what is done: give up, stop
+    the guest and copy the rest, post-copy, or throttle the guest.
+    """
+
+    channels: int = 1
+    throttle: bool = False
+    """Whether the guest is slowed down from the start when it writes too fast (auto-converge)."""
+    post_copy: bool = False
+    """Whether the guest goes on at the destination after the first round."""
+    disks: bool = False
+    """Whether the content of its disks moves too, as where no storage is shared."""
+    rate: str = ""
+    """Of a link of its own between the two hosts, as "500 Mbit/s"."""
+    delay: str = ""
+    """Of that link, one way, as "2.5 ms"."""
+    deadline: float = 60.0
+    escape: str = "give up"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.channels <= MOST_CHANNELS:
+            legal = f"1 to {MOST_CHANNELS}"
+            raise BadInput(f"a migration has {legal} channels, not {self.channels!r}")
+        if not 0 < self.deadline <= WATCH_SECONDS:
+            raise BadInput(f"a migration has 0 to {WATCH_SECONDS:g} s, not {self.deadline!r}")
+        if self.escape not in ESCAPES:
+            raise Unknown("way out of a migration that does not converge", self.escape, ESCAPES)
+        if self.channels > 1 and self._may_post_copy:
+            raise BadInput(
+                "post-copy and several channels do not go together in QEMU 7.2",
+                hint="channels=1, or another way out",
+            )
+
+    @property
+    def _may_post_copy(self) -> bool:
+        return self.post_copy or self.escape == "post-copy"
+
+    def link(self, role: str) -> LinkPlan | None:
+        """The link of its own that it asks for, if any."""
+        return LinkPlan(role, self.rate, self.delay) if self.rate or self.delay else None
+
+    @property
+    def able(self) -> dict[str, Any]:
+        """What both sides are told of QEMU's abilities before it begins; each is named."""
+        states = {
+            "multifd": self.channels > 1,
+            "postcopy-ram": self._may_post_copy,
+            "auto-converge": self.throttle or self.escape == "throttle",
+            "pause-before-switchover": self.disks,
+            "events": True,
+        }
+        named = [{"capability": name, "state": state} for name, state in states.items()]
+        return {"capabilities": named}
+
+    @property
+    def limits(self) -> dict[str, int]:
+        """What both sides are told of its parameters."""
+        throttled = 20 if self.throttle else 1
+        return {
+            "max-bandwidth": AS_FAST_AS_IT_GOES,
+            "multifd-channels": self.channels,
+            "downtime-limit": USUAL_DOWNTIME,
+            "cpu-throttle-initial": throttled,
+            "cpu-throttle-increment": 10 if self.throttle else 1,
+        }
+
+
+@dataclass
+class Watched:
+    """What the watchers of both hosts have printed so far, in the order in which it came."""
+
+    hears: Hears
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    _ended: threading.Event = field(default_factory=threading.Event)
+
+    def latest(self, host: str, since: float) -> dict[str, Any]:
+        """What QEMU on a host said last of the migration, after that time; {} if nothing."""
+        for line in reversed(self.lines):
+            if line["host"] == host and "said" in line:
+                return dict(line["said"]) if line["t"] > since else {}
+        return {}
+
+    def happened(self, host: str, event: str, since: float = 0.0) -> bool:
+        """Whether QEMU on a host has reported such an event since then."""
+        return any(
+            line["host"] == host and line.get("event") == event and line["t"] > since
+            for line in list(self.lines)
+        )
+
+    @contextmanager
+    def on(self, host: Host, guest: str, *disks: str) -> Iterator[None]:
+        """Watch the guest on one more host; mirrors of these disks end when it stands still."""
+        pids = host.check("guest", f"@{guest}", "pids").split()
+        socket = f"/run/labkit/guests/{guest}/run/watched"
+        words = [
+            "python3",
+            "-c",
+            WATCHER,
+            socket,
+            str(EVERY),
+            *pids,
+            *(f"mirror={one}" for one in disks),
+        ]
+        begun, done = threading.Event(), threading.Event()
+
+        def read() -> None:
+            with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as said:
+                for line in said:
+                    if done.is_set():
+                        return
+                    begun.set()
+                    self._heard(host.name, line.stream, line.text)
+
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        try:
+            if not begun.wait(20):
+                raise BoxError(f"{guest} on {host.name} cannot be watched: its monitor is silent")
+            yield
+        finally:
+            done.set()
+            reader.join(5)
+
+    def _heard(self, host: str, stream: str, text: str) -> None:
+        try:
+            said = json.loads(text)
+        except ValueError:
+            said = {"t": time.time(), "complaint": f"{stream}: {text}"}
+        line = {"host": host, **said}
+        self.lines.append(line)
+        self.hears(line)

@@ -1,0 +1,126 @@
+"""Watches a guest of QEMU by its monitor while it moves; run as a program on its host.
+
+`watch_guest.py SOCKET EVERY PID... [mirror=DISK...]` prints a line of JSON for each event that QEMU
+reports. Two more come each EVERY seconds: what it says of the migration, and the CPU time of its
+threads in seconds, by their names. Times are this host's, in seconds since 1970. While the guest
+stands still it ends the mirrors of the disks named, and has QEMU go on: to ask from elsewhere would
+take longer. It needs the standard library alone, and ends with its standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+RAM = (
+    "transferred", "remaining", "total", "dirty-sync-count", "dirty-pages-rate", "normal",
+    "duplicate", "postcopy-requests",
+)  # fmt: skip
+TOP = (
+    "status", "total-time", "downtime", "setup-time", "expected-downtime", "error-desc",
+    "cpu-throttle-percentage",
+)  # fmt: skip
+
+
+def told(answer: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of QEMU's answer to `query-migrate`."""
+    ram = answer.get("ram", {})
+    kept = {key: answer[key] for key in TOP if key in answer}
+    return kept | {key: ram[key] for key in RAM if key in ram}
+
+
+def threads(pids: list[str]) -> dict[str, float]:
+    """CPU time by the name of the thread; that of threads that have ended is in `all`."""
+    spent: dict[str, float] = {}
+    for pid in pids:
+        for task in Path("/proc", pid, "task").glob("*"):
+            with suppress(OSError, ValueError):
+                nanoseconds = int((task / "schedstat").read_text().split()[0])
+                name = (task / "comm").read_text().strip()
+                spent[name] = spent.get(name, 0.0) + nanoseconds / 1e9
+        with suppress(OSError, IndexError):
+            fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
+            spent["all"] = spent.get("all", 0.0) + (int(fields[11]) + int(fields[12])) / 100
+    return spent
+
+
+class Monitor:
+    """QEMU's monitor, which may be too busy to answer for a while, as where memory comes in."""
+
+    def __init__(self, place: str) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(place)
+        self.rest, self.owed = b"", 0
+
+    def ask(self, command: str, **told: str) -> None:
+        """Ask, without waiting for the answer."""
+        words = {"execute": command} | ({"arguments": told} if told else {})
+        self.socket.settimeout(60)
+        self.socket.sendall(json.dumps(words).encode() + b"\n")
+        self.owed += 1
+
+    def lines(self, until: float) -> Iterator[dict[str, Any]]:
+        """What it says until then; the rest of a line waits for the next call."""
+        while (left := until - time.monotonic()) > 0:
+            self.socket.settimeout(left)
+            try:
+                part = self.socket.recv(1 << 16)
+            except TimeoutError:
+                return
+            if not part:
+                raise EOFError
+            *whole, self.rest = (self.rest + part).split(b"\n")
+            for one in map(json.loads, filter(None, whole)):
+                self.owed -= "return" in one or "error" in one
+                yield one
+
+
+def say(line: dict[str, Any]) -> None:
+    """One line for whoever started us."""
+    print(json.dumps({"t": round(time.time(), 4)} | line, separators=(",", ":")), flush=True)
+
+
+def heard(monitor: Monitor, line: dict[str, Any], mirrors: set[str]) -> None:
+    """Report an event or an answer, and go on from it where that is ours to do."""
+    if "event" in line:
+        stamp, about = line["timestamp"], line.get("data", {})
+        at = stamp["seconds"] + stamp["microseconds"] / 1e6
+        if line["event"] != "JOB_STATUS_CHANGE":
+            say({"event": line["event"], "at": at} | about)
+        if mirrors and line["event"] == "MIGRATION" and about["status"] == "pre-switchover":
+            for disk in mirrors:
+                monitor.ask("block-job-cancel", device=disk)
+        elif line["event"] == "BLOCK_JOB_COMPLETED" and about["device"] in mirrors:
+            mirrors.discard(about["device"])
+            if not mirrors:
+                monitor.ask("migrate-continue", state="pre-switchover")
+    elif "error" in line:
+        say({"complaint": line["error"]["desc"]})
+    elif "status" in (line.get("return") or {}):
+        say({"said": told(line["return"])})
+
+
+def main(place: str, every: str, *others: str) -> None:
+    """Watch until the guest, or whoever reads this, is gone."""
+    mirrors = {one.partition("=")[2] for one in others if one.startswith("mirror=")}
+    pids = [one for one in others if one.isdecimal()]
+    monitor = Monitor(place)
+    monitor.ask("qmp_capabilities")
+    say({"watching": True})
+    while True:
+        for line in monitor.lines(time.monotonic() + float(every)):
+            heard(monitor, line, mirrors)
+        say({"cpu": threads(pids)})
+        if not monitor.owed:
+            monitor.ask("query-migrate")
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError, EOFError, ConnectionResetError):
+        main(*sys.argv[1:])
