@@ -8,6 +8,7 @@ from typing import Any
 
 from labkit.changes.plan import Plan
 from labkit.errors import Unknown
+from labkit.event import Event
 from labkit.gates import gate
 from labkit.gates import watch as gated
 from labkit.host import Host
@@ -41,6 +42,8 @@ class Condition:
     """Knobs of the workload that are other than the study's."""
     in_guest: bool | None = None
     """Whether what is measured runs in a guest; None where the whole lab counts, its links too."""
+    events: tuple[Event, ...] = ()
+    """What happens to the lab while the workload runs."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:
@@ -82,7 +85,8 @@ class Condition:
         makes = self._players("client") if len(named) > 1 else ()
         ours = [name for load in loads for name in load.ours]
         ours += [name for setting in self.asked(lab) for name in setting.ours]
-        limit = gated.LATE * sum(load.seconds for load in loads) + gated.LATE_SECONDS
+        expected = [*(load.seconds for load in loads), *(event.seconds for event in self.events)]
+        limit = gated.LATE * sum(expected) + gated.LATE_SECONDS
         return gated.Watch(named, needed, makes, ours, limit)
 
     def asked(self, lab: Lab) -> list[Setting]:
@@ -127,6 +131,7 @@ class Condition:
             return why
         whys = {step.setting: step.why for step in plan.steps}
         why = next((whys[setting] for setting in self.settings if whys[setting]), "")
+        why = why or next(filter(None, (event.refusal(lab) for event in self.events)), "")
         load = self.load(workload)
         lacking = (load.lacking(hosts) for hosts in together.values())
         return why or pairs.missing_tool(load, together, absent) or next(filter(None, lacking), "")

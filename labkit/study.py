@@ -15,6 +15,7 @@ from labkit.claim import Claim, judge
 from labkit.claims.printed import figures
 from labkit.condition import Condition
 from labkit.errors import BadInput, Unknown
+from labkit.event import Event, event_samples, kept_text
 from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run
@@ -65,6 +66,14 @@ class Study:
         return {
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
             **({"also": also} if also else {}),
+            **({"events": events} if (events := self._asked_events) else {}),
+        }  # fmt: skip
+
+    @property
+    def _asked_events(self) -> dict[str, list[dict[str, Any]]]:
+        return {
+            one.name: [{"name": event.name, **asdict(event)} for event in one.events]
+            for one in self.conditions if one.events
         }  # fmt: skip
 
     def condition(self, name: str | None) -> Condition:
@@ -92,7 +101,12 @@ class Study:
 
     def samples(self, run: Run) -> list[Sample]:
         """All metrics of one run, read from its raw text."""
-        return [sample for load in self.loads for sample in pairs.samples(load, run)]
+        found = [sample for load in self.loads for sample in pairs.samples(load, run)]
+        return [*found, *event_samples(self.events(run.condition), self.loads, kept_text(run))]
+
+    def events(self, condition: str) -> tuple[Event, ...]:
+        """What happens while a condition is measured."""
+        return next((one.events for one in self.conditions if one.name == condition), ())
 
     def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """As `blocks`, and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,21 @@ class Sample:
     lost: int = 0
     adds: bool = False
     """Whether what several pairs of hosts did at the same time adds up, value by value."""
+
+
+Series = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+"""Moments in seconds since 1970 by the client's clock, and the value at each."""
+
+
+class Beside(Protocol):
+    """What happens beside a load while it runs."""
+
+    def begun(self) -> None:
+        """The load is steady from now on."""
+
+    @property
+    def going(self) -> bool:
+        """Whether the load has to go on."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +77,16 @@ class Workload(ABC):
     @abstractmethod
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Run once between the hosts that play `roles`; return everything the tool printed."""
+
+    def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
+        """As `run`, while something else happens that waits until the load is steady."""
+        beside.begun()
+        return self.run(hosts)
+
+    @staticmethod
+    def over_time(text: str) -> Mapping[str, Series]:
+        """What was reached over time, by metric, where the load tells; read from its text."""
+        return {}
 
     def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
         """What the client runs, while its server serves: so several can start together."""

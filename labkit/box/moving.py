@@ -18,7 +18,7 @@ from labkit.host import Host
 Hears = Callable[[Mapping[str, Any]], None]
 """Told each line that the watchers of both hosts print, with its `host`."""
 WATCHER = Path(__file__).with_name("watch_guest.py").read_text("utf-8")
-EVERY = 0.05
+EVERY = 0.1
 MOST_CHANNELS = 255
 AS_FAST_AS_IT_GOES = 10**12
 """Bytes a second; QEMU by itself stays at 1 Gbit/s."""

@@ -2,9 +2,10 @@
 
 `watch_guest.py SOCKET EVERY PID... [mirror=DISK...]` prints a line of JSON for each event that QEMU
 reports. Two more come each EVERY seconds: what it says of the migration, and the CPU time of its
-threads in seconds, by their names. Times are this host's, in seconds since 1970. While the guest
-stands still it ends the mirrors of the disks named, and has QEMU go on: to ask from elsewhere would
-take longer. It needs the standard library alone, and ends with its standard output.
+threads in seconds, by their names, with the bytes on the links of its host. Times are this host's,
+in seconds since 1970. While the guest stands still it ends the mirrors of the disks named, and has
+QEMU go on: to ask from elsewhere would take longer. It needs the standard library alone, and ends
+with its standard output.
 """
 
 from __future__ import annotations
@@ -47,7 +48,19 @@ def threads(pids: list[str]) -> dict[str, float]:
         with suppress(OSError, IndexError):
             fields = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
             spent["all"] = spent.get("all", 0.0) + (int(fields[11]) + int(fields[12])) / 100
-    return spent
+    return {name: round(seconds, 3) for name, seconds in spent.items()}
+
+
+def lines_of() -> dict[str, list[int]]:
+    """Bytes that have come and gone on each link of this host."""
+    found = {}
+    for link in Path("/sys/class/net").glob("*"):
+        with suppress(OSError, ValueError):
+            counts = [
+                int((link / "statistics" / f"{way}_bytes").read_text()) for way in ("rx", "tx")
+            ]
+            found[link.name] = [int(file.read_text()) for file in files]
+    return {name: counts for name, counts in found.items() if name.startswith(("crossing", "data"))}
 
 
 class Monitor:
@@ -116,7 +129,7 @@ def main(place: str, every: str, *others: str) -> None:
     while True:
         for line in monitor.lines(time.monotonic() + float(every)):
             heard(monitor, line, mirrors)
-        say({"cpu": threads(pids)})
+        say({"cpu": threads(pids), "net": lines_of()})
         if not monitor.owed:
             monitor.ask("query-migrate")
 

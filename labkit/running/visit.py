@@ -15,6 +15,7 @@ import numpy as np
 from labkit.changes.in_force import BEAT_SECONDS, InForce
 from labkit.condition import Condition
 from labkit.errors import LabkitError, SettingRefused, Stopped
+from labkit.event import Happening, event_samples, happening
 from labkit.fleet.fleet import Fleet
 from labkit.gates import watch as gated
 from labkit.gates.counter import Counters
@@ -161,6 +162,9 @@ class Visit:
                 for load in self.loads
                 for sample in pairs.parse(load, raw[f"{load.name}.txt"])
             )
+            rows += tuple(
+                row(sample) for sample in event_samples(step.condition.events, self.loads, raw.get)
+            )
         except BaseException as ended:
             state, why = _ended(ended)
             took = time.monotonic() - begun
@@ -197,10 +201,19 @@ class Visit:
     def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
         begun = time.monotonic()
         with self.lab.links_alive():
-            for load in self.loads:
-                together = condition.pairs(self.lab, load)
-                raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together)
+            try:
+                with happening(condition.events, self.lab) as beside:
+                    self._load(condition, raw, beside if condition.events else None)
+            finally:
+                raw.update(beside.texts)
         return time.monotonic() - begun
+
+    # What happens beside them happens once, beside the first.
+    def _load(self, condition: Condition, raw: dict[str, str], beside: Happening | None) -> None:
+        for load in self.loads:
+            together = condition.pairs(self.lab, load)
+            raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together, beside)
+            beside = None
 
     def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.loads)

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import HostError, ResultsError
+from labkit.errors import BadInput, HostError, ResultsError
 from labkit.fleet.fleet import AT_ONCE, Fleet
 from labkit.host import Host
 from labkit.machine.stopping import together
 from labkit.results import Run
 from labkit.setting import Words
-from labkit.workload import Sample, Workload
+from labkit.workload import Beside, Sample, Workload
 
 MARK = "=== labkit: the pair of "
 # The mark comes first: it is found by far faster than the beginnings of lines.
@@ -27,13 +27,16 @@ FIND = 'for program; do command -v "$program" > /dev/null || echo "$program"; do
 Pair = Mapping[str, Host]
 
 
-def run(workload: Workload, pairs: Mapping[str, Pair]) -> str:
+def run(workload: Workload, pairs: Mapping[str, Pair], beside: Beside | None = None) -> str:
     """Run once between the hosts of every pair at the same time; of several, what each printed.
 
     Every pair is named after its server. All servers are ready before the first client starts.
     """
     if len(pairs) == 1:
-        return workload.run(*pairs.values())
+        (hosts,) = pairs.values()
+        return workload.during(hosts, beside) if beside else workload.run(hosts)
+    if beside:
+        raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
     with ExitStack() as servers:
         asked = _ready(workload, pairs, servers)
         clients = Fleet({name: hosts[workload.roles[0]] for name, hosts in pairs.items()})

@@ -1,0 +1,235 @@
+"""An event: something done to the lab while a workload runs, with its time line on one clock."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from labkit.errors import ResultsError
+from labkit.fleet.clock import Reading
+from labkit.lab import Lab
+from labkit.results import Run
+from labkit.workload import Sample, Series, Workload
+
+LEFT_SECONDS = 900.0
+"""How long an event that is under way may take to end once its load has failed."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A part of an event, in seconds of the controller's clock since 1970."""
+
+    name: str
+    begun: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.ended - self.begun
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """When an event began, what it went through, and when it ended.
+
+    `offsets` are how far each host's clock is from the controller's, and how sure that is.
+    """
+
+    event: str
+    phases: tuple[Phase, ...]
+    offsets: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+    @property
+    def begun(self) -> float:
+        """When its first phase began."""
+        return min(phase.begun for phase in self.phases)
+
+    @property
+    def ended(self) -> float:
+        """When its last phase ended."""
+        return max(phase.ended for phase in self.phases)
+
+    def phase(self, name: str) -> Phase | None:
+        """The phase of a name, if it came to it."""
+        return next((phase for phase in self.phases if phase.name == name), None)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Its phases as rows, in seconds since it began."""
+        return [
+            {"event": self.event, "phase": one.name, "begun": round(one.begun - self.begun, 3),
+             "seconds": round(one.seconds, 3)}
+            for one in self.phases
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Event(ABC):
+    """Something done to a lab in the middle of a run; its fields are its knobs."""
+
+    after: float = field(default=2.0, kw_only=True)
+    """Seconds of steady load before it begins."""
+    settle: float = field(default=2.0, kw_only=True)
+    """Seconds of load after it has ended."""
+
+    @property
+    def name(self) -> str:
+        """Under which its raw text is kept."""
+        return type(self).__name__.lower()
+
+    @property
+    @abstractmethod
+    def seconds(self) -> float:
+        """About how long it takes, without the load before and after it."""
+
+    @abstractmethod
+    def happen(self, lab: Lab, say: Say) -> None:
+        """Do it, and `say` a line for each thing that is seen of it."""
+
+    @abstractmethod
+    def undo(self, lab: Lab) -> None:
+        """Leave the lab as it was before."""
+
+    def refusal(self, lab: Lab) -> str:
+        """Why it cannot happen in this lab; empty when it can."""
+        return ""
+
+    @staticmethod
+    @abstractmethod
+    def time_line(text: str) -> TimeLine:
+        """Read its time line from what it said; pure, so that old runs can be read again."""
+
+    @staticmethod
+    @abstractmethod
+    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+        """Its metrics, some of which need the load over time: metric -> moments and values."""
+
+
+@dataclass
+class Say:
+    """Collects what is seen of one event, as lines of JSON."""
+
+    lines: list[str] = field(default_factory=list)
+
+    def __call__(self, **said: Any) -> None:
+        """One more line; `t` is the controller's clock unless it is given."""
+        line = {"t": round(time.time(), 4)} | said
+        self.lines.append(json.dumps(line, separators=(",", ":")))
+
+    def clocks(self, read: Mapping[str, Reading]) -> None:
+        """How far the clocks of the hosts are from ours."""
+        for name, one in read.items():
+            self(clock=name, offset=round(one.offset, 6), bound=round(one.bound, 6))
+
+    @property
+    def text(self) -> str:
+        """All of them."""
+        return "".join(f"{line}\n" for line in self.lines)
+
+
+def said(text: str) -> list[dict[str, Any]]:
+    """The lines of an event, with the times of hosts turned into the controller's."""
+    try:
+        lines = [json.loads(line) for line in text.splitlines()]
+    except ValueError as odd:
+        raise ResultsError("the lines of an event cannot be read", said=str(odd)) from None
+    offset = {one["clock"]: float(one["offset"]) for one in lines if "clock" in one}
+    for line in lines:
+        ahead = offset.get(line.get("host", ""), 0.0)
+        for key in {"t", "at"} & set(line):
+            line[key] -= ahead
+    return lines
+
+
+def offsets(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """How far the clock of each host is from ours, and the bound of that."""
+    return {one["clock"]: (one["offset"], one["bound"]) for one in lines if "clock" in one}
+
+
+@dataclass
+class Happening:
+    """The events of one run: they begin when its load says that it is steady."""
+
+    events: Sequence[Event]
+    lab: Lab
+    texts: dict[str, str] = field(default_factory=dict)
+    failed: list[BaseException] = field(default_factory=list)
+    _thread: threading.Thread | None = None
+    _over: threading.Event = field(default_factory=threading.Event)
+    _given_up: threading.Event = field(default_factory=threading.Event)
+
+    def begun(self) -> None:
+        """The load is steady from now on."""
+        if self.events and self._thread is None:
+            self._thread = threading.Thread(target=self._each, daemon=True)
+            self._thread.start()
+
+    @property
+    def going(self) -> bool:
+        """Whether the load has to go on."""
+        return bool(self.events) and not self._over.is_set()
+
+    def _each(self) -> None:
+        try:
+            for event in self.events:
+                if self._given_up.wait(event.after):
+                    return
+                self._one(event)
+                self._given_up.wait(event.settle)
+        except BaseException as failed:
+            self.failed.append(failed)
+        finally:
+            self._over.set()
+
+    def _one(self, event: Event) -> None:
+        say = Say()
+        try:
+            say.clocks(self.lab.fleet.clocks().ok)
+            event.happen(self.lab, say)
+        finally:
+            self.texts[f"{event.name}.txt"] = say.text
+
+    def _ended(self) -> None:
+        self._given_up.set()
+        if self._thread:
+            self._thread.join(LEFT_SECONDS)
+        for event in self.events:
+            event.undo(self.lab)
+
+
+@contextmanager
+def happening(events: Sequence[Event], lab: Lab) -> Iterator[Happening]:
+    """The events of a run; they have ended afterwards, and the lab is as it was."""
+    beside = Happening(events, lab)
+    try:
+        yield beside
+    finally:
+        beside._ended()
+    if beside.failed:
+        raise beside.failed[0]
+
+
+Text = Callable[[str], str | None]
+"""The raw text of a name, where a run has it."""
+
+
+def event_samples(events: Iterable[Event], loads: Iterable[Workload], text: Text) -> list[Sample]:
+    """The metrics of what happened in a run."""
+    texts = {event: text(f"{event.name}.txt") for event in events}
+    if not any(texts.values()):
+        return []
+    over_time: dict[str, Series] = {}
+    for load in loads:
+        over_time |= load.over_time(text(f"{load.name}.txt") or "")
+    return [one for event, kept in texts.items() if kept for one in event.parse(kept, over_time)]
+
+
+def kept_text(run: Run) -> Text:
+    """The raw texts of a run that is kept."""
+    return lambda name: run.text(name) if name in run.raw else None

@@ -1,0 +1,68 @@
+"""What a load had of an event: how far it fell, for how long, and when it was as before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.workload import Sample, Series
+
+FALLEN, RECOVERED = 0.9, 0.95
+"""Shares of what was reached before: below the first is a dip, the second counts as before."""
+FEWEST = 3
+"""Values before the event, of which the load's own rate is the mean."""
+Values = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Span:
+    """An event in seconds since 1970; the guest may have stood still in its midst."""
+
+    begun: float
+    stopped: float | None
+    resumed: float | None
+    ended: float
+
+
+def samples(span: Span, loads: Mapping[str, Series]) -> list[Sample]:
+    """Depth, dips, time to recover and work lost, of the load that was there."""
+    return [one for at, values in loads.values() for one in _of(span, at, values)]
+
+
+def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
+    before = values[at < span.begun]
+    if before.size < FEWEST or not before.mean() > 0:
+        return
+    share = values / before.mean()
+    meanwhile = (at >= span.begun) & (at <= span.ended + 1)
+    if not meanwhile.any():
+        return
+    yield _one("load before", "1/s", float(before.mean()))
+    yield _one("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
+    yield _one("dips", "1", _runs(share[meanwhile] < FALLEN))
+    yield _one("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
+    if span.resumed is not None and (back := _recovered(span.resumed, at, share)) is not None:
+        yield _one("recovery time", "s", back)
+
+
+# Stretches of values one after another.
+def _runs(fallen: npt.NDArray[np.bool_]) -> int:
+    return int(fallen[0]) + int((fallen[1:] & ~fallen[:-1]).sum())
+
+
+def _lost(at: Values, lacking: Values) -> float:
+    each = float(np.median(np.diff(at))) if at.size > 1 else 1.0
+    return max(0.0, float(lacking.sum()) * each)
+
+
+# From where it goes on to the first value that is as before; none where that never comes.
+def _recovered(resumed: float, at: Values, share: Values) -> float | None:
+    good = at[(at > resumed) & (share >= RECOVERED)]
+    return float(good[0] - resumed) if good.size else None
+
+
+def _one(metric: str, unit: str, value: float) -> Sample:
+    return Sample(metric, unit, np.array([value]))

@@ -1,0 +1,47 @@
+"""QEMU by its monitor: how a guest of a box moves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from labkit.box.guests.migration import migrate
+from labkit.box.moving import Moving
+from labkit.box.needs import is_root
+from labkit.box.status import status
+from labkit.event import Say
+from labkit.lab import Lab
+
+if TYPE_CHECKING:
+    from labkit.events.migration import LiveMigration
+
+
+def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
+    """Move the guest over a link of its own, if a rate or a round trip is asked for."""
+    how = Moving(
+        asked.channels, asked.throttle, asked.post_copy, asked.disks,
+        f"{asked.rate_mbit:g} Mbit/s" if asked.rate_mbit else "",
+        f"{asked.rtt_ms / 2:g} ms" if asked.rtt_ms else "", asked.deadline, asked.escape,
+    )  # fmt: skip
+    migrate(lab.name, asked.guest, to=asked.to, how=how, hears=lambda line: say(**line))
+
+
+def back(lab: Lab, asked: LiveMigration) -> None:
+    """Move it back, as fast as that goes."""
+    if _on(lab, asked) == asked.to:
+        how = Moving(disks=asked.disks, escape="stop and copy", deadline=5)
+        migrate(lab.name, asked.guest, to=asked.origin, how=how)
+
+
+def refusal(lab: Lab, asked: LiveMigration) -> str:
+    """It takes root, a guest of QEMU, and two hosts."""
+    if not is_root():
+        return "a guest of a box moves for root alone"
+    if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
+        return f"the box has no host {missing[0]} to move a guest to or from"
+    if not _on(lab, asked):
+        return f"the box has no guest {asked.guest}"
+    return ""
+
+
+def _on(lab: Lab, asked: LiveMigration) -> str:
+    return next((one.on for one in status(lab.name).guests if one.role == asked.guest), "")

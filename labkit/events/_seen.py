@@ -1,0 +1,199 @@
+"""What was seen of a migration: its time line, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import ResultsError
+from labkit.event import Phase, TimeLine, offsets, said
+from labkit.events import _dip
+from labkit.workload import Sample, Series
+
+SPAN = 0.25
+"""Seconds that a bandwidth is the mean of: what is queued at once is no rate."""
+DONE = "completed"
+GIGABIT = 8e-9
+HELPERS = ("multifdsend", "live_migration")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The lines of one migration, in the controller's time."""
+
+    lines: Sequence[Mapping[str, Any]]
+
+    @cached_property
+    def about(self) -> Mapping[str, Any]:
+        """What was asked for."""
+        found = next((one for one in self.lines if "moves" in one), None)
+        if found is None:
+            raise ResultsError("these are no lines of a migration")
+        return found
+
+    def events(self, host: str, name: str, **about: str) -> list[float]:
+        """When QEMU on a host reported such an event."""
+        asked = {"host": host, "event": name, **about}
+        return [one["at"] for one in self.lines if asked.items() <= one.items()]
+
+    @property
+    def origin(self) -> str:
+        """The host that it left."""
+        return str(self.about["origin"])
+
+    @property
+    def to(self) -> str:
+        """The host that it went to."""
+        return str(self.about["to"])
+
+    @cached_property
+    def begun(self) -> float:
+        """When the first of its memory could go."""
+        found = self.events(self.origin, "MIGRATION", status="setup")
+        return found[0] if found else float(self.about["t"])
+
+    @cached_property
+    def stopped(self) -> float | None:
+        """When it stood still."""
+        return next(iter(self.events(self.origin, "STOP")), None)
+
+    @cached_property
+    def resumed(self) -> float | None:
+        """When it went on at the destination."""
+        return next(iter(self.events(self.to, "RESUME")), None)
+
+    @cached_property
+    def arrived(self) -> bool:
+        """Whether it runs at the destination, all of it."""
+        done = self.events(self.origin, "MIGRATION", status=DONE)
+        return bool(done) and self.resumed is not None
+
+    @cached_property
+    def ended(self) -> float:
+        """When all of it was over."""
+        done = self.events(self.origin, "MIGRATION", status=DONE)
+        found = [*done, *([self.resumed] if self.resumed else [])]
+        return max(found) if found else float(self.lines[-1]["t"])
+
+    @cached_property
+    def rounds(self) -> list[Phase]:
+        """Each pass over its memory while it still ran here."""
+        until = self.stopped or self.ended
+        passes = [at for at in self.events(self.origin, "MIGRATION_PASS") if at < until]
+        ends = pairwise([*passes, until])
+        return [Phase(f"round {n}", a, b) for n, (a, b) in enumerate(ends, 1)]
+
+    @cached_property
+    def said(self) -> Mapping[str, Any]:
+        """What QEMU said of it last."""
+        mine = [one for one in self.lines if one.get("host") == self.origin and "said" in one]
+        told = [one["said"] for one in mine if one["said"].get("transferred")]
+        return told[-1] if told else {}
+
+    @cached_property
+    def arriving(self) -> Series:
+        """Gbit/s that came in at the destination, and when."""
+        counts = [(one["t"], _came(one["net"])) for one in self.lines
+                  if one.get("host") == self.to and "net" in one]  # fmt: skip
+        return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
+
+    def cpu(self, host: str, *names: str) -> Series:
+        """CPUs that threads kept busy on a host, and when; of no name those of all of them."""
+        wanted = names or ("all",)
+        spent = [
+            (one["t"], sum(v for name, v in one["cpu"].items() if name.startswith(wanted)))
+            for one in self.lines if one.get("host") == host and "cpu" in one
+        ]  # fmt: skip
+        return _rates([(t, n) for t, n in spent if self.begun - SPAN <= t], self.ended, 1.0)
+
+
+def time_line(text: str) -> TimeLine:
+    """Rounds, standing still, and what followed."""
+    seen = Seen(said(text))
+    phases = [*_disks(seen), *seen.rounds]
+    if seen.stopped and seen.resumed:
+        phases.append(Phase("switch-over", seen.stopped, seen.resumed))
+        if seen.ended > seen.resumed:
+            phases.append(Phase("after the switch-over", seen.resumed, seen.ended))
+    whole = tuple(phases) or (Phase("migration", seen.begun, seen.ended),)
+    return TimeLine("migration", whole, offsets(seen.lines))
+
+
+def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+    """All figures of one migration; times in s, rates in Gbit/s."""
+    seen = Seen(said(text))
+    return [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
+
+
+def _whole(seen: Seen) -> _dip.Span:
+    return _dip.Span(seen.begun, seen.stopped, seen.resumed, seen.ended)
+
+
+def _times(seen: Seen) -> Iterable[Sample]:
+    yield _one("arrived share", "share", float(seen.arrived))
+    yield _one("migration time", "s", seen.ended - seen.begun)
+    if seen.stopped and seen.resumed:
+        yield _one("switchover time", "s", seen.resumed - seen.stopped)
+    if seen.rounds:
+        yield _one("rounds", "1", len(seen.rounds))
+        yield _one("pass time", "s", float(np.mean([one.seconds for one in seen.rounds])))
+    if seen.said:
+        yield _one("downtime by QEMU", "s", seen.said.get("downtime", 0) / 1000)
+        yield _one("sent over memory", "share", seen.said["transferred"] / seen.said["total"])
+
+
+def _speeds(seen: Seen) -> Iterable[Sample]:
+    at, rates = seen.arriving
+    if not rates.size:
+        return
+    yield Sample("bandwidth", "Gbit/s", rates)
+    if line := seen.about.get("rate_mbit"):
+        yield Sample("share of line", "share", 1000 * rates / line)
+    for one in seen.rounds:
+        inside = rates[(at >= one.begun) & (at <= one.ended)]
+        if inside.size:
+            yield Sample(f"{one.name} bandwidth", "Gbit/s", inside)
+    for side, host in (("origin", seen.origin), ("destination", seen.to)):
+        busy = seen.cpu(host)[1]
+        if busy.size:
+            yield Sample(f"cpu of the {side}", "CPUs", busy)
+    helping = seen.cpu(seen.origin, *HELPERS)[1]
+    if helping.size:
+        yield Sample("cpu of the helpers", "CPUs", helping)
+
+
+# On a link of its own, where there is one.
+def _came(net: Mapping[str, Sequence[int]]) -> int:
+    own = [name for name in net if name.startswith("crossing")]
+    return sum(net[name][0] for name in own or net)
+
+
+# From counts that never fall; where one does its thread has ended.
+def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = GIGABIT) -> Series:
+    at, rates = [], []
+    last: tuple[float, float] | None = None
+    for t, n in counts:
+        if last is None or n < last[1]:
+            last = (t, n)
+        elif t - last[0] >= SPAN or (t > until and t - last[0] >= SPAN / 2):
+            at.append((t + last[0]) / 2)
+            rates.append(unit * (n - last[1]) / (t - last[0]))
+            last = (t, n)
+        if t > until:
+            break
+    return np.array(at), np.array(rates)
+
+
+def _disks(seen: Seen) -> list[Phase]:
+    copied = [one["t"] for one in seen.lines if "disk" in one]
+    ready = seen.events(seen.origin, "BLOCK_JOB_READY")
+    return [Phase("disks", min(*copied, ready[-1]), ready[-1])] if copied and ready else []
+
+
+def _one(metric: str, unit: str, value: float) -> Sample:
+    return Sample(metric, unit, np.array([value]))

@@ -1,0 +1,105 @@
+"""A guest moves to another host while it works: memory in rounds, then a moment of standing still.
+
+Three drivers do it: QEMU by its monitor in a box, libvirt (`virsh migrate`) on hosts of one's own,
+and vCenter where the lab has one. What they say is read in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from labkit.errors import BadInput
+from labkit.event import Event, Say, TimeLine
+from labkit.events import _libvirt, _qemu, _seen, _vsphere
+from labkit.lab import Lab
+from labkit.workload import Sample, Series
+
+ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
+
+
+class Driver(Protocol):
+    """One way to move a guest; each is a module of its own."""
+
+    def move(self, lab: Lab, asked: LiveMigration, say: Say) -> None:
+        """Move it, and say what is seen of it; where that fails it goes on where it was."""
+
+    def back(self, lab: Lab, asked: LiveMigration) -> None:
+        """Have it on the host `origin` again, whatever happened."""
+
+    def refusal(self, lab: Lab, asked: LiveMigration) -> str:
+        """Why it cannot; empty when it can."""
+
+
+@dataclass(frozen=True)
+class LiveMigration(Event):
+    """`guest` goes from the host `origin` to the host `to`, and back once the run has ended.
+
+    `rate_mbit` and `rtt_ms` are those of the link between the two: a box makes one of its own, on
+    other hosts it is measured, and refused where it is another. `escape` says what is done when it
+    has not converged after `deadline` seconds.
+    """
+
+    guest: str = "guest"
+    origin: str = "server"
+    to: str = "server2"
+    channels: int = 1
+    rate_mbit: float = 0.0
+    rtt_ms: float = 0.0
+    disks: bool = False
+    """Whether the content of its disks moves too, as where no storage is shared."""
+    throttle: bool = False
+    """Whether it is slowed down when it writes faster than its memory goes over."""
+    post_copy: bool = False
+    """Whether it goes on at the destination after the first round."""
+    deadline: float = 60.0
+    escape: str = "give up"
+
+    def __post_init__(self) -> None:
+        if self.escape not in ESCAPES:
+            raise BadInput(f"{self.escape!r} is no way out", hint=f"known: {', '.join(ESCAPES)}")
+        if not (self.rate_mbit >= 0 <= self.rtt_ms):
+            raise BadInput("rate and round trip of a migration are 0 or more")
+
+    @property
+    def name(self) -> str:
+        """Under which its lines are kept."""
+        return "live_migration"
+
+    @property
+    def seconds(self) -> float:
+        """At most about this long."""
+        return self.deadline + 20
+
+    def happen(self, lab: Lab, say: Say) -> None:
+        """Move the guest."""
+        say(
+            moves=self.guest, origin=self.origin, to=self.to, driver=_driver(lab).__name__[16:],
+            channels=self.channels, rate_mbit=self.rate_mbit, rtt_ms=self.rtt_ms,
+        )  # fmt: skip
+        _driver(lab).move(lab, self, say)
+
+    def undo(self, lab: Lab) -> None:
+        """Have the guest where it was before."""
+        _driver(lab).back(lab, self)
+
+    def refusal(self, lab: Lab) -> str:
+        """Why this lab cannot move the guest so."""
+        return _driver(lab).refusal(lab, self)
+
+    @staticmethod
+    def time_line(text: str) -> TimeLine:
+        """Its rounds, the time that the guest stood still, and what came after that."""
+        return _seen.time_line(text)
+
+    @staticmethod
+    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+        """How long it took, how fast it went, what it cost, and what the load had of it."""
+        return _seen.samples(text, loads)
+
+
+def _driver(lab: Lab) -> Any:
+    if lab.emulated:
+        return _qemu
+    return _vsphere if _vsphere.ROLE in lab.hosts else _libvirt
