@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from labkit.errors import ResultsError
-from labkit.fleet.clock import Reading
+from labkit.fleet.clock import ClockReading
 from labkit.lab import Lab
 from labkit.results import Run
 from labkit.workload import Sample, Series, Workload
@@ -122,7 +122,7 @@ class Say:
         line = {"t": round(time.time(), 4)} | said
         self.lines.append(json.dumps(line, separators=(",", ":")))
 
-    def clocks(self, read: Mapping[str, Reading]) -> None:
+    def clocks(self, read: Mapping[str, ClockReading]) -> None:
         """How far the clocks of the hosts are from ours."""
         for name, one in read.items():
             self(clock=name, offset=round(one.offset, 6), bound=round(one.bound, 6))

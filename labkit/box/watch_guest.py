@@ -56,9 +56,7 @@ def lines_of() -> dict[str, list[int]]:
     found = {}
     for link in Path("/sys/class/net").glob("*"):
         with suppress(OSError, ValueError):
-            counts = [
-                int((link / "statistics" / f"{way}_bytes").read_text()) for way in ("rx", "tx")
-            ]
+            files = [link / "statistics" / f"{way}_bytes" for way in ("rx", "tx")]
             found[link.name] = [int(file.read_text()) for file in files]
     return {name: counts for name, counts in found.items() if name.startswith(("crossing", "data"))}
 

@@ -44,4 +44,4 @@ def refusal(lab: Lab, asked: LiveMigration) -> str:
 
 
 def _on(lab: Lab, asked: LiveMigration) -> str:
-    return next((one.on for one in status(lab.name).guests if one.role == asked.guest), "")
+    return next((one.on for one in status(lab.name).guests if one.name == asked.guest), "")

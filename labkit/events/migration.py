@@ -8,28 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import ModuleType
 
 from labkit.errors import BadInput
 from labkit.event import Event, Say, TimeLine
-from labkit.events import _libvirt, _qemu, _seen, _vsphere
+from labkit.events import _qemu, _seen
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 
 ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
-
-
-class Driver(Protocol):
-    """One way to move a guest; each is a module of its own."""
-
-    def move(self, lab: Lab, asked: LiveMigration, say: Say) -> None:
-        """Move it, and say what is seen of it; where that fails it goes on where it was."""
-
-    def back(self, lab: Lab, asked: LiveMigration) -> None:
-        """Have it on the host `origin` again, whatever happened."""
-
-    def refusal(self, lab: Lab, asked: LiveMigration) -> str:
-        """Why it cannot; empty when it can."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +61,9 @@ class LiveMigration(Event):
 
     def happen(self, lab: Lab, say: Say) -> None:
         """Move the guest."""
+        driver = _driver(lab).__name__.rpartition("_")[2]
         say(
-            moves=self.guest, origin=self.origin, to=self.to, driver=_driver(lab).__name__[16:],
+            moves=self.guest, origin=self.origin, to=self.to, driver=driver,
             channels=self.channels, rate_mbit=self.rate_mbit, rtt_ms=self.rtt_ms,
         )  # fmt: skip
         _driver(lab).move(lab, self, say)
@@ -86,7 +74,7 @@ class LiveMigration(Event):
 
     def refusal(self, lab: Lab) -> str:
         """Why this lab cannot move the guest so."""
-        return _driver(lab).refusal(lab, self)
+        return str(_driver(lab).refusal(lab, self))
 
     @staticmethod
     def time_line(text: str) -> TimeLine:
@@ -99,7 +87,6 @@ class LiveMigration(Event):
         return _seen.samples(text, loads)
 
 
-def _driver(lab: Lab) -> Any:
-    if lab.emulated:
-        return _qemu
-    return _vsphere if _vsphere.ROLE in lab.hosts else _libvirt
+# Each has `move`, `back` and `refusal`.
+def _driver(lab: Lab) -> ModuleType:
+    return _qemu

@@ -1,0 +1,121 @@
+"""A program that writes all over its memory, so that a guest is hard to move."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.host import Host
+from labkit.workload import Beside, Sample, Series, Workload
+
+PROGRAM = Path(__file__).with_suffix(".pl")
+PAGE = 4096
+PAGES = re.compile(r"pages (\d+)", re.ASCII)
+COUNT = re.compile(r"(\d+\.\d+) (\d+\.\d+) (\d+)", re.ASCII)
+"""When it came, by the controller's clock; seconds by the guest's; pages written by then."""
+LONGEST = 600.0
+ALLOCATING_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class DirtyMemory(Workload):
+    """Writes a byte into random pages of `mebibytes`, `rate` of them a second, or 0: all it can.
+
+    The document's program touches 300 GB of a guest of 500 GB without a pause. No link keeps up
+    with that, so that the rate is a knob here.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = "closed"
+    programs: ClassVar[tuple[str, ...]] = ("perl",)
+    tools: ClassVar[Mapping[str, str]] = {"perl": "apt-get install perl-base"}
+    ours: ClassVar[tuple[str, ...]] = ("perl",)
+
+    mebibytes: int = 150
+    rate: int = 4000
+    duration: float = 5.0
+
+    def __post_init__(self) -> None:
+        if type(self.mebibytes) is not int or not 1 <= self.mebibytes <= 1 << 20:
+            raise BadInput(f"dirty memory: mebibytes must be 1 or more, not {self.mebibytes!r}")
+        if type(self.rate) is not int or not 0 <= self.rate <= 10**9:
+            raise BadInput(f"dirty memory: rate must be 0 or more pages/s, not {self.rate!r}")
+        if not 0.5 <= self.duration <= LONGEST:
+            raise BadInput(f"dirty memory: duration must be 0.5 to {LONGEST:g} s")
+
+    @property
+    def name(self) -> str:
+        """Under which its text is kept."""
+        return "dirty_memory"
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes, the time to fill its memory left out."""
+        return self.duration
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """The guest needs so much memory."""
+        free = hosts["server"].run("sh", "-c", "grep MemAvailable: /proc/meminfo").stdout.split()
+        there = int(free[1]) // 1024 if len(free) > 1 else 0
+        if there and there < self.mebibytes:
+            name = hosts["server"].name
+            return f"{name} has {there} MiB of memory to give, and {self.mebibytes} are asked for"
+        return ""
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Write for `duration` seconds."""
+        return self._lines(hosts["server"], None)
+
+    def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
+        """Write until what happens beside it has ended."""
+        return self._lines(hosts["server"], beside)
+
+    def _lines(self, host: Host, beside: Beside | None) -> str:
+        at = f"/tmp/labkit-dirty-{host.name}.pl"
+        host.put(PROGRAM.read_bytes(), at)
+        words = ("perl", at, str(self.mebibytes), str(self.rate))
+        told: list[str] = []
+        began = 0.0
+        with host.stream(*words, seconds=LONGEST + ALLOCATING_SECONDS) as lines:
+            for line in lines:
+                now = time.time()
+                told.append(
+                    line.text if line.text.startswith("pages") else f"{now:.3f} {line.text}"
+                )
+                began = began or now
+                if beside:
+                    beside.begun()
+                if not (beside.going if beside else now - began < self.duration):
+                    break
+        return "".join(f"{line}\n" for line in told)
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """Pages written a second, in each stretch between two lines."""
+        rates = DirtyMemory.over_time(text)["writes"][1]
+        return [
+            Sample("writes", "pages/s", rates),
+            Sample("written", "MiB/s", rates * PAGE / 2**20),
+        ]
+
+    @staticmethod
+    def over_time(text: str) -> Mapping[str, Series]:
+        """Pages written a second over time, as it was seen from outside."""
+        head, *lines = text.splitlines() or [""]
+        counts = [COUNT.fullmatch(line) for line in lines]
+        if not PAGES.fullmatch(head) or len(counts) < 3 or not all(counts):
+            raise ResultsError("dirty memory: it did not run to its end", said=text[-200:])
+        seen = [(float(one[1]), int(one[3])) for one in counts if one]
+        at, written = np.array([t for t, _ in seen]), np.array([n for _, n in seen])
+        bins = np.arange(at[0], at[-1], 0.25)
+        if bins.size < 2:
+            raise ResultsError("dirty memory: it ran for less than half a second")
+        rates = np.diff(np.interp(bins, at, written)) / np.diff(bins)
+        return {"writes": (bins[1:], rates)}
