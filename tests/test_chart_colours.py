@@ -78,7 +78,7 @@ def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
 
 def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():
     moments = np.linspace(0, 60, 100)
-    events = [charts.Event("migration", 10, 31)]
+    events = [charts.Happened("migration", 10, 31)]
     spec = charts.over_time({"orders": (moments, moments)}, events).to_dict()
     (words,) = [part["mark"] for part in spec["layer"] if part["mark"]["type"] == "text"]
     assert "color" not in words

@@ -35,7 +35,7 @@ RATES = {
 SCALED = {x: {k: np.array([100.0 * x**0.9 + k]) for k in range(4)} for x in (1, 2, 4, 8)}
 MOMENTS = np.linspace(0, 60, 1_000_000)
 DIP = np.where((MOMENTS > 30) & (MOMENTS < 30.001), 0.0, 1000.0)
-EVENTS = [charts.Event("migration", 10, 31), charts.Event("switch-over", 30)]
+EVENTS = [charts.Happened("migration", 10, 31), charts.Happened("switch-over", 30)]
 PARTS = {"small": {"noticed": 30.0, "start": 380.0}, "large": {"noticed": 35.0, "start": 425.0}}
 RUNS = {(name, k): f"00{k}-{name}-b{k}" for name in (*MEASURED, *RATES, "8") for k in range(6)}
 BUSY = [
@@ -210,7 +210,7 @@ def test_any_text_that_a_host_may_say_can_be_drawn(odd):
     values = {odd: {1: np.arange(1.0, 50)}, "Native": {1: np.arange(1.0, 60)}}
     words = {"title": odd, "note": odd, "metric": odd}
     shown(charts.ladder(values, unit=odd, runs={(odd, 1): odd}, **words))
-    shown(charts.over_time({odd: ([1, 2], [1, 2])}, [charts.Event(odd, 1)], unit=odd, **words))
+    shown(charts.over_time({odd: ([1, 2], [1, 2])}, [charts.Happened(odd, 1)], unit=odd, **words))
 
 
 def test_importing_charts_leaves_out_what_makes_it_slow():

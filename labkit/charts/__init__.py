@@ -24,12 +24,37 @@ from labkit.charts.look import (
     svg,
 )
 from labkit.charts.one_run import round_trips, thinned
-from labkit.charts.over_time import Event, over_time, shares
+from labkit.charts.over_time import Happened, over_time, shares
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
     "V5_SCHEMA", "Event", "Fit", "bundle", "cores", "downtime", "enable", "ladder", "named",
     "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg", "thinned",
+    "COLOURS",
+    "EMBEDDED",
+    "PERCENTILES",
+    "POINTS",
+    "SCALES",
+    "SHAPES",
+    "SLOWEST",
+    "V5",
+    "V5_SCHEMA",
+    "Fit",
+    "Happened",
+    "bundle",
+    "downtime",
+    "enable",
+    "ladder",
+    "named",
+    "over_time",
+    "ratios",
+    "round_trips",
+    "save",
+    "shares",
+    "speed_up",
+    "spread",
+    "svg",
+    "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

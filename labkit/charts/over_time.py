@@ -34,7 +34,7 @@ Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 
 
 @dataclass(frozen=True)
-class Event:
+class Happened:
     """What happened while it was measured, in seconds from the start; `end` if it took time."""
 
     name: str
@@ -44,7 +44,7 @@ class Event:
 
 def over_time(
     series: Series,
-    events: Iterable[Event] = (),
+    events: Iterable[Happened] = (),
     *,
     metric: str = "throughput",
     unit: str = "1/s",
@@ -153,7 +153,7 @@ def _aligned(series: Series) -> dict[str, tuple[Values, Values]]:
     }  # fmt: skip
 
 
-def _marked(events: Sequence[Event], x: alt.X) -> list[alt.Chart]:
+def _marked(events: Sequence[Happened], x: alt.X) -> list[alt.Chart]:
     if not events:
         return []
     rows: Rows = [{"at": e.begin, "end": e.end or e.begin, "event": e.name} for e in events]

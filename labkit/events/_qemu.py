@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from labkit.box.guests.migration import migrate
-from labkit.box.moving import Moving
+from labkit.box.guests.moving import Moving
 from labkit.box.needs import is_root
 from labkit.box.status import status
 from labkit.event import Say

@@ -15,7 +15,7 @@ from labkit.event import Phase, TimeLine, offsets, said
 from labkit.events import _dip
 from labkit.workload import Sample, Series
 
-SPAN = 0.25
+SPAN = 0.5
 """Seconds that a bandwidth is the mean of: what is queued at once is no rate."""
 DONE = "completed"
 GIGABIT = 8e-9
@@ -23,7 +23,7 @@ HELPERS = ("multifdsend", "live_migration")
 
 
 @dataclass(frozen=True)
-class Seen:
+class MoveSeen:
     """The lines of one migration, in the controller's time."""
 
     lines: Sequence[Mapping[str, Any]]
@@ -102,6 +102,11 @@ class Seen:
                   if one.get("host") == self.to and "net" in one]  # fmt: skip
         return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
 
+    def cpus(self, host: str) -> int:
+        """How many CPUs a host has, where it tells."""
+        own = (one for one in self.lines if one.get("host") == host)
+        return next((one["cpus"] for one in own if "cpus" in one), 0)
+
     def cpu(self, host: str, *names: str) -> Series:
         """CPUs that threads kept busy on a host, and when; of no name those of all of them."""
         wanted = names or ("all",)
@@ -114,7 +119,7 @@ class Seen:
 
 def time_line(text: str) -> TimeLine:
     """Rounds, standing still, and what followed."""
-    seen = Seen(said(text))
+    seen = MoveSeen(said(text))
     phases = [*_disks(seen), *seen.rounds]
     if seen.stopped and seen.resumed:
         phases.append(Phase("switch-over", seen.stopped, seen.resumed))
@@ -126,15 +131,25 @@ def time_line(text: str) -> TimeLine:
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Gbit/s."""
-    seen = Seen(said(text))
+    seen = MoveSeen(said(text))
     return [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
 
 
-def _whole(seen: Seen) -> _dip.Span:
+def over_time(text: str) -> dict[str, Series]:
+    """What came in at the destination, and the CPUs of both sides."""
+    seen = MoveSeen(said(text))
+    return {
+        "bandwidth": seen.arriving,
+        "cpu of the origin": seen.cpu(seen.origin),
+        "cpu of the destination": seen.cpu(seen.to),
+    }
+
+
+def _whole(seen: MoveSeen) -> _dip.Span:
     return _dip.Span(seen.begun, seen.stopped, seen.resumed, seen.ended)
 
 
-def _times(seen: Seen) -> Iterable[Sample]:
+def _times(seen: MoveSeen) -> Iterable[Sample]:
     yield _one("arrived share", "share", float(seen.arrived))
     yield _one("migration time", "s", seen.ended - seen.begun)
     if seen.stopped and seen.resumed:
@@ -147,7 +162,7 @@ def _times(seen: Seen) -> Iterable[Sample]:
         yield _one("sent over memory", "share", seen.said["transferred"] / seen.said["total"])
 
 
-def _speeds(seen: Seen) -> Iterable[Sample]:
+def _speeds(seen: MoveSeen) -> Iterable[Sample]:
     at, rates = seen.arriving
     if not rates.size:
         return
@@ -162,6 +177,9 @@ def _speeds(seen: Seen) -> Iterable[Sample]:
         busy = seen.cpu(host)[1]
         if busy.size:
             yield Sample(f"cpu of the {side}", "CPUs", busy)
+    busy, cpus = seen.cpu(seen.to)[1], seen.cpus(seen.to)
+    if busy.size and cpus:
+        yield Sample("cpu utilization", "share", busy / cpus)
     helping = seen.cpu(seen.origin, *HELPERS)[1]
     if helping.size:
         yield Sample("cpu of the helpers", "CPUs", helping)
@@ -189,7 +207,7 @@ def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = GI
     return np.array(at), np.array(rates)
 
 
-def _disks(seen: Seen) -> list[Phase]:
+def _disks(seen: MoveSeen) -> list[Phase]:
     copied = [one["t"] for one in seen.lines if "disk" in one]
     ready = seen.events(seen.origin, "BLOCK_JOB_READY")
     return [Phase("disks", min(*copied, ready[-1]), ready[-1])] if copied and ready else []

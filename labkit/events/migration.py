@@ -87,6 +87,11 @@ class LiveMigration(Event):
         return _seen.samples(text, loads)
 
 
+def seen_over_time(text: str) -> Mapping[str, Series]:
+    """Gbit/s that came in, and CPUs spent on either side; moments as the controller has them."""
+    return _seen.over_time(text)
+
+
 # Each has `move`, `back` and `refusal`.
 def _driver(lab: Lab) -> ModuleType:
     return _qemu

@@ -13,13 +13,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from labkit.box import mirror, needs
-from labkit.box.arriving import ENDED, Awaited
-from labkit.box.crossing import Crossing
+from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
+from labkit.box.guests import mirror
+from labkit.box.guests.arriving import ENDED, Awaited
+from labkit.box.guests.move import Move, in_network, run
+from labkit.box.guests.moving import Hears, Moving, WatchedMove
 from labkit.box.layout import Layout, cpu_list
-from labkit.box.move import Move, in_network, run
-from labkit.box.moving import Hears, Moving, Watched
+from labkit.box.network.crossing import Crossing
 from labkit.box.network.links import (
     UPLINK,
     VSWITCH,
@@ -221,7 +222,7 @@ def _across(move: Move, told: dict[str, dict[str, Any]], there: str) -> dict[str
     first = [*told.items(), *mirror.received(move, there)]
     words = [word for command, asked in first for word in (command, json.dumps(asked))]
     move.to.check("guest", f"@{move.guest}", "receive", at, *words)
-    watched = Watched(move.hears)
+    watched = WatchedMove(move.hears)
     with (
         watched.on(move.origin, move.guest, *mirror.devices(move)),
         watched.on(move.to, move.guest),

@@ -11,6 +11,7 @@ with its standard output.
 from __future__ import annotations
 
 import json
+import os
 import socket
 import sys
 import time
@@ -123,7 +124,7 @@ def main(place: str, every: str, *others: str) -> None:
     pids = [one for one in others if one.isdecimal()]
     monitor = Monitor(place)
     monitor.ask("qmp_capabilities")
-    say({"watching": True})
+    say({"watching": place, "cpus": os.cpu_count() or 1})
     while True:
         for line in monitor.lines(time.monotonic() + float(every)):
             heard(monitor, line, mirrors)

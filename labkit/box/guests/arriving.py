@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.box.move import Move
-from labkit.box.moving import LONGEST_STOP, Watched
+from labkit.box.guests.move import Move
+from labkit.box.guests.moving import LONGEST_STOP, WatchedMove
 from labkit.errors import BoxError
 
 ENDED = ("completed", "failed", "cancelled")
@@ -18,7 +18,7 @@ class Awaited:
     """One migration that QEMU was asked for."""
 
     move: Move
-    watched: Watched
+    watched: WatchedMove
     asked: float
     """When it was asked for; what was said before is of an earlier migration."""
     sent: int = -1

@@ -13,7 +13,7 @@ from typing import Any
 
 from labkit.box.guests import disk
 from labkit.box.guests.disk import SEEN_BY_HOSTS, device
-from labkit.box.move import Move
+from labkit.box.guests.move import Move
 from labkit.errors import BoxError
 
 PORT = 10809

@@ -101,7 +101,7 @@ class Moving:
 
 
 @dataclass
-class Watched:
+class WatchedMove:
     """What the watchers of both hosts have printed so far, in the order in which it came."""
 
     hears: Hears

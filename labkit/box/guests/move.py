@@ -10,8 +10,8 @@ from typing import Any
 
 from labkit.box.cgroup import ENVIRONMENT
 from labkit.box.folder import Folder
+from labkit.box.guests.moving import Hears, Moving
 from labkit.box.layout import Layout
-from labkit.box.moving import Hears, Moving
 from labkit.errors import BoxError
 from labkit.host import Host
 from labkit.lab import Lab

@@ -1,0 +1,176 @@
+"""A live migration as a formula: rounds over memory, then a moment of standing still.
+
+A guest writes at random into a working set, so that in t seconds W (1 - exp(-D t / W)) bytes of it
+become dirty: D are the bytes of the pages that it writes a second. Each round sends what the one
+before left dirty. Pre-copy goes over when the rest fits into the downtime that is allowed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy import optimize, stats
+
+from labkit.errors import BadInput, Unknown
+
+VARIANTS = ("pre-copy", "throttle", "post-copy")
+MOST_ROUNDS = 200
+FIRST_THROTTLE, MORE_THROTTLE, MOST_THROTTLE = 0.2, 0.1, 0.99
+"""How much QEMU's auto-converge slows a guest down at first, with each round, and at most."""
+FAIR = 0.5
+"""Of what is sent, the share that may become dirty meanwhile before a guest is slowed down."""
+WORDS = ("efficiency", "capacity", "stop")
+
+
+@dataclass(frozen=True)
+class Migrating:
+    """A guest and the link that it moves over: bytes, bytes a second, and seconds."""
+
+    memory: float
+    """What the first round sends: pages that hold nothing are hardly sent."""
+    line: float
+    dirty: float = 0.0
+    """Bytes of the pages that the guest writes a second."""
+    working_set: float = 0.0
+    downtime: float = 0.3
+    """How long it may stand still."""
+    stop: float = 0.02
+    """What standing still takes beside sending: devices, and the way there and back."""
+    efficiency: float = 0.95
+    """The share of the line that memory fills."""
+    capacity: float = math.inf
+    """The most that the hosts can send, however fast the line."""
+    variant: str = "pre-copy"
+    deadline: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.variant not in VARIANTS:
+            raise Unknown("variant of a migration", self.variant, VARIANTS)
+        if not (self.memory > 0 and self.line > 0 and self.dirty >= 0 <= self.working_set):
+            raise BadInput("a migration has memory and a line, and no rate below 0")
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second that memory really goes at."""
+        return min(self.efficiency * self.line, self.capacity)
+
+    def dirtied(self, seconds: float, slowed: float = 0.0) -> float:
+        """Bytes that are dirty after so long; each page counts once."""
+        whole, written = self.working_set, self.dirty * (1 - slowed) * seconds
+        return whole * -math.expm1(-written / whole) if whole else 0.0
+
+    def planned(self) -> Planned:
+        """What becomes of it."""
+        rounds, left, slowed = [self.memory / self.rate], 0.0, 0.0
+        while len(rounds) < MOST_ROUNDS:
+            left = self.dirtied(rounds[-1], slowed)
+            if self.variant == "post-copy" or left <= self.rate * self.downtime:
+                break
+            if sum(rounds) > self.deadline:
+                return Planned(tuple(rounds), left / self.rate + self.stop, 0.0, False, slowed)
+            if self.variant == "throttle" and left > FAIR * self.rate * rounds[-1]:
+                more = slowed + MORE_THROTTLE if slowed else FIRST_THROTTLE
+                slowed = min(MOST_THROTTLE, more)
+            rounds.append(left / self.rate)
+        rest = left / self.rate
+        if self.variant == "post-copy":
+            return Planned(tuple(rounds), self.stop, rest, True, slowed)
+        fits = left <= self.rate * self.downtime
+        return Planned(tuple(rounds), rest + self.stop, 0.0, fits, slowed)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Seconds of each round, of standing still, and of fetching what is missing afterwards."""
+
+    rounds: tuple[float, ...]
+    stopped: float
+    after: float
+    converged: bool
+    """Whether the rest fits into the downtime; else `stopped` is what it would take."""
+    slowed: float
+    """The share of its speed that the guest had lost in the end."""
+
+    @property
+    def total(self) -> float:
+        """Seconds from the first byte to the last."""
+        return sum(self.rounds) + self.stopped + self.after
+
+
+@dataclass(frozen=True)
+class Observed:
+    """One migration that was measured: what is known of it, how long it took and stood still."""
+
+    asked: Migrating
+    total: float
+    stopped: float
+    rounds: int
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class FittedMigration:
+    """The parameters that suit the measured migrations best, each with its 95 % interval."""
+
+    values: Mapping[str, float]
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+    observed: tuple[Observed, ...]
+
+    def applied(self, asked: Migrating) -> Migrating:
+        """A migration with these parameters."""
+        return _with(asked, self.values)
+
+    def rows(self) -> list[dict[str, float | str]]:
+        """Where model and runs part: seconds of both."""
+        found = [(one, self.applied(one.asked).planned()) for one in self.observed]
+        return [
+            {"run": one.label, "measured (s)": round(one.total, 2),
+             "model (s)": round(plan.total, 2), "rounds": one.rounds,
+             "of the model": len(plan.rounds),
+             "stopped (s)": round(one.stopped, 3), "by the model": round(plan.stopped, 3)}
+            for one, plan in found
+        ]  # fmt: skip
+
+
+def fitted(observed: Sequence[Observed]) -> FittedMigration:
+    """Fit efficiency, capacity and the cost of stopping, on logarithms of the times.
+
+    Capacity is bound by runs only where a line was faster; its interval is open otherwise.
+    """
+    if len(observed) <= len(WORDS):
+        raise BadInput(f"{len(observed)} migrations are too few to fit {len(WORDS)} parameters")
+    first = observed[0].asked
+    fastest = max(one.asked.line for one in observed)
+    start = np.log([0.8, 0.5 * fastest, max(first.stop, 1e-3)])
+    bounds = (start - np.log([20, 1000, 1000]), start + np.log([1.4, 1000, 1000]))
+
+    def away(logs: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        values = dict(zip(WORDS, np.exp(logs).tolist(), strict=True))
+        plans = [_with(one.asked, values).planned() for one in observed]
+        total = [math.log(p.total / one.total) for p, one in zip(plans, observed, strict=True)]
+        # Standing still is short and noisy, and weighs less.
+        stop = [0.2 * math.log(max(p.stopped, 1e-4) / max(one.stopped, 1e-4))
+                for p, one in zip(plans, observed, strict=True)]  # fmt: skip
+        return np.array([*total, *stop])
+
+    found = optimize.least_squares(away, start, bounds=bounds)
+    slopes: npt.NDArray[np.float64] = np.asarray(found.jac, dtype=np.float64)
+    freedom = max(1, 2 * len(observed) - len(WORDS))
+    spread = np.linalg.pinv(slopes.T @ slopes) * 2 * float(found.cost) / freedom
+    wide = float(stats.t.ppf(0.975, freedom)) * np.sqrt(np.diag(spread))
+    wide[np.abs(slopes).sum(axis=0) < 1e-9] = np.inf
+    at = np.asarray(found.x, dtype=np.float64)
+    ends = [
+        dict(zip(WORDS, np.exp(one).tolist(), strict=True)) for one in (at, at - wide, at + wide)
+    ]
+    return FittedMigration(ends[0], ends[1], ends[2], tuple(observed))
+
+
+def _with(asked: Migrating, values: Mapping[str, float]) -> Migrating:
+    efficiency, capacity, stop = (values[word] for word in WORDS)
+    return replace(asked, efficiency=efficiency, capacity=capacity, stop=stop)
