@@ -8,6 +8,7 @@ import pytest
 
 from labkit.errors import BadInput
 from labkit.models.migration import Migrating, Observed, fitted
+from labkit.pages.plan_panel import PlanPanel
 
 GB, GBIT = 1e9, 1e9 / 8
 GUEST = Migrating(memory=4 * GB, line=10 * GBIT, dirty=0.2 * GB, working_set=2 * GB)
@@ -77,3 +78,11 @@ def test_what_is_no_migration_is_refused(odd):
 def test_too_few_migrations_are_no_fit():
     with pytest.raises(BadInput, match="too few"):
         fitted([Observed(GUEST, 1.0, 0.1, 1)])
+
+
+def test_the_panel_plans_the_documents_guest_and_follows_its_dials():
+    panel = PlanPanel()
+    assert "does not converge" not in panel.shown.value.split("throttle")[0]
+    panel.dials["dirty"].value = 50
+    assert "does not converge" in panel.shown.value
+    assert panel.asked.dirty == pytest.approx(50e9)

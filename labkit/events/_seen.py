@@ -96,6 +96,14 @@ class MoveSeen:
         return told[-1] if told else {}
 
     @cached_property
+    def first_round(self) -> float:
+        """Bytes that the first pass over its memory sent."""
+        mine = (one["said"] for one in self.lines if one.get("host") == self.origin
+                and "said" in one and one["t"] >= self.begun)  # fmt: skip
+        sent = [one["transferred"] for one in mine if one.get("dirty-sync-count") == 1]
+        return float(max(sent, default=0))
+
+    @cached_property
     def arriving(self) -> Series:
         """Gbit/s that came in at the destination, and when."""
         counts = [(one["t"], _came(one["net"])) for one in self.lines
@@ -157,6 +165,8 @@ def _times(seen: MoveSeen) -> Iterable[Sample]:
     if seen.rounds:
         yield _one("rounds", "1", len(seen.rounds))
         yield _one("pass time", "s", float(np.mean([one.seconds for one in seen.rounds])))
+    if seen.first_round:
+        yield _one("first round", "MiB", seen.first_round / 2**20)
     if seen.said:
         yield _one("downtime by QEMU", "s", seen.said.get("downtime", 0) / 1000)
         yield _one("sent over memory", "share", seen.said["transferred"] / seen.said["total"])
