@@ -10,6 +10,8 @@ from labkit.workloads.dirty_memory import DirtyMemory
 
 SCALE = 40
 """10 Gb/s of the document are 250 Mb/s here."""
+MOVED = ("clock step", "paused")
+"""A guest that stands still as it moves loses that time, and its clock shows it."""
 SLOW, HIGH = 500, 12_000
 """Pages written a second, where the document says no figure."""
 SCALED = f"its lines are {SCALE} times slower here, so whether one is filled is the scale's doing"
@@ -24,6 +26,7 @@ def _over(name: str, gbps: int, channels: int, here: str, **knobs: int) -> Condi
         means=f"{means} over {gbps} Gb/s, {here}",
         here=f"QEMU over {line:g} Mb/s (a {SCALE}th), memory on {channels} channels",
         roles={"server": "guest"},
+        expects=MOVED,
         events=(how,),
         knobs=knobs,
     )

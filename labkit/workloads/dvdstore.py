@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.shop import kit
 from labkit.shop.driver import Pace
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
-from labkit.workload import Sample, Workload
+from labkit.workload import Beside, Sample, Series, Workload
 from labkit.workloads._database import (
     ENGINES,
     Served,
@@ -122,6 +122,29 @@ class DvdStore(Workload):
         """Fill the shops if they are not, have customers buy, and check what is there then."""
         with self.asking(hosts) as words:
             return hosts["client"].check(*words, seconds=60 + 3 * self.seconds)
+
+    def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
+        """As `run`; the load is steady once its warm-up has ended."""
+        told: list[str] = []
+        limit = 600 + 3 * self.seconds
+        with self.asking(hosts) as words, hosts["client"].stream(*words, seconds=limit) as lines:
+            for line in lines:
+                told += [line.text] if line.stream == "stdout" else []
+                if "measuring " in line.text:
+                    beside.begun()
+            if not lines.done.ok:
+                raise HostError("dvdstore: the driver did not end well", said=lines.done.stderr)
+        return "".join(f"{line}\n" for line in told)
+
+    @staticmethod
+    def over_time(text: str) -> Mapping[str, Series]:
+        """Orders in each second, of all shops together."""
+        seconds: Counter[float] = Counter()
+        for line in text.splitlines():
+            if found := SECOND.search(line):
+                seconds[round(float(found[1]))] += int(found[2])
+        at = np.array(sorted(seconds), dtype=np.float64)
+        return {"orders per second": (at, np.array([float(seconds[t]) for t in at]))}
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
