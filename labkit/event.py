@@ -134,14 +134,17 @@ class Say:
 
 
 def said(text: str) -> list[dict[str, Any]]:
-    """The lines of an event, with the times of hosts turned into the controller's."""
+    """The lines of an event, with the times of hosts turned into the controller's.
+
+    A line that says `by` whom was stamped by the controller.
+    """
     try:
         lines = [json.loads(line) for line in text.splitlines()]
     except ValueError as odd:
         raise ResultsError("the lines of an event cannot be read", said=str(odd)) from None
     offset = {one["clock"]: float(one["offset"]) for one in lines if "clock" in one}
     for line in lines:
-        ahead = offset.get(line.get("host", ""), 0.0)
+        ahead = 0.0 if "by" in line else offset.get(line.get("host", ""), 0.0)
         for key in {"t", "at"} & set(line):
             line[key] -= ahead
     return lines

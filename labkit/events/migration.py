@@ -12,7 +12,7 @@ from types import ModuleType
 
 from labkit.errors import BadInput
 from labkit.event import Event, Say, TimeLine
-from labkit.events import _qemu, _seen
+from labkit.events import _libvirt, _qemu, _seen, _vsphere
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 
@@ -94,4 +94,6 @@ def seen_over_time(text: str) -> Mapping[str, Series]:
 
 # Each has `move`, `back` and `refusal`.
 def _driver(lab: Lab) -> ModuleType:
-    return _qemu
+    if lab.emulated:
+        return _qemu
+    return _vsphere if _vsphere.ROLE in lab.hosts else _libvirt

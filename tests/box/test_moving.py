@@ -1,0 +1,133 @@
+"""Moves that fail: the guest is alive on exactly one side, asked on both, and works on."""
+
+import random
+import threading
+import time
+
+import pytest
+
+from labkit import box
+from labkit.box import Faults
+from labkit.box.guests.moving import Moving
+from labkit.errors import BadInput, BoxError
+from tests.box.conftest import MOVING, with_cpus
+from tests.box.test_migration import COUNTER, counted, goes_on, on
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+SLOW = Moving(rate="60 Mbit/s")
+WRITER = """\
+(perl -e '$m = "\\1" x (40 << 20); for (;;) { substr($m, 4096 * int(rand 10240), 1) = "x" }' \
+    > /dev/null 2>&1 & echo $! > /tmp/writer); sleep 2"""
+
+
+@pytest.fixture
+def lab_of_two(hypervisors):
+    guest = with_cpus(hypervisors, 1)
+    guest.check("sh", "-c", COUNTER)
+    guest.check("sh", "-c", "until [ -s /tmp/count ]; do sleep 0.02; done")
+    return hypervisors
+
+
+def other():
+    return {"server": "server2", "server2": "server"}[box.status(MOVING).guests[0].on]
+
+
+def check_on_one_side(lab, expected):
+    there = on(lab)
+    assert there == {host: ["guest"] if host == expected else [] for host in there}
+    assert box.status(MOVING).guests[0].on == expected
+    goes_on(lab.host("guest"), counted(lab.host("guest")))
+
+
+def killed_there(lab, to):
+    while not lab.host(to).run("guest", "list").stdout.split():
+        time.sleep(0.05)
+    time.sleep(1)
+    for pid in lab.host(to).run("guest", "@guest", "pids").stdout.split():
+        lab.host(to).run("kill", "-KILL", pid)
+
+
+def test_a_move_whose_target_is_killed_leaves_the_guest_where_it_was(lab_of_two):
+    at, to = box.status(MOVING).guests[0].on, other()
+    killer = threading.Thread(target=killed_there, args=(lab_of_two, to))
+    killer.start()
+    with pytest.raises(BoxError, match=f"stays on {at}"):
+        box.migrate(MOVING, "guest", to=to, how=SLOW)
+    killer.join()
+    check_on_one_side(lab_of_two, at)
+
+
+def test_a_move_that_never_converges_is_given_up_and_says_what_else_there_is(lab_of_two):
+    at, guest = box.status(MOVING).guests[0].on, lab_of_two.host("guest")
+    guest.check("sh", "-c", WRITER)
+    try:
+        how = Moving(rate="100 Mbit/s", deadline=3)
+        with pytest.raises(BoxError, match="did not converge") as failed:
+            box.migrate(MOVING, "guest", to=other(), how=how)
+        assert "stop and copy" in str(failed.value)
+        check_on_one_side(lab_of_two, at)
+    finally:
+        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
+
+
+def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two):
+    guest, at = lab_of_two.host("guest"), box.status(MOVING).guests[0].on
+    guest.check("sh", "-c", "echo moved | dd of=/dev/vda conv=fsync,notrunc")
+    lines = []
+    how = Moving(channels=2, disks=True, delay="5 ms", rate="800 Mbit/s")
+    box.migrate(MOVING, "guest", to=other(), how=how, hears=lines.append)
+    assert {"STOP", "RESUME", "BLOCK_JOB_COMPLETED"} <= {one.get("event") for one in lines}
+    assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
+    box.migrate(MOVING, "guest", to=at, how=Moving(disks=True))
+    assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
+    check_on_one_side(lab_of_two, at)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [{"channels": 0}, {"escape": "pray"}, {"deadline": 0}, {"channels": 2, "post_copy": True}],
+)
+def test_a_move_that_cannot_be_meant_is_refused(odd):
+    with pytest.raises(BadInput):
+        Moving(**odd)
+
+
+def cut_at_some_moment(lab, moment):
+    at, to = box.status(MOVING).guests[0].on, other()
+    cut = threading.Event()
+
+    def fault():
+        time.sleep(moment)
+        with Faults(MOVING).cut(to):
+            cut.wait(30)
+
+    cutter = threading.Thread(target=fault)
+    cutter.start()
+    try:
+        box.migrate(MOVING, "guest", to=to, bandwidth="100M", patience=2)
+        expected = to
+    except BoxError:
+        expected = at
+    finally:
+        cut.set()
+        cutter.join()
+    check_on_one_side(lab, expected)
+
+
+@pytest.mark.torture
+def test_a_link_cut_at_30_moments_leaves_the_guest_on_one_side_each_time(lab_of_two):
+    rng = random.Random(23)
+    for _ in range(30):
+        cut_at_some_moment(lab_of_two, rng.uniform(0, 15))
+
+
+@pytest.mark.torture
+def test_50_moves_there_and_back_lose_nothing(lab_of_two):
+    guest, boot = lab_of_two.host("guest"), "/proc/sys/kernel/random/boot_id"
+    first, before = guest.check("cat", boot), counted(guest)
+    for _ in range(50):
+        to = other()
+        box.migrate(MOVING, "guest", to=to, how=Moving(channels=2))
+        assert counted(guest) > before and guest.check("cat", boot) == first
+        before = counted(guest)
+    check_on_one_side(lab_of_two, to)

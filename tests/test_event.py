@@ -1,0 +1,156 @@
+"""Events: begun when the load is steady, told on one clock, and undone whatever happens."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from labkit.errors import BadInput, HostError, ResultsError
+from labkit.event import Event, Say, TimeLine, happening, said
+from labkit.events import _dip, _libvirt
+from labkit.events.migration import LiveMigration
+
+LAB = SimpleNamespace(fleet=SimpleNamespace(clocks=lambda: SimpleNamespace(ok={})))
+
+
+@dataclass(frozen=True)
+class Blinking(Event):
+    """Says when it was done and undone."""
+
+    fails: bool = False
+    seen: list = field(default_factory=list, compare=False)
+    seconds = 0.0
+
+    def happen(self, lab, say):
+        say(what="done")
+        self.seen.append("done")
+        if self.fails:
+            raise HostError("it broke")
+
+    def undo(self, lab):
+        self.seen.append("undone")
+
+    @staticmethod
+    def time_line(text):
+        return TimeLine("blink", ())
+
+    @staticmethod
+    def parse(text, loads):
+        return []
+
+
+def test_an_event_begins_when_the_load_is_steady_and_is_undone_afterwards():
+    event = Blinking(after=0.05, settle=0.05)
+    with happening((event,), LAB) as beside:
+        assert beside.going and event.seen == []
+        beside.begun()
+        while beside.going:
+            time.sleep(0.01)
+        assert event.seen == ["done"]
+    assert event.seen == ["done", "undone"]
+    assert json.loads(beside.texts["blinking.txt"])["what"] == "done"
+
+
+def test_an_event_that_fails_is_told_of_and_undone_and_what_it_said_is_kept():
+    event = Blinking(after=0, settle=0, fails=True)
+    with pytest.raises(HostError, match="it broke"), happening((event,), LAB) as beside:
+        beside.begun()
+        while beside.going:
+            time.sleep(0.01)
+    assert event.seen == ["done", "undone"] and beside.texts["blinking.txt"]
+
+
+def test_an_event_whose_load_fails_before_it_never_happens():
+    event = Blinking(after=60)
+    begun = time.monotonic()
+    with pytest.raises(ZeroDivisionError), happening((event,), LAB) as beside:
+        beside.begun()
+        _ = 1 / 0
+    assert event.seen == ["undone"] and time.monotonic() - begun < 30
+
+
+def test_times_of_hosts_become_the_controllers_and_its_own_stay():
+    say = Say()
+    say(clock="server", offset=2.5, bound=0.001)
+    say(host="server", t=102.5, event="STOP", at=102.5)
+    say(host="server", t=100.0, by="controller")
+    lines = said(say.text)
+    assert [one["t"] for one in lines[1:]] == [100.0, 100.0] and lines[1]["at"] == 100.0
+
+
+def moved(stop=5.0, resume=5.5, rounds=(1.0, 4.0, 4.8)):
+    say = Say()
+    say(moves="guest", origin="server", to="server2", rate_mbit=1000, t=0.9)
+    say(host="server", event="MIGRATION", status="setup", at=1.0, t=1.0)
+    for n, at in enumerate(rounds, 1):
+        say(host="server", event="MIGRATION_PASS", at=at, t=at, **{"pass": n})
+    for n in range(45):
+        at = 1.0 + n / 10
+        say(host="server2", t=at, net={"data0": [0, 0], "crossing0": [int(12.5e6 * n / 2), 0]},
+            cpu={"all": n / 20})  # fmt: skip
+    say(host="server", event="STOP", at=stop, t=stop)
+    say(host="server", event="MIGRATION", status="completed", at=resume - 0.1, t=resume)
+    say(host="server2", event="RESUME", at=resume, t=resume)
+    return say.text
+
+
+def test_the_time_line_of_a_migration_is_its_rounds_and_standing_still():
+    rows = LiveMigration.time_line(moved()).rows()
+    assert [(row["phase"], row["begun"], row["seconds"]) for row in rows] == [
+        ("round 1", 0.0, 3.0), ("round 2", 3.0, 0.8), ("round 3", 3.8, 0.2),
+        ("switch-over", 4.0, 0.5),
+    ]  # fmt: skip
+
+
+def test_figures_of_a_migration_come_from_what_was_counted():
+    at = {one.metric: one.values for one in LiveMigration.parse(moved(), {})}
+    assert at["migration time"] == 4.5 and at["switchover time"] == 0.5 and at["rounds"] == 3
+    assert at["bandwidth"] == pytest.approx(0.5, rel=0.01)
+    assert at["share of line"] == pytest.approx(0.5, rel=0.01)
+    assert at["cpu of the destination"] == pytest.approx(0.5, rel=0.01)
+    assert at["arrived share"] == 1
+
+
+def test_a_load_that_falls_once_has_one_dip_and_recovers():
+    at = np.arange(0.0, 20.0)
+    values = np.where((at >= 10) & (at < 12), 20.0, 100.0)
+    found = _dip.samples(_dip.Span(8.0, 10.0, 11.5, 12.0), {"orders": (at, values)})
+    figures = {one.metric: float(one.values[0]) for one in found}
+    assert figures["dips"] == 1 and figures["depth"] == pytest.approx(0.8)
+    assert figures["recovery time"] == pytest.approx(0.5)
+    assert figures["work lost"] == pytest.approx(160)
+
+
+def test_what_is_no_migration_is_refused():
+    with pytest.raises(ResultsError):
+        LiveMigration.parse('{"t": 1}\n', {})
+    with pytest.raises(ResultsError):
+        said("no json")
+    with pytest.raises(BadInput, match="no way out"):
+        LiveMigration(escape="pray")
+
+
+# In the form that virsh(1) of libvirt 9 describes, and prints.
+def test_lines_of_virsh_are_said_in_the_words_of_qemu():
+    say = Say()
+    for line in (
+        "event 'migration-iteration' for domain 'lab': iteration: '2'",
+        "event 'lifecycle' for domain 'lab': Suspended Migrated",
+        "event 'lifecycle' for domain 'lab': Resumed Migrated",
+        "event 'lifecycle' for domain 'lab': Started Booted",
+    ):
+        _libvirt.heard("server", line, say)
+    told = [json.loads(line) for line in say.lines]
+    assert [one["event"] for one in told] == ["MIGRATION_PASS", "STOP", "RESUME"]
+    text = "Job type:         Unbounded\nMemory processed: 1.5 MiB\nIteration:        3\n"
+    assert _libvirt.job(text) == {"transferred": 1.5 * 2**20, "dirty-sync-count": 3}
+
+
+def test_virsh_is_told_channels_disks_and_the_way_out():
+    asked = LiveMigration(channels=4, disks=True, escape="throttle")
+    words = " ".join(_libvirt.words(asked, "lab", "192.0.2.7"))
+    assert "--parallel --parallel-connections 4" in words and "--copy-storage-all" in words
+    assert "--auto-converge" in words and "tcp://192.0.2.7" in words
