@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from labkit.box.guests.migration import migrate
+from labkit.box.guests.migration import migrate, settle
 from labkit.box.guests.moving import Moving
 from labkit.box.needs import is_root
 from labkit.box.status import status
@@ -27,6 +27,7 @@ def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
 
 def back(lab: Lab, asked: LiveMigration) -> None:
     """Move it back, as fast as that goes."""
+    settle(lab.name)
     if _on(lab, asked) == asked.to:
         how = Moving(disks=asked.disks, escape="stop and copy", deadline=5)
         migrate(lab.name, asked.guest, to=asked.origin, how=how)

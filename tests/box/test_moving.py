@@ -1,6 +1,8 @@
 """Moves that fail: the guest is alive on exactly one side, asked on both, and works on."""
 
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -8,6 +10,7 @@ import pytest
 
 from labkit import box
 from labkit.box import Faults
+from labkit.box.guests.migration import settle
 from labkit.box.guests.moving import Moving
 from labkit.errors import BadInput, BoxError
 from tests.box.conftest import MOVING, with_cpus
@@ -55,6 +58,25 @@ def test_a_move_whose_target_is_killed_leaves_the_guest_where_it_was(lab_of_two)
         box.migrate(MOVING, "guest", to=to, how=SLOW)
     killer.join()
     check_on_one_side(lab_of_two, at)
+
+
+MOVES = """\
+from labkit import box
+from labkit.box.guests.moving import Moving
+box.migrate({name!r}, "guest", to={to!r}, how=Moving(rate="60 Mbit/s"))
+"""
+
+
+def test_a_move_whose_controller_is_killed_is_settled_by_the_next_one(lab_of_two):
+    at, to = box.status(MOVING).guests[0].on, other()
+    words = [sys.executable, "-c", MOVES.format(name=MOVING, to=to)]
+    with subprocess.Popen(words, stderr=subprocess.DEVNULL) as controller:
+        while '"active"' not in lab_of_two.host(at).run("guest", "qmp", "query-migrate").stdout:
+            assert controller.poll() is None
+            time.sleep(0.1)
+        controller.kill()
+    check_on_one_side(lab_of_two, settle(MOVING))
+    box.migrate(MOVING, "guest", to=other())
 
 
 def test_a_move_that_never_converges_is_given_up_and_says_what_else_there_is(lab_of_two):

@@ -107,6 +107,7 @@ def migrate(
     if status(name).state != "up":
         raise not_up(name)
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
+        _settle(folder, lab)
         now = Layout.from_json(folder.layout.read_text())
         then = _checked(folder, now, guest, to)
         move = Move(folder, lab, now, then, guest, how or Moving(), hears, patience)
@@ -115,7 +116,7 @@ def migrate(
         seen_by = seen_from or next(
             (role for role in now.hosts if role not in (to, now.on(guest))), ""
         )
-        with _pinged(lab, seen_by, now.data(guest)) as answers:
+        with _pinged(lab, seen_by, now.data(guest)) as answers, _noted(move):
             said = _moved(move, told)
             _leave(move)
         return Migration(
@@ -123,6 +124,54 @@ def migrate(
             _longest_silence("".join(answers)), seen_by, said["transferred"],
             said["dirty-sync-count"], bandwidth, downtime,
         )  # fmt: skip
+
+
+def settle(name: str) -> str:
+    """Where the guest is whose move nobody ended, since who asked for it was killed; or ""."""
+    folder = Folder(name)
+    with folder.locked(lambda _: None), opened(folder.lab) as lab:
+        return _settle(folder, lab)
+
+
+def _note(folder: Folder) -> Path:
+    return folder.path / "moving.json"
+
+
+# As long as it is there, a move is under way or was cut off with its controller.
+@contextmanager
+def _noted(move: Move) -> Iterator[None]:
+    note = _note(move.folder)
+    move.folder.write(note, json.dumps({"guest": move.guest, "to": move.to.name}))
+    try:
+        yield
+    finally:
+        note.unlink(missing_ok=True)
+
+
+# QEMU goes on without us: the guest has arrived, or it stays.
+def _settle(folder: Folder, lab: Lab) -> str:
+    note = _note(folder)
+    if not note.exists():
+        return ""
+    left, now = json.loads(note.read_text()), Layout.from_json(folder.layout.read_text())
+    guest, to = str(left["guest"]), str(left["to"])
+    if now.on(guest) != to:
+        then = _checked(folder, now, guest, to)
+        move = Move(folder, lab, now, then, guest, Moving(), lambda _: None, CANCEL_SECONDS)
+        if _arrived(move):
+            _leave(move)
+        else:
+            _stay(move, _new_wires(move))
+    note.unlink(missing_ok=True)
+    return Layout.from_json(folder.layout.read_text()).on(guest)
+
+
+def _arrived(move: Move) -> bool:
+    with suppress(LabkitError):
+        here = move.qmp(move.origin, "query-status")["status"]
+        there = move.qmp(move.to, "query-status")["status"]
+        return bool(here == "postmigrate" and there == "running")
+    return False
 
 
 def _limits(bandwidth: str, downtime: str) -> dict[str, int]:

@@ -47,6 +47,7 @@ class Crossing:
         """The addresses of both ends; the link is gone afterwards."""
         kinds = kinds_known()
         how = splice.by(link, kinds)
+        self._unwire()  # one that was killed may have left its own
         try:
             self._wire(how)
             self._address()
