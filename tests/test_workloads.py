@@ -280,6 +280,9 @@ def test_a_workload_names_the_programs_whose_versions_its_runs_keep(name):
     known = {"ping", "netperf", "sockperf", "fio", "nutcracker", "haproxy"}
     assert set(KNOWN[name].programs) <= known | {"redis-server", "redis-benchmark"}
     assert KNOWN[name].programs or not KNOWN[name].loop, "a program of ours is kept by its digest"
+    assert KNOWN[name].programs and set(KNOWN[name].programs) <= {
+        "ping", "netperf", "sockperf", "perl", "python3",
+    }  # fmt: skip
 
 
 def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_path):

@@ -1,0 +1,105 @@
+"""Machines of vCenter move by its API; what answers is a simulator, which copies nothing."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from labkit.errors import BadInput, HostError, LoginRefused, Unknown
+from labkit.event import Say
+
+pytest.importorskip("pyVmomi", reason="pip install pyvmomi")
+from labkit.events._vsphere import connected, relocated
+
+VCSIM = shutil.which("vcsim")
+if VCSIM is None:
+    pytest.skip("go install github.com/vmware/govmomi/vcsim@v0.46.3", allow_module_level=True)
+SERVES = re.compile(r"GOVC_URL=https://[^@]*@127\.0\.0\.1:(\d+)/sdk")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("vcenter")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+         "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-keyout", str(folder / "key"), "-out", str(folder / "cert")],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def port(certificate):
+    words = [VCSIM, "-l", "127.0.0.1:0", "-cluster", "1", "-host", "2", "-standalone-host", "0",
+             "-vm", "1", "-username", "user", "-password", "pass",
+             "-tlscert", str(certificate / "cert"), "-tlskey", str(certificate / "key")]  # fmt: skip
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as vcsim:
+        try:
+            yield next(int(found[1]) for line in vcsim.stdout if (found := SERVES.search(line)))
+        finally:
+            vcsim.kill()
+
+
+@pytest.fixture
+def session(port, certificate):
+    trusted = str(certificate / "cert")
+    with connected("127.0.0.1", "user", "pass", port=port, trusted=trusted) as found:
+        yield found
+
+
+def machine(session):
+    center = session.RetrieveContent().rootFolder.childEntity[0]
+    return center.vmFolder.childEntity[0]
+
+
+def other_host(session, vm):
+    hosts = vm.runtime.host.parent.host
+    return next(host.name for host in hosts if host.name != vm.runtime.host.name)
+
+
+def test_a_machine_moves_to_another_host_and_back(session):
+    vm, say = machine(session), Say()
+    at, to = vm.runtime.host.name, other_host(session, vm)
+    relocated(session, vm.name, to, say)
+    assert vm.runtime.host.name == to
+    told = [json.loads(line) for line in say.lines]
+    assert [one["status"] for one in told if "status" in one] == ["setup", "completed"]
+    relocated(session, vm.name, at, Say())
+    assert vm.runtime.host.name == at
+
+
+def test_a_machine_that_is_there_already_and_names_nobody_knows_are_refused(session):
+    vm = machine(session)
+    with pytest.raises(BadInput, match="already"):
+        relocated(session, vm.name, vm.runtime.host.name, Say())
+    with pytest.raises(Unknown, match="known: DC0"):
+        relocated(session, "no-such", vm.runtime.host.name, Say())
+
+
+def test_a_task_that_fails_says_so_and_where_the_machine_is(session):
+    vm = machine(session)
+    to = other_host(session, vm)
+    host = next(h for h in vm.runtime.host.parent.host if h.name == to)
+    host.EnterMaintenanceMode(0)
+    try:
+        with pytest.raises(HostError, match=f"was not moved to {re.escape(to)}, and is on"):
+            relocated(session, vm.name, to, Say())
+    finally:
+        host.ExitMaintenanceMode(0)
+
+
+def test_a_wrong_password_and_an_unknown_certificate_let_nobody_in(port, certificate):
+    trusted = str(certificate / "cert")
+    with (
+        pytest.raises(LoginRefused, match="does not let user in"),
+        connected("127.0.0.1", "user", "wrong", port=port, trusted=trusted),
+    ):
+        pass
+    with (
+        pytest.raises(LoginRefused, match="certificate"),
+        connected("127.0.0.1", "user", "pass", port=port),
+    ):
+        pass
