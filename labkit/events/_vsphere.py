@@ -59,19 +59,20 @@ def relocated(session: Any, vm: str, to: str, say: Say, *, deadline: float = 600
     spec = vim.vm.RelocateSpec(host=host, pool=host.parent.resourcePool)
     task = machine.RelocateVM_Task(spec, vim.VirtualMachine.MovePriority.highPriority)
     say(host=before, event="MIGRATION", status="setup", at=time.time(), by="controller")
-    _await(task, say, before, time.monotonic() + deadline)
-    info = task.info
-    if str(info.state) != "success":
-        why = getattr(info.error, "localizedMessage", "") or type(info.error).__name__
+    try:
+        ended_well(task, say, before, deadline)
+    except HostError as failed:
         now = machine.runtime.host.name
-        raise HostError(f"{vm} was not moved to {to}, and is on {now}", said=str(why))
+        raise HostError(f"{vm} was not moved to {to}, and is on {now}", said=str(failed)) from None
     if machine.runtime.host.name != to:
         raise HostError(f"the task has ended well, and {vm} is not on {to}")
     done = {"host": before, "at": time.time(), "by": "controller"}
     say(event="MIGRATION", status="completed", **done)
 
 
-def _await(task: Any, say: Say, host: str, until: float) -> None:
+def ended_well(task: Any, say: Say, host: str, deadline: float) -> None:
+    """Follow a task to its end, and raise if that is no success; one that is late is cancelled."""
+    until = time.monotonic() + deadline
     while str(task.info.state) in ("queued", "running"):
         say(host=host, progress=task.info.progress or 0, by="controller")
         if time.monotonic() > until:
@@ -80,6 +81,9 @@ def _await(task: Any, say: Say, host: str, until: float) -> None:
             task.CancelTask()
             until = float("inf")
         time.sleep(EVERY)
+    info = task.info
+    if str(info.state) != "success":
+        raise HostError(getattr(info.error, "localizedMessage", "") or type(info.error).__name__)
 
 
 def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
