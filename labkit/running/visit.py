@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -157,14 +157,7 @@ class Visit:
             _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
             drifts = [*drifted, *changes.drifts[seen:]]
             raw.update(watch.raw())
-            rows = tuple(
-                row(sample)
-                for load in self.loads
-                for sample in pairs.parse(load, raw[f"{load.name}.txt"])
-            )
-            rows += tuple(
-                row(sample) for sample in event_samples(step.condition.events, self.loads, raw.get)
-            )
+            rows = self._rows(step.condition, raw)
         except BaseException as ended:
             state, why = _ended(ended)
             took = time.monotonic() - begun
@@ -188,6 +181,11 @@ class Visit:
         )
         self._keep(whole, raw, noted)
         return whole, bool(drifts)
+
+    def _rows(self, condition: Condition, raw: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+        read = (pairs.parse(load, raw[f"{load.name}.txt"]) for load in self.loads)
+        happened = event_samples(condition.events, self.loads, raw.get)
+        return tuple(map(row, [*(one for samples in read for one in samples), *happened]))
 
     def _begun(self, step: PlannedRun, settings: list[Setting]) -> Run:
         wanted = {setting.thing: setting.wanted for setting in settings}

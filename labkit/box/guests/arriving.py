@@ -14,7 +14,7 @@ ENDED = ("completed", "failed", "cancelled")
 
 
 @dataclass
-class Awaited:
+class AwaitedMove:
     """One migration that QEMU was asked for."""
 
     move: Move

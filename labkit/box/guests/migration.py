@@ -16,7 +16,7 @@ from typing import Any
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
 from labkit.box.guests import mirror
-from labkit.box.guests.arriving import ENDED, Awaited
+from labkit.box.guests.arriving import ENDED, AwaitedMove
 from labkit.box.guests.move import Move, in_network, run
 from labkit.box.guests.moving import Hears, Moving, WatchedMove
 from labkit.box.layout import Layout, cpu_list
@@ -278,7 +278,7 @@ def _across(move: Move, told: dict[str, dict[str, Any]], there: str) -> dict[str
         mirror.copied(move, there),
     ):
         move.qmp(move.origin, "migrate", uri=f"tcp:{at}")
-        return Awaited(move, watched, time.time()).end()
+        return AwaitedMove(move, watched, time.time()).end()
 
 
 # Those of the guest exist for its present host as well: until it is gone they have other names.
