@@ -9,6 +9,8 @@ from labkit.errors import HostKeyRefused
 from labkit.ssh import certificates, connection
 from labkit.ssh.known_hosts import KnownHosts
 
+PROGRAMS = ("ssh-keygen",)
+
 
 def reading(text):
     """A file that holds this text, as it is read."""

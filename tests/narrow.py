@@ -16,6 +16,8 @@ from labkit.errors import LabkitError
 from tests.sshd import known, reached, serving
 from tests.wire import delayed
 
+PROGRAMS = ("ip", "nft")
+
 # tbf drops what is larger than its burst, as packets of the loopback usually are.
 SLOW = "tc qdisc add dev lo root tbf rate 1mbit burst 16kb latency 400ms"
 LOSSY = """\

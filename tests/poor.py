@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import pytest
 from sshd import SSHD, reached, serving
 
+PROGRAMS = ("busybox",)
+
 TOOLS = [
     "sh", "cat", "dd", "find", "stat", "mkdir", "rm", "mv", "chmod", "df", "du", "sed", "cut", "wc",
     "sync", "tee", "id", "ls", "sha256sum", "cksum", "tar", "head", "sleep", "date", "kill",

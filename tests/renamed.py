@@ -13,6 +13,8 @@ from labkit.errors import LabkitError
 from labkit.ssh.address import Address
 from tests.sshd import reached
 
+PROGRAMS = ("mount",)
+
 
 def main():
     folder = Path(sys.argv[1])

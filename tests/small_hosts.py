@@ -11,6 +11,8 @@ import pytest
 from labkit.host import Host, Transport
 from labkit.transports.local import Local
 
+PROGRAMS = ("busybox", "mount", "unshare")
+
 # What POSIX asks for and coreutils, grep, awk and util-linux bring; neither perl nor Python.
 USUAL = [
     "awk", "cat", "chmod", "date", "dd", "df", "env", "flock", "grep", "head", "id",

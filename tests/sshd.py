@@ -17,6 +17,8 @@ from labkit.host import Host
 from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
+PROGRAMS = ("ps", "ssh-keygen", "sshd")
+
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
 
 

@@ -19,6 +19,8 @@ from labkit.ssh import connection
 from labkit.ssh.address import Target
 from labkit.ssh.known_hosts import Name
 
+PROGRAMS = ("ps", "ssh", "ssh-add", "ssh-agent", "ssh-keygen")
+
 
 @dataclass(frozen=True)
 class Sshd:

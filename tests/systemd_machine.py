@@ -14,6 +14,8 @@ from sshd import SSHD, keygen, known, reached
 
 from labkit.ssh.connection import Address
 
+PROGRAMS = ("systemctl",)
+
 SCRIPT = Path(__file__).with_suffix(".sh")
 HIERARCHIES = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
 BOOT_SECONDS = 60.0

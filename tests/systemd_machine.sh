@@ -1,3 +1,4 @@
+# programs: mount useradd
 # systemd as the first process of a machine of its own, made of this one: systemd_machine.sh FOLDER PORT USER
 #
 # In namespaces of its own (mount, pid, uts, ipc, cgroup). Whatever it writes is gone with it; it

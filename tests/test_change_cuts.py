@@ -19,6 +19,8 @@ from labkit.errors import LabkitError
 from labkit.setting import Way
 from tests.box.machine import BESIDE
 
+PROGRAMS = ("ip",)
+
 pytestmark = pytest.mark.slow
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 PATIENCE = 20

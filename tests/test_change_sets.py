@@ -13,6 +13,8 @@ from knobs import Bench
 
 from labkit.changes.journal_lines import decoded
 
+PROGRAMS = ("mount", "unshare")
+
 KEYS = ("a", "b", "c")
 HERE = Path(__file__).parent
 

@@ -16,6 +16,8 @@ from labkit.changes.journal_lines import decoded, encoded
 from labkit.host import Host
 from labkit.transports.local import Local
 
+PROGRAMS = ("busybox", "shellcheck")
+
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 
 

@@ -19,6 +19,8 @@ from labkit.checks.conditions import pairs
 from labkit.commands.doctor import SIGNS, rendered
 from labkit.lab import opened
 
+PROGRAMS = ("ssh-keygen",)
+
 HOME = Path(__file__).parents[1]
 pytestmark = [
     pytest.mark.slow,

@@ -21,6 +21,8 @@ from labkit.errors import BadInput, BoxError
 from labkit.running import notebook
 from labkit.ssh.connection import CONNECT_SECONDS
 
+PROGRAMS = ("find", "sudo", "unshare")
+
 HOME = Path(__file__).resolve().parent.parent
 LABKIT = (sys.executable, "-m", "labkit.cli")
 

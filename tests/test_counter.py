@@ -12,6 +12,8 @@ from labkit.gates.gate import collect, gates
 from labkit.host import Host
 from labkit.transports.local import Local
 
+PROGRAMS = ("perl",)
+
 PLAIN = ("sh", "-c", counter.SHELL, "labkit")
 PROCESS = re.compile(r"/proc/\d+/stat:")
 

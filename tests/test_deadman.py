@@ -26,6 +26,8 @@ from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
 from tests.box.machine import BESIDE
 
+PROGRAMS = ("ip",)
+
 # Each process that runs tests has a subnet of its own, far from those of boxes.
 NET = f"198.19.{os.getpid() % 256}"
 

@@ -11,6 +11,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+PROGRAMS = ("bash",)
+
 HOME = Path(__file__).parents[1]
 PYTHONS = ["3.11.2", "3.11.9", "3.12.3", "3.13.1"]
 

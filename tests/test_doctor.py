@@ -13,6 +13,8 @@ from labkit.box import needs
 from labkit.box.rootless import sudo, user_namespace
 from labkit.commands import _machine as doctor
 
+PROGRAMS = ("setpriv", "sudo")
+
 
 def absent(monkeypatch, *programs):
     found = needs.shutil.which

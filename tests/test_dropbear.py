@@ -17,6 +17,8 @@ from labkit.host import Host
 from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
 
+PROGRAMS = ("dropbear", "dropbearkey", "mount", "ps", "unshare")
+
 DROPBEAR = shutil.which("dropbear", path="/usr/sbin:/usr/local/sbin:/sbin")
 pytestmark = [
     pytest.mark.slow,

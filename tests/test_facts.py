@@ -12,6 +12,8 @@ from labkit.results import Results, Run
 from labkit.runs import facts
 from labkit.transports.local import Local
 
+PROGRAMS = ("crun", "ping", "sockperf")
+
 SAID = """\
 kernel=Linux 6.1.0-18-amd64
 cpu=Intel(R) Xeon(R) CPU E5-2640 0 @ 2.50GHz

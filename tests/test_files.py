@@ -17,6 +17,8 @@ from labkit.files.blocks import Blocks, Cksum
 from labkit.pages import lab_panel
 from labkit.pages.terminal import ProgressLine
 
+PROGRAMS = ("mount", "umount")
+
 MIB = 1 << 20
 NAMES = ["plain", "two words", "new\nline", "-dash", "é漢", "'q\"$`\\", "x" * 255, "\udcff\udc80"]
 

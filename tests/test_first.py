@@ -17,6 +17,8 @@ from labkit.fleet.fleet import Fleet
 from labkit.machine.turns import Awaited, abreast, blocking, finished
 from labkit.ssh import connection
 
+PROGRAMS = ("ps",)
+
 
 @pytest.fixture
 def fleet(servers):  # noqa: F811

@@ -28,6 +28,8 @@ from labkit.host import Host
 from labkit.ssh import sessions
 from labkit.transports.ssh import Ssh
 
+PROGRAMS = ("perl", "ps")
+
 HOSTS = 4
 IT_IS = '[ "${SSH_CONNECTION##* }" ='
 

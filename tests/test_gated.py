@@ -19,6 +19,8 @@ from labkit.results import Results
 from labkit.running import loop
 from labkit.transports.local import Local
 
+PROGRAMS = ("dash", "ping")
+
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 
 

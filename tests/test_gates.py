@@ -12,6 +12,8 @@ import pytest
 from labkit.errors import ResultsError
 from labkit.gates.gate import COLLECT, Gate, collect, gates, tripped
 
+PROGRAMS = ("ip", "python3", "tc", "unshare")
+
 BUSY_LOOP = "while True: pass"
 
 

@@ -21,6 +21,8 @@ from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
 from labkit.results import Results
 from labkit.running import measured
 
+PROGRAMS = ("netperf",)
+
 CASES = sorted((Path(__file__).parent / "imports").glob("*/*"))
 
 

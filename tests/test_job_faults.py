@@ -19,6 +19,8 @@ from labkit.host import Host
 from labkit.job import State
 from labkit.transports.local import Local
 
+PROGRAMS = ("mount", "setpriv", "setsid", "strace", "systemd-run", "umount", "unshare")
+
 pytestmark = pytest.mark.slow
 MIB = 1 << 20
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

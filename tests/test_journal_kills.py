@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from knobs import SCRIPT, Bench
 
+PROGRAMS = ("unshare",)
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a PID namespace"),

@@ -17,6 +17,8 @@ from labkit.errors import HostKeyRefused, LabkitError
 from labkit.fleet.fleet import Fleet
 from labkit.ssh.address import Address
 
+PROGRAMS = ("ssh-keygen",)
+
 PACKAGE = Path(__file__).parents[1] / "labkit"
 
 

@@ -22,6 +22,8 @@ from labkit.errors import Busy, Unfinished
 from labkit.host import Host
 from labkit.transports.local import Local
 
+PROGRAMS = ("unshare",)
+
 HERE = Path(__file__).parent
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a PID namespace")

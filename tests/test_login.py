@@ -21,6 +21,8 @@ from labkit.ssh import connection
 from labkit.ssh.address import Address
 from labkit.ssh.refusals import Refusals
 
+PROGRAMS = ("ssh-add", "ssh-keygen", "useradd", "userdel")
+
 pytestmark = pytest.mark.usefixtures("state")
 
 

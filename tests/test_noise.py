@@ -23,6 +23,8 @@ from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("ping",)
+
 A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
 NOWHERE = Condition("c", "c", "c", roles={"server": "moon"})
 

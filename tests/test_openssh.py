@@ -15,6 +15,8 @@ from labkit.ssh import connection
 from labkit.ssh.address import Address
 from labkit.ssh.openssh import resolved
 
+PROGRAMS = ("ssh",)
+
 CASES = {
     "nothing": "",
     "a Host": "Host a\n  HostName 192.0.2.7\n  Port 2200\n  User bob\n",

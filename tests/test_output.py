@@ -14,6 +14,8 @@ from sshd import gone_soon, tell, written
 
 from labkit.errors import BadInput, CommandFailed, HostError, OutcomeUnknown, TimedOut
 
+PROGRAMS = ("setsid",)
+
 MIB = 1 << 20
 
 

@@ -12,6 +12,8 @@ from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
 
+PROGRAMS = ("taskset",)
+
 LOOK = """cpus 0-1
 at 100.5
 task guest 7 1000000000 200000000 50

@@ -20,6 +20,8 @@ import writer
 from labkit.results import Results, Run
 from labkit.runs import bundle
 
+PROGRAMS = ("strace",)
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("strace"), reason="no strace; to get it: make test"),

@@ -28,6 +28,8 @@ from labkit.transports.local import Local
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("ping",)
+
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 
 CLAIM = Ratio(

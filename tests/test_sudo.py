@@ -21,6 +21,8 @@ from labkit.host import Host
 from labkit.ssh.sudo import Password, Sudo
 from labkit.transports.local import Local
 
+PROGRAMS = ("chage", "chpasswd", "mount", "pgrep", "sudo", "unshare", "useradd")
+
 SECRET = "canary 'pässword' $HOME"
 USERS = "free asks tty lecture prompt override expired denied missing searched".split()  # noqa: SIM905
 SUDOERS = """\

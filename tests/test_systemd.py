@@ -8,6 +8,8 @@ from systemd_machine import machine
 from labkit.errors import HostError
 from labkit.job import State
 
+PROGRAMS = ("busctl", "loginctl", "pgrep", "setsid", "systemctl")
+
 pytestmark = pytest.mark.slow
 LOGIND = "/etc/systemd/logind.conf"
 ASKED = (

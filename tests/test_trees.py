@@ -13,6 +13,8 @@ from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
 from labkit.host import Host
 from labkit.transports.local import Local
 
+PROGRAMS = ("ssh", "tar")
+
 MIB = 1 << 20
 NAMES = [
     "plain",

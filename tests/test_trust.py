@@ -26,6 +26,8 @@ from labkit.ssh.connection import connect
 from labkit.ssh.durable import append
 from labkit.ssh.pins import ASK, check_pin
 
+PROGRAMS = ("ssh-keygen", "unshare")
+
 pytestmark = pytest.mark.usefixtures("state")
 
 

@@ -21,6 +21,8 @@ from labkit.ssh import connection
 from labkit.ssh.address import Address
 from labkit.ssh.known_hosts import Name
 
+PROGRAMS = ("ip", "unshare")
+
 RENAMED = Path(__file__).with_name("renamed.py")
 COUNTING = ("sh", "-c", "i=0; while [ $i -lt 20 ]; do echo $i; i=$((i + 1)); sleep 0.1; done")
 

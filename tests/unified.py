@@ -15,6 +15,8 @@ from labkit.box import Faults
 from labkit.box.cgroup import hierarchy, limited_by
 from labkit.lab import opened
 
+PROGRAMS = ("ping", "taskset")
+
 GROUPS = Path("/sys/fs/cgroup")
 MADE_OF = """
 [hosts.client]

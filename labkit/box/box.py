@@ -33,6 +33,8 @@ from labkit.errors import BoxError, HostError
 from labkit.host import Host
 from labkit.lab import opened
 
+PROGRAMS = ("ip",)
+
 DEFAULT = "pair"
 READY_SECONDS, BOOT_SECONDS = 15.0, 90.0
 # Nothing of the kernel's own may be on the networks of a box.

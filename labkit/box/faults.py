@@ -33,6 +33,8 @@ from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import opened
 
+PROGRAMS = ("fallocate", "nsenter")
+
 NETWORKS = ("data", "control")
 # A port in this state takes and sends nothing, and neither end learns of it (bridge(8)).
 SILENT, FORWARDING = "0", "3"

@@ -1,3 +1,4 @@
+# programs: ip mount tar
 # The first process of a box host: makes what the host sees its own, then becomes its sshd.
 # `disks` is the folder of this machine with the disks of guests, empty where there are none;
 # `scratch` the one on a disk that is this host's to write to, empty where it has none;

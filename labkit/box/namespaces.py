@@ -13,6 +13,8 @@ from labkit.box.cgroup import ENVIRONMENT, OWN, Cgroup
 from labkit.box.layout import cpu_list
 from labkit.errors import BoxError
 
+PROGRAMS = ("nsenter", "setsid", "unshare")
+
 # Tells its own number as this machine counts, which stays its own through every exec.
 NUMBERED = 'echo $$ && exec "$@"'
 SWITCH = ("unshare", "--net")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from labkit.machine.places import HOME
 
+PROGRAMS = ("ip", "unshare")
+
 CHECKOUT = (HOME / "Makefile").is_file()
 """Whether labkit runs from a checkout, where `make` installs what is missing."""
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -1,3 +1,4 @@
+# programs: flock
 # Part of the commands `guest` and `container`: which one is meant, and one change at a time.
 alone() {
     exec 9> "$home/lock"

@@ -1,3 +1,4 @@
+# programs: flock
 # --- a dead-man for changes that can cut the way to this host
 
 arm() {

@@ -1,3 +1,4 @@
+# programs: flock
 # --- the disk
 
 # The place is found anew each time; only `make_place` makes it.

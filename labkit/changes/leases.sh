@@ -1,3 +1,4 @@
+# programs: flock setsid
 # --- leases: TOKEN OWNER CONTROLLER PID STARTED BOOT SINCE STUDY HOSTBOOT
 
 host_boot() {

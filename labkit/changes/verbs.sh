@@ -1,3 +1,4 @@
+# programs: docker esxcli virsh
 # --- what labkit asks for, each in one go
 
 # Changes nothing, and leaves no trace.

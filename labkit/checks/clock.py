@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Subject
 from labkit.fleet import clock
 
+PROGRAMS = ("chronyc",)
+
 FAR = 1.0
 """Seconds; times of runs on several hosts could no longer be told apart by eye."""
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("esxcli", "vim-cmd")
+
 POLICY = ("esxcli", "system", "settings", "advanced", "list", "-o", "/Power/CpuPolicy")
 BEST = "High Performance"
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("iptables", "nft", "systemctl")
+
 ACTIVE = """\
 for one in firewalld ufw nftables; do
     if systemctl is-active --quiet "$one" 2>/dev/null; then echo "$one"; fi; done

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("ip",)
+
 SHOWN = r"""
 cd "/sys/class/net/$1" 2>/dev/null || { echo absent; ls /sys/class/net; exit 0; }
 driver=$(readlink device/driver 2>/dev/null); speed=$(cat speed 2>/dev/null)

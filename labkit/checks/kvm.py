@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("modprobe", "virsh")
+
 DEVICE = """\
 [ ! -c /dev/kvm ] || echo kvm
 ls /sys/kernel/iommu_groups 2>/dev/null | head -n 1 | sed 's/.*/iommu/'

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("ping",)
+
 HEADERS = 28  # of IPv4 and ICMP
 MTU = 'cat "/sys/class/net/$1/mtu"'
 

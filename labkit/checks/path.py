@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("ip", "ping")
+
 
 def _look(place: Subject) -> Iterator[Finding]:
     client, other = place.host, place.lab.host(place.roles[1])

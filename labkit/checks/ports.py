@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from labkit.check import OK, WARNING, Check, Finding, Subject
 from labkit.workloads._server import PORTS as SERVERS
 
+PROGRAMS = ("bash", "nc", "python3")
+
 # The first and the last that a server of ours may get, and one that Linux itself gives.
 PORTS = {
     SERVERS[0]: "servers of netperf and sockperf", SERVERS[-1]: "the same",

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("sudo",)
+
 
 def _look(place: Subject) -> Iterator[Finding]:
     if place.greeting.user == "0":

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 
+PROGRAMS = ("ip", "netperf", "ping")
+
 BOTH, ASKS, ANSWERS = "both", "asks", "answers"
 # Program: which end of a study needs it, and Debian's package of it.
 TOOLS = {

@@ -24,6 +24,8 @@ from labkit.box.rootless import plain_user, sudo, user_namespace
 from labkit.machine import account
 from labkit.machine.places import HOME
 
+PROGRAMS = ("sudo", "systemd-detect-virt", "unshare")
+
 KVM = Path("/dev/kvm")
 SET_UP = "make system"
 DEMO = "make demo" if CHECKOUT else "labkit demo"

@@ -17,6 +17,8 @@ from labkit.errors import Unknown
 if TYPE_CHECKING:
     from labkit.box import BoxStatus
 
+PROGRAMS = ("ssh",)
+
 MADE_OF = (
     "what it is made of: a name that `labkit box topologies` lists, or a file; without it, pair"
 )

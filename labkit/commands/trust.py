@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from labkit.ssh.address import Address, Target
     from labkit.ssh.trust import Shown
 
+PROGRAMS = ("ssh-keygen",)
+
 TEXT = """\
 Show the host keys of a host by their fingerprints, ask once, and keep them in the lab's own
 known_hosts; note which machine it is, so that a clone of it is told apart. A key that has

@@ -5,6 +5,8 @@ A folder is entered first and looked at after: where we are cannot be swapped fo
 
 from __future__ import annotations
 
+PROGRAMS = ("find", "openssl", "tar")
+
 UNIT = 1 << 18
 """What dd counts in."""
 

@@ -19,6 +19,8 @@ from labkit.fleet import clock
 from labkit.fleet.clock import ClockReading
 from labkit.host import Host
 
+PROGRAMS = ("perl",)
+
 MOST_OUTPUT = 64 << 20
 GRACE_SECONDS = 4.0
 

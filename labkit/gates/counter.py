@@ -17,6 +17,8 @@ from labkit.fleet import clock
 from labkit.gates import gate
 from labkit.host import Host
 
+PROGRAMS = ("perl",)
+
 PATIENCE_SECONDS = 30.0
 MOST = 16 << 20
 # Asked by a line, it says how many bytes it will say, and says them. Files of /proc have no size,

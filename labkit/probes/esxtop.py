@@ -17,6 +17,8 @@ import numpy.typing as npt
 from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
 
+PROGRAMS = ("esxtop",)
+
 INTERVAL = 2
 """Seconds between two moments: esxtop has no shorter one."""
 ROWS = 3

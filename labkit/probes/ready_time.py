@@ -17,6 +17,8 @@ from labkit.probes import esxtop
 from labkit.probes.esxtop import Esxtop, Watched
 from labkit.workload import Sample
 
+PROGRAMS = ("esxtop", "pgrep")
+
 # All that takes long comes first, so that the counters are read at one moment. The counters of a
 # thread are in Documentation/scheduler/sched-stats.rst: ns on a CPU, ns waiting for one, turns.
 # Each word is a guest and the machine that it is. Before Linux 6.4 the thread that carries a

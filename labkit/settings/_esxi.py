@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from labkit.setting import Way, Words
 from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script
 
+PROGRAMS = ("esxcli", "vim-cmd")
+
 ADVANCED = ("esxcli", "system", "settings", "advanced")
 KERNEL = ("esxcli", "system", "settings", "kernel")
 MODULE = ("esxcli", "system", "module", "parameters")

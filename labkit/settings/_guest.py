@@ -12,6 +12,8 @@ from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._ways import matching, script
 from labkit.settings._ways import named as plainly_named
 
+PROGRAMS = ("nc", "ping", "ssh-keyscan", "virsh")
+
 FIRST = "guest"
 EACH = ("guest", "each")
 """Tells of all guests of the box at once."""

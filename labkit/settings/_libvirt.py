@@ -8,6 +8,8 @@ from collections.abc import Callable
 from labkit.setting import Way, Words
 from labkit.settings._ways import PICK, RESTART, ROOT, on_or_off, picked, script
 
+PROGRAMS = ("python3", "virsh")
+
 # What virsh shows of a machine that is defined, running or not.
 ONE = "-q"
 # QMP commands, one after another; of the answer to the last one, what was asked for is printed.

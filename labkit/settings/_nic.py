@@ -8,6 +8,8 @@ from labkit.setting import Way
 from labkit.settings._device import Devices
 from labkit.settings._ways import matching
 
+PROGRAMS = ("ethtool",)
+
 NIC = "@nic"
 """Stands for the interface's name in the words of a way."""
 CARDS = Devices(

@@ -12,6 +12,8 @@ from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
 from labkit.setting import KINDS, Setting, Way, Words
 
+PROGRAMS = ("find",)
+
 ROOT = frozenset({"root"})
 REBOOT = frozenset({"root", "reboot"})
 RESTART = frozenset({"root", "guest restart"})

@@ -9,6 +9,8 @@ from labkit.host import Host
 from labkit.setting import Way
 from labkit.settings._ways import ROOT, OnHost, script, whole
 
+PROGRAMS = ("corosync-cmapctl",)
+
 # A key that is not there leaves it to the cluster's own default, which `runtime` shows.
 SHOWN = """\
 if said=$(corosync-cmapctl -g totem.token 2>/dev/null); then echo "set ${said##* }"

@@ -11,6 +11,8 @@ from labkit.setting import Way, Words
 from labkit.settings._cpu import CpuTime, OnCpus
 from labkit.settings._ways import ROOT, OnHost, named, script, whole
 
+PROGRAMS = ("docker",)
+
 # Made anew, a container is without what it was told later on.
 MADE_ANEW = ("ContainerNetwork",)
 INSPECT = ("docker", "inspect", "--type", "container", "--format")

@@ -15,6 +15,8 @@ from labkit.setting import Way, Words
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, number, script, whole
 
+PROGRAMS = ("tc", "unshare")
+
 HANDLE = "1ab:"
 DEFAULT = "the kernel's default"
 # What counts is left out: packets, and who looks at the queue.

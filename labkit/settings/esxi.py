@@ -10,6 +10,8 @@ from labkit.setting import Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel
 from labkit.settings._ways import REBOOT, OnHost, matching, named, on_or_off, script
 
+PROGRAMS = ("esxcli",)
+
 NONE = "none"
 # A value may be empty, so columns are told by the dashes below their heads.
 OPTIONS = """\

@@ -10,6 +10,8 @@ from labkit.settings._esxi import of_vmx
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import CPUS, ROOT, cpus_of, ranges, script
 
+PROGRAMS = ("virsh",)
+
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
 """The last line of what `guest placement host` says there (guest.pl)."""

@@ -13,6 +13,8 @@ from labkit.settings._ways import RESTART, script
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 
+PROGRAMS = ("esxcli",)
+
 KEYS = ("sched.mem.min", "sched.mem.minSize", "sched.mem.pin", "sched.cpu.min", "sched.cpu.units")
 SIZES = ("memSize", "numvcpus")
 ELSEWHERE = {

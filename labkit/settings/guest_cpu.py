@@ -14,6 +14,8 @@ from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import cpus_of, number, script, whole
 
+PROGRAMS = ("virsh",)
+
 UNLIMITED = "unlimited"
 PINNED = """\
 vm=$1; shift

@@ -12,6 +12,8 @@ from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_wi
 from labkit.settings._libvirt import DEFINED, RESTARTED
 from labkit.settings._ways import RESTART, on_or_off, script
 
+PROGRAMS = ("bridge", "python3", "virsh")
+
 PATHS = ("bridge", "direct")
 KEYS = ("nic", "batch", "lro")
 

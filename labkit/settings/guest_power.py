@@ -11,6 +11,8 @@ from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._guest import EACH, FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import RESTART, script
 
+PROGRAMS = ("virsh",)
+
 VERBS = {"on": "start", "off": "stop", "paused": "pause"}
 # As libvirt says it, and as ESXi does.
 STATES = {"running": "on", "shut off": "off", "Powered on": "on", "Powered off": "off"}

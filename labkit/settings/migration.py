@@ -13,6 +13,8 @@ from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virs
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import ROOT, OnHost, matching, on_or_off, picked, whole
 
+PROGRAMS = ("esxcli",)
+
 MIB = 2**20
 TAG = ("esxcli", "network", "ip", "interface", "tag")
 

@@ -9,6 +9,8 @@ from labkit.setting import Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, script, whole
 
+PROGRAMS = ("esxcli", "ip")
+
 SIZE = 'cat "/sys/class/net/$1/mtu"'
 
 # One line: interface, its MTU, the virtual switch below it, and the switch's MTU.

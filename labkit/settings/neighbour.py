@@ -10,6 +10,8 @@ from labkit.setting import Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._ways import CPUS, OnHost, cpus_of, named, one_of, ranges, script
 
+PROGRAMS = ("taskset", "virsh")
+
 KINDS = ("none", "busy", "memory")
 PLACES = ("all CPUs", "all CPUs but the last")
 NONE = "none"

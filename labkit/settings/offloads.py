@@ -10,6 +10,8 @@ from labkit.setting import Setting, Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, picked
 
+PROGRAMS = ("ethtool",)
+
 FEATURES = {
     "gro": "generic-receive-offload",
     "gso": "generic-segmentation-offload",

@@ -10,6 +10,8 @@ from labkit.setting import Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._ways import CPUS, ROOT, OnHost, cpus_of, named, ranges, script
 
+PROGRAMS = ("virsh",)
+
 APART, SHARED = "all CPUs but the last", "all CPUs"
 READS = f'guest "@$1" placement && {CPUS}'
 WRITE = 'guest "@$1" set "cpus=$2" policy=other'

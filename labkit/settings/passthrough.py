@@ -19,6 +19,8 @@ from labkit.settings._ways import (
     whole,
 )
 
+PROGRAMS = ("esxcli",)
+
 PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 PASSED = ("esxcli", "hardware", "pci", "pcipassthru")
 DRIVER = """\

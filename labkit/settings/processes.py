@@ -18,6 +18,8 @@ from labkit.settings._ways import (
     script,
 )
 
+PROGRAMS = ("pgrep", "systemctl", "taskset")
+
 # The CPUs of every thread of every process of that name, each list once.
 PLACED = """\
 pids=$(pgrep -x "$1") || { echo "no process is called $1" >&2; exit 1; }

@@ -12,6 +12,8 @@ from labkit.setting import Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, on_or_off, picked, script, whole
 
+PROGRAMS = ("esxcli", "ethtool")
+
 VMNIC = (r"vmnic\d+", "vmnic1")
 COLUMNS = """\
 said=$(esxcli network nic coalesce get -n "$1") || exit

@@ -11,6 +11,8 @@ from labkit.setting import Way, Words
 from labkit.settings._guest import FIRST, OfGuest
 from labkit.settings._ways import script
 
+PROGRAMS = ("perl",)
+
 RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not locked"
 NAME = "labkit-memory"
 IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")

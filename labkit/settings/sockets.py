@@ -10,6 +10,8 @@ from labkit.host import Host
 from labkit.setting import Way
 from labkit.settings._ways import OnHost, matching, of_sysctl, on_or_off, one_of, script, whole
 
+PROGRAMS = ("modprobe",)
+
 WAYS = {"receive": "rmem", "send": "wmem"}
 MOST = 2**31 - 1
 

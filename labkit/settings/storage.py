@@ -28,6 +28,8 @@ from labkit.settings._ways import (
     whole,
 )
 
+PROGRAMS = ("btrfs", "esxcli", "losetup")
+
 DEVICE = ("esxcli", "storage", "core", "device")
 NO_RULE = "no rule"
 # The default policy for disks, and the rule about the cache in it: millionths of an object.

@@ -12,6 +12,8 @@ from labkit.settings._esxi import ADVANCED, of_vmx
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import ROOT, OnHost, on_or_off, one_of, script, whole
 
+PROGRAMS = ("esxcli",)
+
 SCHEMES = ("disabled", "rbc", "static", "adapt", "calibrate")
 MERGES = ("Vmxnet3SwLRO", "Vmxnet3HwLRO")
 SHOWN = """\

@@ -23,6 +23,8 @@ from labkit.machine import account
 from labkit.ssh.address import NOT_READ, Address, Target
 from labkit.ssh.known_hosts import Name
 
+PROGRAMS = ("ssh",)
+
 SECONDS = 10.0
 HOPS = 8
 REFUSED = {

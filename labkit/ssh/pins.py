@@ -19,6 +19,8 @@ from labkit.ssh.address import Address
 from labkit.ssh.durable import append
 from labkit.ssh.openssh import resolved
 
+PROGRAMS = ("esxcli",)
+
 # machine-id(5); ESXi has a UUID of its own; else what the firmware says, which root may read.
 ASK = """\
 read -r id </etc/machine-id && [ "${id#uninit}" = "$id" ] && [ "$id" ] && echo "machine-id $id" ||

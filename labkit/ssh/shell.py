@@ -22,6 +22,8 @@ from labkit.errors import BadInput, sendable
 from labkit.host import NOTHING
 from labkit.ssh.frames import BrokenStream, Mark, Marked
 
+PROGRAMS = ("perl", "python3")
+
 NOISE = 1 << 16
 # What still holds the streams when a command has ended is given this long to let go of them.
 GRACE_SECONDS = 0.5

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from labkit.errors import BadInput, SudoRefused, Unreachable
 from labkit.ssh.shell import Channel, Gone
 
+PROGRAMS = ("sudo",)
+
 SECONDS = 8.0
 # What sudo says, in the C locale, and what to try.
 HINTS = {

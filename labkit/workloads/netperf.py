@@ -15,6 +15,8 @@ from labkit.host import Host
 from labkit.workload import Sample, Workload
 from labkit.workloads._server import serving
 
+PROGRAMS = ("netperf", "netserver")
+
 ASKING, STREAMS = ("TCP_RR", "UDP_RR"), ("TCP_STREAM", "TCP_MAERTS", "UDP_STREAM")
 LARGEST = {"TCP": 1 << 20, "UDP": 65_507}
 LATENCIES = {"MIN_LATENCY": "min", "MEAN_LATENCY": "mean", "P50_LATENCY": "p50",

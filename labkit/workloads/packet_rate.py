@@ -19,6 +19,8 @@ from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 
+PROGRAMS = ("sockperf",)
+
 # What the guest's own kernel has received: datagrams, and all bytes above the link.
 RECEIVED = "cat /proc/uptime; grep '^Udp:' /proc/net/snmp"
 RATE = re.compile(r"sent ([1-9][0-9]{0,8})")

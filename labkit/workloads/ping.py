@@ -14,6 +14,8 @@ from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.workload import Sample, Workload
 
+PROGRAMS = ("ping",)
+
 # Everything that ping may say. A line of another form is refused, for a number may hide in it.
 ANSWER = re.compile(
     r"(?:\[\d+\.\d+\] )?\d+ bytes from [^ ]+: icmp_seq=(?P<number>\d{1,5}) ttl=\d+"

@@ -16,6 +16,8 @@ from labkit.host import Host
 from labkit.workload import Sample, Workload
 from labkit.workloads._server import serving
 
+PROGRAMS = ("onload",)
+
 SPINS = ("none", "client", "both")
 PROTOCOLS = ("tcp", "udp")
 SMALLEST, LARGEST = 14, 65_507

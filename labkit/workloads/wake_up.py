@@ -15,6 +15,8 @@ from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("ping",)
+
 
 @dataclass(frozen=True)
 class WakeUp(Workload):

@@ -21,6 +21,8 @@ from labkit.box.guests import accelerator
 from labkit.lab import opened
 from tests.sshd import reached, serving
 
+PROGRAMS = ("ip", "netperf", "netserver", "ssh-keygen")
+
 ROUNDS, NAME = 3, os.environ.get("LABKIT_TEST_BOX", "bench")
 HOSTS, GUESTS = 32, 8
 UML = "".join(f'[guests.g{n}]\non = "h{n % 2}"\n' for n in range(GUESTS))

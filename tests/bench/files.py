@@ -16,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.sshd import known, reached, serving
 from tests.wire import delayed
 
+PROGRAMS = ("scp",)
+
 MB, ROUNDS = 200, 5
 MEMORY = "/dev/shm"
 # round trip in seconds: what the ratio should be down, and up

@@ -23,6 +23,8 @@ from labkit.host import Host
 from labkit.transports.ssh import Ssh
 from tests.sshd import serving
 
+PROGRAMS = ("perl",)
+
 ROUNDS, SIZES, WITHIN_MS = 9, (2, 8, 32), 5.0
 TELLING = ("sh", "-c", "date +%s.%N; sleep 0.5")
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# programs: docker dockerd mmdebstrap python3
 # The image of binder/, built and tried without its registries: build.sh FOLDER, as root.
 #
 # repo2docker writes the Dockerfile and its context; Docker builds them, and every notebook runs in

@@ -1,4 +1,5 @@
 #!/bin/bash
+# programs: python3
 # In place of conda: an environment of pip's, and a command that reads environment.yml as conda's
 # would. It solves nothing; a dependency that pip cannot bring is refused.
 set -euo pipefail

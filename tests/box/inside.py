@@ -6,6 +6,8 @@ import sys
 
 from labkit.box.folder import Folder
 
+PROGRAMS = ("nsenter",)
+
 CLOCKED = "import socket, sys, time\n"
 
 

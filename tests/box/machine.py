@@ -12,6 +12,8 @@ from labkit import box
 from labkit.box.cgroup import LIMITS, PREFIX, hierarchy
 from labkit.lab import opened
 
+PROGRAMS = ("ip", "losetup")
+
 GONE = "(deleted)"
 # Tests that need no box run beside: their files lie in folders of their own, the networks that
 # they name bear this word, and whoever names the machine's first network mounts its folder.

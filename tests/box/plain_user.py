@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+PROGRAMS = ("mount", "setpriv", "unshare")
+
 UID, NAME = 64100, "plain"
 CHECKOUT = Path(__file__).resolve().parents[2]
 # What this user must read may lie in root's home, which is closed; there it is laid open, in mounts

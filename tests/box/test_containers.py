@@ -15,6 +15,8 @@ from labkit.box.folder import Folder
 from labkit.errors import BoxError
 from tests.box.machine import another, maker_killed, snapshot
 
+PROGRAMS = ("bash", "ip", "ping")
+
 pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,

@@ -18,6 +18,8 @@ from labkit.study import Study
 from labkit.workloads.ping import Ping
 from tests.box.machine import awaited
 
+PROGRAMS = ("fallocate", "mount", "ping", "umount")
+
 pytestmark = pytest.mark.box
 PINGS = Study(
     name="lat_ping", title="t", question="q", source="s", metric="round trip", unit="us",

@@ -21,6 +21,8 @@ from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
 from tests.box.machine import another
 
+PROGRAMS = ("pidof", "ping")
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 

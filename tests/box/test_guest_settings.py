@@ -17,6 +17,8 @@ from labkit.settings.guest_power import GuestPower
 from labkit.settings.offloads import Offloads
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("bridge", "ip", "ping")
+
 pytestmark = pytest.mark.box
 
 SETTINGS = [

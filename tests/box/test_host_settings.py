@@ -25,6 +25,8 @@ from labkit.settings.processes import ServiceRunning
 from labkit.settings.sockets import SocketBuffers, Sysctl
 from labkit.settings.storage import CacheBudget
 
+PROGRAMS = ("ip", "mount", "ping", "tc", "umount")
+
 pytestmark = pytest.mark.box
 
 OWN = [

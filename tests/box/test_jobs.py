@@ -12,6 +12,8 @@ from labkit.box.view import GUESTS
 from labkit.errors import CommandFailed, OutcomeUnknown
 from labkit.job import State
 
+PROGRAMS = ("mount", "setpriv", "umount")
+
 pytestmark = pytest.mark.box
 
 SPOOL = "/run/jobs"

@@ -17,6 +17,8 @@ from labkit.errors import HostError
 from labkit.lab import opened
 from tests.box import libvirt_lab
 
+PROGRAMS = ("pgrep", "virsh")
+
 pytestmark = [pytest.mark.box, pytest.mark.torture]
 KVM = f"{NAME}-kvm"
 

@@ -10,6 +10,8 @@ from labkit.gates import gate
 from labkit.lab import opened
 from tests.box.machine import another
 
+PROGRAMS = ("iptables",)
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 BARE = f"{NAME}-5"
 HOST = """

@@ -22,6 +22,8 @@ from labkit.running import possible
 from labkit.studies import find
 from tests.box.machine import awaited, kept_by_the_kernel, snapshot
 
+PROGRAMS = ("ip", "ping", "sshd")
+
 pytestmark = pytest.mark.box
 
 UP = "import sys; from labkit import box; box.up(sys.argv[1], made_of=''.join(sys.argv[2:]))"

@@ -10,6 +10,8 @@ from labkit.box import Faults
 from labkit.errors import BadInput, BoxError
 from tests.box.conftest import with_cpus
 
+PROGRAMS = ("ping",)
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 COUNTER = """\

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+PROGRAMS = ("unshare",)
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 SCRIPT = Path(__file__).resolve().parents[1] / "narrow.py"
 CONNECT_SECONDS, COMMAND_SECONDS = 60, 60

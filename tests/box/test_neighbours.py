@@ -20,6 +20,8 @@ from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
 from tests.box.machine import another, awaited
 
+PROGRAMS = ("pgrep",)
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 ALL = [
     [Neighbour("busy")],

@@ -16,6 +16,8 @@ from labkit.settings.guest_nic import GuestNic
 from tests.box.inside import said, throughput
 from tests.box.machine import another
 
+PROGRAMS = ("ping", "taskset")
+
 pytestmark = pytest.mark.box
 TWO_CPUS = len(os.sched_getaffinity(0)) > 1
 

@@ -14,6 +14,8 @@ from labkit.box.guests import accelerator, image, kernel
 from labkit.box.guests.cpio import Archive
 from labkit.changes.journal_lines import encoded
 
+PROGRAMS = ("busybox", "find", "mkfs.ext4", "mount", "qemu-system-x86_64")
+
 pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,

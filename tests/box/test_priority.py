@@ -8,6 +8,8 @@ from importlib.resources import files
 
 import pytest
 
+PROGRAMS = ("perl", "prlimit", "setpriv", "unshare")
+
 pytestmark = pytest.mark.box
 
 HOME, BIN = "/run/labkit/guests/inner", "/run/labkit/bin"

@@ -14,6 +14,8 @@ from labkit.settings.mtu import Mtu
 from labkit.settings.storage import ReadAhead
 from tests.box.reborn import DISKS, LACKING, disk, machine  # noqa: F401
 
+PROGRAMS = ("ip",)
+
 pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,

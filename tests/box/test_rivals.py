@@ -17,6 +17,8 @@ from labkit.study import Study
 from labkit.workloads.ping import Ping
 from tests.box.conftest import with_cpus
 
+PROGRAMS = ("irqbalance", "mount", "tuned", "umount")
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 KEY = "/proc/sys/net/core/somaxconn"

@@ -18,6 +18,8 @@ from labkit.box.needs import TUN
 from tests.box.machine import awaited, maker_killed
 from tests.box.plain_user import UID, PlainUser
 
+PROGRAMS = ("mount", "newuidmap", "prlimit")
+
 pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,

@@ -13,6 +13,8 @@ import pytest
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("netperf", "netserver", "ping", "ssh")
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 BLOCKS = 6
 PORT = 19_761

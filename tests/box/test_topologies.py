@@ -17,6 +17,8 @@ from labkit.errors import BadInput, BoxError
 from tests.box.conftest import hypervisor, with_cpus
 from tests.box.machine import another, snapshot
 
+PROGRAMS = ("perl", "ping", "tc")
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 QMP = (

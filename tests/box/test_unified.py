@@ -12,6 +12,8 @@ import pytest
 from labkit.box.guests import accelerator, image, kernel
 from labkit.box.guests.cpio import Archive
 
+PROGRAMS = ("busybox", "ip", "mount")
+
 VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
 CHECKOUT = Path(__file__).resolve().parents[2]
 MODULES = ("virtiofs", "veth", "bridge", "br_netfilter", "tun", "sch_netem", "sch_tbf", "overlay")

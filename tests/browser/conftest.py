@@ -22,6 +22,8 @@ import pytest
 
 from labkit import box, find_study
 
+PROGRAMS = ("chromium",)
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Two runs of the tests on one machine need different names.
 BOX = f"{os.environ['LABKIT_TEST_BOX']}-b" if os.environ.get("LABKIT_TEST_BOX") else "browser"

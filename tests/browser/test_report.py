@@ -16,6 +16,8 @@ from labkit.pages import report, score_page
 from labkit.pages.scorecard import scorecard
 from tests.browser.conftest import BROWSERS
 
+PROGRAMS = ("unshare",)
+
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 # Not even a loopback is there: what a page asks for can come from nowhere but its own file.

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from sshd import SSHD, reached, serving
 
+PROGRAMS = ("busybox", "esxcli", "mount", "setpriv", "unshare")
+
 HERE = Path(__file__).parent
 OURS = ("esxcli", "vim-cmd", "vsish", "esxtop")
 # Nothing in the stand-in can stop the machine below it, neither by a tool nor by a call.

@@ -86,6 +86,8 @@ from labkit.settings.storage import (
 )
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
+PROGRAMS = ("unshare",)
+
 HOST = "server"
 NO_GROUP = "no control group"
 CPUS = Path("/sys/devices/system/cpu")

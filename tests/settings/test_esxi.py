@@ -17,6 +17,8 @@ from labkit.settings.power import HyperThreading
 from labkit.settings.queues import Coalescing
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
+PROGRAMS = ("bash", "esxcli", "vim-cmd", "vsish")
+
 pytestmark = pytest.mark.slow
 
 

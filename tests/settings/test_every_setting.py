@@ -19,6 +19,8 @@ from labkit.errors import CommandFailed, Impossible
 from labkit.host import Guest
 from labkit.setting import KINDS, Setting, held, way_among
 
+PROGRAMS = ("corosync", "dockerd", "ip", "libvirtd")
+
 pytestmark = pytest.mark.slow
 
 NEEDS = {

@@ -26,6 +26,8 @@ from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.workloads.wake_up import WakeUp
 
+PROGRAMS = ("vim-cmd", "virsh")
+
 HOME = Path(__file__).parents[2]
 pytestmark = [
     pytest.mark.slow,

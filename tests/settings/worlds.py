@@ -14,6 +14,24 @@ from pathlib import Path
 from labkit.host import Guest, Host
 from labkit.transports.local import Local
 
+PROGRAMS = (
+    "busybox",
+    "corosync",
+    "corosync-cmapctl",
+    "docker",
+    "dockerd",
+    "ip",
+    "libvirtd",
+    "losetup",
+    "mkfs.btrfs",
+    "mount",
+    "nsenter",
+    "qemu-system-x86_64",
+    "tar",
+    "unshare",
+    "virsh",
+)
+
 GROUP = f"labkit-test-{os.getpid()}"
 ENGINE = f"{GROUP}-engine"
 GROUPS = Path("/sys/fs/cgroup")

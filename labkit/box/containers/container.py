@@ -14,6 +14,8 @@ from labkit.box.needs import SEARCHED
 from labkit.box.rootless.inside import inside
 from labkit.errors import BadInput, BoxError, Unknown
 
+PROGRAMS = ("docker",)
+
 CONTAINER_KEYS = {"on", "network", "cpus", "memory", "engine"}
 NETWORKS = ("bridge", "host")
 DOCKER = ("docker", "dockerd", "containerd", "iptables")

@@ -1,4 +1,5 @@
 #!/bin/sh
+# programs: setsid
 # guest: the virtual machines of this host, described by key=value lines.
 #
 #   guest [@NAME] VERB...    one of several; without a name, the first by name

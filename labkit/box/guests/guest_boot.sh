@@ -1,3 +1,4 @@
+# programs: findmnt linux.uml qemu-system-x86_64 setpriv taskset
 # Part of the command `guest`: what a guest is made of, and how its kernel is started.
 
 boot() {

@@ -1,3 +1,4 @@
+# programs: python3
 # Part of the command `guest`: how the monitors of running guests are asked.
 
 QMP='

@@ -36,6 +36,8 @@ from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab, opened
 
+PROGRAMS = ("mount", "nsenter", "ping")
+
 FIRST_PORT = 49152
 CANCEL_SECONDS = 10.0
 REPLY = re.compile(r"^\[(\d+\.\d+)\].* icmp_seq=", re.MULTILINE)

@@ -20,6 +20,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import Any
 
+PROGRAMS = ("ip",)
+
 BRIDGE = "data"
 PINGS, SPREAD_PINGS, FEWEST_LOST, MOST_PINGS = 30, 120, 25, 4000
 REACHED_SECONDS = 10.0

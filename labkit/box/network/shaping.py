@@ -30,6 +30,8 @@ from labkit.box.status import in_force
 from labkit.errors import BadInput, BoxError, Unknown
 from labkit.lab import held
 
+PROGRAMS = ("nsenter", "unshare")
+
 HERE = Path(__file__).parent
 KINDS = {"tbf": "rate 1mbit burst 5000 limit 5000", "netem": "delay 1ms"}
 MEASURING_SECONDS = 120.0

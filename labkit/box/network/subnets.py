@@ -14,6 +14,8 @@ from labkit.box.folder import BOXES
 from labkit.box.layout import BENCHMARKING, PAIRS, control_net, data_net
 from labkit.errors import BoxError
 
+PROGRAMS = ("ip",)
+
 
 def free_pair() -> int:
     """The number of a pair of subnets that is free; the caller keeps other boxes from choosing."""

@@ -30,6 +30,8 @@ from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BoxError
 from labkit.machine.account import home
 
+PROGRAMS = ("setsid", "sshd")
+
 TIER = "user"
 MARK = "LABKIT_PLAIN_BOX"
 HOSTS = {"client": "127.0.0.1", "server": "127.0.0.2"}

@@ -10,6 +10,8 @@ import sys
 from labkit.box.folder import Tell
 from labkit.errors import BoxError
 
+PROGRAMS = ("sudo",)
+
 SECONDS = 5.0
 
 

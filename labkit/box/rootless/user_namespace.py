@@ -26,6 +26,8 @@ from labkit.box.rootless.of_user import OfUser, kept
 from labkit.errors import BoxError
 from labkit.machine import account
 
+PROGRAMS = ("ip", "mount", "newuidmap", "nsenter", "setpriv", "setsid", "unshare")
+
 __all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
 
 OUTER = ("unshare", "--user", "--map-root-user", "--map-auto", "--net", "--mount", "--pid",

@@ -1,3 +1,4 @@
+# programs: flock
 # --- which processes live -------------------------------------------------------------------
 
 # Keeps the number of this process, subshells included, and the moment of its birth, as NAME.

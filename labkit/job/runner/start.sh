@@ -1,3 +1,4 @@
+# programs: busctl loginctl setsid systemd-run
 # --- starting -------------------------------------------------------------------------------
 
 spool() {

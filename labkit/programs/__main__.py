@@ -1,0 +1,19 @@
+"""`python -m labkit.programs PLACE...`: the packages that these files and folders lack here."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from labkit.programs.declared import declared_under
+from labkit.programs.packages import absent, names_of, this_system
+
+
+def main(places: list[str]) -> None:
+    """Print their names for this system, one a line; Debian's where it is another."""
+    missing = absent(declared_under(map(Path, places)))
+    print("\n".join(names_of(missing, this_system() or "debian")))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,60 @@
+"""Who calls which programs: each module names its own in `PROGRAMS`, a tuple of words."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from labkit.errors import BadInput
+
+NAME = "PROGRAMS"
+SHELL = re.compile(r"^# programs: (.+)$", re.MULTILINE)
+
+
+def declared(file: Path) -> tuple[str, ...]:
+    """The programs that a file declares; it is read, not run.
+
+    A shell script does so in a comment, `# programs: ip flock`.
+    """
+    text = file.read_text("utf-8")
+    if file.suffix != ".py":
+        found = SHELL.search(text)
+        return tuple(found[1].split()) if found else ()
+    return next((_words(node, file) for node in ast.parse(text).body if _is_ours(node)), ())
+
+
+def declared_under(places: Iterable[Path]) -> list[str]:
+    """The programs that these files declare, and those in these folders; each once, sorted."""
+    found: set[str] = set()
+    for place in places:
+        if not place.exists():
+            raise BadInput(f"there is no {place}", hint="name files and folders of modules")
+        files = [place] if place.is_file() else [*place.rglob("*.py"), *place.rglob("*.sh")]
+        found.update(word for file in files for word in declared(file))
+    return sorted(found)
+
+
+def of_class(kind: type) -> tuple[str, ...]:
+    """The programs that the module of a class declares."""
+    return tuple(getattr(importlib.import_module(kind.__module__), NAME, ()))
+
+
+def _is_ours(node: ast.stmt) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name == NAME
+    return False
+
+
+def _words(node: ast.stmt, file: Path) -> tuple[str, ...]:
+    assert isinstance(node, ast.Assign | ast.AnnAssign)
+    try:
+        found = ast.literal_eval(node.value) if node.value else None
+    except ValueError:
+        found = None
+    if not isinstance(found, tuple) or not all(isinstance(word, str) for word in found):
+        raise BadInput(f"{file}: {NAME} is a tuple of words", hint=f'such as {NAME} = ("ping",)')
+    return found

@@ -1,0 +1,130 @@
+"""The table of packages: which one brings a program on which system, and how it is installed."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from glob import glob
+from pathlib import Path
+
+from labkit.errors import Unknown
+
+TABLE = Path(__file__).with_name("packages.toml")
+SCRIPT = Path(__file__).with_name("install.sh")
+"""Installs packages by the system's own package tool, and starts no service."""
+SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where programs are looked for: a plain user's PATH, and root's after su, lack the sbin part."""
+SYSTEMS = {
+    "debian": ("apt-get", "install", "-y", "--no-install-recommends"),
+    "ubuntu": ("apt-get", "install", "-y", "--no-install-recommends"),
+    "fedora": ("dnf", "install", "-y"),
+    "suse": ("zypper", "--non-interactive", "install"),
+    "alpine": ("apk", "add"),
+}
+"""The systems of the table, and how each installs packages."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One row of the table, named as Debian calls it."""
+
+    name: str
+    programs: tuple[str, ...]
+    names: Mapping[str, tuple[str, ...]]
+    """By system, where it is called something else; an empty tuple where there is none."""
+    source: str = ""
+    """The part of the archive that has it, where that is not free."""
+    instead: str = ""
+
+    def on(self, system: str) -> tuple[str, ...]:
+        """Its names on a system; empty where the system has no such package."""
+        return self.names.get(system, (self.name,))
+
+
+def _row(name: str, row: Mapping[str, str]) -> Package:
+    here = {system: tuple(row[system].split()) for system in SYSTEMS if system in row}
+    if beside := tuple(row.get("with", "").split()):
+        here = {**dict.fromkeys(("debian", "ubuntu"), (name, *beside)), **here}
+    programs = tuple(row["programs"].split())
+    return Package(name, programs, here, row.get("source", ""), row.get("instead", ""))
+
+
+@cache
+def _table() -> Mapping[str, object]:
+    return tomllib.loads(TABLE.read_text("utf-8"))
+
+
+@cache
+def packages() -> tuple[Package, ...]:
+    """All rows of the table."""
+    rows = _table()["packages"]
+    assert isinstance(rows, dict)
+    return tuple(_row(name, row) for name, row in rows.items())
+
+
+@cache
+def always() -> frozenset[str]:
+    """Programs that every Linux has, so that nobody has to declare them."""
+    return frozenset(str(_table()["always"]).split())
+
+
+@cache
+def unpackaged() -> Mapping[str, str]:
+    """Programs that no package brings, and where one gets them."""
+    rows = _table()["unpackaged"]
+    assert isinstance(rows, dict)
+    return rows
+
+
+@cache
+def _by_program() -> Mapping[str, Package]:
+    return {program: package for package in packages() for program in package.programs}
+
+
+def package_of(program: str) -> Package:
+    """The package that brings a program."""
+    if program not in _by_program():
+        raise Unknown("program", program, _by_program())
+    return _by_program()[program]
+
+
+def installable(program: str) -> bool:
+    """Whether some package brings it."""
+    return program in _by_program()
+
+
+def absent(programs: Iterable[str]) -> list[str]:
+    """Those of these programs that this machine does not have."""
+    return [word for word in programs if not _is_here(word)]
+
+
+def _is_here(program: str) -> bool:
+    if program.startswith("/"):
+        return bool(glob(program))
+    return bool(shutil.which(program, path=SEARCHED))
+
+
+def names_of(programs: Iterable[str], system: str) -> list[str]:
+    """The packages that bring these programs on a system, each once, by name."""
+    rows = [package_of(program) for program in programs if installable(program)]
+    return sorted({name for row in rows for name in row.on(system)})
+
+
+def system_of(release: Mapping[str, str]) -> str:
+    """Which system of the table an os-release describes; empty for any other."""
+    words = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    like = {"rhel": "fedora", "centos": "fedora", "sles": "suse", "opensuse": "suse"}
+    found = (like.get(word, word.partition("-")[0]) for word in words)
+    return next((like.get(word, word) for word in found if like.get(word, word) in SYSTEMS), "")
+
+
+def this_system() -> str:
+    """Which system of the table this machine runs."""
+    try:
+        return system_of(platform.freedesktop_os_release())
+    except OSError:
+        return ""
