@@ -10,6 +10,8 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+INSTALL := labkit/programs/install.sh
+LACKING := $(BIN)/python -m labkit.programs
 ROOT_MAY := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 help: ## this list
@@ -37,7 +39,7 @@ check: python ## what each change must pass: ruff, mypy, the quick tests; about 
 lab: system ## JupyterLab, open at the notebook to start with
 	@$(BIN)/jupyter lab $(ROOT_MAY) notebooks/00-start-here.ipynb
 
-bench: system ## the benchmarks; each writes out/bench/<name>.json
+bench: system-test ## the benchmarks; each writes out/bench/<name>.json
 	@mkdir -p out/bench
 	@failed=; found=; for file in tests/bench/[!_]*.py; do \
 	    [ -e "$$file" ] || continue; found=yes; \
@@ -62,22 +64,12 @@ python:
 
 system: python ## only the set-up: .venv and the system packages that are missing
 	@packages=$$($(BIN)/labkit doctor --packages) && \
-	    .ci/system-packages 'for the lab in a box' $$packages
+	    $(INSTALL) 'for the lab in a box and its studies' $$packages
 	@.ci/guest-kernel
 
-# Chromium is for the tests that look at notebooks and reports in a real browser, BusyBox for jobs
-# on a host that has nothing else, strace for those that kill at a system call, nft for those that
-# lose packets. libvirt, QEMU and Docker are for settings: the tests start their own, which nobody
-# else sees. So are TuneD and irqbalance, which in guests undo what a study has set; systemd with
-# logind is booted beside this machine, for jobs that have to outlive a login.
+# Each module of labkit and each test names the programs that it calls. libvirt, QEMU and Docker are
+# for settings: the tests start their own, which nobody else sees. So are TuneD and irqbalance, which
+# in guests undo what a study has set.
 system-test: system
-	@for name in chromium chromium-browser google-chrome; do \
-	    command -v $$name >/dev/null && exit; done; \
-	.ci/system-packages 'for the tests in a browser' chromium
-	@packages=; for need in busybox:busybox-static strace:strace sudo:sudo dropbear:dropbear-bin \
-	    mkfs.btrfs:btrfs-progs corosync:corosync dockerd:docker.io virsh:libvirt-clients \
-	    newuidmap:uidmap nft:nftables \
-	    libvirtd:libvirt-daemon qemu-system-x86_64:qemu-system-x86 tuned:tuned irqbalance:irqbalance; do \
-	    command -v $${need%%:*} >/dev/null || packages="$$packages $${need#*:}"; done; \
-	ls /usr/lib/*/security/pam_systemd.so >/dev/null 2>&1 || packages="$$packages libpam-systemd"; \
-	[ -z "$$packages" ] || .ci/system-packages 'for the tests' $$packages
+	@packages=$$($(LACKING) labkit/box labkit/workloads labkit/probes labkit/settings tests) && \
+	    $(INSTALL) 'for the tests' $$packages

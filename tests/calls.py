@@ -23,7 +23,7 @@ BEGINS = re.compile(
 # A script of shell has one of these; a sentence has none.
 SHELL = re.compile(r"\$\(|\$\{|\"\$|'\$|>/dev/null|; do\b|; then\b|\bexec |2>|<<|\|\| |&& |\$[1@*]")
 # What the README asks for, and the tools by which a system installs packages.
-GIVEN = {"make", "git", "apt-get", "dpkg-query", "apt-cache"}
+GIVEN = {"make", "git", "apt-get", "dpkg-query", "apt-cache", "update-rc.d"}
 # Words of our own scripts, and of languages that stand in strings as scripts do.
 SAID = {
     "as", "at", "case", "cd", "change", "comm", "container", "ed", "exit", "export", "file",

@@ -14,7 +14,7 @@ from sshd import SSHD, keygen, known, reached
 
 from labkit.ssh.connection import Address
 
-PROGRAMS = ("systemctl",)
+PROGRAMS = ("systemctl", "/usr/lib/*/security/pam_systemd.so")
 
 SCRIPT = Path(__file__).with_suffix(".sh")
 HIERARCHIES = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")

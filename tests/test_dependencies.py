@@ -83,7 +83,8 @@ def test_the_lock_names_no_place_to_fetch_from():
 
 
 def test_binder_and_the_scripts_can_be_run():
-    for name in ("binder/postBuild", ".ci/run", ".ci/venv", ".ci/system-packages", ".ci/lock"):
+    scripts = ("binder/postBuild", ".ci/run", ".ci/venv", ".ci/lock", "labkit/programs/install.sh")
+    for name in scripts:
         assert (HOME / name).stat().st_mode & 0o111, f"{name} is not executable"
     assert "set -euo pipefail" in (HOME / "binder/postBuild").read_text()
 

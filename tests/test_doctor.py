@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,9 +18,9 @@ PROGRAMS = ("setpriv", "sudo")
 
 
 def absent(monkeypatch, *programs):
-    found = needs.shutil.which
+    found = shutil.which
     monkeypatch.setattr(
-        needs.shutil,
+        shutil,
         "which",
         lambda word, **more: None if word in programs else found(word, **more),
     )
@@ -65,7 +66,7 @@ def test_the_fix_is_the_set_up_which_starts_no_public_ssh_server(monkeypatch):
 
 def test_ubuntu_has_no_package_with_the_guest(monkeypatch):
     absent(monkeypatch, "linux.uml")
-    monkeypatch.setattr(doctor, "_os_release", lambda: {"ID": "ubuntu"})
+    monkeypatch.setattr(doctor, "_os_release", lambda: {"ID": "ubuntu", "NAME": "Ubuntu"})
     report = doctor.examine()
     assert "use Debian" in check(report, "guest").fix
     assert report.tier == doctor.examine().tier
@@ -138,7 +139,7 @@ def test_docker_is_one_of_two_engines_and_no_tier_hangs_on_it(monkeypatch):
     report = doctor.examine()
     assert (report.tier, report.next) == (tier, doctor.examine().next)
     found = check(report, "docker")
-    assert found.found.startswith("missing dockerd") and found.fix.endswith("install docker.io")
+    assert found.found.startswith("missing dockerd") and found.fix.endswith(" docker.io iptables")
 
 
 def test_kvm_is_never_believed_by_its_file():

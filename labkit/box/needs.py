@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.machine.places import HOME
-
-PROGRAMS = ("ip", "unshare")
+from labkit.programs.packages import SEARCHED as SEARCHED
+from labkit.programs.packages import absent, install_words, package_of
 
 CHECKOUT = (HOME / "Makefile").is_file()
 """Whether labkit runs from a checkout, where `make` installs what is missing."""
-SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for: a plain user's PATH, and root's after su, lack the sbin part."""
-
 TUN = Path("/dev/net/tun")
 """What the network cards of guests are made by."""
 
@@ -33,36 +29,36 @@ class Need:
     @property
     def absent(self) -> tuple[str, ...]:
         """The programs of this need that the machine does not have."""
-        return tuple(word for word in self.programs if not shutil.which(word, path=SEARCHED))
+        return tuple(absent(self.programs))
+
+
+def _need(programs: str, brings: str, required: bool = True) -> Need:
+    words = tuple(programs.split())
+    return Need(words, package_of(words[0]).name, brings, required)
 
 
 NEEDS = {
-    "namespaces": Need(
-        ("unshare", "nsenter", "setpriv", "taskset", "chrt", "setsid", "flock"),
-        "util-linux",
+    "namespaces": _need(
+        "unshare nsenter setpriv taskset chrt setsid flock",
         "hosts of their own: namespaces, and processes on chosen CPUs",
     ),
-    "mounts": Need(("mount",), "mount", "a view of the files of its own for each host"),
-    "links": Need(
-        ("ip", "tc", "bridge"), "iproute2", "links, bridges and addresses between the hosts"
-    ),
-    "sshd": Need(("sshd",), "openssh-server", "a real SSH server on each host"),
-    "guest": Need(("linux.uml",), "user-mode-linux", "a virtual machine without KVM", False),
-    "qemu": Need(
-        ("qemu-system-x86_64",),
-        "qemu-system-x86",
+    "mounts": _need("mount", "a view of the files of its own for each host"),
+    "links": _need("ip tc bridge", "links, bridges and addresses between the hosts"),
+    "sshd": _need("sshd", "a real SSH server on each host"),
+    "guest": _need("linux.uml", "a virtual machine without KVM", False),
+    "qemu": _need(
+        "qemu-system-x86_64",
         "virtual machines with several CPUs, which can move from host to host",
         False,
     ),
-    "modules": Need(("busybox",), "busybox-static", "loading drivers in guests of QEMU", False),
-    "container": Need(
-        ("crun",), "crun", "containers; with package docker.io they are real Docker's", False
-    ),
-    "ping": Need(("ping",), "iputils-ping", "round trips"),
-    "offloads": Need(("ethtool",), "ethtool", "reading and changing network offloads"),
-    "archives": Need(("tar",), "tar", "files for the hosts"),
-    "search": Need(("find",), "findutils", "finding the guest's processes"),
-    "perl": Need(("perl",), "perl-base", "asking and changing guests in milliseconds"),
+    "modules": _need("busybox", "loading drivers in guests of QEMU", False),
+    "container": _need("crun", "containers; with package docker.io they are real Docker's", False),
+    "ping": _need("ping", "round trips"),
+    "offloads": _need("ethtool", "reading and changing network offloads"),
+    "archives": _need("tar", "files for the hosts"),
+    "search": _need("find", "finding the guest's processes"),
+    "processes": _need("pgrep", "finding by its name what runs on a host", False),
+    "perl": _need("perl", "asking and changing guests in milliseconds"),
 }
 
 
@@ -83,4 +79,4 @@ def how_to_get(*packages: str) -> str:
     if CHECKOUT:
         return f"`make system` installs {named}, and starts no service"
     server = ", which also starts an SSH server" if "openssh-server" in packages else ""
-    return f"`sudo apt-get install {named}`{server}"
+    return f"`sudo {' '.join(install_words())} {named}`{server}"

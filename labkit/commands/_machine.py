@@ -23,6 +23,8 @@ from labkit.box.needs import CHECKOUT, TUN
 from labkit.box.rootless import plain_user, sudo, user_namespace
 from labkit.machine import account
 from labkit.machine.places import HOME
+from labkit.programs.declared import declared_under
+from labkit.programs.packages import absent, install_words, names_of, system_of
 
 PROGRAMS = ("sudo", "systemd-detect-virt", "unshare")
 
@@ -47,7 +49,8 @@ LACKS = {
 """What a tier lacks that the next better one has."""
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
 PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
-UNPACKAGED = {("ubuntu", "user-mode-linux"): "Debian packages it, Ubuntu does not: use Debian"}
+UNPACKAGED = "Debian packages it, {system} does not: use Debian"
+WORKLOADS = Path(__file__).parents[1] / "workloads"
 
 
 @dataclass(frozen=True)
@@ -94,10 +97,10 @@ def _tier(checks: Iterable[Ability]) -> str:
 
 
 def packages() -> list[str]:
-    """The Debian packages that the lab in a box needs and that are missing here."""
-    system = _os_release().get("ID", "")
-    missing = {need.package for need in needs.missing().values()}
-    return sorted(package for package in missing if (system, package) not in UNPACKAGED)
+    """The packages that the lab in a box and its studies need and that are missing here."""
+    box = [program for need in needs.missing().values() for program in need.absent]
+    loads = absent(declared_under([WORKLOADS]))
+    return names_of([*box, *loads], system_of(_os_release()) or "debian", free=True)
 
 
 def render(report: Report) -> str:
@@ -175,8 +178,7 @@ def _docker_check() -> Ability:
     if not absent:
         return Ability("docker", True, ", ".join(container.DOCKER), DOCKER)
     need = needs.Need(tuple(absent), container.PACKAGES["docker"], DOCKER)
-    how = f"sudo apt-get install {need.package}"
-    how = how if shutil.which("apt-get", path=needs.SEARCHED) else _fix(need)
+    how = _fix(need, set_up="")
     return Ability("docker", False, f"missing {', '.join(absent)}", DOCKER, how)
 
 
@@ -200,14 +202,15 @@ def _priority_check() -> list[Ability]:
     return [Ability(PRIORITY, most != 0, found, brings, "" if most else how)]
 
 
-def _fix(need: needs.Need) -> str:
-    system = _os_release()
-    if (system.get("ID", ""), need.package) in UNPACKAGED:
-        return UNPACKAGED[system["ID"], need.package]
-    if not shutil.which("apt-get", path=needs.SEARCHED):
-        return f"install {' '.join(need.absent)} (Debian's package {need.package})"
-    # Unlike apt-get by itself, it starts no SSH server for all the world.
-    return SET_UP if CHECKOUT else f"sudo apt-get install {need.package}"
+# Unlike apt-get by itself, make starts no SSH server for all the world.
+def _fix(need: needs.Need, set_up: str = SET_UP if CHECKOUT else "") -> str:
+    system, called = system_of(_os_release()), " ".join(need.absent)
+    if not system or not shutil.which(install_words(system)[0], path=needs.SEARCHED):
+        return f"install {called} (Debian's package {need.package})"
+    names = names_of(need.absent, system)
+    if not names:
+        return UNPACKAGED.format(system=_os_release().get("NAME", system))
+    return set_up or shlex.join(["sudo", *install_words(system), *names])
 
 
 def _kernel_checks() -> list[Ability]:

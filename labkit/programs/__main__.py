@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from labkit.programs.packages import absent, names_of, this_system
 
 
 def main(places: list[str]) -> None:
-    """Print their names for this system, one a line; Debian's where it is another."""
+    """Print their names for this system, one a line; what is not free, with NON_FREE=yes alone."""
     missing = absent(declared_under(map(Path, places)))
-    print("\n".join(names_of(missing, this_system() or "debian")))
+    free = os.environ.get("NON_FREE") != "yes"
+    print("\n".join(names_of(missing, this_system() or "debian", free)))
 
 
 if __name__ == "__main__":

@@ -108,10 +108,15 @@ def _is_here(program: str) -> bool:
     return bool(shutil.which(program, path=SEARCHED))
 
 
-def names_of(programs: Iterable[str], system: str) -> list[str]:
-    """The packages that bring these programs on a system, each once, by name."""
+def names_of(programs: Iterable[str], system: str, free: bool = False) -> list[str]:
+    """The packages that bring these programs on a system, each once; with `free`, those alone."""
     rows = [package_of(program) for program in programs if installable(program)]
-    return sorted({name for row in rows for name in row.on(system)})
+    return sorted({name for row in rows if not (free and row.source) for name in row.on(system)})
+
+
+def install_words(system: str = "") -> tuple[str, ...]:
+    """How a system installs packages: the named one, else this one, else Debian."""
+    return SYSTEMS[system or this_system() or "debian"]
 
 
 def system_of(release: Mapping[str, str]) -> str:

@@ -22,7 +22,8 @@ import pytest
 
 from labkit import box, find_study
 
-PROGRAMS = ("chromium",)
+# The last is for the driver, a program of Node.js.
+PROGRAMS = ("chromium", "/usr/lib/*/libatomic.so.1")
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 # Two runs of the tests on one machine need different names.

@@ -25,6 +25,7 @@ from labkit.box.rootless.inside import MARK, TIER
 from labkit.box.rootless.of_user import OfUser, kept
 from labkit.errors import BoxError
 from labkit.machine import account
+from labkit.programs.packages import install_words
 
 PROGRAMS = ("ip", "mount", "newuidmap", "nsenter", "setpriv", "setsid", "unshare")
 
@@ -184,7 +185,7 @@ def possible() -> bool:
 def lacking() -> tuple[str, str]:
     """Why this user cannot have such a box, and the one command that helps; only a try tells."""
     if not shutil.which("newuidmap", path=SEARCHED):
-        return "no newuidmap (package uidmap)", "sudo apt-get install uidmap"
+        return "no newuidmap (package uidmap)", f"sudo {' '.join(install_words())} uidmap"
     words = [*OUTER, *TRIAL]
     try:
         done = subprocess.run(

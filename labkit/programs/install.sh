@@ -1,6 +1,8 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: system-packages WHY PACKAGE...
+# programs: find sudo systemctl
+# Installs the system packages that are missing: install.sh WHY PACKAGE...
 #
+# Debian and Ubuntu by apt-get, their like by dnf, zypper or apk; the names are those of the system.
 # SYSTEM=no leaves the system alone. Ends with 0 also where nothing can be installed: it says
 # what is missing, and the caller goes on with what the machine has. No service is started, and
 # a newly installed server stays off: labkit starts its own, on addresses of its own.
@@ -11,11 +13,22 @@ set -eu
 why=$1
 shift
 
-missing=
-for package in "$@"; do
-    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=
-    [ "$state" = installed ] || missing="$missing $package"
+by=
+for tool in apt-get dnf zypper apk; do
+    if command -v $tool >/dev/null; then by=$tool && break; fi
 done
+
+installed() {
+    case $by in
+    apt-get) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
+    dnf | zypper) rpm -q --whatprovides "$1" >/dev/null 2>&1 ;;
+    apk) apk info -e "$1" >/dev/null 2>&1 ;;
+    *) false ;;
+    esac
+}
+
+missing=
+for package in "$@"; do installed "$package" || missing="$missing $package"; done
 missing=${missing# }
 if [ -z "$missing" ]; then exit 0; fi
 
@@ -26,13 +39,11 @@ go_on() {
 
 # Not a plain apt-get: that would start an SSH server for all the world.
 as_root() {
-    printf "To get them, as root: .ci/system-packages '%s' %s" "$why" "$missing"
+    printf "To get them, as root: %s '%s' %s" "$0" "$why" "$missing"
 }
 
 if [ "${SYSTEM:-yes}" = no ]; then go_on 'SYSTEM=no: the system is left alone'; fi
-if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
-    go_on 'This is not Debian or Ubuntu: install what your system calls these'
-fi
+if [ -z "$by" ]; then go_on 'No apt-get, dnf, zypper or apk: install what your system calls these'; fi
 if [ "$(id -u)" != 0 ]; then
     if ! command -v sudo >/dev/null; then go_on "$(as_root)"; fi
     if ! sudo -n true 2>/dev/null; then
@@ -53,6 +64,24 @@ end() {
 }
 trap end EXIT
 trap 'exit 130' INT TERM HUP
+
+# Their packages start no service by themselves.
+others() {
+    case $by in
+    dnf) dnf install -y "$@" ;;
+    zypper) zypper --non-interactive install --no-recommends "$@" ;;
+    apk) apk add "$@" ;;
+    esac </dev/null >"$work/log" 2>&1
+}
+
+if [ "$by" != apt-get ]; then
+    echo "Installing these system packages, $why: $missing" >&2
+    # shellcheck disable=SC2086
+    others $missing && echo 'System packages are ready.' >&2 && exit 0
+    echo "They could not be installed. The last words of $by:" >&2
+    tail -n 8 "$work/log" | sed 's/^/  /' >&2
+    exit 0
+fi
 
 # Debian asks this file before it starts a service; 101 means no. It says so to our installation
 # alone, whatever becomes of us meanwhile, and takes itself away should we have been killed.
@@ -147,7 +176,12 @@ if [ "$lacking" ] && [ "${NON_FREE:-no}" = yes ]; then
     look_in_non_free
     known
 fi
-if [ "$lacking" ]; then echo "Not in the package lists of this system:$lacking" >&2; fi
+if [ "$lacking" ]; then
+    echo "Not in the package lists of this system:$lacking" >&2
+    if [ "${NON_FREE:-no}" != yes ]; then
+        echo '  NON_FREE=yes looks in the parts of the archives that are not free, too.' >&2
+    fi
+fi
 if [ -z "$found" ]; then exit 0; fi
 
 echo "Installing these system packages, $why:$found" >&2
