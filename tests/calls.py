@@ -23,15 +23,15 @@ BEGINS = re.compile(
 # A script of shell has one of these; a sentence has none.
 SHELL = re.compile(r"\$\(|\$\{|\"\$|'\$|>/dev/null|; do\b|; then\b|\bexec |2>|<<|\|\| |&& |\$[1@*]")
 # What the README asks for, and the tools by which a system installs packages.
-GIVEN = {"make", "git", "apt-get", "dpkg-query", "apt-cache", "update-rc.d"}
+GIVEN = {"make", "git", "apt-get", "dpkg-query", "apt-cache", "update-rc.d", "apt"}
 # Words of our own scripts, and of languages that stand in strings as scripts do.
 SAID = {
     "as", "at", "case", "cd", "change", "comm", "container", "ed", "exit", "export", "file",
     "for", "free", "from", "go", "groups", "guest", "hello", "host", "idle", "import", "in",
-    "is", "join", "kvm", "last", "leave", "less", "link", "linux", "local", "look", "more",
-    "node", "nologin", "open", "pip", "pwd", "read", "reboot", "red", "replace", "reset",
-    "restore", "results", "return", "route", "run", "script", "service", "set", "show", "size",
-    "split", "strip", "sum", "time", "tool", "top", "trap", "w", "wait", "watch", "who",
+    "install", "is", "join", "kvm", "last", "leave", "less", "link", "linux", "local", "look",
+    "more", "node", "nologin", "open", "pip", "pwd", "read", "reboot", "red", "replace",
+    "reset", "restore", "results", "return", "route", "run", "script", "service", "set", "show",
+    "size", "split", "strip", "sum", "time", "tool", "top", "trap", "w", "wait", "watch", "who",
     "write",
 }  # fmt: skip
 
