@@ -1,0 +1,107 @@
+"""`labkit prepare`: the programs that studies call, brought to the hosts of a lab."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from labkit.commands._lab import lab_flag
+from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.errors import BadInput
+
+if TYPE_CHECKING:
+    from labkit.lab import Lab
+    from labkit.running.preparing import Lack
+    from labkit.study import Study
+
+TEXT = """\
+Say for each host which programs of the studies it lacks, and which command brings them. On a
+terminal you are asked whether to install them; --yes installs them at once, over SSH, as root or by
+sudo. No service is started. Ends with 1 when something is still missing that a package brings.
+"""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs, "prepare", _prepare, "install the programs that studies call",
+        "lat_netperf | say what this machine lacks for the lab in a box, and offer to install it",
+        "--all --lab lab.toml --yes | install all that the studies call on hosts of your own",
+    )  # fmt: skip
+    parser.description = TEXT
+    parser.add_argument("study", nargs="*", metavar="STUDY", help="names of `labkit studies`")
+    parser.add_argument("--all", action="store_true", help="for all studies")
+    parser.add_argument("--yes", action="store_true", help="install without asking")
+    parser.add_argument(
+        "--non-free", action="store_true", help="also packages that are not free, such as netperf"
+    )
+    lab_flag(parser)
+    json_flag(parser)
+
+
+def _prepare(asked: argparse.Namespace) -> int:
+    from labkit.commands._lab import open_lab
+    from labkit.running.preparing import lacking
+
+    studies = _studies(asked)
+    lab = None if asked.lab == "box" else open_lab(asked)
+    with busy("looking at the hosts"):
+        found = lacking(studies, lab, asked.non_free)
+    if not asked.json:
+        print(rendered(found))
+    if any(one.packages for one in found) and (asked.yes or _agreed(asked)):
+        _install(lab, found, asked)
+        found = lacking(studies, lab, asked.non_free)
+        if not asked.json:
+            print(rendered(found))
+    ready = not any(one.packages or one.trouble for one in found)
+    if asked.json:
+        print_json({"ready": ready, "hosts": [asdict(one) for one in found]})
+    if lab:
+        lab.close()
+    return 0 if ready else 1
+
+
+def _studies(asked: argparse.Namespace) -> list[Study]:
+    from labkit import studies
+
+    if bool(asked.study) == asked.all:
+        raise BadInput("name studies, or say --all", hint="`labkit studies` lists them")
+    return [studies.find(name) for name in asked.study or studies.names()]
+
+
+def _agreed(asked: argparse.Namespace) -> bool:
+    if asked.json or not (sys.stdin and sys.stdin.isatty()):
+        return False
+    return input("Install them now? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def _install(lab: Lab | None, found: Sequence[Lack], asked: argparse.Namespace) -> None:
+    from labkit.running.preparing import bring
+
+    for one in found:
+        if one.packages:
+            bring(lab, one, lambda line: print(line, file=sys.stderr), asked.non_free)
+
+
+def rendered(found: Sequence[Lack]) -> str:
+    """What each host lacks, who calls it, and what brings it."""
+    return "\n".join(line for one in found for line in _lines(one))
+
+
+def _lines(one: Lack) -> list[str]:
+    if one.trouble:
+        return [f"{one.host}: cannot be asked: {one.trouble}"]
+    if not one.programs:
+        return [f"{one.host}: nothing is missing"]
+    lines = [f"{one.host}: {name} is missing (for {who})" for name, who in one.programs.items()]
+    if one.packages:
+        fix = one.command or f"install Debian's {' '.join(one.packages)}, as your system calls them"
+        lines.append(f"  as root: {fix}")
+    for name, instead in one.not_free.items():
+        without = f"; without it {instead} measures alone" if instead else ""
+        lines.append(f"  {name} is not free: --non-free installs it{without}")
+    return [*lines, *(f"  {name} comes with {who}" for name, who in one.elsewhere.items())]

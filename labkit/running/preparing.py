@@ -1,0 +1,145 @@
+"""What the hosts of a lab lack for studies, and how it is brought: by each system's packages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from labkit.box.needs import missing
+from labkit.changes.journal import hello
+from labkit.errors import HostError
+from labkit.fleet.fleet import AT_ONCE
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.machine.stopping import together
+from labkit.programs.declared import of_class
+from labkit.programs.packages import (
+    SCRIPT,
+    install_words,
+    installable,
+    names_of,
+    package_of,
+    system_of,
+    unpackaged,
+)
+from labkit.study import Study
+from labkit.transports.local import Local
+
+HERE = "this machine"
+# A host of a kind has these by itself; no study needs them on any other.
+OF_KIND = {"virsh", "docker"}
+LOOK = """\
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+for one; do command -v "$one" >/dev/null || echo "-$one"; done
+[ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
+"""
+INSTALL_SECONDS = 1800.0
+Callers = Mapping[str, str]
+"""By program, which workload or setting calls it."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """What one host lacks: programs with who calls them, and the packages that bring them."""
+
+    host: str
+    system: str
+    programs: Callers
+    packages: tuple[str, ...]
+    command: str
+    """What installs the packages, to be typed as root there; it may start services."""
+    not_free: Mapping[str, str]
+    """Packages that are not free, and what is used instead of each."""
+    elsewhere: Mapping[str, str]
+    """Programs that no package brings, and who has them."""
+    trouble: str = ""
+    """Why the host could not be asked."""
+
+
+def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str]]:
+    """By host, the programs that the studies call there; a box shares those of this machine."""
+    if lab is None:
+        found = {
+            program: "the lab in a box" for one in missing().values() for program in one.absent
+        }
+        for study in studies:
+            for asked in _of_conditions(study):
+                found |= {program: who for program, who in asked.items() if program not in found}
+        return {HERE: found}
+    return _of_lab(studies, lab)
+
+
+def _of_conditions(study: Study) -> Iterable[dict[str, str]]:
+    for condition in study.conditions:
+        for load in study.loads:
+            yield _called(condition.load(load))
+        for setting in (*condition.settings, *condition.optional):
+            yield _called(setting)
+
+
+def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {role: {} for role in lab.hosts}
+    for study in studies:
+        for condition in study.conditions:
+            for load in study.loads if not condition.lacks_host(lab, study.workload) else ():
+                for pair in condition.pairs(lab, load).values():
+                    for role in (role for role in load.roles if role not in load.beside):
+                        found.setdefault(pair[role].name, {}).update(_called(condition.load(load)))
+            for setting in condition.asked(lab):
+                if setting.role in found:
+                    found[setting.role].update(_called(setting))
+    return found
+
+
+def _called(one: object) -> dict[str, str]:
+    words = {word for word in of_class(type(one)) if installable(word) and word not in OF_KIND}
+    words |= set(getattr(one, "tools", ()))
+    return dict.fromkeys(sorted(words), type(one).__name__)
+
+
+def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -> list[Lack]:
+    """What each host lacks for these studies; nothing is changed."""
+    asked = needed(list(studies), lab)
+    hosts = _hosts(lab)
+    names = [name for name in asked if name in hosts]
+    return list(together(lambda n: _asked(hosts[n], asked[n], non_free), names, AT_ONCE))
+
+
+def _hosts(lab: Lab | None) -> Mapping[str, Host]:
+    return lab.hosts if lab else {HERE: Host(HERE, "127.0.0.1", Local())}
+
+
+def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
+    try:
+        if host.name != HERE and "esxi" in hello(host).kinds:
+            return Lack(host.name, "esxi", {}, (), "", {}, {})
+        said = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
+    except HostError as silent:
+        return Lack(host.name, "", {}, (), "", {}, {}, silent.what)
+    identity = next((line[1:].split() for line in said if line.startswith("=")), [])
+    system = system_of({"ID": "".join(identity[:1]), "ID_LIKE": " ".join(identity[1:])})
+    absent = {line[1:]: calls[line[1:]] for line in said if line.startswith("-")}
+    return _lack(host.name, system, absent, non_free)
+
+
+def _lack(name: str, system: str, absent: Callers, non_free: bool) -> Lack:
+    packaged = [program for program in absent if installable(program)]
+    packages = tuple(names_of(packaged, system or "debian", free=not non_free))
+    other = {package_of(program).name: package_of(program) for program in packaged}
+    return Lack(
+        name, system, absent, packages,
+        shlex.join([*install_words(system), *packages]) if packages and system else "",
+        {} if non_free else {n: row.instead for n, row in other.items() if row.source},
+        {program: unpackaged()[program] for program in absent if program in unpackaged()},
+    )  # fmt: skip
+
+
+def bring(lab: Lab | None, lack: Lack, tell: Callable[[str], None], non_free: bool = False) -> None:
+    """Install the packages on the host, as root or by sudo; each line said there is passed on."""
+    host = _hosts(lab)[lack.host].as_root()
+    words = ("sh", "-c", SCRIPT.read_text("utf-8"), "labkit", "for studies", *lack.packages)
+    more = {"NON_FREE": "yes"} if non_free else {}
+    with host.stream(*words, env=more, seconds=INSTALL_SECONDS) as lines:
+        for line in lines:
+            tell(f"{lack.host}: {line.text}")
