@@ -18,6 +18,8 @@ from labkit.workloads._compiled import compiled, digest
 from labkit.workloads._sections import parted
 from labkit.workloads.linpack import FIND, LIBRARIES, Linpack
 
+PROGRAMS = ("gcc",)
+
 HERE = Host("here", "127.0.0.1", Local())
 SMALL = Linpack(percent=3, threads=1)
 LIBRARY = HERE.run("sh", "-c", FIND, "find", LIBRARIES["openblas"][0]).stdout.strip()

@@ -13,6 +13,8 @@ from labkit.commands.prepare import rendered
 from labkit.lab import opened
 from labkit.running.preparing import HERE, _lack, lacking, needed
 
+PROGRAMS = ("sockperf",)
+
 SYSTEMS = {
     "debian": "apt-get install -y --no-install-recommends iputils-ping sockperf",
     "fedora": "dnf install -y iputils sockperf",

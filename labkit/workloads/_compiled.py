@@ -14,6 +14,8 @@ from pathlib import Path
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
 
+PROGRAMS = ("gcc",)
+
 SOURCES = Path(__file__).parent
 COMPILER, PACKAGES = "gcc", "gcc libc6-dev"
 """Debian's packages; the compiler is needed on the machine that labkit runs on, not on hosts."""

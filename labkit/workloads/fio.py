@@ -17,6 +17,8 @@ from labkit.workload import Sample, Workload
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 
+PROGRAMS = ("fio",)
+
 LOADS = {
     "read": ("--rw=randread", "--iodepth=16"),
     "write": ("--rw=randwrite", "--iodepth=16"),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# programs: docker flock ip iptables mount nsenter setsid tar
+# programs: busybox docker flock ip iptables mount nsenter setsid tar
 # container: the containers of this host, described by key=value lines.
 #
 #   container [@NAME] VERB...    one of several; without a name, the first by name

@@ -1,5 +1,5 @@
 #!/bin/sh
-# programs: ip mount ping
+# programs: ip mkfs.ext4 mount ping
 # The first process of the guest. Its root is the server's root, read-only; /run becomes its own.
 # To start a program takes ten times as long here as on the host, so that few are started.
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
