@@ -10,6 +10,7 @@ import numpy as np
 
 from labkit.statistics import percentiles
 from labkit.statistics.distribution import Distribution, Values
+from labkit.statistics.estimate import blocks_lacking, estimated, samples_beyond
 from labkit.statistics.holm import RISK as RISK
 from labkit.statistics.interval import FAR, ends, lacking
 from labkit.statistics.percentiles import Blocks, Estimate
@@ -88,12 +89,13 @@ class Found:
     @classmethod
     def of(cls, c: Comparison, measured: Mapping[str, Blocks]) -> Found:
         """Measure it."""
-        estimate = c.what.estimate(measured)
+        estimate = estimated(c.what, measured)
         sides = [measured[name] for name in c.what.names]
         common = len(set.intersection(*(set(side) for side in sides)))
         blocks = common if common >= percentiles.FEWEST_BLOCKS else min(map(len, sides))
-        needed = c.what.lacking(measured)
-        seen = {q: (more, c.what.beyond(q, measured)) for q, more in needed.items() if more}
+        needed = blocks_lacking(c.what, measured)
+        lacks = {q: more for q, more in needed.items() if more}
+        seen = {q: (more, samples_beyond(c.what, q, measured)) for q, more in lacks.items()}
         more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
         return cls(c, estimate, blocks, seen, more)
 

@@ -1,7 +1,7 @@
 """Intervals of thousands of simulated studies at once, computed as `labkit` computes those of one.
 
-`Many` is to `Pooled`, and the functions are to those of the same names in stats.py, unseen.py and
-quantity.py, what an array is to a number; `test_coverage` holds them to each other.
+`Many` is to `Pooled`, and the functions are to those of the same names in percentiles.py,
+far_tail.py and estimate.py, what an array is to a number; `test_coverage` holds them to each other.
 """
 
 from dataclasses import dataclass, field

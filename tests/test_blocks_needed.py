@@ -7,6 +7,7 @@ import pytest
 
 from labkit.claim import Bound, Order, judge
 from labkit.errors import BadInput
+from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import (
     MOST_BLOCKS,
     blocks_needed,
@@ -114,7 +115,7 @@ def by_ratio(sides):
 
 
 def by_difference(sides):
-    return Quantity("'a' - 'b'", 50).estimate(dict(zip("ab", sides, strict=True))).interval(), 0
+    return estimated(Quantity("'a' - 'b'", 50), dict(zip("ab", sides, strict=True))).interval(), 0
 
 
 def told(sides, judged):

@@ -12,6 +12,7 @@ import simulated
 from latencies import HELD_OUT, KINDS, luck, studies
 from simulated import Many
 
+from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import interval, percentile, ratio
 from labkit.statistics.quantity import Quantity
 
@@ -127,7 +128,7 @@ def test_what_is_simulated_at_once_is_what_labkit_makes_of_each_study(between, s
         for at in range(4):
             x, y = ({k: v.astype(float) for k, v in enumerate(s[at, :count])} for s in sides)
             i, r = interval(x, q), ratio(x, y, q)
-            d = Quantity("1.2 * 'a' - 'b'", q).estimate({"a": x, "b": y}).interval()
+            d = estimated(Quantity("1.2 * 'a' - 'b'", q), {"a": x, "b": y}).interval()
             assert (i.low, i.high) == pytest.approx(np.exp([v[at] for v in values]), rel=1e-6)
             assert (r.low, r.high) == pytest.approx(np.exp([v[at] for v in ratios]), rel=1e-6)
             assert (d.low, d.high) == pytest.approx([v[at] for v in differences], rel=1e-5)

@@ -8,6 +8,7 @@ import pytest
 from labkit import charts
 from labkit.claim import Bound, Order
 from labkit.pages.answer import _cell
+from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import FAR, Interval, ends, lacking
 from labkit.statistics.percentiles import interval, ratio
 from labkit.statistics.quantity import Quantity
@@ -86,7 +87,7 @@ def test_a_verdict_tells_no_limit_as_none():
 
 def test_an_end_that_a_verdict_rests_on_is_shown_however_far_it_is():
     measured = {"a": {k: np.array([v]) for k, v in enumerate((0.01, 100, 0.2, 4, 0.1))}}
-    i = Quantity("'a'", "mean").estimate(measured).interval()
+    i = estimated(Quantity("'a'", "mean"), measured).interval()
     assert i.most is None
     far, near = (Bound("b", "s", "f", ("'a'",), high=at, percentile="mean") for at in (1e9, 30))
     verdict = far.judge(measured)
@@ -114,7 +115,7 @@ def test_an_interval_never_goes_where_the_figure_cannot(text, low, high):
     rng = np.random.default_rng(3)
     measured = {name: {k: np.array([v]) for k, v in enumerate(rng.lognormal(0, 2, 4))}
                 for name in "ab"}  # fmt: skip
-    estimate = Quantity(text, "mean").estimate(measured)
+    estimate = estimated(Quantity(text, "mean"), measured)
     i = estimate.interval()
     assert estimate.range == (low, high)
     assert low <= i.low <= i.value <= i.high <= high
@@ -125,7 +126,7 @@ def test_an_interval_never_goes_where_the_figure_cannot(text, low, high):
 def test_a_ratio_of_means_with_a_zero_among_its_runs_stays_above_0():
     measured = {"a": {k: np.array([v]) for k, v in enumerate((0.0, 2, 3, 1))},
                 "b": {k: np.array([v]) for k, v in enumerate((2.0, 2, 3, 1))}}  # fmt: skip
-    i = Quantity("'a' / 'b'", "mean").estimate(measured).interval()
+    i = estimated(Quantity("'a' / 'b'", "mean"), measured).interval()
     assert i.low == 0 and i.least is None and i.most == i.high
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
+from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import (
     Estimate,
     beyond,
@@ -160,7 +161,7 @@ def test_runs_that_differ_by_a_factor_of_two_do_not_reach_to_their_slowest_sampl
         assert below.low > 1e6 / (4 * slowest)
     found = ratio(a, b, 90)
     assert 0.5 < found.low < 1 < found.high < 2
-    apart = Quantity("'a' - 'b'", 90).estimate({"a": a, "b": b}).interval()
+    apart = estimated(Quantity("'a' - 'b'", 90), {"a": a, "b": b}).interval()
     assert -200 < apart.low < 0 < apart.high < 200
 
 

@@ -28,6 +28,7 @@ from labkit.charts.look import (
 )
 from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import figure, shown
+from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
 
 OURS = COLOURS[4]
@@ -194,7 +195,7 @@ def _ratio(
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
     about = f"{count:,} values of {runs} run{'s' * (runs != 1)}"
     try:
-        e = Quantity("'a' / 'b'", q).estimate(sides)
+        e = estimated(Quantity("'a' / 'b'", q), sides)
     except LabkitError as refused:
         raise BadInput(f"{name} cannot be compared with {under}", said=refused.what) from None
     i = e.interval()

@@ -26,6 +26,7 @@ from labkit.charts.look import (
 from labkit.errors import LabkitError, Unknown
 from labkit.machine.units import figure, shown
 from labkit.results import Results
+from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
@@ -163,7 +164,7 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
 
 def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
     try:
-        estimate = Quantity(what, "mean").estimate(sides)
+        estimate = estimated(Quantity(what, "mean"), sides)
     except LabkitError:
         return {"value": float("nan"), **ends.bar(None, 0)}
     i = estimate.interval()

@@ -9,7 +9,7 @@ small number. Each measure of it fails somewhere:
                varies from block to block
     spread     how the blocks' own figures differ           fails for unlike or mixed tails
     jackknife  how the pooled value moves without a block   fails in a far tail
-    unseen     what slower runs would make of it            used in far tails (unseen.py)
+    unseen     what slower runs would make of it            used in far tails (far_tail.py)
 
 Ranks beyond all samples are held to where the blocks' own percentiles may lie (pooled.reach).
 Of one percentile the rank counts, as it knows that a tail is longer upwards. Of two conditions,

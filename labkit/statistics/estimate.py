@@ -1,0 +1,206 @@
+"""Estimate a quantity from what was measured, with its error.
+
+The block is what counts as evidence. Of percentiles two intervals are averaged, as of a ratio
+(`percentiles.py`): Student's of the figure in each block, and that of the ranks. Of means and the
+like the error is the mean (of squares) of how the figure differs between blocks and of how the
+pooled one moves without a block (the jackknife). In far tails the interval also holds what slower
+runs than the measured ones would make of it (`far_tail.py`).
+What can only be above 0 has an interval above 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from labkit.errors import BadInput
+from labkit.statistics import percentiles as stats
+from labkit.statistics.expression import range_of, tree
+from labkit.statistics.far_tail import FAR_TAIL, left_out, possible
+from labkit.statistics.figure import Figure, Values, middling
+from labkit.statistics.percentiles import Blocks, Estimate
+from labkit.statistics.pooled import Pooled
+from labkit.statistics.quantity import Quantity, Term
+
+Sides = Mapping[str, Mapping[int, Values]]
+Seen = Mapping[Term, Figure]
+Scale = Callable[[float], float]
+SMALLEST = 1e-300
+LEAST = 1e-12
+
+
+def estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
+    """The value over all blocks that the conditions share, with its error."""
+    if what.ratio and not isinstance(what.statistic, str):
+        over, under = what.ratio
+        return stats.ratio_estimate(measured[over], measured[under], float(what.statistic))
+    if (alone := what.alone) and not isinstance(alone[1], str):
+        return _alone(alone[1], measured[alone[0]])
+    sides = {name: _one_by_one(what, measured[name]) for name in what.names}
+    common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
+    if len(common) >= stats.FEWEST_BLOCKS:
+        sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
+        return _paired(what, sides, common)
+    return _apart(what, sides)
+
+
+# One condition's percentile has the interval that tables and charts show of it.
+def _alone(q: float, blocks: Blocks) -> Estimate:
+    pooled = Pooled.of(blocks)
+    least = 0.0 if pooled.levels[0] >= 0 else -math.inf
+    return replace(stats.estimate(pooled, q), range=(least, math.inf))
+
+
+# A mean, or a figure of two conditions, is taken from the samples themselves.
+def _one_by_one(what: Quantity, blocks: Blocks) -> Mapping[int, Values]:
+    kept = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
+    if len(kept) < len(blocks):
+        raise BadInput(f"{what.shown} needs every sample, and of some runs only counts are kept")
+    return kept
+
+
+def _paired(what: Quantity, sides: Sides, common: Sequence[int]) -> Estimate:
+    seen = {term: Figure.of(sides[term[0]], term[1]) for term in what.terms()}
+    value = what.of(lambda term: seen[term].value)
+    each, without = _varied(what, seen, len(common))
+    of_name, figures = _range(what, sides), [value, *each, *without]
+    logarithmic = of_name[0] >= 0 and min(figures) > 0
+    scale = math.log if logarithmic else float
+    each, without = [*map(scale, each)], [*map(scale, without)]
+    middle, down, up = _off(what, seen, scale, np.array(each), without)
+    t = stats.student(len(common) - 1)
+    down, up = max(down / t, LEAST), max(up / t, LEAST)
+    largest = max(abs(value), *(abs(term.value) for term in seen.values()))
+    return Estimate(value, middle, middle, down, up, len(common) - 1, len(common),
+                    _enough(what, sides), logarithmic, of_name, largest)  # fmt: skip
+
+
+# The middle of the 95 % interval, and how far it reaches down and up.
+def _off(
+    what: Quantity, seen: Seen, scale: Scale, each: Values, without: Sequence[float]
+) -> tuple[float, float, float]:
+    here, t = scale(what.of(lambda term: seen[term].value)), stats.student(len(without) - 1)
+    if not any(figure.pooled for figure in seen.values()) or not each.size:
+        typical = float(each.mean()) if each.size and cancels(what) else here
+        half = t * middling([*each], without) + abs(here - typical) / 2
+        return (here + typical) / 2, half, half
+    error = stats.spread(each)
+    away = stats.steps(error, _own(what, seen, scale, each.size), t)
+    ranks, clock = _by_rank(what, seen, scale, away)
+    few = stats.few_in_a_block(*(figure.pooled for figure in seen.values() if figure.pooled))
+    middle, down, up = stats.averaged(here, each, t * error, None if few else ranks)
+    low, high = _unseen(what, seen, scale, middle)
+    down, up = max(down, middle - low), max(up, high - middle)
+    return middle, math.hypot(down, t * clock), math.hypot(up, t * clock)
+
+
+# The error of the figure if the blocks of one term differ, and the others do not.
+def _own(what: Quantity, seen: Seen, scale: Scale, blocks: int) -> list[float]:
+    return [stats.spread([*map(scale, _varied(what, seen, blocks, term)[0])]) for term in seen]
+
+
+# How far down and up the ranks let it go, and how far a coarse clock may move it.
+def _by_rank(
+    what: Quantity, seen: Seen, scale: Scale, errors: float
+) -> tuple[tuple[float, float], float]:
+    def moved(term: Term, end: float) -> float:
+        figure = what.of(lambda t: end if t == term else seen[t].value)
+        return scale(figure if scale is float else max(figure, SMALLEST)) - here
+
+    here = scale(what.of(lambda t: seen[t].value))
+    ends = [sorted(moved(t, end) for end in seen[t].ends(errors)) for t in seen]
+    clocks = [moved(t, s.value + s.clock) for t, s in seen.items() if s.clock]
+    down = math.hypot(*(min(low, 0.0) for low, _ in ends))
+    up = math.hypot(*(max(high, 0.0) for _, high in ends))
+    return (down, up), math.hypot(*clocks)
+
+
+def cancels(what: Quantity) -> bool:
+    """Whether it stays as it is when all conditions are slower by the same factor."""
+    figures = {term: 2.0 + math.sqrt(at + 2) for at, term in enumerate(what.terms())}
+    try:
+        before = what.of(figures.__getitem__)
+        return math.isclose(before, what.of(lambda term: 3 * figures[term]), abs_tol=1e-12)
+    except BadInput:
+        return False
+
+
+# What runs that were not measured may make of it, at the least and at the most.
+def _unseen(what: Quantity, seen: Seen, scale: Scale, middle: float) -> tuple[float, float]:
+    far = {term: (s.pooled, s.q) for term, s in seen.items() if s.pooled and s.q > FAR_TAIL}
+    if not far:
+        return middle, middle
+    here = {term: s.value for term, s in seen.items()}
+    sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
+    found = what.all_of({**here, **sets})
+    found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
+    if not found.size:
+        return middle, middle
+    out = left_out([q for _, q in far.values()], cancels=cancels(what))
+    low, high = (scale(float(end)) for end in np.quantile(found, (out, 1 - out)))
+    return low, high
+
+
+# The figure in each block and without each; of the blocks of one term only, if one is named.
+def _varied(
+    what: Quantity, seen: Seen, blocks: int, only: Term | None = None
+) -> tuple[list[float], list[float]]:
+    def figures(of: Callable[[Figure], Values]) -> list[float]:
+        varied = {t: of(s) for t, s in seen.items() if only in (None, t)}
+        fixed = {t: s.value for t, s in seen.items()}
+        found = what.all_of({**fixed, **varied})
+        if not np.isfinite(found).all():
+            raise what.divides()
+        return [*map(float, np.broadcast_to(found, blocks))]
+
+    one_run_has_it = not any(statistic == "variation" for _, statistic in seen)
+    each = figures(lambda term: term.each) if one_run_has_it else []
+    return each, figures(lambda term: term.without)
+
+
+# Blocks that do not belong together: each condition's own error, added up.
+def _apart(what: Quantity, sides: Sides) -> Estimate:
+    all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
+    value, of_name = what.value(all_of), _range(what, sides)
+    without = {
+        name: [what.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]})
+               for out in range(len(runs))] if len(runs) > 1 else []
+        for name, runs in all_of.items()
+    }  # fmt: skip
+    logarithmic = of_name[0] >= 0 and min([value, *chain(*without.values())]) > 0
+    scale = math.log if logarithmic else float
+    errors = [stats.jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
+    fewest = min(len(runs) for runs in all_of.values())
+    error = max(math.hypot(*errors), LEAST)
+    return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
+                    fewest, _enough(what, sides), logarithmic, of_name)  # fmt: skip
+
+
+def _range(what: Quantity, sides: Sides) -> tuple[float, float]:
+    least = min(values.min() for blocks in sides.values() for values in blocks.values())
+    return range_of(tree(what.text), (0.0 if least >= 0 else -math.inf, math.inf))
+
+
+def _enough(what: Quantity, sides: Sides) -> bool:
+    blocks = min(len(side) for side in sides.values())
+    return blocks >= stats.FEWEST_BLOCKS and not any(blocks_lacking(what, sides).values())
+
+
+def blocks_lacking(what: Quantity, measured: Mapping[str, Blocks] | Sides) -> dict[float, int]:
+    """Percentile -> how many more blocks it takes before it can be called measured."""
+    more: dict[float, int] = {}
+    for name, q in what.percentiles.items():
+        more[q] = max(more.get(q, 0), stats.samples_needed(measured[name], q))
+    return more
+
+
+def samples_beyond(what: Quantity, q: float, measured: Mapping[str, Blocks]) -> int:
+    """How many samples lie beyond that percentile, where there are the fewest."""
+    names = [name for name, asked in what.percentiles.items() if asked == q]
+    sizes = [stats.count(measured[name]) for name in names]
+    return min(stats.beyond(q, size) for size in sizes)
