@@ -103,7 +103,9 @@ class Condition:
         found = {step.setting: step for step in plan.steps}
         steps = [found[setting] for setting in self.asked(lab) if setting in found]
         made = [
-            f"{step.setting} ({step.way.stands_for})" if step.way.stands_for else str(step.setting)
+            f"{step.setting} ({step.way.more.stands_for})"
+            if step.way.more.stands_for
+            else str(step.setting)
             for step in steps
             if step.way and not step.why
         ]

@@ -8,10 +8,10 @@ written down on the host, and be put back by a process that has never heard of t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from itertools import permutations
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from labkit.errors import BadInput, Impossible
 from labkit.host import Host
@@ -25,6 +25,53 @@ NEEDS = ("root", "guest restart", "reboot")
 
 def _anything(_: str) -> str:
     return ""
+
+
+@dataclass(frozen=True)
+class Details:
+    """Of a way, what few settings have to say: the plain case is none of it."""
+
+    probe: Words = ()
+    """A command that ends with 0 where the host can take the setting, and changes nothing."""
+    live: Words = ()
+    """Shows what really runs, where `reads` shows only what the next start will bring."""
+    persists: bool = False
+    """Whether the change outlives a reboot of the host."""
+    cuts_management: bool = False
+    """Whether the change can cut the path that commands take; a dead-man is armed before it."""
+    stands_for: str = ""
+    """What this replaces, where the kind of host has not the thing itself: a named substitute."""
+    settle_seconds: float = 0.0
+    """How long the value may take to show after the last command."""
+    seconds: float = 0.1
+    """About how long one change takes."""
+    after: tuple[str, ...] = ()
+    """What is made before this one on the same host: classes of settings, their things, or
+    settings in full, as `str` has them."""
+    held: Callable[[str], tuple[Way, str]] | None = None
+    """For a device that can get another name, or be replaced by one of its name: from what `reads`
+    printed, the way to that very device, and what the `reads` of that way prints."""
+    foretold: Callable[[str], str] = _anything
+    """What `reads` will print once it is in force, by what it printed before; empty where only a
+    try tells. What shows that at once need not be seen to stand still."""
+    several: Words = ()
+    """A command that does several such `reads` at once, where to start it is most of the work: of
+    lines `THING READS` it makes `THING TEXT`, all encoded as the journal's fields are. What it
+    leaves out is read by itself."""
+    apart: str = ""
+    """Such as the name of a guest: changes whose words here differ do not meet on the host, and so
+    are made at the same time."""
+    crowds: bool = False
+    """Whether it takes time from guests, which therefore put back first what they have to."""
+
+    @property
+    def told(self) -> Mapping[str, Any]:
+        """What is not as in the plain case."""
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
+
+
+PLAIN = Details()
 
 
 @dataclass(frozen=True)
@@ -43,42 +90,15 @@ class Way:
     """The value in a text that `reads` printed."""
     refuses: Callable[[str], str] = _anything
     """Why a host that shows this text cannot take the setting; empty when it can."""
-    probe: Words = ()
-    """A command that ends with 0 where the host can take the setting, and changes nothing."""
-    live: Words = ()
-    """Shows what really runs, where `reads` shows only what the next start will bring."""
     needs: frozenset[str] = frozenset()
     """Which of NEEDS the change needs."""
-    persists: bool = False
-    """Whether the change outlives a reboot of the host."""
-    cuts_management: bool = False
-    """Whether the change can cut the path that commands take; a dead-man is armed before it."""
-    stands_for: str = ""
-    """What this replaces, where the kind of host has not the thing itself: a named substitute."""
-    settle_seconds: float = 0.0
-    """How long the value may take to show after the last command."""
-    seconds: float = 0.1
-    """About how long one change takes."""
-    after: tuple[str, ...] = ()
-    """What is made before this one on the same host: classes of settings, their things, or
-    settings in full, as `str` has them."""
-    held: Callable[[str], tuple[Way, str]] | None = None
-    """For a device that can get another name, or be replaced by one of its name: from what `reads`
-    printed, the way to that very device, and what the `reads` of that way prints."""
     legal: str = ""
     """The values that can be asked for, in words."""
-    foretold: Callable[[str], str] = _anything
-    """What `reads` will print once it is in force, by what it printed before; empty where only a
-    try tells. What shows that at once need not be seen to stand still."""
-    several: Words = ()
-    """A command that does several such `reads` at once, where to start it is most of the work: of
-    lines `THING READS` it makes `THING TEXT`, all encoded as the journal's fields are. What it
-    leaves out is read by itself."""
-    apart: str = ""
-    """Such as the name of a guest: changes whose words here differ do not meet on the host, and so
-    are made at the same time."""
-    crowds: bool = False
-    """Whether it takes time from guests, which therefore put back first what they have to."""
+    more: Details = PLAIN
+
+    def plus(self, more: Details) -> Way:
+        """The same way with these details besides its own."""
+        return replace(self, more=replace(self.more, **more.told))
 
 
 @dataclass(frozen=True)
@@ -134,7 +154,7 @@ class Setting(ABC):
 
 def held(way: Way, text: str) -> tuple[Way, str]:
     """The way to the very device that has been looked at, and what it showed."""
-    return way.held(text) if way.held else (way, text)
+    return way.more.held(text) if way.more.held else (way, text)
 
 
 def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, Way]:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from labkit.changes import journal
 from labkit.changes.journal_lines import encoded
-from labkit.setting import Setting, Way
+from labkit.setting import Details, Setting, Way
 
 SCRIPT = Path(tempfile.mkdtemp(prefix="labkit-script-"), "changes.sh")
 SCRIPT.write_text(journal.script())
@@ -38,7 +38,9 @@ class Knob(Setting):
 
     def way(self, kind, host):
         writes = ("sh", "-c", WRITES, "sh", self.path)
-        return Way(("cat", self.path), lambda value: ((*writes, value),), **dict(self.more))
+        return Way(
+            ("cat", self.path), lambda value: ((*writes, value),), more=Details(**dict(self.more))
+        )
 
 
 @dataclass(frozen=True)

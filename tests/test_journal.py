@@ -30,7 +30,7 @@ from labkit.errors import (
     Unfinished,
 )
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.transports.local import Local
 
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
@@ -235,7 +235,7 @@ class Odd(Knob):
         object.__setattr__(self, "writer", (writer, settle))
 
     def way(self, kind, host):
-        return Way(("cat", self.path), self.writer[0], settle_seconds=self.writer[1])
+        return Way(("cat", self.path), self.writer[0], more=Details(settle_seconds=self.writer[1]))
 
 
 def test_of_many_that_come_at_once_one_gets_the_host(bench):

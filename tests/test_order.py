@@ -13,7 +13,7 @@ from labkit.changes.plan import in_order, plan
 from labkit.changes.restore import restore
 from labkit.errors import Impossible, SettingRefused
 from labkit.host import Host
-from labkit.setting import Setting, Way
+from labkit.setting import Details, Setting, Way
 from labkit.transports.local import Local
 
 # As with virtual functions of a card: a driver, then what it brings, then what needs both of that.
@@ -57,7 +57,7 @@ class Part(Setting):
         return Way(
             ("cat", f"{self.device}/{self.part}"),
             lambda value: ((*words, value, *needed, "--", *needing),),
-            after=after if self.after is None else self.after,
+            more=Details(after=after if self.after is None else self.after),
         )
 
 
@@ -159,7 +159,7 @@ def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mi
         assert {step.thing for step in made} == {step.thing for step in steps}
         for n, step in enumerate(made):
             before = {one.thing for one in made[:n]}
-            assert {*step.way.after} <= before
+            assert {*step.way.more.after} <= before
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])

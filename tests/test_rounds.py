@@ -1,17 +1,15 @@
 """Which changes of a host are made at the same time, and which take turns."""
 
-from dataclasses import replace
-
 from knobs import Knob
 
 from labkit.changes.change_set import _make, _rounds
 from labkit.changes.plan import Step
-from labkit.setting import Way
+from labkit.setting import Details, Way
 
 
 def step(name, apart="", **more):
     knob = Knob(name, "new")
-    way = replace(knob.way("linux", None), apart=apart, **more)
+    way = knob.way("linux", None).plus(Details(apart=apart, **more))
     return Step(knob, "here", "linux", way, "old\n", "true"), ""
 
 
@@ -44,4 +42,4 @@ def test_what_lasts_or_cuts_the_way_or_comes_after_something_is_made_alone():
 
 def test_the_host_is_told_the_round_of_what_is_apart_only():
     assert told(step("a1", "a"), 3) == "3" and told(step("x"), 3) == "0"
-    assert Way(("true",), lambda _: ()).apart == ""
+    assert Way(("true",), lambda _: ()).more.apart == ""

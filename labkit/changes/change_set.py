@@ -68,7 +68,7 @@ class ChangeSet:
                 for step, known in one
             ),
         ]
-        cuts = any(step.way and step.way.cuts_management for step, _ in makes)
+        cuts = any(step.way and step.way.more.cuts_management for step, _ in makes)
         try:
             answers = self._ask("change", lines, SECONDS + sum(_longest(one) for one, _ in makes))
         except HostError as lost:
@@ -218,8 +218,8 @@ def _hold(step: Step) -> tuple[str, ...]:
     assert step.way
     way = step.way
     return (
-        "hold", step.thing, step.text, "1" if way.persists else "0", _tenths(way.settle_seconds),
-        command([way.reads]), step.undo,
+        "hold", step.thing, step.text, "1" if way.more.persists else "0",
+        _tenths(way.more.settle_seconds), command([way.reads]), step.undo,
     )  # fmt: skip
 
 
@@ -240,8 +240,8 @@ def _rounds(makes: Sequence[tuple[Step, str]]) -> list[list[tuple[Step, str]]]:
 
 def _apart(step: Step) -> str:
     way = step.way
-    alone = not way or way.persists or way.cuts_management or way.after
-    return "" if alone or not way else way.apart
+    alone = not way or way.more.persists or way.more.cuts_management or way.more.after
+    return "" if alone or not way else way.more.apart
 
 
 # What a text says is known here alone, unless the text itself is the value.
@@ -249,13 +249,13 @@ def _make(step: Step, known: str, number: int) -> tuple[str | None, ...]:
     assert step.way
     way, wanted = step.way, step.setting.wanted
     if not known:
-        texts = (step.text, way.foretold(step.text))
+        texts = (step.text, way.more.foretold(step.text))
         known = next((text for text in texts if text and way.value(text) == wanted), "")
     return (
         "make", step.thing, wanted if way.value is str.strip else None, known or None,
-        _tenths(way.settle_seconds), "1" if way.cuts_management else "0",
+        _tenths(way.more.settle_seconds), "1" if way.more.cuts_management else "0",
         command(way.writes(wanted)) or "true", str(number if _apart(step) else 0),
-        command([way.several]) if way.several else "",
+        command([way.more.several]) if way.more.several else "",
     )  # fmt: skip
 
 
@@ -264,4 +264,4 @@ def _tenths(seconds: float) -> str:
 
 
 def _longest(step: Step) -> float:
-    return 10 * step.way.seconds + step.way.settle_seconds if step.way else 0.0
+    return 10 * step.way.more.seconds + step.way.more.settle_seconds if step.way else 0.0

@@ -36,7 +36,7 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
     """Those that are no longer as they were made, on one host; whoever asks knows the times."""
     ways = {step.thing: (step, way) for step in steps if (way := step.way)}
     looks = [
-        Look(thing, way.reads, live=way.live, several=way.several)
+        Look(thing, way.reads, live=way.more.live, several=way.more.several)
         for thing, (_, way) in ways.items()
     ]
     if not looks:
@@ -49,7 +49,7 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
     for thing, (step, way) in ways.items():
         one = seen[thing]
         now = f"unreadable: {one.why.strip()}" if one.why else way.value(one.text)
-        runs = way.value(one.live) if way.live else now
+        runs = way.value(one.live) if way.more.live else now
         if now != step.setting.wanted:
             found.append(Drift(changes.host.name, thing, now))
         elif runs != now:

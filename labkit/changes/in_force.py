@@ -48,7 +48,7 @@ class Op:
     @property
     def crowds(self) -> bool:
         """Whether guests of the host are slow from then on."""
-        return bool(self.step.way and self.step.way.crowds) and not (self.back or self.there)
+        return bool(self.step.way and self.step.way.more.crowds) and not (self.back or self.there)
 
 
 @dataclass
@@ -127,7 +127,7 @@ class InForce:
         All others were read when they were made.
         """
         ways = {one: self.steps[one].way for one in settings}
-        if live := [one for one, way in ways.items() if way and way.live]:
+        if live := [one for one, way in ways.items() if way and way.more.live]:
             self.check(live)
 
     def waiting(self) -> list[Setting]:

@@ -55,25 +55,27 @@ class Step:
     @property
     def waits(self) -> bool:
         """Whether what is configured is what is wanted, and only the next start will bring it."""
-        live = self.way.live if self.way and not self.why and not self.changes else ()
+        live = self.way.more.live if self.way and not self.why and not self.changes else ()
         return bool(live and self.way and self.way.value(self.live) != self.setting.wanted)
 
     @property
     def barrier(self) -> bool:
         """Whether other hosts wait until this is done, as it may take a guest away from them."""
-        return bool(self.way and (self.way.needs - {"root"} or self.way.cuts_management))
+        return bool(self.way and (self.way.needs - {"root"} or self.way.more.cuts_management))
 
     def told(self) -> dict[str, Any]:
         """The step in plain words, for JSON and tables."""
         way = self.way or Way((), lambda _: ())
+        more = way.more
         state = "possible" if self.changes else WAITS if self.waits else "in force"
         return {
             "host": self.host, "role": self.setting.role, "thing": self.thing, "kind": self.kind,
             "current": self.current, "wanted": self.setting.wanted,
             "state": "impossible" if self.why else state,
-            "why": self.why, "stands_for": way.stands_for, "needs": sorted(way.needs),
-            "cuts_management": way.cuts_management, "persists": way.persists, "legal": way.legal,
-            "seconds": way.seconds + way.settle_seconds if self.changes else 0.0, "text": self.text,
+            "why": self.why, "stands_for": more.stands_for, "needs": sorted(way.needs),
+            "cuts_management": more.cuts_management, "persists": more.persists, "legal": way.legal,
+            "seconds": more.seconds + more.settle_seconds if self.changes else 0.0,
+            "text": self.text,
         }  # fmt: skip
 
 
@@ -159,7 +161,11 @@ def _planned(
     ways = [_way(setting, host, greeting) for setting in settings]
     looks = {
         step.thing: Look(
-            step.thing, step.way.reads, step.way.probe, step.way.live, step.way.several
+            step.thing,
+            step.way.reads,
+            step.way.more.probe,
+            step.way.more.live,
+            step.way.more.several,
         )
         for step in ways
         if step.way and not step.why
@@ -239,7 +245,7 @@ def _waits(steps: Sequence[Step]) -> dict[int, set[int]]:
     return {
         n: {
             first
-            for name in (step.way.after if step.way else ())
+            for name in (step.way.more.after if step.way else ())
             for first in called.get((step.host, name), ())
             if steps[first].thing != step.thing
         }

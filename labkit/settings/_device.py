@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._ways import script
 
 # FOLDER WHAT SIGN DEV KNOWN COMMAND...: with nothing known the device says what it is; else the one
@@ -49,7 +49,7 @@ class Devices:
             device, _, shown = text.partition("\n")
             return self._on(way, dev, device), shown
 
-        return replace(self._on(way, dev, ""), held=held)
+        return self._on(way, dev, "").plus(Details(held=held))
 
     def _on(self, way: Way, dev: str, device: str) -> Way:
         def on(words: Words) -> Words:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script
 
 PROGRAMS = ("esxcli", "vim-cmd")
@@ -67,7 +67,8 @@ def of_advanced(path: str, *, text: bool = False) -> Way:
     return Way(
         picked(f"s/^   {field}: //p", *ADVANCED, "list", "-o", path),
         lambda value: ((*ADVANCED, "set", "-o", path, flag, value),),
-        needs=ROOT, persists=True, seconds=1,
+        needs=ROOT,
+        more=Details(persists=True, seconds=1),
     )  # fmt: skip
 
 
@@ -78,8 +79,11 @@ def of_kernel(name: str) -> Way:
         picked(rf"s/^{name} .*Bool *\([A-Z]*\) .*/\1/p", *shown),
         lambda value: ((*KERNEL, "set", "-s", name, "-v", "TRUE" if value == "on" else "FALSE"),),
         lambda text: {"TRUE": "on", "FALSE": "off"}.get(text.strip(), text.strip()),
-        live=picked(rf"s/^{name} .*Bool *[A-Z]* *\([A-Z]*\) .*/\1/p", *shown),
-        needs=REBOOT, persists=True, seconds=1, legal="on or off",
+        needs=REBOOT, legal="on or off",
+        more=Details(
+            live=picked(rf"s/^{name} .*Bool *[A-Z]* *\([A-Z]*\) .*/\1/p", *shown), persists=True,
+            seconds=1,
+        ),
     )  # fmt: skip
 
 
@@ -107,7 +111,8 @@ def of_vmx(machine: str, wanted: str, lines: Mapping[str, str | None]) -> Way:
 
     return Way(
         script(SHOWN, quoted(machine), *lines), writes, value,
-        needs=RESTART, persists=True, settle_seconds=1, seconds=60,
+        needs=RESTART,
+        more=Details(persists=True, settle_seconds=1, seconds=60),
     )  # fmt: skip
 
 

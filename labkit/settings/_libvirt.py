@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._ways import PICK, RESTART, ROOT, on_or_off, picked, script
 
 PROGRAMS = ("python3", "virsh")
@@ -59,7 +59,7 @@ started"""
 
 def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:
     """What a line of virsh's output says about a running machine, until it stops."""
-    return Way(picked(program, "virsh", ONE, *shows), writes, needs=ROOT, seconds=0.5)
+    return Way(picked(program, "virsh", ONE, *shows), writes, needs=ROOT, more=Details(seconds=0.5))
 
 
 def virsh(*words: str) -> Words:
@@ -72,7 +72,8 @@ def of_definition(program: str, shows: Words, vm: str, writes: Callable[[str], l
     return Way(
         script(f"vm=$1; shift; {DEFINED}", vm, program, "virsh", ONE, *shows),
         lambda value: (script(RESTARTED, vm, *writes(value)),),
-        needs=RESTART, persists=True, seconds=60,
+        needs=RESTART,
+        more=Details(persists=True, seconds=60),
     )  # fmt: skip
 
 
@@ -81,7 +82,8 @@ def of_parameter(vm: str, name: str) -> Way:
     return Way(
         qmp(vm, "query-migrate-parameters", asked_for=name),
         lambda value: (qmp(vm, "migrate-set-parameters", {name: int(value)}),),
-        needs=ROOT, seconds=0.3,
+        needs=ROOT,
+        more=Details(seconds=0.3),
     )  # fmt: skip
 
 
@@ -94,7 +96,8 @@ def of_capability(vm: str, name: str) -> Way:
 
     return Way(
         qmp(vm, "query-migrate-capabilities", asked_for=name), told,
-        lambda text: on_or_off(text.strip() == "true"), needs=ROOT, seconds=0.3,
+        lambda text: on_or_off(text.strip() == "true"), needs=ROOT,
+        more=Details(seconds=0.3),
     )  # fmt: skip
 
 

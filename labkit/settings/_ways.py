@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
-from labkit.setting import KINDS, Setting, Way, Words
+from labkit.setting import KINDS, Details, Setting, Way, Words
 
 PROGRAMS = ("find",)
 
@@ -160,7 +160,7 @@ def of_file(path: str) -> Way:
 
 def of_machine(path: str) -> Way:
     """Such a file that the whole machine has only once."""
-    return replace(of_file(path), probe=script(OWN_KERNEL, path))
+    return of_file(path).plus(Details(probe=script(OWN_KERNEL, path)))
 
 
 def of_sysctl(key: str) -> Way:

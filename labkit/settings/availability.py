@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._ways import ROOT, OnHost, script, whole
 
 PROGRAMS = ("corosync-cmapctl",)
@@ -47,7 +47,8 @@ class FailureDetection(OnHost):
         """Corosync's token, until it starts again."""
         return Way(
             script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _shown,
-            needs=ROOT, settle_seconds=2, legal="100 to 600000 ms",
+            needs=ROOT, legal="100 to 600000 ms",
+            more=Details(settle_seconds=2),
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
 
 DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
@@ -62,9 +62,11 @@ class BootOptions(OnHost):
         """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""
         return Way(
             script(SHOWN, DROP_IN), lambda value: (script(TOLD, DROP_IN, _line(value)),), _options,
-            probe=script(ABLE),
-            live=script(LIVE, _line(self.wanted), *self.options),
-            needs=REBOOT, persists=True, seconds=10,
+            needs=REBOOT,
+            more=Details(
+                probe=script(ABLE), live=script(LIVE, _line(self.wanted), *self.options),
+                persists=True, seconds=10,
+            ),
         )  # fmt: skip
 
 

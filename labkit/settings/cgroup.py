@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._cpu import CpuShares, CpuTime, OnCpus
 from labkit.settings._ways import ROOT, OnHost, cpu_list, matching, script, whole
 
@@ -75,7 +75,9 @@ class GroupCpus(OnCpus, OfGroup):
 
     def on_linux(self, host: Host) -> Way:
         """`cpuset.cpus`; in version 1 the group must have its memory nodes first."""
-        return replace(self._file("cpuset.cpus", "cpuset", "cpuset.cpus"), after=("GroupNuma",))
+        return self._file("cpuset.cpus", "cpuset", "cpuset.cpus").plus(
+            Details(after=("GroupNuma",))
+        )
 
 
 @dataclass(frozen=True)

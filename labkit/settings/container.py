@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._cpu import CpuTime, OnCpus
 from labkit.settings._ways import ROOT, OnHost, named, script, whole
 
@@ -82,7 +82,8 @@ class ContainerNetwork(OfContainer):
             self._shown(".HostConfig.NetworkMode"),
             lambda value: (script(ANEW, self.container, value, *self.run),),
             lambda text: text.strip().replace("default", "bridge"),
-            needs=frozenset({"root", "guest restart"}), persists=True, seconds=3,
+            needs=frozenset({"root", "guest restart"}),
+            more=Details(persists=True, seconds=3),
         )  # fmt: skip
 
 
@@ -96,7 +97,8 @@ class ContainerCpus(OnCpus, OfContainer):
             self._shown(".HostConfig.CpusetCpus"),
             lambda value: self._update("--cpuset-cpus", value),
             str.strip, self._endless("--cpuset-cpus", ""),
-            needs=ROOT, persists=True, after=MADE_ANEW, seconds=0.5,
+            needs=ROOT,
+            more=Details(persists=True, after=MADE_ANEW, seconds=0.5),
         )  # fmt: skip
 
 
@@ -110,7 +112,8 @@ class ContainerCpuLimit(CpuTime, OfContainer):
             self._shown(".HostConfig.NanoCpus"),
             lambda value: self._update("--cpus", value),
             lambda text: f"{int(text) / 1e9:g}", self._endless("--cpus"),
-            needs=ROOT, persists=True, after=MADE_ANEW, seconds=0.5,
+            needs=ROOT,
+            more=Details(persists=True, after=MADE_ANEW, seconds=0.5),
         )  # fmt: skip
 
 
@@ -134,7 +137,8 @@ class ContainerMemory(OfContainer):
         return Way(
             self._shown(".HostConfig.Memory"), self._writes,
             lambda text: f"{int(text) / 2**20:g} MiB", self._endless("--memory"),
-            needs=ROOT, persists=True, after=MADE_ANEW, seconds=0.5,
+            needs=ROOT,
+            more=Details(persists=True, after=MADE_ANEW, seconds=0.5),
         )  # fmt: skip
 
     def _writes(self, value: str) -> tuple[Words, ...]:

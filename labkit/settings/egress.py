@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, number, script, whole
 
@@ -51,7 +51,8 @@ class OnEgress(OnHost, ABC):
         return of_nic(host, Way(
             script(SHOWN, NIC), lambda value: (script(MADE, NIC, *_tree(value)),), _value,
             lambda text: taken if _foreign(text) else "",
-            self._probe(), needs=ROOT, cuts_management=True,
+            needs=ROOT,
+            more=Details(probe=self._probe(), cuts_management=True),
         ))  # fmt: skip
 
     # Only trying tells what kinds of queue the kernel has; what is tried ends with its namespace.

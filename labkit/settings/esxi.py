@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel
 from labkit.settings._ways import REBOOT, OnHost, matching, named, on_or_off, script
 
@@ -85,7 +85,8 @@ class ModuleOptions(OnHost):
             script(OPTIONS, self.module),
             lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(NONE, "")),),
             lambda text: " ".join(sorted(text.split())) or NONE,
-            needs=REBOOT, persists=True, seconds=1,
+            needs=REBOOT,
+            more=Details(persists=True, seconds=1),
         )  # fmt: skip
 
 

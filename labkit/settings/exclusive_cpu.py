@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import of_vmx
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import CPUS, ROOT, cpus_of, ranges, script
@@ -64,7 +64,8 @@ class ExclusiveCpu(OfGuest):
         only_with_guest(kind, host)
         return Way(
             (*self.command, "placement", "host"), self._writes, _value, self._refused,
-            legal="exclusive or not", several=EACH, apart=self.named,
+            legal="exclusive or not",
+            more=Details(several=EACH, apart=self.named),
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:
@@ -91,9 +92,12 @@ class ExclusiveCpu(OfGuest):
 
         return Way(
             script(PINS, vm), lambda value: (script(PIN, vm, str(nth), str(of), *_pins(value)),),
-            lambda text: _pinned(text, nth, of), refused, needs=ROOT, seconds=1,
+            lambda text: _pinned(text, nth, of), refused, needs=ROOT,
             legal="exclusive or not",
-            stands_for="pinned, without real-time priority" if self.exclusive else "",
+            more=Details(
+                seconds=1,
+                stands_for="pinned, without real-time priority" if self.exclusive else "",
+            ),
         )  # fmt: skip
 
     # CPUs of its own come with the sensitivity; all memory has to be reserved (FullReservation).
@@ -101,7 +105,7 @@ class ExclusiveCpu(OfGuest):
         level = "high" if self.exclusive else None
         way = of_vmx(vm, self.wanted, {"sched.cpu.latencySensitivity": level})
         after = (RESERVED_FIRST,) if self.exclusive else ()
-        return replace(way, stands_for="CPUs that ESXi chooses" if after else "", after=after)
+        return way.plus(Details(stands_for="CPUs that ESXi chooses" if after else "", after=after))
 
 
 # What is told to virsh: a list of CPUs for each of the guest's, then the emulator's.

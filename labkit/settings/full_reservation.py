@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import EDITED, FOUND, SHOWN, quoted
 from labkit.settings._guest import FIRST, RESERVED, OfGuest
 from labkit.settings._ways import RESTART, script
@@ -62,10 +62,13 @@ class FullReservation(OfGuest):
             return (script(EDITED, vm, *words), self.answers(host, "esxi"))
 
         return Way(
-            script(SHOWN, vm, *KEYS, *SIZES), writes, _value, needs=RESTART, persists=True,
-            settle_seconds=1, seconds=60, legal="reserved or not",
-            # What needs it is gone before it goes: ESXi starts no such machine without it.
-            after=() if self.reserved else (str(ExclusiveCpu(False)), str(GuestNic("bridge"))),
+            script(SHOWN, vm, *KEYS, *SIZES), writes, _value, needs=RESTART,
+            legal="reserved or not",
+            more=Details(
+                persists=True, settle_seconds=1, seconds=60,
+                # What needs it is gone before it goes: ESXi starts no such machine without it.
+                after=() if self.reserved else (str(ExclusiveCpu(False)), str(GuestNic("bridge"))),
+            ),
         )  # fmt: skip
 
 

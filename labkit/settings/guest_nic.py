@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import EDITED, SHOWN, quoted
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._libvirt import DEFINED, RESTARTED
@@ -100,9 +100,9 @@ class GuestNic(OfGuest):
         only_with_guest(kind, host)
         return Way(
             (*self.command, "get", *KEYS),
-            lambda value: ((*self.command, "set", *value.split()),), _value, seconds=0.4,
-            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off", several=EACH,
-            apart=self.named,
+            lambda value: ((*self.command, "set", *value.split()),), _value,
+            legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
+            more=Details(seconds=0.4, several=EACH, apart=self.named),
         )  # fmt: skip
 
     # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.
@@ -119,8 +119,9 @@ class GuestNic(OfGuest):
 
         return Way(
             shown, writes, self._placed, self._no_network,
-            needs=RESTART, persists=True, seconds=60,
-            legal=f"path {' or '.join(PATHS)}, lro on or off on the first", stands_for=self._less(),
+            needs=RESTART,
+            legal=f"path {' or '.join(PATHS)}, lro on or off on the first",
+            more=Details(persists=True, seconds=60, stands_for=self._less()),
         )  # fmt: skip
 
     def _less(self) -> str:
@@ -162,9 +163,12 @@ class GuestNic(OfGuest):
 
         return Way(
             script(SHOWN, vm, VNIC, FUNCTION, SCHEME), writes, value, self._lacks_nic,
-            needs=RESTART, persists=True, settle_seconds=1, seconds=60,
+            needs=RESTART,
             legal=f"path {' or '.join(PATHS)}, batch 1 or 128",
-            after=(RESERVED_FIRST,) if self.path == "direct" else (),
+            more=Details(
+                persists=True, settle_seconds=1, seconds=60,
+                after=(RESERVED_FIRST,) if self.path == "direct" else (),
+            ),
         )  # fmt: skip
 
     def _lacks_nic(self, text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Unknown
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._guest import EACH, FIRST, OfGuest, only_with_guest
 from labkit.settings._ways import RESTART, script
@@ -77,10 +77,8 @@ class GuestPower(OfGuest):
             lambda value: ((*self.command, VERBS[value]),),
             lambda text: IN_THE_BOX[text.strip()],
             needs=frozenset({"guest restart"} if self.power != "paused" else ()),
-            seconds=3,
             legal=" or ".join(VERBS),
-            several=EACH,
-            apart=self.named,
+            more=Details(seconds=3, several=EACH, apart=self.named),
         )
 
     def _of_hypervisor(self, kind: str, host: Host) -> Way:
@@ -98,8 +96,8 @@ class GuestPower(OfGuest):
             return self.power if now == "off" and self.power != "on" else now
 
         return Way(
-            reads, writes, value, _odd, needs=RESTART, seconds=60, legal=" or ".join(VERBS),
-            stands_for="shut down" if self.power == "paused" else "",
+            reads, writes, value, _odd, needs=RESTART, legal=" or ".join(VERBS),
+            more=Details(seconds=60, stands_for="shut down" if self.power == "paused" else ""),
         )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Setting, Way
+from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_definition, of_virsh, virsh
 from labkit.settings._machine import OfMachine
@@ -52,7 +52,7 @@ class GuestMemoryReservation(OfMachine):
         """As much as the guest has is what latency sensitivity and passed-through devices need."""
         lines = {"sched.mem.min": str(self.mib), "sched.mem.minSize": str(self.mib),
                  "sched.mem.pin": "TRUE" if self.mib else None}  # fmt: skip
-        return replace(of_vmx(self.vm, self.wanted, lines), after=("GuestMemory",))
+        return of_vmx(self.vm, self.wanted, lines).plus(Details(after=("GuestMemory",)))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class GuestMemory(OfMachine):
             ("guest", f"@{self.vm}", "get", "memory"),
             lambda value: (script(MEMORY_RESTART, self.vm, value.replace(" MiB", "M")),),
             lambda text: text.strip().replace("M", " MiB"),
-            needs=frozenset({"guest restart"}), seconds=4, legal="64 MiB and more",
+            needs=frozenset({"guest restart"}), legal="64 MiB and more",
+            more=Details(seconds=4),
         )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._ways import OnHost, script
 
 HALTS, AWAKE = "halts", "stays awake"
@@ -91,9 +91,11 @@ class Halting(OnHost):
     def on_linux(self, host: Host) -> Way:
         """Processes of the policy SCHED_IDLE in sessions of their own, found by their name."""
         return Way(
-            script(READS), _writes, _value, settle_seconds=5, seconds=0.3,
-            probe=("sh", "-c", TOOLS),
-            legal="halts or not", foretold=self._foretold,
+            script(READS), _writes, _value,
+            legal="halts or not",
+            more=Details(
+                settle_seconds=5, seconds=0.3, probe=("sh", "-c", TOOLS), foretold=self._foretold,
+            ),
         )  # fmt: skip
 
     def _foretold(self, text: str) -> str:

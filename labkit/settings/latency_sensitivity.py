@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Setting, Way
+from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import one_of
@@ -52,4 +52,6 @@ class LatencySensitivity(OfMachine):
     def on_esxi(self, host: Host) -> Way:
         """`sched.cpu.latencySensitivity`; a key that is absent means normal."""
         way = of_vmx(self.vm, self.wanted, {"sched.cpu.latencySensitivity": self.level})
-        return replace(way, after=("GuestMemory", "GuestMemoryReservation", "GuestCpuReservation"))
+        return way.plus(
+            Details(after=("GuestMemory", "GuestMemoryReservation", "GuestCpuReservation"))
+        )

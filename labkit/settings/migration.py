@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.setting import Setting, Way
+from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virsh
 from labkit.settings._machine import OfMachine
@@ -116,7 +116,8 @@ class MigrationNetwork(OnHost):
             lambda value: ((*TAG, "add" if value == "on" else "remove",
                             "-i", self.interface, "-t", "VMotion"),),
             lambda text: on_or_off("VMotion" in text.replace(",", " ").split()),
-            needs=ROOT, persists=True, seconds=1, legal="on or off",
+            needs=ROOT, legal="on or off",
+            more=Details(persists=True, seconds=1),
         )  # fmt: skip
 
 
@@ -143,7 +144,7 @@ class MigrationStreams(OfMachine):
     def on_kvm(self, host: Host) -> Way:
         """Of QEMU's multifd; libvirt is told with each migration. Both hosts need the same."""
         way = of_parameter(_plain(self, "--parallel-connections"), "multifd-channels")
-        return replace(way, legal="1 to 255", after=("MigrationParallel",))
+        return replace(way, legal="1 to 255").plus(Details(after=("MigrationParallel",)))
 
     def on_esxi(self, host: Host) -> Way:
         """An option of the host; since 7.0 U2 its default 0 adapts to the link."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, script, whole
 
@@ -58,7 +58,8 @@ class Mtu(OnHost):
         return of_nic(host, Way(
             script(SIZE, NIC),
             lambda value: (("ip", "link", "set", "dev", NIC, "mtu", value),),
-            needs=ROOT, cuts_management=True, legal="68 to 65535 bytes, as the driver allows",
+            needs=ROOT, legal="68 to 65535 bytes, as the driver allows",
+            more=Details(cuts_management=True),
         ))  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -69,7 +70,8 @@ class Mtu(OnHost):
             lambda value: (script(RESIZED, vmk, *(value.split("/") * 2)[:2]),),
             _sizes,
             lambda text: "" if 1280 <= self.size <= 9000 else "1280 to 9000 bytes",
-            needs=ROOT, persists=True, cuts_management=True, legal="1280 to 9000 bytes",
+            needs=ROOT, legal="1280 to 9000 bytes",
+            more=Details(persists=True, cuts_management=True),
         )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._ways import CPUS, OnHost, cpus_of, named, one_of, ranges, script
 
@@ -96,10 +96,12 @@ class Neighbour(OnHost):
 
         return Way(
             script(f"{owned}\n{READS}", *words), writes, _value, self._refused,
-            settle_seconds=2, seconds=0.3,
-            probe=("sh", "-c", "for p in setsid taskset grep dd; do command -v $p || exit; done"),
             legal="none, or busy or memory on all CPUs or all but the last",
-            crowds=self.wanted.endswith(PLACES[0]), foretold=self._foretold,
+            more=Details(
+                settle_seconds=2, seconds=0.3,
+                probe=script("for p in setsid taskset grep dd; do command -v $p || exit; done"),
+                crowds=self.wanted.endswith(PLACES[0]), foretold=self._foretold,
+            ),
         )  # fmt: skip
 
     def _foretold(self, text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._ways import CPUS, ROOT, OnHost, cpus_of, named, ranges, script
 
@@ -71,7 +71,8 @@ class OtherCpus(OnHost):
         """What all of its threads really have, or will start with."""
         return Way(
             script(READS, self.guest), self._writes, _value, self._refused,
-            legal="apart or not", apart=self.guest,
+            legal="apart or not",
+            more=Details(apart=self.guest),
         )  # fmt: skip
 
     def on_kvm(self, host: Host) -> Way:
@@ -90,15 +91,17 @@ class OtherCpus(OnHost):
             return (script(PIN, vm, owner, *told),)
 
         return Way(
-            script(PINS, vm, owner), writes, _pinned, self._no_rest, needs=ROOT, seconds=1,
-            persists=True, legal="apart or not",
+            script(PINS, vm, owner), writes, _pinned, self._no_rest, needs=ROOT,
+            legal="apart or not",
+            more=Details(seconds=1, persists=True),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
         """Nothing to do: ESXi itself keeps everybody off CPUs that a guest owns, and only then."""
         return Way(
             ("echo", "by VMkernel"), lambda _: (), lambda _: self.wanted,
-            stands_for="what VMkernel does by itself" if self.apart else "", legal="apart or not",
+            legal="apart or not",
+            more=Details(stands_for="what VMkernel does by itself" if self.apart else ""),
         )  # fmt: skip
 
     def _no_rest(self, text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, of_nic
 from labkit.settings._ways import (
     OWN_KERNEL,
@@ -75,7 +75,8 @@ class Passthrough(OnHost):
             lambda text: on_or_off(text.split()[:1] == ["vfio-pci"]),
             lambda text: "" if text.split()[1:] in ([], ["(null)"], ["vfio-pci"])
             else f"somebody else chooses the driver of {self.address}",
-            probe=script(OWN_KERNEL), needs=ROOT, cuts_management=True, seconds=2,
+            needs=ROOT,
+            more=Details(probe=script(OWN_KERNEL), cuts_management=True, seconds=2),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -86,7 +87,8 @@ class Passthrough(OnHost):
                             "true" if value == "on" else "false", "-a"),),
             lambda text: {"true": "on", "false": "off"}.get(text.strip(), "no such device"),
             lambda text: "" if text.strip() else f"no device {self.address} can be passed through",
-            needs=ROOT, persists=True, cuts_management=True, seconds=2, legal="on or off",
+            needs=ROOT, legal="on or off",
+            more=Details(persists=True, cuts_management=True, seconds=2),
         )  # fmt: skip
 
 
@@ -117,6 +119,7 @@ class Sriov(OnHost):
         """`sriov_numvfs`."""
         return of_nic(host, Way(
             script(FUNCTIONS, NIC), lambda value: (script(SPLIT, NIC, value),),
-            needs=ROOT, cuts_management=True, seconds=5,
+            needs=ROOT,
             legal="up to the NIC's sriov_totalvfs",
+            more=Details(cuts_management=True, seconds=5),
         ))  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Setting, Way, Words
+from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
 from labkit.settings._ways import (
     OWN_KERNEL,
@@ -95,7 +95,8 @@ class PowerPolicy(OnHost):
         return Way(
             script(GOVERNORS), _govern, _governed,
             lambda text: "there is no such governor on Linux" if self.policy == "custom" else "",
-            probe=script(OWN_KERNEL), needs=ROOT, legal="performance, balanced or saving",
+            needs=ROOT, legal="performance, balanced or saving",
+            more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -148,7 +149,8 @@ class IdleStates(OnHost):
         """The switch of each state of each CPU."""
         return Way(
             script(STATES), lambda value: (_slept(value),), self._slept,
-            probe=script(OWN_KERNEL), needs=ROOT, legal="0 to 1000000 us",
+            needs=ROOT, legal="0 to 1000000 us",
+            more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -158,9 +160,8 @@ class IdleStates(OnHost):
             way,
             value=lambda text: f"{text.strip()} us",
             writes=lambda value: way.writes(value.removesuffix(" us")),
-            after=("PowerPolicy",),
             legal="0 to 10000 us",
-        )
+        ).plus(Details(after=("PowerPolicy",)))
 
     def _slept(self, text: str) -> str:
         rows = [line.split() for line in text.splitlines()]
@@ -200,7 +201,8 @@ class Turbo(OnHost):
         return Way(
             script(TURBO), lambda value: (script(TURNED, "1" if value == "on" else "0"),),
             lambda text: on_or_off(text.split() in (["no_turbo", "0"], ["boost", "1"])),
-            probe=script(OWN_KERNEL), needs=ROOT, legal="on or off",
+            needs=ROOT, legal="on or off",
+            more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
 
 
@@ -224,8 +226,8 @@ class HyperThreading(OnHost):
             of_machine(f"{CPUS}/smt/control"),
             refuses=lambda text: f"hardware threads of {host.name}: {text.strip()}"
             if text.strip() in fixed else "",
-            legal="on or off", seconds=2,
-        )  # fmt: skip
+            legal="on or off",
+        ).plus(Details(seconds=2))  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
         """A setting of the kernel's start; the name is not confirmed on a real host."""
@@ -267,5 +269,6 @@ class OnlineCpus(OnHost):
         return Way(
             ("cat", f"{CPUS}/online"),
             lambda value: (script(PLUGGED, *map(str, cpus_of(value))),),
-            probe=script(OWN_KERNEL), needs=ROOT, seconds=1, legal="a list such as 0-1",
+            needs=ROOT, legal="a list such as 0-1",
+            more=Details(probe=script(OWN_KERNEL), seconds=1),
         )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Setting, Way, Words
+from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
@@ -84,7 +84,8 @@ class ProcessCpus(OnHost):
             lambda text: " and ".join(text.split()),
             lambda text: "" if len(text.split()) == 1
             else f"threads of {self.process} are not all on the same CPUs",
-            needs=ROOT, settle_seconds=0.5, legal="a list such as 0-1",
+            needs=ROOT, legal="a list such as 0-1",
+            more=Details(settle_seconds=0.5),
         )  # fmt: skip
 
 
@@ -126,8 +127,9 @@ class InterruptCpus(OnHost):
     def on_linux(self, host: Host) -> Way:
         """`smp_affinity_list` of each."""
         return Way(
-            script(ROUTED, self.name), self._writes, _alike, probe=script(OWN_KERNEL),
-            needs=ROOT, after=("ServiceRunning",), legal="a list such as 0-1",
+            script(ROUTED, self.name), self._writes, _alike,
+            needs=ROOT, legal="a list such as 0-1",
+            more=Details(probe=script(OWN_KERNEL), after=("ServiceRunning",)),
         )  # fmt: skip
 
     def _writes(self, value: str) -> tuple[Words, ...]:
@@ -170,7 +172,11 @@ class ServiceRunning(OnHost):
         return Way(
             script(STATE, self.service),
             lambda value: (("systemctl", verbs[value], f"{self.service}.service"),),
-            probe=script(OWN_KERNEL),
-            needs=ROOT, cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),
-            settle_seconds=2, seconds=1, legal="on or off",
+            needs=ROOT,
+            legal="on or off",
+            more=Details(
+                probe=script(OWN_KERNEL),
+                cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),
+                settle_seconds=2, seconds=1,
+            ),
         )  # fmt: skip

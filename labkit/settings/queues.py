@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, on_or_off, picked, script, whole
 
@@ -74,7 +74,7 @@ class NicRing(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -G`, which may take the link down for a moment."""
-        return replace(_ethtool(host, "g", self._asked()), probe=script(RINGS))
+        return _ethtool(host, "g", self._asked()).plus(Details(probe=script(RINGS)))
 
     def on_esxi(self, host: Host) -> Way:
         """`esxcli network nic ring`; what the NIC allows is its preset."""
@@ -85,7 +85,8 @@ class NicRing(OnHost):
             picked(shown, *command, "get", "-n", dev),
             lambda value: ((*command, "set", "-n", dev, *_options(value, flags)),),
             lambda text: " ".join(sorted(text.lower().replace(": ", "=").split())),
-            needs=ROOT, cuts_management=True, legal="up to the NIC's preset",
+            needs=ROOT, legal="up to the NIC's preset",
+            more=Details(cuts_management=True),
         )  # fmt: skip
 
 
@@ -181,5 +182,6 @@ def _ethtool(host: Host, letter: str, asked: Asked) -> Way:
         lambda text: " ".join(sorted(text.split())),
         lambda text: "" if "n/a" not in text and len(text.split()) == len(names)
         else f"{nic(host)} has no choice of {', '.join(names)}",
-        needs=ROOT, cuts_management=letter != "c", legal="as the driver allows",
+        needs=ROOT, legal="as the driver allows",
+        more=Details(cuts_management=letter != "c"),
     ))  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.setting import Way, Words
+from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST, OfGuest
 from labkit.settings._ways import script
 
@@ -68,10 +68,12 @@ class _OfMemory(OfGuest):
         return Way(
             script(READS, word, self.named), writes,
             lambda text: on if word in text.splitlines() else off,
-            self._refused, settle_seconds=1, seconds=0.3,
-            probe=("perl", "-e", PROGRAM, f"can-{word}"),
-            legal=f"{on} or {off}", after=("MemoryLock",) * (word == "reclaims"),
-            foretold=foretold,
+            self._refused,
+            legal=f"{on} or {off}",
+            more=Details(
+                settle_seconds=1, seconds=0.3, probe=("perl", "-e", PROGRAM, f"can-{word}"),
+                after=("MemoryLock",) * (word == "reclaims"), foretold=foretold,
+            ),
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._ways import OnHost, matching, of_sysctl, on_or_off, one_of, script, whole
 
 PROGRAMS = ("modprobe",)
@@ -80,7 +80,7 @@ class CongestionControl(OnHost):
     def on_linux(self, host: Host) -> Way:
         """For connections that are opened afterwards."""
         way = of_sysctl("net.ipv4.tcp_congestion_control")
-        return replace(way, probe=script(ALGORITHM, self.algorithm))
+        return way.plus(Details(probe=script(ALGORITHM, self.algorithm)))
 
 
 @dataclass(frozen=True)

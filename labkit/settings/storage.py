@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._disk import DISK, DISKS
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
@@ -74,7 +74,7 @@ class OfDisk(OnHost):
 
     def _queue(self, file: str, of: Callable[[str], Way] = of_machine) -> Way:
         here, way = (of(f"/sys/block/{name}/queue/{file}") for name in (self.disk, DISK))
-        return DISKS.way(replace(way, probe=here.probe), self.disk)
+        return DISKS.way(way.plus(Details(probe=here.more.probe)), self.disk)
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class DiskQueue(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """`nr_requests`."""
-        return replace(self._queue("nr_requests"), after=("DiskScheduler",))
+        return self._queue("nr_requests").plus(Details(after=("DiskScheduler",)))
 
     def on_esxi(self, host: Host) -> Way:
         """Outstanding requests with competing worlds."""
@@ -123,7 +123,8 @@ class DiskQueue(OfDisk):
                    *DEVICE, "list", "-d", self.disk),
             lambda value: ((*DEVICE, "set", f"--sched-num-req-outstanding={value}",
                             f"--device={self.disk}"),),
-            needs=ROOT, persists=True, seconds=1, legal="1 to 256",
+            needs=ROOT, legal="1 to 256",
+            more=Details(persists=True, seconds=1),
         )  # fmt: skip
 
 
@@ -177,7 +178,8 @@ class DirectIo(OfDisk):
             ("cat", f"/sys/block/{DISK}/loop/dio"),
             lambda value: (("losetup", f"--direct-io={value}", f"/dev/{DISK}"),),
             lambda text: on_or_off(text.strip() == "1"),
-            probe=script(OWN_KERNEL), needs=ROOT, legal="on or off",
+            needs=ROOT, legal="on or off",
+            more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
         return DISKS.way(way, self.disk)
 
@@ -255,8 +257,11 @@ class StorageLayout(OnHost):
             lambda value: (("btrfs", "balance", "start", "-f", f"-dconvert={value}", self.path),),
             lambda text: " and ".join(text.lower().split()),
             lambda text: "" if len(text.split()) == 1 else "a change of layout is under way",
-            probe=script(OWN_KERNEL),
-            needs=ROOT, persists=True, stands_for="RAID groups and pools of an array", seconds=60,
+            needs=ROOT,
+            more=Details(
+                probe=script(OWN_KERNEL), persists=True,
+                stands_for="RAID groups and pools of an array", seconds=60,
+            ),
         )  # fmt: skip
 
 
@@ -285,7 +290,8 @@ class VsanReadCache(OnHost):
         return Way(
             script(POLICY), lambda value: (script(RESERVED, _millionths(value)),),
             lambda text: f"{int(text) / 1e4:g} %" if text.strip() else NO_RULE,
-            needs=ROOT, persists=True, seconds=2, legal="0 to 100 percent",
+            needs=ROOT, legal="0 to 100 percent",
+            more=Details(persists=True, seconds=2),
         )  # fmt: skip
 
 

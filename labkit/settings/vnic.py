@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Way
+from labkit.setting import Details, Way
 from labkit.settings._esxi import ADVANCED, of_vmx
 from labkit.settings._machine import OfMachine
 from labkit.settings._ways import ROOT, OnHost, on_or_off, one_of, script, whole
@@ -90,7 +90,13 @@ class VnicMerging(OnHost):
 
     def on_esxi(self, host: Host) -> Way:
         """Two options of the host, of all of its machines."""
-        return Way(script(SHOWN, *MERGES), _merged, _merges, needs=ROOT, persists=True, seconds=2)
+        return Way(
+            script(SHOWN, *MERGES),
+            _merged,
+            _merges,
+            needs=ROOT,
+            more=Details(persists=True, seconds=2),
+        )
 
 
 def _merges(text: str) -> str:

@@ -150,7 +150,7 @@ def test_what_a_host_will_show_is_foretold_to_the_letter(lab):
                 continue
             changes.move_to([setting])
             step = changes.steps[setting]
-            assert changes.texts[setting] == step.way.foretold(step.text)
+            assert changes.texts[setting] == step.way.more.foretold(step.text)
 
 
 def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):

@@ -75,8 +75,8 @@ def tried(host, case):
         for words in way.writes(setting.wanted):
             host.check(*words)
         assert settled(host, way, setting.wanted, way.value) == setting.wanted
-        if way.live:
-            assert way.value(host.check(*way.live)) == way.value(before), "not before a reboot"
+        if way.more.live:
+            assert way.value(host.check(*way.more.live)) == way.value(before), "not before a reboot"
     finally:
         for words in way.writes(way.value(before)):
             host.check(*words)
@@ -85,7 +85,7 @@ def tried(host, case):
 
 def settled(host, way, wanted, said=str):
     """What a host shows, once it is as wanted; what needs no time to settle is looked at once."""
-    end = time.monotonic() + 10 * way.settle_seconds
+    end = time.monotonic() + 10 * way.more.settle_seconds
     while (shown := said(host.check(*way.reads))) != wanted and time.monotonic() < end:
         time.sleep(0.05)
     return shown
@@ -95,8 +95,8 @@ def refused(host, setting, kind):
     """Why a plan would refuse the setting; empty when it would not."""
     try:
         _, way = way_among(setting, [kind], host)
-        if way.probe:
-            host.check(*way.probe)
+        if way.more.probe:
+            host.check(*way.more.probe)
         way, text = held(way, host.check(*way.reads))
         return way.refuses(text)
     except (Impossible, CommandFailed) as why:
