@@ -6,15 +6,9 @@ The names that a notebook needs are here; each is imported when it is first used
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
-
-# jsonschema imports these only to check IRIs and durations, which nothing here does, and they cost
-# 1 to 2.5 s and 0.1 s of every `import altair` and `import papermill`.
-for _needless in ("rfc3987_syntax", "isoduration"):
-    sys.modules.setdefault(_needless, None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
     from labkit.changes.in_force import applied as applied

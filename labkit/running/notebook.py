@@ -29,8 +29,10 @@ Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
 IDLE_SECONDS = 120
 """How long a kernel may take to say that it is idle: papermill's 4 s are few on a busy machine."""
-QUIET = ["--IPKernelApp.log_level=CRITICAL"]
+QUIET = "--IPKernelApp.log_level=CRITICAL"
 """A kernel is interrupted before it is ended, which one that is hardly idle calls an error."""
+LEAN = "--IPKernelApp.exec_lines=from labkit.machine import lean; lean.start_lean(); del lean"
+"""This kernel is ours alone, and so may leave out what nothing in a notebook of ours needs."""
 FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
@@ -174,7 +176,7 @@ class Rerun:
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
                 kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
-                iopub_timeout=IDLE_SECONDS, extra_arguments=QUIET,
+                iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, LEAN],
                 config=Config(
                     {"KernelManager": {"transport": "ipc", "ip": str(sockets / "kernel")}}
                 ),
