@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.machine.scripts import script
 
 PROGRAMS = ("ip",)
 
-SHOWN = r"""
-cd "/sys/class/net/$1" 2>/dev/null || { echo absent; ls /sys/class/net; exit 0; }
-driver=$(readlink device/driver 2>/dev/null); speed=$(cat speed 2>/dev/null)
-echo "$(cat operstate) $(cat mtu) ${driver##*/} ${speed:-}"
-ip -o addr show dev "$1" | awk '{ sub("/.*", "", $4); print $4 }'
-"""
+SHOWN = script(__file__, "interface_shown.sh")
 
 
 def _look(place: Subject) -> Iterator[Finding]:

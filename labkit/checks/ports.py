@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
+from labkit.machine.scripts import script
 from labkit.workloads._server import PORTS as SERVERS
 
 PROGRAMS = ("bash", "nc", "python3")
@@ -19,18 +20,7 @@ PORTS = {
     40404: "data of netperf",
 }  # fmt: skip
 # What tells a closed port from a silent one: any of these, as the client has them.
-TRY = r"""
-address=$1; shift
-one() {
-    if command -v python3 >/dev/null; then python3 -c '
-import socket, sys
-try: socket.create_connection((sys.argv[1], int(sys.argv[2])), 2); print("open")
-except OSError as no: print(no)' "$1" "$2"
-    elif command -v bash >/dev/null; then
-        timeout 2 bash -c ': < "/dev/tcp/$1/$2"' try "$1" "$2" 2>&1 && echo open
-        [ $? -ne 124 ] || echo timed out
-    else nc -v -w 2 "$1" "$2" </dev/null 2>&1 || echo timed out; fi; }
-for port; do said=$(one "$address" "$port" | tr '\n' ' '); echo "$port $said"; done"""
+TRY = script(__file__, "ports_try.sh")
 REACHED = ("open", "refused")
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.machine.scripts import script
 
 PROGRAMS = ("ip", "netperf", "ping")
 
@@ -24,17 +25,7 @@ TOOLS = {
     "iperf3": (BOTH, "iperf3"),
 }
 REQUIRED = {"ping", "ip"}
-SHOWN = r"""
-for tool; do command -v "$tool" >/dev/null || { echo "-$tool"; continue; }
-    case $tool in
-        ping | netperf | tc) said=$($tool -V 2>&1) ;;
-        ip) said=$(ip -V 2>&1) ;;
-        netserver) said= ;;
-        *) said=$($tool --version 2>&1) ;;
-    esac </dev/null
-    echo "+$tool $(printf '%s\n' "$said" | head -n 1)"; done
-[ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
-"""
+SHOWN = script(__file__, "tools_shown.sh")
 # The paper's load, for two packets to the host itself: what counts is whether ping can do it.
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
 

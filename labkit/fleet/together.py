@@ -18,6 +18,7 @@ from labkit.files import Pipe
 from labkit.fleet import clock
 from labkit.fleet.clock import ClockReading
 from labkit.host import Host
+from labkit.machine.scripts import script
 
 PROGRAMS = ("perl",)
 
@@ -27,45 +28,9 @@ GRACE_SECONDS = 4.0
 # A host is told when to start by its own clock, so that neither the way there nor our telling one
 # host after another counts. The child is there before its time, for a fork takes a while; when it
 # began is told at the end, for telling takes the time of a CPU that another may wait for.
-PERL = r"""
-use strict; use Time::HiRes qw(time sleep);
-sub order {
- my $said = "";
- while (sysread(STDIN, my $c, 1)) { return $said if $c eq "\n"; $said .= $c }
- exit 0;
-}
-my $when;
-syswrite(STDOUT, "clock\n");
-while (($when = order()) eq "t") { syswrite(STDOUT, sprintf("%.6f\n", time)) }
-pipe(my $told, my $tell);
-my $child = fork();
-if (!$child) {
- setpgrp(0, 0); open(STDIN, "<", "/dev/null"); sprintf("%.6f", time);
- my $left = $when - time; sleep($left) if $left > 0;
- syswrite($tell, sprintf("%.6f\n", time));
- exec { $ARGV[0] } @ARGV; syswrite(STDERR, "$ARGV[0]: $!\n"); exit 127;
-}
-my $watcher = fork();
-if (!$watcher) {
- close(STDOUT); close(STDERR); 1 while sysread(STDIN, my $c, 1);
- kill "TERM", -$child; sleep(2); kill "KILL", -$child; exit 0;
-}
-waitpid($child, 0);
-my $code = $? & 127 ? 128 + ($? & 127) : $? >> 8;
-sysread($told, my $begun, 99); syswrite(STDERR, "\n$begun");
-kill "KILL", $watcher; exit $code;
-"""
+PERL = script(__file__, "start_together.pl")
 # Without Perl, it starts when it is told to.
-SHELL = r"""
-echo message; exec 3<&0
-while read -r when && [ "$when" = t ]; do date +%s.%N; done; [ "$when" ] || exit 0
-begun=$(date +%s.%N)
-"$@" </dev/null 3<&- & child=$!
-trap '' TERM
-{ cat <&3; kill -TERM 0; sleep 2; kill -KILL 0; } >/dev/null 2>&1 & watcher=$!
-exec 3<&-; wait "$child"; code=$?; kill -KILL "$watcher"
-printf '\n%s\n' "$begun" >&2; exit "$code"
-"""
+SHELL = script(__file__, "start_together.sh")
 ARMED = """\
 if perl -MTime::HiRes -e 1 2>/dev/null; then exec perl -e "$@"; fi
 shift
@@ -173,23 +138,7 @@ def armed(host: Host, words: Sequence[str]) -> Iterator[Armed]:
 # A server's last words are kept. The probe runs on the host, as often as it can there. To start
 # programs takes a guest without hardware support far longer than to look, so that the shell does
 # what it can, and does not pause between the first tries.
-SERVE = r"""
-probe=$1 seconds=$2 tries=0; shift 2; exec 3<&0
-now() { at=; read -r at _ </proc/uptime; at=${at%.*}; [ "$at" ] || at=$(date +%s); } 2>/dev/null
-{ "$@"; echo "it ended with code $?"; } </dev/null 3<&- 2>&1 | tail -c 4000 >&2 & child=$!
-trap '' TERM
-stop() { kill -TERM 0; sleep 2; kill -KILL 0; }
-now; end=$((at + seconds + 1))
-until (eval "exec $probe") >/dev/null 2>&1 </dev/null 3<&-; do
- kill -0 "$child" 2>/dev/null || exit 9
- now; [ "$at" -lt "$end" ] || { stop >/dev/null 2>&1 3<&- & wait "$child"; exit 8; }
- tries=$((tries + 1)); [ "$tries" -lt 5 ] || sleep 0.02 2>/dev/null || sleep 1
-done
-kill -0 "$child" 2>/dev/null || exit 9
-echo ready
-{ while read -r _ <&3; do :; done; stop; } >/dev/null 2>&1 & watcher=$!
-exec 3<&-; wait "$child"; kill -KILL "$watcher"
-"""
+SERVE = script(__file__, "serve.sh")
 
 
 @contextmanager

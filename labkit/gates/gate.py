@@ -14,32 +14,12 @@ from functools import cached_property
 
 from labkit.errors import ResultsError
 from labkit.host import Host
+from labkit.machine.scripts import script
 
 # Each line carries the file that it comes from. What this host lacks prints nothing. The two times
 # are read next to each other; date of BusyBox may know no %N. As few programs as can be: a guest
 # that is emulated takes long to start each. `labkit.gates.counter` has the same in Perl.
-SCRIPT = r"""
-date "+date:%s.%N"
-grep -HE "^([0-9]|cpu|pswp|Tcp:)" /proc/uptime /proc/loadavg \
-    /sys/class/net/*/statistics/*_errors \
-    /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count \
-    /proc/stat /proc/vmstat /proc/net/snmp /proc/[0-9]*/stat
-limits() {
-    group=$2
-    while [ "$group" ]; do
-        group=${group%/}
-        [ ! -r "$1$group/cpu.stat" ] || grep -H throttled "$1$group/cpu.stat"
-        group=${group%/*}
-    done
-}
-while IFS=: read -r number kinds group; do
-    case $number,$kinds, in
-        0,,) limits /sys/fs/cgroup "$group" ;;
-        *,cpu,*) limits /sys/fs/cgroup/cpu "$group" ;;
-    esac
-done < /proc/self/cgroup
-echo "end:"
-"""
+SCRIPT = script(__file__, "gate.sh")
 COLLECT = ("sh", "-c", f"{{ {SCRIPT} }} 2>/dev/null")
 
 TICKS = 100  # USER_HZ of every Linux port that is in use: times(2), proc(5)

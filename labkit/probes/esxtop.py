@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
+from labkit.machine.scripts import script
 
 PROGRAMS = ("esxtop",)
 
@@ -31,11 +32,7 @@ folder=$(mktemp -d /tmp/labkit-esxtop-XXXXXX) || exit
 esxtop -b -d "$1" -n "$2" > "$folder/csv" 2> "$folder/err" </dev/null &
 echo "$! $folder" """
 # Its last line may be half of one while it runs.
-ENOUGH = """\
-n=0; while [ "$(wc -l < "$2/csv")" -le "$3" ]; do
-    kill -0 "$1" 2>/dev/null || { cat "$2/err" >&2; echo 'esxtop has ended' >&2; exit 1; }
-    n=$((n + 1)); [ "$n" -lt 60 ] || { echo 'esxtop prints nothing' >&2; exit 1; }
-    sleep 1; done"""
+ENOUGH = script(__file__, "esxtop_enough.sh")
 END = 'kill "$1" 2>/dev/null; cat "$2/csv"; rm -rf "$2"'
 COUNTER = re.compile(r"\\\\[^\\]*\\(.+)\\([^\\]+)")
 GROUP = re.compile(r"Group Cpu\(\d+:(.+)\)")

@@ -12,6 +12,7 @@ import numpy as np
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Guest, Host
+from labkit.machine.scripts import script
 from labkit.probe import Probe
 from labkit.probes import esxtop
 from labkit.probes.esxtop import Esxtop, Watched
@@ -23,32 +24,7 @@ PROGRAMS = ("esxtop", "pgrep")
 # thread are in Documentation/scheduler/sched-stats.rst: ns on a CPU, ns waiting for one, turns.
 # Each word is a guest and the machine that it is. Before Linux 6.4 the thread that carries a
 # guest's packets is the kernel's own, and named after the process that it works for.
-LOOK = r"""
-if command -v esxtop >/dev/null; then
-    for one; do echo "esxtop ${one%%=*} ${one#*=}"; done
-    exit
-fi
-pids_of() {
-    if command -v guest >/dev/null; then guest "@$1" pids
-    elif [ -r "/run/libvirt/qemu/$1.pid" ]; then cat "/run/libvirt/qemu/$1.pid"
-    else pgrep -f -- "-name (guest=)?$1[, ]"; fi
-}
-all=
-for one; do
-    guest=${one%%=*} pids=$(pids_of "${one#*=}")
-    [ -n "$pids" ] || { echo "$guest: no process of it is here" >&2; exit 1; }
-    for pid in $pids; do
-        for each in "$pid" $(command -v pgrep >/dev/null && pgrep "^vhost-$pid\$"); do
-            all="$all $guest:$each"; done; done
-done
-sed -n 's/^Cpus_allowed_list:[[:space:]]*/cpus /p' /proc/1/status
-date '+at %s.%N'
-for one in $all; do
-    for task in /proc/"${one#*:}"/task/[0-9]*; do
-        read -r counted < "$task/schedstat" && echo "task ${one%%:*} ${task##*/} $counted"
-    done 2>/dev/null
-done
-grep '^cpu[0-9]' /proc/stat"""
+LOOK = script(__file__, "ready_time_look.sh")
 TASK = re.compile(r"task (\S+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
 CPU = re.compile(r"cpu(\d+)((?: \d+){7,10})", re.ASCII)
 IDLE = (3, 4)

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import script
 
 # FOLDER WHAT SIGN DEV KNOWN COMMAND...: with nothing known the device says what it is; else the one
 # that says so is looked for. SIGN in the command's words becomes its name.
-HOLD = """\
-folder=$1 what=$2 sign=$3 dev=$4 known=$5; shift 5
-now=$(told "$dev")
-if [ -z "$known" ]; then echo "$now"
-elif [ "$now" != "$known" ]; then
-    was=$dev dev=
-    for path in "$folder"/*; do
-        [ "$known" = software ] || [ "$(told "${path##*/}")" != "$known" ] || dev=${path##*/}
-    done
-    [ "$dev" ] || { echo "the $what that was $was ($known) is gone" >&2; exit 1; }
-fi
-for word; do
-    shift
-    case $word in *"$sign"*) word=${word%%"$sign"*}$dev${word#*"$sign"} ;; esac
-    set -- "$@" "$word"
-done
-exec "$@\""""
+HOLD = script(__file__, "_device_hold.sh")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from labkit.machine.scripts import script
 from labkit.settings._device import Devices
 
 DISK = "@disk"
@@ -9,15 +10,5 @@ DISK = "@disk"
 DISKS = Devices(
     "disk", "/sys/block", DISK,
     # What it says that it is, or which file it stands for; else where it sits on its bus.
-    """\
-told() {
-    for file in dm/uuid wwid device/wwid serial device/serial loop/backing_file; do
-        id=$(cat "/sys/block/$1/$file" 2>/dev/null)
-        [ -z "$id" ] || { echo "$id"; return; }
-    done
-    at=$(cd -P "/sys/block/$1/device" 2>/dev/null && pwd) || { echo software; return; }
-    at=${at%/virtio*}
-    echo "${at##*/}"
-}
-""",
+    script(__file__, "_disk_disks.sh"),
 )  # fmt: skip

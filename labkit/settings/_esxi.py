@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script
 
@@ -15,50 +16,13 @@ MODULE = ("esxcli", "system", "module", "parameters")
 ABSENT = "absent"
 
 # Finds the machine by its name: its number, and where its description is.
-FOUND = r"""\
-all=$(vim-cmd vmsvc/getallvms) || exit
-line=$(printf '%s\n' "$all" |
-    sed -n "s#^\([0-9][0-9]*\)  *$1  *\[\([^]]*\)\] \(.*\.vmx\)  *.*#\1 /vmfs/volumes/\2/\3#p")
-[ -n "$line" ] || { echo "no virtual machine $1" >&2; exit 1; }
-id=${line%% *} vmx=${line#* }
-state() { vim-cmd vmsvc/power.getstate "$id" | tail -n 1; }
-"""
+FOUND = script(__file__, "_esxi_found.sh")
 # The lines of the named keys, as they are in the file; a key that is not there has none. A machine
 # that we stopped and have not started again is part of what there is to put back.
-SHOWN = f"""\
-{FOUND}
-shift
-awk -v keys=" $* " '{{ key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }}
-    index(tolower(keys), " " tolower(key) " ")' "$vmx" || exit
-[ ! -e "$vmx.labkit-ran" ] || echo stopped"""
+SHOWN = FOUND + script(__file__, "_esxi_shown.sh")
 # The service that keeps the machines writes the description of a running one itself, so it is
 # shut down first: by its own system, never by pulling the plug. Then: copy, edit, check, move.
-EDITED = f"""\
-{FOUND}
-shift
-started() {{
-    [ ! -e "$vmx.labkit-ran" ] || {{ vim-cmd vmsvc/power.on "$id" >&2 && rm "$vmx.labkit-ran"; }}
-}}
-failed() {{ rm -f "$vmx.labkit"; started; exit 1; }}
-if [ "$(state)" != 'Powered off' ]; then
-    : > "$vmx.labkit-ran" && vim-cmd vmsvc/power.shutdown "$id" >&2 || {{
-        rm -f "$vmx.labkit-ran"; exit 1; }}
-    n=0; until [ "$(state)" = 'Powered off' ]; do
-        n=$((n + 1)); [ "$n" -lt 120 ] || {{
-            rm "$vmx.labkit-ran"; echo "it did not shut down in 120 s" >&2; exit 1; }}
-        sleep 1; done
-fi
-cp -p "$vmx" "$vmx.labkit" || failed
-while [ $# -gt 0 ]; do
-    awk -v wanted="$1" -v line="$2" '
-        {{ key = $0; sub(/ *=.*/, "", key); sub(/^ */, "", key) }}
-        tolower(key) == tolower(wanted) {{ if (!done++ && line != "") print line; next }}
-        {{ print }} END {{ if (!done && line != "") print line }}' "$vmx.labkit" \
-        > "$vmx.labkit2" && cat "$vmx.labkit2" > "$vmx.labkit" || failed
-    rm "$vmx.labkit2"; shift 2; done
-grep -q '^ *displayName *=' "$vmx.labkit" && mv -f "$vmx.labkit" "$vmx" || failed
-vim-cmd vmsvc/reload "$id" || failed
-started"""
+EDITED = FOUND + script(__file__, "_esxi_edited.sh")
 
 
 def of_advanced(path: str, *, text: bool = False) -> Way:

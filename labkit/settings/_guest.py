@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Setting, Words
 from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._ways import matching, script
@@ -22,17 +23,7 @@ RESERVED_FIRST = f"FullReservation = {RESERVED}"
 # Who changes the guest next, or measures it, finds it there. One that is off is not waited for. A
 # system answers to ping long before its sshd listens. That may be closed to its hypervisor, so that
 # it is waited for in vain for some time, and no error; port 0 asks for none.
-ANSWERS = """\
-n=0; until ping -c 1 -W 1 "$1" >/dev/null 2>&1; do
-    n=$((n + 1)); [ "$n" -lt 120 ] || { echo "the guest does not answer at $1" >&2; exit 1; }
-    sleep 1; done
-greets() {
-    if command -v ssh-keyscan >/dev/null; then [ -n "$(ssh-keyscan -T 5 -p "$2" "$1" 2>/dev/null)" ]
-    elif command -v nc >/dev/null; then nc -z -w 5 "$1" "$2" >/dev/null 2>&1
-    fi
-}
-end=$(($(date +%s) + 60))
-until [ "$2" = 0 ] || greets "$1" "$2" || [ "$(date +%s)" -gt "$end" ]; do sleep 1; done"""
+ANSWERS = script(__file__, "_guest_answers.sh")
 KVM_ANSWERS = f"""\
 [ "$(virsh -q domstate "$1")" = running ] || exit 0
 shift; {ANSWERS}"""

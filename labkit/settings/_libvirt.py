@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import PICK, RESTART, ROOT, on_or_off, picked, script
 
@@ -41,20 +42,7 @@ DEFINED = (
 [ ! -e "/run/labkit-ran-$vm" ] || echo stopped"""
 )
 # A machine that runs is shut down by its own system, never by pulling the plug.
-RESTARTED = """\
-vm=$1 ran=/run/labkit-ran-$1; shift
-state() { virsh -q domstate "$vm"; }
-started() { [ ! -e "$ran" ] || { virsh -q start "$vm" >&2 && rm "$ran"; }; }
-was=$(state) || exit
-if [ "$was" = running ]; then
-    : > "$ran" && virsh -q shutdown "$vm" >&2 || { rm -f "$ran"; exit 1; }
-    n=0; until [ "$(state)" = 'shut off' ]; do
-        n=$((n + 1)); [ "$n" -lt 120 ] || {
-            rm "$ran"; echo "it did not shut down in 120 s" >&2; exit 1; }
-        sleep 1; done
-fi
-for words; do virsh -q $words >&2 || { started; exit 1; }; done
-started"""
+RESTARTED = script(__file__, "_libvirt_restarted.sh")
 
 
 def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Way
 from labkit.settings._device import Devices
 from labkit.settings._ways import matching
@@ -15,13 +16,7 @@ NIC = "@nic"
 CARDS = Devices(
     "interface", "/sys/class/net", NIC,
     # Where it sits on its bus, and its permanent address; one of software is its name.
-    """\
-told() {
-    at=$(cd -P "/sys/class/net/$1/device" 2>/dev/null && pwd) || { echo software; return; }
-    at=${at%/virtio*} mac=$(ethtool -P "$1" 2>/dev/null)
-    echo "${at##*/} ${mac##*: }"
-}
-""",
+    script(__file__, "_nic_cards.sh"),
 )  # fmt: skip
 
 

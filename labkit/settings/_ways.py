@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import KINDS, Details, Setting, Way, Words
 
 PROGRAMS = ("find",)
@@ -30,12 +31,7 @@ while read -r name cpus; do
 done < /proc/1/status"""
 # The hosts of a lab in a box are one machine; a guest of it has a kernel of its own.
 # A file of the kernel that nobody may write opens all the same for a root that only asks `test`.
-OWN_KERNEL = """\
-[ ! -d /run/labkit/etc ] || [ -e /lib/modules/order ] ||
-    grep -q 'User Mode Linux' /proc/cpuinfo || {
-    echo 'this setting is of the whole machine, which all hosts of the box share' >&2; exit 1; }
-[ "$#" -eq 0 ] || [ -e "$1" ] || { echo "this kernel has no $1" >&2; exit 1; }
-[ "$#" -eq 0 ] || [ "$(find "$1" -perm -200)" ] || { echo "$1 is read-only" >&2; exit 1; }"""
+OWN_KERNEL = script(__file__, "_ways_own_kernel.sh")
 
 
 @dataclass(frozen=True)

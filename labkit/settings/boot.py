@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way
 from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
 
@@ -15,11 +16,7 @@ LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
 NONE = "none of ours"
 SHOWN = '[ ! -e "$1" ] || cat "$1"'
 # The line that would have brought what the kernel was told, if it was told all of it.
-LIVE = """\
-line=$1; shift
-said=" $(cat /proc/cmdline) " || exit
-for one; do case $said in *" $one "*) ;; *) exit 0 ;; esac; done
-printf '%s\\n' "$line\""""
+LIVE = script(__file__, "boot_live.sh")
 ABLE = f"""\
 {OWN_KERNEL}
 command -v update-grub >/dev/null || {{ echo "no update-grub here" >&2; exit 1; }}"""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way
 from labkit.settings._cpu import CpuShares, CpuTime, OnCpus
 from labkit.settings._ways import ROOT, OnHost, cpu_list, matching, script, whole
@@ -29,11 +30,7 @@ QUOTA = """\
 if [ -e "$1/cpu.max" ]; then cat "$1/cpu.max"
 else cat "$2/cpu.cfs_quota_us" "$2/cpu.cfs_period_us" | tr '\\n' ' '; fi"""
 # The shorter period would be too short for the old quota, so no quota stands in between.
-QUOTED = """\
-put() { printf %s "$1" | tee "$2" >/dev/null; }
-if [ -e "$1/cpu.max" ]; then put "$3 $4" "$1/cpu.max"
-else put -1 "$2/cpu.cfs_quota_us" && put "$4" "$2/cpu.cfs_period_us" &&
-    { [ "$3" = max ] || put "$3" "$2/cpu.cfs_quota_us"; }; fi"""
+QUOTED = script(__file__, "cgroup_quoted.sh")
 THROTTLE = """\
 said=$(cat "$1") || exit
 printf '%s\\n' "$said" | sed -n "s/^$2 //p\""""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel
 from labkit.settings._ways import REBOOT, OnHost, matching, named, on_or_off, script
@@ -14,13 +15,7 @@ PROGRAMS = ("esxcli",)
 
 NONE = "none"
 # A value may be empty, so columns are told by the dashes below their heads.
-OPTIONS = """\
-said=$(esxcli system module parameters list -m "$1") || exit
-printf '%s\\n' "$said" | awk '
-    NR == 2 { split($0, dashes, "  "); at = length(dashes[1]) + length(dashes[2]) + 5
-              wide = length(dashes[3]) }
-    NR > 2 { value = substr($0, at, wide); gsub(/ /, "", value)
-             if (value != "") print $1 "=" value }'"""
+OPTIONS = script(__file__, "esxi_options.sh")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Impossible
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import EDITED, FOUND, SHOWN, quoted
 from labkit.settings._guest import FIRST, RESERVED, OfGuest
@@ -23,16 +24,7 @@ ELSEWHERE = {
 }
 FREE = "nothing"
 # How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
-ALL = f"""\
-{FOUND}
-of() {{ sed -n "s/^ *$1 *= *\\"\\(.*\\)\\".*/\\1/p" "$vmx"; }}
-memory=$(of memSize) cpus=$(of numvcpus)
-hertz=$(esxcli hardware cpu list | sed -n 's/^ *Core Speed: //p' | head -n 1)
-mhz=$((${{cpus:-1}} * ${{hertz%??????}}))
-set -- "$1" sched.mem.min "sched.mem.min = \\"$memory\\"" \\
-    sched.mem.minSize "sched.mem.minSize = \\"$memory\\"" sched.mem.pin 'sched.mem.pin = "TRUE"' \\
-    sched.cpu.min "sched.cpu.min = \\"$mhz\\"" sched.cpu.units 'sched.cpu.units = "mhz"'
-"""
+ALL = FOUND + script(__file__, "full_reservation_all.sh")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Way
 from labkit.settings._cpu import CpuShares, OnCpus
 from labkit.settings._esxi import of_vmx
@@ -17,15 +18,7 @@ from labkit.settings._ways import cpus_of, number, script, whole
 PROGRAMS = ("virsh",)
 
 UNLIMITED = "unlimited"
-PINNED = """\
-vm=$1; shift
-for pair; do
-    case $pair in
-        *=*) virsh -q vcpupin "$vm" "${pair%%=*}" "${pair#*=}" --live || exit ;;
-        *) all=$(virsh -q vcpupin "$vm") || exit
-           for cpu in $(printf '%s\\n' "$all" | awk '{ print $1 }'); do
-               virsh -q vcpupin "$vm" "$cpu" "$pair" --live || exit; done ;;
-    esac; done"""
+PINNED = script(__file__, "guest_cpu_pinned.sh")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, script, whole
@@ -14,15 +15,7 @@ PROGRAMS = ("esxcli", "ip")
 SIZE = 'cat "/sys/class/net/$1/mtu"'
 
 # One line: interface, its MTU, the virtual switch below it, and the switch's MTU.
-SIZES = """\
-said=$(esxcli network ip interface list) || exit
-own=$(printf '%s\\n' "$said" | awk -v want="$1" '
-    $1 == "Name:" { name = $2 } $1 == "Portset:" { below = $2 }
-    $1 == "MTU:" && name == want { print $2, below }')
-[ -n "$own" ] || { echo "no interface $1" >&2; exit 1; }
-said=$(esxcli network vswitch standard list -v "${own#* }") || exit
-printf '%s\\n' "$said" | awk -v own="$1 $own" '$1 == "MTU:" { print own, $2 }'
-"""
+SIZES = script(__file__, "mtu_sizes.sh")
 # The switch may at no moment have a smaller MTU than the interface on it.
 RESIZED = f"""\
 sizes() {{ {SIZES} }}

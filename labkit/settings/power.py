@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
 from labkit.settings._ways import (
@@ -53,21 +54,12 @@ cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*; do
 AS_BEFORE = """\
 cd /sys/devices/system/cpu && for pair; do
     printf %s "${pair#*=}" | tee "${pair%%=*}/disable" >/dev/null || exit; done"""
-TURBO = """\
-cd /sys/devices/system/cpu || exit
-if [ -e intel_pstate/no_turbo ]; then echo "no_turbo $(cat intel_pstate/no_turbo)"
-elif [ -e cpufreq/boost ]; then echo "boost $(cat cpufreq/boost)"
-else echo "this kernel offers no switch for turbo; the BIOS may" >&2; exit 1; fi"""
+TURBO = script(__file__, "power_turbo.sh")
 TURNED = """\
 cd /sys/devices/system/cpu && if [ -e intel_pstate/no_turbo ]; then
     printf %s "$((1 - $1))" | tee intel_pstate/no_turbo >/dev/null
 else printf %s "$1" | tee cpufreq/boost >/dev/null; fi"""
-PLUGGED = """\
-cd /sys/devices/system/cpu && for one in cpu[0-9]*; do
-    [ -e "$one/online" ] || continue
-    case " $* " in *" ${one#cpu} "*) on=1 ;; *) on=0 ;; esac
-    [ "$(cat "$one/online")" = "$on" ] || printf %s "$on" | tee "$one/online" >/dev/null || exit
-done"""
+PLUGGED = script(__file__, "power_plugged.sh")
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._ways import (
     OWN_KERNEL,
@@ -21,20 +22,12 @@ from labkit.settings._ways import (
 PROGRAMS = ("pgrep", "systemctl", "taskset")
 
 # The CPUs of every thread of every process of that name, each list once.
-PLACED = """\
-pids=$(pgrep -x "$1") || { echo "no process is called $1" >&2; exit 1; }
-for pid in $pids; do
-    sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/"$pid"/task/*/status 2>/dev/null
-done | sort -u"""
+PLACED = script(__file__, "processes_placed.sh")
 PLACE = """\
 for pid in $(pgrep -x "$1"); do
     taskset -a -c -p "$2" "$pid" >/dev/null || [ ! -d "/proc/$pid" ] || exit; done"""
 # Each interrupt whose name in /proc/interrupts begins so, with its CPUs.
-ROUTED = """\
-found=$(sed -n 's/^ *\\([0-9]*\\):.*[[:space:]]\\([^[:space:]]*\\)$/\\1 \\2/p' /proc/interrupts |
-    while read -r n name; do case $name in ("$1"*) echo "$n" ;; esac; done)
-[ -n "$found" ] || { echo "no interrupt has a name that begins with $1" >&2; exit 1; }
-for n in $found; do echo "$n=$(cat "/proc/irq/$n/smp_affinity_list")" || exit; done"""
+ROUTED = script(__file__, "processes_routed.sh")
 # A driver may keep an interrupt for itself; then the kernel says why.
 ROUTE = """\
 for pair; do

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from labkit.errors import HostError, TimedOut
 from labkit.fleet import together
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.setting import Words
 
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
@@ -16,13 +17,7 @@ TRIES = 4
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
 TAKEN = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
 # To look again takes a guest less than to start a shell that looks once.
-LISTENS = """\
-for try in 1 2 3 4 5; do
-    while read -r _ at _ state _; do
-        [ "${at#*:}" != "$1" ] || [ "$state" != "$2" ] || exit 0
-    done < "/proc/net/$3"
-done
-exit 1"""
+LISTENS = script(__file__, "_server_listens.sh")
 STATE = {"tcp": "0A", "udp": "07"}
 
 

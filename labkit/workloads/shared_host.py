@@ -14,6 +14,7 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
+from labkit.machine.scripts import script
 from labkit.probes.ready_time import ReadyTime, between
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
@@ -24,18 +25,7 @@ NEIGHBOURS = ("neighbour", "neighbour2")
 # double without rounding. Each line says how many have been done.
 # Everybody may write to /tmp, so that a file or a link of this name may be there already: it goes,
 # and nothing that comes meanwhile is written through (-C).
-COMPUTE = """\
-rm -f "$1"
-set -C
-exec awk 'BEGIN {
-    x = 1
-    for (;;) {
-        for (i = 0; i < 2000; i++) x = (x * 16807) % 2147483647
-        n += 20
-        print n
-        fflush()
-    }
-}' > "$1" """
+COMPUTE = script(__file__, "shared_host_compute.sh")
 # The count, beside the clock of the guest that made it.
 COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 1 "$1") $up"'
 COUNT = re.compile(r"(\d+) (\d+\.\d+)", re.ASCII)

@@ -25,6 +25,7 @@ from labkit.box.rootless.inside import MARK, TIER
 from labkit.box.rootless.of_user import OfUser, kept
 from labkit.errors import BoxError
 from labkit.machine import account
+from labkit.machine.scripts import script
 from labkit.programs.packages import install_words
 
 PROGRAMS = ("ip", "mount", "newuidmap", "nsenter", "setpriv", "setsid", "unshare")
@@ -35,16 +36,7 @@ OUTER = ("unshare", "--user", "--map-root-user", "--map-auto", "--net", "--mount
          "--fork", "--kill-child", "--mount-proc")  # fmt: skip
 TRIAL = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "true")
 """Of the users that a box needs, the one with the largest number."""
-KEEPER = """\
-set -e
-mount --bind "$1" /mnt
-mount -t tmpfs -o mode=0755 tmpfs /run
-mkdir /run/labkit
-mount --move /mnt /run/labkit
-mount -t sysfs sysfs /sys
-ip link set lo up
-echo ready
-exec env --ignore-signal=CHLD sleep infinity > /dev/null 2>&1"""
+KEEPER = script(__file__, "user_namespace_keeper.sh")
 """It waits for nobody, so who ends in there is forgotten at once."""
 
 
