@@ -188,6 +188,8 @@ class Host:
     """The virtual machines on it that studies are about, by their roles."""
     lab: str = field(default="", repr=False, compare=False)
     """The file that describes the lab that it is of, if any does."""
+    measuring: str = field(default="", repr=False, compare=False)
+    """The key of the run that is being made; commands of it that last are jobs."""
 
     def verb(self, verb: str, *others: str) -> str:
         """What to type for a verb of labkit about it, and about other hosts of its lab.

@@ -25,6 +25,7 @@ from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
 from labkit.workload import Workload, row
 from labkit.workloads import _pairs as pairs
+from labkit.workloads._lasting import key_of, under_way
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -153,7 +154,7 @@ class Visit:
             watch.begin()
             self._say("measuring", step, of)
             seen = len(changes.drifts)
-            measured = self._measure(step.condition, raw)
+            measured = self._measure(step, raw)
             _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
             drifts = [*drifted, *changes.drifts[seen:]]
             raw.update(watch.raw())
@@ -196,22 +197,30 @@ class Visit:
         )  # fmt: skip
 
     # What was said before a failure is kept with it.
-    def _measure(self, condition: Condition, raw: dict[str, str]) -> float:
+    def _measure(self, step: PlannedRun, raw: dict[str, str]) -> float:
         begun = time.monotonic()
         with self.lab.links_alive():
             try:
-                with happening(condition.events, self.lab) as beside:
-                    self._load(condition, raw, beside if condition.events else None)
+                with happening(step.condition.events, self.lab) as beside:
+                    self._load(step, raw, beside if step.condition.events else None)
             finally:
                 raw.update(beside.texts)
         return time.monotonic() - begun
 
     # What happens beside them happens once, beside the first.
-    def _load(self, condition: Condition, raw: dict[str, str], beside: Happening | None) -> None:
+    def _load(self, step: PlannedRun, raw: dict[str, str], beside: Happening | None) -> None:
         for load in self.loads:
-            together = condition.pairs(self.lab, load)
-            raw[f"{load.name}.txt"] = pairs.run(condition.load(load), together, beside)
+            together = step.condition.pairs(self.lab, load)
+            asked, key = step.condition.load(load), self._key(step, load)
+            if not beside and (found := under_way(asked, together, key)):
+                raw["under_way.txt"] = found
+            raw[f"{load.name}.txt"] = pairs.run(asked, together, key, beside)
             beside = None
+
+    # What a killed process had changed is put back, so that only what changed nothing goes on.
+    def _key(self, step: PlannedRun, load: Workload) -> str:
+        state = self.changes.owner.token if self.changes.changed else ""
+        return key_of((str(self.results.path), step.of, load.name), state)
 
     def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.loads)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import script as beside
 from labkit.setting import KINDS, Details, Setting, Way, Words
 
 PROGRAMS = ("find",)
@@ -31,7 +31,7 @@ while read -r name cpus; do
 done < /proc/1/status"""
 # The hosts of a lab in a box are one machine; a guest of it has a kernel of its own.
 # A file of the kernel that nobody may write opens all the same for a root that only asks `test`.
-OWN_KERNEL = script(__file__, "_ways_own_kernel.sh")
+OWN_KERNEL = beside(__file__, "_ways_own_kernel.sh")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from labkit.machine.stopping import together
 from labkit.results import Run
 from labkit.setting import Words
 from labkit.workload import Beside, Sample, Workload
+from labkit.workloads._lasting import lasts
 
 MARK = "=== labkit: the pair of "
 # The mark comes first: it is found by far faster than the beginnings of lines.
@@ -27,14 +28,20 @@ FIND = 'for program; do command -v "$program" > /dev/null || echo "$program"; do
 Pair = Mapping[str, Host]
 
 
-def run(workload: Workload, pairs: Mapping[str, Pair], beside: Beside | None = None) -> str:
+def run(
+    workload: Workload, pairs: Mapping[str, Pair], key: str = "", beside: Beside | None = None
+) -> str:
     """Run once between the hosts of every pair at the same time; of several, what each printed.
 
     Every pair is named after its server. All servers are ready before the first client starts.
+    With the `key` of a run, what lasts between a single pair is a job that can be found again.
     """
     if len(pairs) == 1:
         (hosts,) = pairs.values()
-        return workload.during(hosts, beside) if beside else workload.run(hosts)
+        if beside:
+            return workload.during(hosts, beside)
+        known = key if lasts(workload) else ""
+        return workload.run({role: replace(one, measuring=known) for role, one in hosts.items()})
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
     with ExitStack() as servers:

@@ -13,6 +13,7 @@ import numpy as np
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.workload import Sample, Workload
+from labkit.workloads import _lasting
 from labkit.workloads._server import serving
 
 PROGRAMS = ("netperf", "netserver")
@@ -73,7 +74,7 @@ class Netperf(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Test from the client to a netserver of our own on the server, which ends with the run."""
         with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+            return _lasting.checked(hosts["client"], *words, seconds=30 + 3 * self.seconds)
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:

@@ -13,6 +13,7 @@ import numpy as np
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.workload import Sample, Workload
+from labkit.workloads import _lasting
 
 PROGRAMS = ("ping",)
 
@@ -73,7 +74,7 @@ class Ping(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ping the server from the client; every round trip is printed."""
         with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+            return _lasting.checked(hosts["client"], *words, seconds=30 + 3 * self.seconds)
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:

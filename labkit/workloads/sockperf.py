@@ -15,6 +15,7 @@ from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import script
 from labkit.workload import Sample, Workload
+from labkit.workloads import _lasting
 from labkit.workloads._server import serving
 
 PROGRAMS = ("onload",)
@@ -89,7 +90,7 @@ class Sockperf(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask from the client a sockperf of our own on the server, which ends with the run."""
         with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=30 + 3 * self.seconds)
+            return _lasting.checked(hosts["client"], *words, seconds=30 + 3 * self.seconds)
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
