@@ -9,7 +9,7 @@ from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput, ResultsError
 from labkit.statistics import distribution
-from labkit.statistics.distribution import Distribution, corrected, tail_note
+from labkit.statistics.distribution import Distribution, tail_note
 from labkit.statistics.percentiles import interval, ratio
 from labkit.statistics.pooled import MOST_KEPT, Pooled, percentile
 
@@ -176,41 +176,3 @@ def test_the_tail_says_how_many_samples_it_lacks():
     )
     assert tail_note(99.9, 10_000) == tail_note(50, 20) == ""
     assert "1000 samples in all" in tail_note(1, 500)
-
-
-# --- coordinated omission ---------------------------------------------------------------------
-
-
-def test_a_loop_that_waited_gets_the_requests_that_it_left_out():
-    # One request a millisecond; the third answer took 5 ms: 4, 3, 2 and 1 ms were never asked.
-    both = corrected([1.0, 1.0, 5.0, 1.0], interval=1.0)
-    assert both.added == 4
-    assert both.measured == Distribution.of([1.0, 1.0, 5.0, 1.0])
-    assert both.corrected == Distribution.of([1, 1, 1, 1, 2, 3, 4, 5])
-
-
-@settings(max_examples=50, deadline=None)
-@given(arrays(np.float64, st.integers(1, 50), elements=st.floats(0, 100)), st.floats(0.5, 10))
-def test_the_correction_is_that_of_a_plain_loop(values, step):
-    expected = list(values)
-    for value in values:
-        expected += [value - n * step for n in range(1, int(value / step))]
-    assert corrected(values, step).corrected.size == len(expected)
-    found = Pooled.of({0: corrected(values, step).corrected})
-    assert found.percentile(90) == pytest.approx(percentile(expected, 90), rel=1e-4, abs=1e-9)
-
-
-def test_a_loop_that_never_waited_is_left_as_it_is():
-    both = corrected([1.0, 1.9], interval=1.0)
-    assert both.added == 0 and both.corrected == both.measured
-
-
-@pytest.mark.parametrize("step", [0, -1, np.nan, np.inf])
-def test_an_interval_that_cannot_be_is_refused(step):
-    with pytest.raises(BadInput, match="interval between requests"):
-        corrected([1.0], step)
-
-
-def test_an_interval_in_another_unit_is_noticed_before_memory_is_full():
-    with pytest.raises(BadInput, match="left out at one each 1e-09"):
-        corrected([1e6], 1e-9)

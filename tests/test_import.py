@@ -8,7 +8,7 @@ import pytest
 # What a process has outside labkit, before and after.
 SEEN = """\
 import json, logging, os, signal, sys, threading, warnings
-import jsonschema
+import jsonschema, numpy, paramiko
 def seen():
     return {
         "modules": {name: id(one) for name, one in sys.modules.items()},

@@ -30,7 +30,6 @@ AT_ONCE = 1 << 18
 WIDEST = 1 << 20
 """Bins side by side that are counted in one go: 128 powers of two."""
 MOST_STRAYS = 32
-MOST_ADDED = 100_000_000
 FORMAT = 1
 
 
@@ -133,44 +132,6 @@ def tail_note(q: float, samples: int, beyond: int = 10) -> str:
         f"p{q:g} of {samples} samples has {has} beyond it; "
         f"{beyond} beyond it, or {wanted} samples in all, are needed"
     )
-
-
-@dataclass(frozen=True)
-class Corrected:
-    """What a closed loop measured, and beside it what an open one would have: never instead."""
-
-    measured: Distribution
-    corrected: Distribution
-
-    @property
-    def added(self) -> int:
-        """The requests that were never sent, because the loop waited."""
-        return self.corrected.size - self.measured.size
-
-
-def corrected(values: npt.ArrayLike, interval: float) -> Corrected:
-    """Coordinated omission undone, for a loop that meant to send one request each `interval`.
-
-    While it waited `v` for one answer, it left out requests that would have waited v - interval,
-    v - 2 interval and so on (G. Tene's correction, as in HdrHistogram).
-    """
-    measured = np.asarray(values, np.float64).ravel()
-    if not 0 < interval < np.inf:
-        raise BadInput(f"the interval between requests must be above 0, not {interval!r}")
-    plain = Distribution.of(measured)
-    late = measured[measured >= 2 * interval]
-    missing = (late / interval).astype(np.int64) - 1
-    if missing.sum(dtype=np.float64) > MOST_ADDED:
-        raise BadInput(
-            f"more than {MOST_ADDED} requests were left out at one each {interval:g}",
-            hint="is the interval in the unit of the values?",
-        )
-    which = np.repeat(np.arange(late.size), missing)
-    nth = np.arange(which.size) - np.repeat(np.cumsum(missing) - missing, missing) + 1
-    # Rounding may put a request that was due at the very end a hair before it.
-    left_out = np.maximum(late[which] - nth * interval, 0)
-    parts = [plain, Distribution.of(left_out)] if left_out.size else [plain]
-    return Corrected(plain, Distribution.merged(parts))
 
 
 def _bins(values: npt.NDArray[Any], room: Whole | None = None) -> Whole:

@@ -99,17 +99,6 @@ class Pooled:
             return self.each(q)
         return np.array([self._at(self.total - row, q) for row in self.below])
 
-    def resampled(self, drawn: Whole, q: float) -> Values:
-        """The percentile of each [resample, block]: so many times each block is in it."""
-        wanted = np.array([rank(q, int(size)) for size in drawn @ self.below[:, -1]])
-        low, high = np.zeros(len(drawn), np.int64), np.full(len(drawn), self.levels.size - 1)
-        while (low < high).any():
-            middle = (low + high) // 2
-            reached = (drawn * self.below[:, middle].T).sum(axis=1) > wanted
-            low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
-        found: Values = self.levels[low]
-        return found
-
     def shares(self, value: float) -> Values:
         """The share of each block's samples at or below a value."""
         at = np.searchsorted(self.levels, value, side="right") - 1
