@@ -2,12 +2,15 @@
 
 import io
 import json
+import lzma
 import stat
 import zipfile
+from dataclasses import replace
 
 import pytest
 
 from labkit.errors import BadInput, ResultsError
+from labkit.machine.places import out
 from labkit.machine.records import pretty
 from labkit.results import Results, Run
 from labkit.running.open_lab import is_stored, stored_results
@@ -79,6 +82,54 @@ def test_import_never_overwrites_other_results_of_that_name(results, packed):
     with pytest.raises(BadInput, match="holds other results"):
         bundle.take_in(packed.path)
     assert tree(taken.path) == changed != before
+
+
+@pytest.fixture
+def small(results, tmp_path):
+    return bundle.export(results, tmp_path / "small.labkit", small=True)
+
+
+def test_a_small_bundle_holds_the_same_texts_and_facts_in_less_space(results, small, tmp_path):
+    whole = "".join(f"[{n}.5] 64 bytes from 192.0.2.1: time={n % 97} ms\n" for n in range(9000))
+    results.keep(Run("Native", 2, 3, "finished"), {"ping.txt": whole})
+    usual = bundle.export(results, tmp_path / "usual.labkit").path
+    packed = bundle.export(results, tmp_path / "less.labkit", small=True).path
+    assert packed.stat().st_size < 0.7 * usual.stat().st_size
+    opened = Results.open(bundle.open_bundle(packed))
+    assert opened.asked == results.asked
+    for run, own in zip(opened.runs(), results.runs(), strict=True):
+        assert run.check() == [] and replace(run, path=own.path) == own
+        assert all(run.text(name) == own.text(name) for name in own.raw)
+
+
+def test_a_small_bundle_is_the_same_each_time_and_is_unpacked_once(results, small, tmp_path):
+    again = bundle.export(results, tmp_path / "again.labkit", small=True)
+    assert again.path.read_bytes() == small.path.read_bytes()
+    folder = bundle.open_bundle(small.path)
+    before = folder.stat().st_ino
+    assert bundle.open_bundle(again.path) == folder and folder.stat().st_ino == before
+
+
+def test_a_small_bundle_is_read_where_only_the_cache_of_a_user_can_be_written(
+    results, small, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(bundle, "_may_write", lambda folder: folder != out())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = bundle.open_bundle(small.path)
+    assert folder.is_relative_to(tmp_path / "cache/labkit/bundles")
+    assert bundle.open_bundle(small.path) == folder and not (out() / "bundles").exists()
+
+
+@pytest.mark.parametrize("odd", [
+    lambda whole: whole[:-9], lambda whole: whole + b"more",
+    lambda whole: whole[:40] + b"\0\0\0\0" + whole[44:], lambda whole: lzma.compress(b"no zip"),
+    lambda whole: lzma.compress(bytes(9 << 20)),
+], ids=["cut short", "more behind it", "damaged", "no archive", "without end"])  # fmt: skip
+def test_a_small_bundle_that_is_none_is_refused(small, monkeypatch, odd):
+    monkeypatch.setattr(bundle, "MOST_SMALL", 8 << 20)
+    small.path.write_bytes(odd(small.path.read_bytes()))
+    with pytest.raises(ResultsError, match=r"is not a whole bundle|is not a bundle"):
+        bundle.examine(small.path)
 
 
 # --- what somebody else made ---------------------------------------------------------------------

@@ -19,6 +19,7 @@ from labkit.box.rootless import sudo
 from labkit.cli import main
 from labkit.errors import BadInput, BoxError
 from labkit.running import notebook
+from labkit.running.open_lab import recorded
 from labkit.ssh.connection import CONNECT_SECONDS
 
 PROGRAMS = ("find", "sudo", "unshare")
@@ -70,7 +71,7 @@ def test_a_stream_that_is_closed_is_no_reason_to_fail(closed, code):
 
 
 def test_what_an_old_encoding_cannot_write_is_written_as_an_escape(tmp_path):
-    shutil.copytree(HOME / "data/recorded/lat_vmxnet3", tmp_path / "☃ lab/lat_vmxnet3")
+    shutil.copytree(recorded("lat_vmxnet3"), tmp_path / "☃ lab/lat_vmxnet3")
     env = {"PYTHONIOENCODING": "ascii", "LABKIT_OUT": str(tmp_path / "out")}
     done = run("results", "list", str(tmp_path / "☃ lab"), env=env)
     assert (done.returncode, done.stderr) == (0, "")
@@ -117,7 +118,7 @@ def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch,
         (["results", "import", "Makefile"], 1, "is not a whole bundle"),
         (["results", "import", "--from", "fo", "x"], 2, "did you mean 'fio'?"),
         (["results", "import", "--from", "fio", "/no/such"], 1, "/no/such"),
-        (["results", "export", "data/recorded/lat_vmxnet3", "-o", "/no/such/x"], 2, "/no/such/x"),
+        (["results", "export", "lat_vmxnet3", "-o", "/no/such/x"], 2, "/no/such/x"),
         (["apply", "Makefile"], 2, "is no plan"),
         (["scorecard", "/no/such"], 1, "no folder /no/such"),
         (["box", "up", "/no/such.toml"], 2, "/no/such.toml"),
@@ -279,7 +280,7 @@ def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
 
 def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(tmp_path, capsys):
     theirs = tmp_path / "theirs/deep/down"
-    shutil.copytree(HOME / "data/recorded/lat_vmxnet3", theirs)
+    shutil.copytree(recorded("lat_vmxnet3"), theirs)
     asked = json.loads((theirs / "study.json").read_text())
     (theirs / "study.json").write_text(json.dumps({**asked, "label": "../../../taken"}))
     assert main(["report", str(theirs)]) == 2

@@ -10,6 +10,8 @@ from labkit import studies
 from labkit.cli import main
 from labkit.machine.places import HOME
 from labkit.machine.records import digest, listed
+from labkit.running.open_lab import recorded
+from labkit.runs import bundle
 
 TAKEN = "\x1b]0;taken\x07\u202e"
 STUDY = studies.find("lat_ping")
@@ -126,15 +128,17 @@ def test_what_has_one_value_a_run_is_compared_by_its_mean_and_long_facts_stay_on
     said, monkeypatch, tmp_path
 ):
     monkeypatch.setenv("COLUMNS", "80")
-    recorded = HOME / "data" / "recorded"
-    shown = said("diff", str(recorded / "lat_cpu_exclusive"), str(recorded / "lat_feature"))
+    there = HOME / "data" / "recorded"
+    files = (str(there / f"{name}.labkit") for name in ("lat_cpu_exclusive", "lat_feature"))
+    shown = said("diff", *files)
     lines = shown.splitlines()[3:]
     assert "    a: lat_cpu_exclusive" in lines and not [x for x in lines if len(x) > 80]
     assert "Run 1: only the first has it" in lines
     conditions = lines[lines.index("conditions") + 1]
     assert conditions.startswith("    a: ") and "[" not in conditions and "'" not in conditions
-    shutil.copytree(recorded / "lat_vmxnet3", tmp_path / "again")
-    shown = said("diff", str(recorded / "lat_vmxnet3"), str(tmp_path / "again"))
+    whole = bundle.open_bundle(there / "lat_vmxnet3.labkit")
+    shutil.copytree(whole, tmp_path / "again")
+    shown = said("diff", str(whole), str(tmp_path / "again"))
     assert "a / b (VMXNET3) = 1.0" in shown and "Nothing that is known of them differs" in shown
 
 
@@ -143,7 +147,7 @@ def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "nothing"))
     assert main(["results", "show", "lat_10us", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["path"].endswith("data/recorded/lat_10us")
+    assert json.loads(capsys.readouterr().out)["path"] == str(recorded("lat_10us"))
     assert main(["results", "show", "lat_pong"]) == 1
     assert "no results at lat_pong" in capsys.readouterr().err
 

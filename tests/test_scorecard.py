@@ -8,10 +8,10 @@ import synthetic
 
 from labkit import studies
 from labkit.cli import main
-from labkit.machine.places import HOME
 from labkit.pages.score_page import page
 from labkit.pages.scorecard import scorecard
 from labkit.pages.tables import Table
+from labkit.running.open_lab import recorded
 from labkit.runs import bundle
 
 STUDY = studies.find("lat_ping")
@@ -69,10 +69,10 @@ def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, cap
 
 
 def test_guests_that_share_a_cpu_of_their_own_are_judged_on_real_hosts_only(tmp_path):
-    recorded, few = HOME / "data" / "recorded" / "lat_ping", shutil.ignore_patterns("*-b[3-9]")
+    known, few = recorded("lat_ping"), shutil.ignore_patterns("*-b[3-9]")
     box, real = (tmp_path / name / "lat_ping" / "a" for name in ("box", "real"))
     for copy in (box, real):
-        shutil.copytree(recorded, copy, ignore=few)
+        shutil.copytree(known, copy, ignore=few)
     asked = json.loads((real / "study.json").read_text())
     asked["lab"]["tier"] = "hosts"
     (real / "study.json").write_text(json.dumps(asked))

@@ -59,7 +59,8 @@ def _add_looking(inner: Any) -> None:
     one.add_argument("--study", default="", metavar="STUDY", help="only those of this study")
     one = verb(
         inner, "show", _show, "say what one run or one execution of a study asked and found",
-        "lat_ping | the newest of this study", "data/recorded/lat_ping | what comes with labkit",
+        "lat_ping | the newest of this study",
+        "data/recorded/lat_ping.labkit | what comes with labkit",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     text = "check every file against its checksum; exit code 1 if one differs"
@@ -70,7 +71,7 @@ def _add_looking(inner: Any) -> None:
     one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; all if absent")
     one = verb(
         inner, "diff", _diff, "say what was different, beside how the results differ",
-        "lat_ping data/recorded/lat_ping | the newest beside the recorded",
+        "lat_ping data/recorded/lat_ping.labkit | the newest beside the recorded",
     )  # fmt: skip
     one.add_argument("a", metavar="A", help=RESULTS)
     one.add_argument("b", metavar="B", help="what to hold against it: named as A is")
@@ -86,10 +87,14 @@ def _add_moving(inner: Any) -> None:
     one = verb(
         inner, "export", _export, "write results as one file, that opens anywhere",
         "lat_ping -o mine.labkit | the newest of this study",
+        "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     one.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the file; named by the results if not"
+    )
+    one.add_argument(
+        "--small", action="store_true", help="a fifth as large, but slower to write and to open"
     )
     add_import(inner)
 
@@ -281,7 +286,7 @@ def _export(asked: argparse.Namespace) -> None:
     results = _named(asked.what)[0]
     file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
     with busy(f"checking and writing {results.path}"):
-        written = bundle.export(results, file)
+        written = bundle.export(results, file, asked.small)
     if asked.json:
         print_json({**asdict(written), "path": str(file)})
     else:

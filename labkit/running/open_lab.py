@@ -177,11 +177,11 @@ def _no_longer(load: Workload, seconds: float) -> Workload:
 
 
 def recorded(study: str) -> Path:
-    """The recorded run of a study that comes with labkit."""
-    path = HOME / "data" / "recorded" / study
-    if not (path / "study.json").exists():
+    """The recorded run of a study that comes with labkit, unpacked."""
+    file = HOME / "data" / "recorded" / f"{study}{bundle.SUFFIX}"
+    if not file.is_file():
         raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
-    return path
+    return bundle.open_bundle(file)
 
 
 def facts(lab: Lab) -> dict[str, Any]:

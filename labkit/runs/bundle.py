@@ -1,32 +1,43 @@
 """A bundle: results in one file, to send to somebody; opening one never runs anything of it.
 
 It is a zip archive of the folder of results, nothing compressed twice, the same bytes for the same
-results. `manifest.json` comes first and says what it holds, with a SHA-256 of each file.
+results. `manifest.json` comes first and says what it holds, with a SHA-256 of each file. A small
+bundle is such an archive packed with xz as a whole, its raw texts not packed one by one.
 """
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
+import lzma
+import os
 import re
 import stat
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from labkit import __version__
 from labkit.errors import BadInput, ResultsError
-from labkit.machine import records
+from labkit.machine import account, records
 from labkit.machine.places import out
 from labkit.results import MOST_TEXT, Results
 
 FORMAT = 1
 SUFFIX = ".labkit"
+PACKED = 9 | lzma.PRESET_EXTREME
 MANIFEST = "manifest.json"
 MOST_FILES = 100_000
 MOST_BYTES = 4 << 30
+XZ = b"\xfd7zXZ\0"
+"""What a small bundle begins with."""
+MOST_SMALL, MOST_MEMORY = 256 << 20, 128 << 20
+"""The bytes that a small bundle may unpack to, and that unpacking it may take beside them."""
 # All that results may hold; what matches can neither leave the folder nor hide in it.
 RUN = r"runs/[0-9]{3,9}-[A-Za-z0-9-][A-Za-z0-9.-]{0,149}"
 NAME = re.compile(
@@ -47,8 +58,11 @@ class Bundle:
     digest: str
 
 
-def export(results: Results, file: Path) -> Bundle:
-    """Write the results as one file; damaged ones and a file that is there already are refused."""
+def export(results: Results, file: Path, small: bool = False) -> Bundle:
+    """Write the results as one file; damaged ones and a file that is there already are refused.
+
+    A `small` one takes a fifth of the space, and seconds to write.
+    """
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")
     if not file.parent.is_dir():
@@ -56,7 +70,7 @@ def export(results: Results, file: Path) -> Bundle:
     if wrong := [line for run in results.runs() for line in run.check()]:
         raise ResultsError(f"{results.path} is damaged, so it is not exported", said=wrong[0])
     with records.keeping(f"{file}"), records.half(file) as half:
-        _write(results, half)
+        _write(results, half, small)
         records.place(half, file)
     return examine(file)
 
@@ -108,44 +122,114 @@ def take_in(file: Path) -> tuple[Results, bool]:
 
 
 def open_bundle(file: Path) -> Path:
-    """The folder to read a bundle from: unpacked once under `out`, whatever its own disk allows."""
+    """The folder to read a bundle from: unpacked once under `out`, whatever its own disk allows.
+
+    Where nothing can be written there, as by the user of an installed labkit: in their cache.
+    """
+    with suppress(FileNotFoundError):
+        inside = Path("bundles") / records.digest(file)[:32]
+        for place in (out(), account.cache()):
+            if there := [one.parent for one in (place / inside).glob("[!.]*/study.json")]:
+                return there[0]
     bundle = examine(file)
-    folder = out() / "bundles" / bundle.digest[:32] / bundle.name
-    return folder if folder.exists() else unpack(bundle, folder).path
+    place = out() if _may_write(out()) else account.cache()
+    return unpack(bundle, place / "bundles" / bundle.digest[:32] / bundle.name).path
 
 
-ODD = (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, EOFError, OSError)
+def _may_write(folder: Path) -> bool:
+    above = next(place for place in (folder, *folder.parents) if place.exists())
+    return os.access(above, os.W_OK)
+
+
+ODD = (
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    EOFError,
+    OSError,
+)
 """What zipfile raises about archives that are none, or none of ours."""
 
 
 @contextmanager
 def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
-    try:
-        whole = zipfile.ZipFile(file)
-    except FileNotFoundError:
-        raise ResultsError(f"no bundle {file}") from None
-    except ODD as odd:
-        raise ResultsError(
-            f"{file}: is not a whole bundle", said=str(odd),
-            hint="--from TOOL reads what another tool wrote",
-        ) from None  # fmt: skip
-    try:
-        with whole:
+    with ExitStack() as opened:
+        try:
+            whole = opened.enter_context(zipfile.ZipFile(opened.enter_context(_archive(file))))
+        except FileNotFoundError:
+            raise ResultsError(f"no bundle {file}") from None
+        except ODD as odd:
+            raise ResultsError(
+                f"{file}: is not a whole bundle", said=str(odd),
+                hint="--from TOOL reads what another tool wrote",
+            ) from None  # fmt: skip
+        whole.filename = str(file)
+        try:
             yield whole
-    except OSError as refused:
-        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+        except OSError as refused:
+            raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
 
 
-def _write(results: Results, file: Path) -> None:
+def read_json(bundle: Bundle, name: str) -> dict[str, Any]:
+    """One of the files that a bundle holds, read where it lies."""
+    with _opened(bundle.path) as whole:
+        return records.parse_json(_read(whole, name, records.MOST_JSON), f"{bundle.path}: {name}")
+
+
+def _archive(file: Path) -> IO[bytes]:
+    with file.open("rb") as opened:
+        if opened.read(len(XZ)) != XZ:
+            return file.open("rb")
+    return io.BytesIO(_unpacked(file, file.stat().st_mtime_ns))
+
+
+# The next to open it is most often the same reader.
+@lru_cache(1)
+def _unpacked(file: Path, _: int) -> bytes:
+    packer = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MOST_MEMORY)
+    whole = packer.decompress(file.read_bytes(), MOST_SMALL)
+    if not packer.eof or packer.unused_data:
+        raise ValueError(f"it is cut short, or unpacks to more than {MOST_SMALL >> 20} MiB")
+    return whole
+
+
+def _write(results: Results, file: Path, small: bool) -> None:
     names = sorted(name for name in _names(results.path) if NAME.fullmatch(name))
-    files = {name: records.digest(results.path / name) for name in names}
+    files = {name: (results.path / name).read_bytes() for name in names}
+    if small:
+        files = _loose(files)
+    digests = {name: hashlib.sha256(whole).hexdigest() for name, whole in files.items()}
     manifest = {"bundle": FORMAT, "labkit": __version__, "study": results.study,
-                "name": results.path.name, "files": files}  # fmt: skip
-    with zipfile.ZipFile(file, "x", zipfile.ZIP_STORED) as whole:
-        whole.writestr(_entry(MANIFEST), records.pretty(manifest))
-        for name in names:
-            whole.writestr(_entry(name), (results.path / name).read_bytes())
+                "name": results.path.name, "files": digests}  # fmt: skip
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "x", zipfile.ZIP_STORED) as whole:
+        for name, content in {MANIFEST: records.pretty(manifest), **files}.items():
+            whole.writestr(_entry(name), content)
+    told = archive.getvalue()
+    file.write_bytes(lzma.compress(told, preset=PACKED) if small else told)
     records.sync(file)
+
+
+# The same texts in gzip's form, but not packed: what is packed once is never packed much better.
+def _loose(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    loose = {
+        name: gzip.compress(gzip.decompress(whole), 0, mtime=0) if name.endswith(".gz") else whole
+        for name, whole in files.items()
+    }
+    for sums in (name for name in files if name.endswith(f"/{records.SUMS}")):
+        folder = sums.rpartition("/")[0]
+        lines = (line.partition("  ") for line in files[sums].decode().splitlines())
+        loose[sums] = "".join(
+            f"{hashlib.sha256(loose[_beside(folder, name)]).hexdigest()}  {name}\n"
+            for _, _, name in lines
+        ).encode()
+    return loose
+
+
+def _beside(folder: str, name: str) -> str:
+    return os.path.normpath(f"{folder}/{name}")
 
 
 def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
@@ -178,8 +262,13 @@ def _insist(file: Path, whole: zipfile.ZipFile, listed: Mapping[str, str]) -> No
         if mode and not stat.S_ISREG(mode):
             raise ResultsError(f"{file}: {entry.filename} is not a plain file")
     size = sum(entry.file_size for entry in entries)
-    if size > min(MOST_BYTES, file.stat().st_size):
+    if size > min(MOST_BYTES, _length(whole)):
         raise ResultsError(f"{file}: would unpack to {size} bytes")
+
+
+def _length(whole: zipfile.ZipFile) -> int:
+    assert whole.fp
+    return whole.fp.seek(0, os.SEEK_END)
 
 
 def _read(whole: zipfile.ZipFile, name: str, most: int) -> bytes:

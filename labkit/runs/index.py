@@ -14,7 +14,6 @@ import hashlib
 import json
 import os
 import sqlite3
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import BadInput, LabkitError, ResultsError
-from labkit.machine import records
 from labkit.machine.places import HOME, out
 from labkit.results import Results, Run, judged_as
 from labkit.runs import bundle
@@ -213,8 +211,7 @@ class _Bundle:
         return Run.of(self._json(f"runs/{name}/run.json"), self.bundle.path / "runs" / name)
 
     def _json(self, name: str) -> dict[str, Any]:
-        with zipfile.ZipFile(self.bundle.path) as whole:
-            return records.parse_json(whole.read(name), f"{self.bundle.path}: {name}")
+        return bundle.read_json(self.bundle, name)
 
 
 def _take_runs(index: sqlite3.Connection, number: int, source: _Folder | _Bundle) -> None:

@@ -250,7 +250,7 @@ def checkout() -> Path:
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory) -> str:
     """Results to read: the recorded ones, or made-up ones where none are recorded yet."""
-    if (CHECKOUT / "data" / "recorded" / "lat_ping" / "study.json").exists():
+    if (CHECKOUT / "data" / "recorded" / "lat_ping.labkit").exists():
         return "recorded"
     sys.path.insert(0, str(CHECKOUT / "tests"))
     import synthetic

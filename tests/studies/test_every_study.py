@@ -7,6 +7,7 @@ import ast
 import asyncio
 import inspect
 import json
+import subprocess
 from pathlib import Path
 
 import nbformat
@@ -18,10 +19,14 @@ from labkit.box import topology
 from labkit.claim import NotHere
 from labkit.claims import published
 from labkit.errors import ResultsError
+from labkit.machine.places import HOME
+from labkit.results import Results
 from labkit.running import notebook
 from labkit.running.open_lab import recorded, with_load
+from labkit.runs import bundle
 from labkit.verdict import CONTRADICTED, HOLDS
 
+MOST_RECORDED, MOST_CLONE = 2 << 20, 120_000_000
 CASES = Path(__file__).resolve().parents[1] / "cases"
 TOPOLOGY = "pair"
 
@@ -82,6 +87,28 @@ def test_each_claim_can_hold_and_can_fail_or_it_would_say_nothing(study):
         if not isinstance(claim, NotHere):
             found = verdicts(claim)
             assert {HOLDS, CONTRADICTED} <= found, f"{claim.id} can only be {found}"
+
+
+def test_what_is_recorded_of_a_study_is_one_small_file_and_whole():
+    files = list((HOME / "data/recorded").iterdir())
+    assert {file.suffix for file in files} == {bundle.SUFFIX}, "labkit results export --small"
+    for file in files:
+        assert file.stat().st_size <= MOST_RECORDED, f"{file.name}: fewer or shorter runs, please"
+        results = Results.open(bundle.open_bundle(file))
+        assert results.study == file.stem and results.finished(), file.name
+        assert [line for run in results.runs() for line in run.check()] == [], file.name
+        assert all(run.raw for run in results.finished()), f"{file.name} lacks raw text"
+
+
+def test_a_clone_stays_small():
+    words = ["git", "-C", str(HOME)]
+    usage = [*words, "rev-list", "--objects", "--disk-usage", "HEAD"]
+    history = subprocess.run(usage, capture_output=True, text=True)
+    if history.returncode:
+        pytest.skip(f"git does not tell what a clone holds: {history.stderr}")
+    named = subprocess.run([*words, "ls-files", "-z"], capture_output=True, text=True, check=True)
+    files = [HOME / name for name in named.stdout.split("\0") if (HOME / name).is_file()]
+    assert int(history.stdout) + sum(file.stat().st_size for file in files) < MOST_CLONE
 
 
 @pytest.mark.parametrize("study", studies.names())
