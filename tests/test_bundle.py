@@ -5,6 +5,7 @@ import json
 import lzma
 import stat
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -108,6 +109,13 @@ def test_a_small_bundle_is_the_same_each_time_and_is_unpacked_once(results, smal
     folder = bundle.open_bundle(small.path)
     before = folder.stat().st_ino
     assert bundle.open_bundle(again.path) == folder and folder.stat().st_ino == before
+
+
+def test_readers_that_open_a_bundle_at_once_all_get_it(small):
+    with ThreadPoolExecutor(8) as readers:
+        folders = list(readers.map(bundle.open_bundle, [small.path] * 8))
+    assert len(set(folders)) == 1 and Results.open(folders[0]).runs()
+    assert not list(folders[0].parent.glob(".*"))
 
 
 def test_a_small_bundle_is_read_where_only_the_cache_of_a_user_can_be_written(

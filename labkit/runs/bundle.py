@@ -133,7 +133,14 @@ def open_bundle(file: Path) -> Path:
                 return there[0]
     bundle = examine(file)
     place = out() if _may_write(out()) else account.cache()
-    return unpack(bundle, place / "bundles" / bundle.digest[:32] / bundle.name).path
+    folder = place / "bundles" / bundle.digest[:32] / bundle.name
+    try:
+        return unpack(bundle, folder).path
+    except (BadInput, ResultsError):
+        # Another process may have unpacked it meanwhile, and does so wholly or not at all.
+        if not (folder / "study.json").is_file():
+            raise
+        return folder
 
 
 def _may_write(folder: Path) -> bool:
