@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from each import each
 
 HOME = Path(__file__).parents[1]
 PACKAGE = HOME / "labkit"
@@ -87,7 +88,7 @@ def test_the_house_has_few_rows_and_few_files_at_its_root():
     assert len(list(PACKAGE.glob("*.py"))) <= MOST_AT_THE_ROOT
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each(MODULES, name_of)
 def test_imports_never_point_downwards(path):
     names = set(imported(path)) - {"__version__"}
     assert {name for name in names if ROW[name] > ROW[home(path)]} == set()
@@ -116,7 +117,7 @@ def test_no_public_class_name_is_used_twice():
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each(MODULES, name_of)
 def test_files_and_functions_are_short(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
     assert [f"{f.name}: {length(f)} lines" for f in functions(path) if length(f) > 50] == []
@@ -128,7 +129,7 @@ def test_most_functions_are_a_few_lines():
     assert lengths[len(lengths) * 9 // 10] <= 25, "nine in ten"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
+@each(MODULES, name_of)
 def test_no_name_that_could_mean_anything(path):
     classes = [node.name for node in tree(path).body if isinstance(node, ast.ClassDef)]
     words = {word for name in [path.stem, *classes] for word in split(name)}

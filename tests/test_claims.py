@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from each import each
 from planted import exact
 
 from labkit.claim import NotHere, judge
@@ -22,7 +23,7 @@ COUNTS = {
 }  # fmt: skip
 """Those of the documents that labkit began with: none of them may get lost."""
 ALL = [claim for study in published.names() for claim in published.of(study)]
-each_claim = pytest.mark.parametrize("claim", ALL, ids=lambda claim: claim.id)
+each_claim = each(ALL, lambda claim: claim.id)
 
 
 def test_all_136_claims_are_there_and_those_of_a_study_are_numbered():

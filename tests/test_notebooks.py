@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 import nbformat
-import pytest
+from each import each
 
 from labkit import studies
 
@@ -32,7 +32,7 @@ LESSONS = {
 }  # fmt: skip
 PARAMETERS = {"where", "repeats", "seed", "label", "quick"}
 
-every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+every_notebook = each(NOTEBOOKS, lambda path: path.stem)
 
 
 def read(path):

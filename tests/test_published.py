@@ -1,7 +1,7 @@
 import csv
 from pathlib import Path
 
-import pytest
+from each import each
 
 FOLDER = Path(__file__).parent.parent / "data" / "published"
 FILES = sorted(FOLDER.glob("*.csv"))
@@ -18,7 +18,7 @@ def test_every_document_study_with_printed_figures_has_its_file():
     assert all(path.stem == path.stem.lower().replace("-", "_") for path in FILES)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+@each(FILES, lambda path: path.stem)
 def test_a_published_file_has_the_columns_and_every_figure_is_a_number_with_a_unit(path):
     assert path.read_text(encoding="utf-8").splitlines()[0].split(",") == COLUMNS
     for row in rows(path):
@@ -30,13 +30,13 @@ def test_a_published_file_has_the_columns_and_every_figure_is_a_number_with_a_un
         assert bool(row["x_name"]) == bool(row["x"])
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+@each(FILES, lambda path: path.stem)
 def test_no_figure_is_listed_twice(path):
     keys = [tuple(row[c] for c in COLUMNS if c != "relation") for row in rows(path)]
     assert len(keys) == len(set(keys))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+@each(FILES, lambda path: path.stem)
 def test_every_study_and_every_title_is_listed_in_the_sources(path):
     listed = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
     assert path.stem in listed
