@@ -24,8 +24,8 @@ def test_the_table_of_studies_is_the_generated_one():
 
 
 def test_every_command_that_the_readme_names_prints_its_help(capsys):
-    named = set(re.findall(r"`labkit ([a-z]+)", README))
-    assert {"doctor", "box", "studies", "run", "report"} <= named
+    named = set(re.findall(r"(?:`|^)labkit ([a-z]+)", README, re.MULTILINE))
+    assert {"doctor", "box", "studies", "run", "plan", "restore", "trust"} <= named
     for command in named:
         with pytest.raises(SystemExit) as ended:
             main([command, "--help"])
@@ -119,6 +119,7 @@ def anchors(path):
 
 
 LINKED = [HOME / "README.md", HOME / "CONTRIBUTING.md", HOME / "data/published/SOURCES.md", *PAGES,
+          *sorted((HOME / "notebooks/docs/proof").glob("*.md")),
           *sorted((HOME / "notebooks").glob("*.ipynb"))]  # fmt: skip
 
 
