@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-PAGE = TESTS.parent / "notebooks/docs/hosts.md"
+PAGE = TESTS.parent / "notebooks/docs/proof/faults.md"
 # Of the catalogue of faults those that are about hosts, and about what they may bring to a page.
 NUMBERS = [*range(1, 15), 16, 17, 18, *range(20, 25), *range(63, 80)]
 CASES = [f"F{number:02}" for number in NUMBERS]
