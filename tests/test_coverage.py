@@ -2,7 +2,7 @@
 
 Thousands of studies are computed at once (simulated.py), which a test holds to what labkit makes of
 single ones. The full tables take some minutes and are tortures; `-s` prints them as
-notebooks/docs/statistics.md has them.
+notebooks/docs/proof/coverage.md has them.
 """
 
 import numpy as np
