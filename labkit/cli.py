@@ -17,23 +17,23 @@ from labkit.errors import LabkitError, Stopped, readable
 from labkit.machine.stopping import stop_politely
 
 TOP = """\
-A performance lab for virtualization: run documented studies on real hosts, or on a lab in a
-box on this machine, and have the documents' claims judged on what you measured.
+A performance lab for virtualization. It runs the studies of well-known documents on real
+hosts, or on a lab in a box on this machine. Then it judges the documents' claims.
 
-  labkit doctor                what this machine can do, and what would bring the rest
-  labkit studies               what can be asked
-  labkit box up                bring the lab in a box up: real hosts on this machine
-  labkit run lat_ping --quick  run a study there; table, notebook and report at the end
-  labkit box down              take the box down; nothing is left behind
+  labkit doctor                show what this machine can do, and how to get the rest
+  labkit studies               list the studies
+  labkit box up                start the lab in a box: real hosts on this machine
+  labkit run lat_ping --quick  run a study there; get a table, a notebook and a report
+  labkit box down              remove the box; nothing stays
 
-  labkit doctor --lab lab.toml         your own hosts: what is right, and what mends the rest
-  labkit plan lat_ping --lab lab.toml  what a study would change there
+  labkit doctor --lab lab.toml         check your own hosts; each failed check names its remedy
+  labkit plan lat_ping --lab lab.toml  show what a study would change there
 """
 EXITS = """\
-`labkit COMMAND --help` says what a command takes, with examples.
+`labkit COMMAND --help` lists the options of a command, with examples.
 
-exit codes: 0 it ran to its end; 1 it did not, and the message says why; 2 the command line
-cannot be meant; 130 stopped by you, everything put back.
+exit codes: 0: success; 1: it failed, and the message says why; 2: the command line is wrong;
+130: you stopped it, and all settings were put back.
 """
 
 

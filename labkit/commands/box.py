@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PROGRAMS = ("ssh",)
 
 MADE_OF = (
-    "what it is made of: a name that `labkit box topologies` lists, or a file; without it, pair"
+    "a topology file, or a name from `labkit box topologies` (default: pair)"
 )
 
 SHAPES = {
@@ -36,17 +36,17 @@ def add(verbs: Any) -> None:
     text = "the lab in a box: real hosts on this machine"
     parser = verb(
         verbs, "box", _box_down, text,
-        "up | two hosts and a guest", "up four-guests --name mine | another make, beside it",
+        "up | two hosts and a guest", "up four-guests --name mine | another topology, next to the first",
         "status | is it up?", "ssh client uname -r | a command on one of its hosts",
         "down | nothing is left",
     )  # fmt: skip
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for name, call, said, *examples in (
-        ("up", _box_up, "bring the box up; quick when it is up already",
-         " | two hosts and a guest", "four-guests --name mine | another make, beside the first"),
-        ("status", _box_status, "say which hosts the box has and whether they live",
-         " | exit code 0 only when it is up"),
-        ("down", _box_down, "end the box: processes, namespaces, links, files, all of it",
+        ("up", _box_up, "start the box; does nothing if it is up",
+         " | two hosts and a guest", "four-guests --name mine | another topology, next to the first"),
+        ("status", _box_status, "list the hosts of the box and their states",
+         " | exit code 0 only if it is up"),
+        ("down", _box_down, "remove the box: processes, namespaces, links, files",
          " | nothing is left behind", "--name mine | the one of this name"),
     ):  # fmt: skip
         one = verb(inner, name, call, said, *examples)
@@ -57,22 +57,22 @@ def add(verbs: Any) -> None:
     _add_shape(inner)
     _add_migrate(inner)
     _add_ssh(inner)
-    json_flag(verb(inner, "topologies", _box_topologies, "list what a box can be made of", ""))
+    json_flag(verb(inner, "topologies", _box_topologies, "list the built-in topologies", ""))
 
 
 def _name_flag(parser: argparse.ArgumentParser) -> None:
-    said = "which box, where there are several (without it, lab)"
+    said = "name of the box (default: lab)"
     parser.add_argument("--name", default="lab", metavar="NAME", help=said)
 
 
 def _add_shape(inner: Any) -> None:
-    said = "change a link of the box, measure it, and say both; without options, as it was made"
+    said = "change and measure a link of the box; without options, restore it"
     shape = verb(
         inner, "shape", _box_shape, said,
-        'client --rate "100 Mbit/s" --delay "2 ms" | slow it down', "client | as it was made",
+        'client --rate "100 Mbit/s" --delay "2 ms" | slow it down', "client | restore the link",
     )  # fmt: skip
     _name_flag(shape)
-    shape.add_argument("host", metavar="HOST", help="whose link to the data network, by its role")
+    shape.add_argument("host", metavar="HOST", help="role of the host with that link")
     for key, example in SHAPES.items():
         said = f'such as "{example}"'.replace("%", "%%")
         shape.add_argument(f"--{key}", default="", metavar="TEXT", help=said)
@@ -97,12 +97,12 @@ def _box_shape(asked: argparse.Namespace) -> int:
 
 def _add_migrate(inner: Any) -> None:
     said = (
-        "move a guest of QEMU to another host of the box while it runs; where that fails, it stays"
+        "move a running QEMU guest to another host of the box; on failure it stays"
     )
     move = verb(inner, "migrate", _box_migrate, said, "guest --to server2 --downtime 300ms")
     _name_flag(move)
-    move.add_argument("guest", metavar="GUEST", help="its role")
-    move.add_argument("--to", required=True, metavar="HOST", help="the host that is to run it")
+    move.add_argument("guest", metavar="GUEST", help="role of the guest")
+    move.add_argument("--to", required=True, metavar="HOST", help="the host to move it to")
     said = 'the most that it may send, such as "100M": bits a second'
     move.add_argument("--bandwidth", default="", metavar="TEXT", help=said)
     said = 'how long it may stand still at the end, such as "300ms"'
@@ -132,8 +132,8 @@ def _add_ssh(inner: Any) -> None:
         "client | a shell", "client ip -br address | a command; ends with its code",
     )  # fmt: skip
     _name_flag(ssh)
-    ssh.add_argument("host", metavar="HOST", help="its role, such as client or guest")
-    ssh.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="words, kept apart")
+    ssh.add_argument("host", metavar="HOST", help="a role, such as client or guest")
+    ssh.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="the command and its arguments")
 
 
 def _box_ssh(asked: argparse.Namespace) -> None:

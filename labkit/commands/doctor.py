@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from labkit.check import Finding
 
 TEXT = """\
-Say what this machine can do. With --lab: look at each host of a lab, step by step, at the ways
-between them, and at which conditions of the studies can be measured there; nothing is changed on
-any host. Ends with 1 when a check of a lab failed; warnings are no failure.
+Show what this machine can do. With --lab, check the hosts of a lab and the paths between them,
+and list the conditions that can be measured there. Nothing is changed on any host. The exit code
+is 1 if a check of the lab failed; warnings do not count.
 """
 STUDIES = "studies"
 Row = tuple[str, str, str]
@@ -27,9 +27,9 @@ SIGNS = {"ok": "ok", "warning": "!!", "failed": "XX", "not looked at": "--"}
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "doctor", _doctor, "say what this machine, or a lab, can do",
+        verbs, "doctor", _doctor, "show what this machine, or a lab, can do",
         " | this machine: its tier, and the one command that brings more",
-        "--lab lab.toml | your own hosts, and what mends what is wrong",
+        "--lab lab.toml | your own hosts, with a remedy for each failed check",
     )  # fmt: skip
     parser.description = TEXT
     either = parser.add_mutually_exclusive_group()

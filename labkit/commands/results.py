@@ -58,9 +58,8 @@ def _add_looking(inner: Any) -> None:
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
     one.add_argument("--study", default="", metavar="STUDY", help="only those of this study")
     one = verb(
-        inner, "show", _show, "say what one run or one execution of a study asked and found",
-        "lat_ping | the newest of this study",
-        "data/recorded/lat_ping.labkit | what comes with labkit",
+        inner, "show", _show, "show the settings and figures of one run or one execution of a study",
+        "lat_ping | the newest of this study", "data/recorded/lat_ping.labkit | what comes with labkit",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     text = "check every file against its checksum; exit code 1 if one differs"
@@ -68,13 +67,13 @@ def _add_looking(inner: Any) -> None:
         inner, "verify", _verify, text,
         " | all that is here", "lat_ping | the newest of this study",
     )  # fmt: skip
-    one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; all if absent")
+    one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; without it, all")
     one = verb(
-        inner, "diff", _diff, "say what was different, beside how the results differ",
+        inner, "diff", _diff, "show how settings, facts and results differ",
         "lat_ping data/recorded/lat_ping.labkit | the newest beside the recorded",
     )  # fmt: skip
     one.add_argument("a", metavar="A", help=RESULTS)
-    one.add_argument("b", metavar="B", help="what to hold against it: named as A is")
+    one.add_argument("b", metavar="B", help="results to compare with, given like A")
     one = verb(
         inner, "query", _query, "ask all runs with SQL: tables results, runs, rows",
         "'select condition, metric, p99 from rows join runs on runs.id = run'",
@@ -85,13 +84,13 @@ def _add_looking(inner: Any) -> None:
 
 def _add_moving(inner: Any) -> None:
     one = verb(
-        inner, "export", _export, "write results as one file, that opens anywhere",
+        inner, "export", _export, "write results to one file that opens anywhere",
         "lat_ping -o mine.labkit | the newest of this study",
         "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     one.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="the file; named by the results if not"
+        "-o", "--output", type=Path, metavar="FILE", help="output file (default: named after the results)"
     )
     one.add_argument(
         "--small", action="store_true", help="a fifth as large, but slower to write and to open"

@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 PROGRAMS = ("ssh-keygen",)
 
 TEXT = """\
-Show the host keys of a host by their fingerprints, ask once, and keep them in the lab's own
-known_hosts; note which machine it is, so that a clone of it is told apart. A key that has
-changed is refused.
+Show the fingerprints of a host's keys, ask once, and keep the keys in the lab's own known_hosts.
+The machine's identity is kept too, so that a clone is recognized. A changed key is refused.
 """
 COMPARE = """\
-Compare one with what the host itself says, by a way that you trust (its console, its owner):
+Compare one with the host's own answer, from its console or its owner:
   for key in /etc/ssh/ssh_host_*.pub; do ssh-keygen -lf "$key"; done
 """
 
@@ -51,17 +50,17 @@ class Trusted:
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "trust", _trust, "make the key of a host known, by its fingerprint",
-        "client | look at it, compare, say yes",
-        "client --lab lab.toml --yes SHA256:... | for scripts, that know it from elsewhere",
+        verbs, "trust", _trust, "check and keep the key of a host",
+        "client | compare its fingerprint, then say yes",
+        "client --lab lab.toml --yes SHA256:... | for scripts that know the fingerprint",
     )  # fmt: skip
     parser.description = TEXT
-    parser.add_argument("host", metavar="HOST", help="a role of the lab, or any address on its way")
+    parser.add_argument("host", metavar="HOST", help="a role of the lab, its address, or a jump host")
     parser.add_argument(
         "--lab", default="lab.toml", type=Path, metavar="FILE", help="the lab's file (lab.toml)"
     )
     parser.add_argument(
-        "--yes", default="", metavar="FINGERPRINT", help="do not ask: SHA256:..., as the host says"
+        "--yes", default="", metavar="FINGERPRINT", help="accept this fingerprint (SHA256:...) without asking"
     )
     json_flag(parser)
 
