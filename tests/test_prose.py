@@ -10,7 +10,7 @@ from labkit.cli import _parser
 
 # May only shrink.
 NOT_YET = {"box", "changes", "connecting", "lab-esxi", "lab-kvm", "lab-linux",
-           "settings", "workloads"}  # fmt: skip
+           "workloads"}  # fmt: skip
 LONGEST = 30
 TURNS = re.compile(
     r"\b(anew|whoever|nobody knows|so many|of which|as many as there|is told|are told|be told"
