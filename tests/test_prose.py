@@ -9,7 +9,7 @@ from test_readme import HOME, PAGES, prose
 from labkit.cli import _parser
 
 # May only shrink.
-NOT_YET = {"box", "changes", "connecting", "lab-esxi", "lab-kvm", "lab-linux",
+NOT_YET = {"changes", "connecting", "lab-esxi", "lab-kvm", "lab-linux",
            "workloads"}  # fmt: skip
 LONGEST = 30
 TURNS = re.compile(

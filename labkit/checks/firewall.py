@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("iptables", "nft", "systemctl")
 
-ACTIVE = script(__file__, "firewall_active.sh")
+ACTIVE = beside(__file__, "firewall_active.sh")
 
 
 def _look(place: Subject) -> Iterator[Finding]:

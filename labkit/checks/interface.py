@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("ip",)
 
-SHOWN = script(__file__, "interface_shown.sh")
+SHOWN = beside(__file__, "interface_shown.sh")
 
 
 def _look(place: Subject) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from labkit.check import OK, WARNING, Check, Finding, Subject
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.workloads._server import PORTS as SERVERS
 
 PROGRAMS = ("bash", "nc", "python3")
@@ -20,7 +20,7 @@ PORTS = {
     40404: "data of netperf",
 }  # fmt: skip
 # What tells a closed port from a silent one: any of these, as the client has them.
-TRY = script(__file__, "ports_try.sh")
+TRY = beside(__file__, "ports_try.sh")
 REACHED = ("open", "refused")
 
 

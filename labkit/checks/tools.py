@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("ip", "netperf", "ping")
 
@@ -25,7 +25,7 @@ TOOLS = {
     "iperf3": (BOTH, "iperf3"),
 }
 REQUIRED = {"ping", "ip"}
-SHOWN = script(__file__, "tools_shown.sh")
+SHOWN = beside(__file__, "tools_shown.sh")
 # The paper's load, for two packets to the host itself: what counts is whether ping can do it.
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
 

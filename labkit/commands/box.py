@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("ssh",)
 
-MADE_OF = (
-    "a topology file, or a name from `labkit box topologies` (default: pair)"
-)
+MADE_OF = "a topology file, or a name from `labkit box topologies` (default: pair)"
 
 SHAPES = {
     "rate": "100 Mbit/s",
@@ -96,9 +94,7 @@ def _box_shape(asked: argparse.Namespace) -> int:
 
 
 def _add_migrate(inner: Any) -> None:
-    said = (
-        "move a running QEMU guest to another host of the box; on failure it stays"
-    )
+    said = "move a running QEMU guest to another host of the box; on failure it stays"
     move = verb(inner, "migrate", _box_migrate, said, "guest --to server2 --downtime 300ms")
     _name_flag(move)
     move.add_argument("guest", metavar="GUEST", help="role of the guest")
@@ -133,7 +129,9 @@ def _add_ssh(inner: Any) -> None:
     )  # fmt: skip
     _name_flag(ssh)
     ssh.add_argument("host", metavar="HOST", help="a role, such as client or guest")
-    ssh.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER, help="the command and its arguments")
+    ssh.add_argument(
+        "words", metavar="COMMAND", nargs=argparse.REMAINDER, help="the command and its arguments"
+    )
 
 
 def _box_ssh(asked: argparse.Namespace) -> None:

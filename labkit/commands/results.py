@@ -90,7 +90,11 @@ def _add_moving(inner: Any) -> None:
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     one.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="output file (default: named after the results)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="output file (default: named after the results)",
     )
     one.add_argument(
         "--small", action="store_true", help="a fifth as large, but slower to write and to open"

@@ -55,12 +55,17 @@ def add(verbs: Any) -> None:
         "client --lab lab.toml --yes SHA256:... | for scripts that know the fingerprint",
     )  # fmt: skip
     parser.description = TEXT
-    parser.add_argument("host", metavar="HOST", help="a role of the lab, its address, or a jump host")
+    parser.add_argument(
+        "host", metavar="HOST", help="a role of the lab, its address, or a jump host"
+    )
     parser.add_argument(
         "--lab", default="lab.toml", type=Path, metavar="FILE", help="the lab's file (lab.toml)"
     )
     parser.add_argument(
-        "--yes", default="", metavar="FINGERPRINT", help="accept this fingerprint (SHA256:...) without asking"
+        "--yes",
+        default="",
+        metavar="FINGERPRINT",
+        help="accept this fingerprint (SHA256:...) without asking",
     )
     json_flag(parser)
 

@@ -5,20 +5,20 @@ A folder is entered first and looked at after: where we are cannot be swapped fo
 
 from __future__ import annotations
 
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("find", "openssl", "tar")
 
 UNIT = 1 << 18
 """What dd counts in."""
 
-START = script(__file__, "start.sh")
+START = beside(__file__, "start.sh")
 
 # top rest name temporary mode KiB size sha256 cksum: all of a small file in one go.
-SMALL = script(__file__, "small.sh")
+SMALL = beside(__file__, "small.sh")
 
 # top rest name stage KiB size units block-units old: what is there of a big file, block by block.
-PLAN = script(__file__, "plan.sh")
+PLAN = beside(__file__, "plan.sh")
 
 # top rest file first-unit units, in the stage: one piece of a big file, and its hash.
 PIECE = r"""
@@ -28,13 +28,13 @@ dd if="./$3" bs=262144 skip="$4" count="$5" 2>/dev/null | sum_of
 """
 
 # top rest stage name mode size
-COMMIT = script(__file__, "commit.sh")
+COMMIT = beside(__file__, "commit.sh")
 
 # top rest stage
 DROP = r"""into "$1" "$2"; mine "$3"; cd ..; rm -rf "./$3" """
 
 # Whether a link at the very end is followed is the caller's choice.
-READABLE = script(__file__, "readable.sh")
+READABLE = beside(__file__, "readable.sh")
 
 LOOKED = r"""stat -L -c '%s %Y %i %f' "./$3" """
 
@@ -66,7 +66,7 @@ part "$3" "$5" "$6"; wait; exec >&2; """
 
 
 # top rest name stage KiB replace: whether a tree can be made ready, and how.
-TREE_PLAN = script(__file__, "tree_plan.sh")
+TREE_PLAN = beside(__file__, "tree_plan.sh")
 
 STAGED = r"""
 into "$1" "$2"; [ -O . ] || no "$2 is not ours"; shift 2
@@ -86,7 +86,7 @@ into "$1" "$2"; shift 2; cat -- "$@" 2>/dev/null | sum_of"""
 MODES = STAGED + r"""mode=$1; shift; chmod "$mode" "$@" """
 
 # top rest name stage replace
-TREE_COMMIT = script(__file__, "tree_commit.sh")
+TREE_COMMIT = beside(__file__, "tree_commit.sh")
 
 # top rest: the hash it offers, then in turn names, and a line on each
 LIST = r"""
@@ -95,7 +95,7 @@ find . -exec sh -c '
  printf "%s\0" "$@"; printf "\0"; stat -c "%f %s %Y" -- "$@"; printf "\0"' sh {} +
 """
 # top rest names: all of them one after another, and their hash and sizes on stderr
-FETCH = script(__file__, "fetch.sh")
+FETCH = beside(__file__, "fetch.sh")
 
 
 def words(script: str, *arguments: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from labkit.files import Pipe
 from labkit.fleet import clock
 from labkit.fleet.clock import ClockReading
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("perl",)
 
@@ -28,9 +28,9 @@ GRACE_SECONDS = 4.0
 # A host is told when to start by its own clock, so that neither the way there nor our telling one
 # host after another counts. The child is there before its time, for a fork takes a while; when it
 # began is told at the end, for telling takes the time of a CPU that another may wait for.
-PERL = script(__file__, "start_together.pl")
+PERL = beside(__file__, "start_together.pl")
 # Without Perl, it starts when it is told to.
-SHELL = script(__file__, "start_together.sh")
+SHELL = beside(__file__, "start_together.sh")
 ARMED = """\
 if perl -MTime::HiRes -e 1 2>/dev/null; then exec perl -e "$@"; fi
 shift
@@ -138,7 +138,7 @@ def armed(host: Host, words: Sequence[str]) -> Iterator[Armed]:
 # A server's last words are kept. The probe runs on the host, as often as it can there. To start
 # programs takes a guest without hardware support far longer than to look, so that the shell does
 # what it can, and does not pause between the first tries.
-SERVE = script(__file__, "serve.sh")
+SERVE = beside(__file__, "serve.sh")
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from labkit.files import Pipe
 from labkit.fleet import clock
 from labkit.gates import gate
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("perl",)
 
@@ -26,7 +26,7 @@ MOST = 16 << 20
 # so each is read to its end; that of a process comes whole by one read. A guest pays for each call
 # of its kernel, so files have no buffer, and what NICs count is asked for in one go (rtnetlink(7),
 # struct rtnl_link_stats64 in linux/if_link.h): each file of it would take as long as all else.
-PERL = script(__file__, "counter.pl")
+PERL = beside(__file__, "counter.pl")
 SHELL = f"""
 while read -r _; do
     said=$({{ {gate.SCRIPT} }} 2>/dev/null)

@@ -14,12 +14,12 @@ from functools import cached_property
 
 from labkit.errors import ResultsError
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 # Each line carries the file that it comes from. What this host lacks prints nothing. The two times
 # are read next to each other; date of BusyBox may know no %N. As few programs as can be: a guest
 # that is emulated takes long to start each. `labkit.gates.counter` has the same in Perl.
-SCRIPT = script(__file__, "gate.sh")
+SCRIPT = beside(__file__, "gate.sh")
 COLLECT = ("sh", "-c", f"{{ {SCRIPT} }} 2>/dev/null")
 
 TICKS = 100  # USER_HZ of every Linux port that is in use: times(2), proc(5)

@@ -5,6 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def script(module: str, name: str) -> str:
+def beside(module: str, name: str) -> str:
     """The text of the file `name` beside a module, which is given by its `__file__`."""
     return Path(module).with_name(name).read_text("utf-8")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("esxtop",)
 
@@ -32,7 +32,7 @@ folder=$(mktemp -d /tmp/labkit-esxtop-XXXXXX) || exit
 esxtop -b -d "$1" -n "$2" > "$folder/csv" 2> "$folder/err" </dev/null &
 echo "$! $folder" """
 # Its last line may be half of one while it runs.
-ENOUGH = script(__file__, "esxtop_enough.sh")
+ENOUGH = beside(__file__, "esxtop_enough.sh")
 END = 'kill "$1" 2>/dev/null; cat "$2/csv"; rm -rf "$2"'
 COUNTER = re.compile(r"\\\\[^\\]*\\(.+)\\([^\\]+)")
 GROUP = re.compile(r"Group Cpu\(\d+:(.+)\)")

@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Guest, Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.probe import Probe
 from labkit.probes import esxtop
 from labkit.probes.esxtop import Esxtop, Watched
@@ -24,7 +24,7 @@ PROGRAMS = ("esxtop", "pgrep")
 # thread are in Documentation/scheduler/sched-stats.rst: ns on a CPU, ns waiting for one, turns.
 # Each word is a guest and the machine that it is. Before Linux 6.4 the thread that carries a
 # guest's packets is the kernel's own, and named after the process that it works for.
-LOOK = script(__file__, "ready_time_look.sh")
+LOOK = beside(__file__, "ready_time_look.sh")
 TASK = re.compile(r"task (\S+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
 CPU = re.compile(r"cpu(\d+)((?: \d+){7,10})", re.ASCII)
 IDLE = (3, 4)

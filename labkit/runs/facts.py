@@ -14,14 +14,14 @@ from labkit import __version__
 from labkit.changes.plan import AT_ONCE
 from labkit.host import Host
 from labkit.machine.places import HOME
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 
 # One line a fact; every line is there on any Linux, and whatever is missing there prints nothing.
 # The shell reads what it can itself: a guest without hardware support starts programs slowly.
-READ = script(__file__, "facts_read.sh")
+READ = beside(__file__, "facts_read.sh")
 # Of the kernel's command line only what changes measurements: the rest may be nobody's business.
-OTHERS = script(__file__, "facts_others.sh")
+OTHERS = beside(__file__, "facts_others.sh")
 COMMAND = READ + OTHERS
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import script
 
 # FOLDER WHAT SIGN DEV KNOWN COMMAND...: with nothing known the device says what it is; else the one
 # that says so is looked for. SIGN in the command's words becomes its name.
-HOLD = script(__file__, "_device_hold.sh")
+HOLD = beside(__file__, "_device_hold.sh")
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.settings._device import Devices
 
 DISK = "@disk"
@@ -10,5 +10,5 @@ DISK = "@disk"
 DISKS = Devices(
     "disk", "/sys/block", DISK,
     # What it says that it is, or which file it stands for; else where it sits on its bus.
-    script(__file__, "_disk_disks.sh"),
+    beside(__file__, "_disk_disks.sh"),
 )  # fmt: skip

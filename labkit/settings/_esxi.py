@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import REBOOT, RESTART, ROOT, picked, script
 
@@ -16,13 +16,13 @@ MODULE = ("esxcli", "system", "module", "parameters")
 ABSENT = "absent"
 
 # Finds the machine by its name: its number, and where its description is.
-FOUND = script(__file__, "_esxi_found.sh")
+FOUND = beside(__file__, "_esxi_found.sh")
 # The lines of the named keys, as they are in the file; a key that is not there has none. A machine
 # that we stopped and have not started again is part of what there is to put back.
-SHOWN = FOUND + script(__file__, "_esxi_shown.sh")
+SHOWN = FOUND + beside(__file__, "_esxi_shown.sh")
 # The service that keeps the machines writes the description of a running one itself, so it is
 # shut down first: by its own system, never by pulling the plug. Then: copy, edit, check, move.
-EDITED = FOUND + script(__file__, "_esxi_edited.sh")
+EDITED = FOUND + beside(__file__, "_esxi_edited.sh")
 
 
 def of_advanced(path: str, *, text: bool = False) -> Way:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Setting, Words
 from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._ways import matching, script
@@ -23,7 +23,7 @@ RESERVED_FIRST = f"FullReservation = {RESERVED}"
 # Who changes the guest next, or measures it, finds it there. One that is off is not waited for. A
 # system answers to ping long before its sshd listens. That may be closed to its hypervisor, so that
 # it is waited for in vain for some time, and no error; port 0 asks for none.
-ANSWERS = script(__file__, "_guest_answers.sh")
+ANSWERS = beside(__file__, "_guest_answers.sh")
 KVM_ANSWERS = f"""\
 [ "$(virsh -q domstate "$1")" = running ] || exit 0
 shift; {ANSWERS}"""

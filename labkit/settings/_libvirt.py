@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import PICK, RESTART, ROOT, on_or_off, picked, script
 
@@ -42,7 +42,7 @@ DEFINED = (
 [ ! -e "/run/labkit-ran-$vm" ] || echo stopped"""
 )
 # A machine that runs is shut down by its own system, never by pulling the plug.
-RESTARTED = script(__file__, "_libvirt_restarted.sh")
+RESTARTED = beside(__file__, "_libvirt_restarted.sh")
 
 
 def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:

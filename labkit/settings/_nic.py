@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Way
 from labkit.settings._device import Devices
 from labkit.settings._ways import matching
@@ -16,7 +16,7 @@ NIC = "@nic"
 CARDS = Devices(
     "interface", "/sys/class/net", NIC,
     # Where it sits on its bus, and its permanent address; one of software is its name.
-    script(__file__, "_nic_cards.sh"),
+    beside(__file__, "_nic_cards.sh"),
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
-from labkit.machine.scripts import script as beside
+from labkit.machine.scripts import beside
 from labkit.setting import KINDS, Details, Setting, Way, Words
 
 PROGRAMS = ("find",)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
 
@@ -16,7 +16,7 @@ LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
 NONE = "none of ours"
 SHOWN = '[ ! -e "$1" ] || cat "$1"'
 # The line that would have brought what the kernel was told, if it was told all of it.
-LIVE = script(__file__, "boot_live.sh")
+LIVE = beside(__file__, "boot_live.sh")
 ABLE = f"""\
 {OWN_KERNEL}
 command -v update-grub >/dev/null || {{ echo "no update-grub here" >&2; exit 1; }}"""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._cpu import CpuShares, CpuTime, OnCpus
 from labkit.settings._ways import ROOT, OnHost, cpu_list, matching, script, whole
@@ -30,7 +30,7 @@ QUOTA = """\
 if [ -e "$1/cpu.max" ]; then cat "$1/cpu.max"
 else cat "$2/cpu.cfs_quota_us" "$2/cpu.cfs_period_us" | tr '\\n' ' '; fi"""
 # The shorter period would be too short for the old quota, so no quota stands in between.
-QUOTED = script(__file__, "cgroup_quoted.sh")
+QUOTED = beside(__file__, "cgroup_quoted.sh")
 THROTTLE = """\
 said=$(cat "$1") || exit
 printf '%s\\n' "$said" | sed -n "s/^$2 //p\""""

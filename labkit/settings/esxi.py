@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel
 from labkit.settings._ways import REBOOT, OnHost, matching, named, on_or_off, script
@@ -15,7 +15,7 @@ PROGRAMS = ("esxcli",)
 
 NONE = "none"
 # A value may be empty, so columns are told by the dashes below their heads.
-OPTIONS = script(__file__, "esxi_options.sh")
+OPTIONS = beside(__file__, "esxi_options.sh")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import EDITED, FOUND, SHOWN, quoted
 from labkit.settings._guest import FIRST, RESERVED, OfGuest
@@ -24,7 +24,7 @@ ELSEWHERE = {
 }
 FREE = "nothing"
 # How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
-ALL = FOUND + script(__file__, "full_reservation_all.sh")
+ALL = FOUND + beside(__file__, "full_reservation_all.sh")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Way
 from labkit.settings._cpu import CpuShares, OnCpus
 from labkit.settings._esxi import of_vmx
@@ -18,7 +18,7 @@ from labkit.settings._ways import cpus_of, number, script, whole
 PROGRAMS = ("virsh",)
 
 UNLIMITED = "unlimited"
-PINNED = script(__file__, "guest_cpu_pinned.sh")
+PINNED = beside(__file__, "guest_cpu_pinned.sh")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._ways import OnHost, script
 
@@ -17,7 +17,7 @@ NAME = "labkit-awake"
 FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline"
 # The shell itself reads what it can, and little of that: to start a program takes a guest far
 # longer, and `read` asks its kernel for each byte.
-CPUS = script(__file__, "halting_cpus.sh")
+CPUS = beside(__file__, "halting_cpus.sh")
 TOOLS = """\
 for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""

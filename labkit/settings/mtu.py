@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._ways import ROOT, OnHost, script, whole
@@ -15,7 +15,7 @@ PROGRAMS = ("esxcli", "ip")
 SIZE = 'cat "/sys/class/net/$1/mtu"'
 
 # One line: interface, its MTU, the virtual switch below it, and the switch's MTU.
-SIZES = script(__file__, "mtu_sizes.sh")
+SIZES = beside(__file__, "mtu_sizes.sh")
 # The switch may at no moment have a smaller MTU than the interface on it.
 RESIZED = f"""\
 sizes() {{ {SIZES} }}

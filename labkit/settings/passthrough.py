@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, of_nic
 from labkit.settings._ways import (
@@ -28,7 +28,7 @@ DRIVER = """\
 cd "/sys/bus/pci/devices/$1" || exit
 [ -e iommu_group ] || { echo "no IOMMU watches $1: intel_iommu=on or the like" >&2; exit 1; }
 at=$(readlink driver); echo "${at##*/} $(cat driver_override)\""""
-BOUND = script(__file__, "passthrough_bound.sh")
+BOUND = beside(__file__, "passthrough_bound.sh")
 FUNCTIONS = 'cat "/sys/class/net/$1/device/sriov_numvfs"'
 # The kernel changes the number only by way of 0.
 SPLIT = """\

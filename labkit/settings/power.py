@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
 from labkit.settings._ways import (
@@ -54,12 +54,12 @@ cd /sys/devices/system/cpu && for one in cpu[0-9]*/cpuidle/state*; do
 AS_BEFORE = """\
 cd /sys/devices/system/cpu && for pair; do
     printf %s "${pair#*=}" | tee "${pair%%=*}/disable" >/dev/null || exit; done"""
-TURBO = script(__file__, "power_turbo.sh")
+TURBO = beside(__file__, "power_turbo.sh")
 TURNED = """\
 cd /sys/devices/system/cpu && if [ -e intel_pstate/no_turbo ]; then
     printf %s "$((1 - $1))" | tee intel_pstate/no_turbo >/dev/null
 else printf %s "$1" | tee cpufreq/boost >/dev/null; fi"""
-PLUGGED = script(__file__, "power_plugged.sh")
+PLUGGED = beside(__file__, "power_plugged.sh")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._ways import (
     OWN_KERNEL,
@@ -22,12 +22,12 @@ from labkit.settings._ways import (
 PROGRAMS = ("pgrep", "systemctl", "taskset")
 
 # The CPUs of every thread of every process of that name, each list once.
-PLACED = script(__file__, "processes_placed.sh")
+PLACED = beside(__file__, "processes_placed.sh")
 PLACE = """\
 for pid in $(pgrep -x "$1"); do
     taskset -a -c -p "$2" "$pid" >/dev/null || [ ! -d "/proc/$pid" ] || exit; done"""
 # Each interrupt whose name in /proc/interrupts begins so, with its CPUs.
-ROUTED = script(__file__, "processes_routed.sh")
+ROUTED = beside(__file__, "processes_routed.sh")
 # A driver may keep an interrupt for itself; then the kernel says why.
 ROUTE = """\
 for pair; do

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Impossible
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST, OfGuest
 from labkit.settings._ways import script
@@ -16,7 +16,7 @@ PROGRAMS = ("perl",)
 RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not locked"
 NAME = "labkit-memory"
 IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
-PROGRAM = script(__file__, "_guest_memory.pl")
+PROGRAM = beside(__file__, "_guest_memory.pl")
 # No command that looks for one of them, or starts it, has its name on its own command line. It says
 # that it has begun by its name, once the memory is what it makes of it.
 FIND = 'grep -lsz "labkit-memor[y]-$verb-$guest\\$" /proc/[0-9]*/cmdline'

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from labkit.errors import HostError, TimedOut
 from labkit.fleet import together
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.setting import Words
 
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
@@ -17,7 +17,7 @@ TRIES = 4
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
 TAKEN = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
 # To look again takes a guest less than to start a shell that looks once.
-LISTENS = script(__file__, "_server_listens.sh")
+LISTENS = beside(__file__, "_server_listens.sh")
 STATE = {"tcp": "0A", "udp": "07"}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.probes.ready_time import ReadyTime, between
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
@@ -25,7 +25,7 @@ NEIGHBOURS = ("neighbour", "neighbour2")
 # double without rounding. Each line says how many have been done.
 # Everybody may write to /tmp, so that a file or a link of this name may be there already: it goes,
 # and nothing that comes meanwhile is written through (-C).
-COMPUTE = script(__file__, "shared_host_compute.sh")
+COMPUTE = beside(__file__, "shared_host_compute.sh")
 # The count, beside the clock of the guest that made it.
 COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 1 "$1") $up"'
 COUNT = re.compile(r"(\d+) (\d+\.\d+)", re.ASCII)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
 from labkit.workloads._server import serving
@@ -25,7 +25,7 @@ PROTOCOLS = ("tcp", "udp")
 SMALLEST, LARGEST = 14, 65_507
 # Every packet's time on the wire is in the log; here only how long it took is kept, in its order,
 # with what sockperf says of the run. What it prints instead when it fails goes the same way.
-LOGGED = script(__file__, "sockperf_logged.sh")
+LOGGED = beside(__file__, "sockperf_logged.sh")
 COLOUR = re.compile(r"\x1b?\[[\d;]*m")
 TRIP = re.compile(r"^\d{1,9}\.\d{3}$", re.ASCII | re.MULTILINE)
 TRIPS = re.compile(r"(?:\d{1,9}\.\d{3}\n)*+", re.ASCII)

@@ -35,7 +35,7 @@ from labkit.box.view import GUESTS
 from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab, opened
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 
 PROGRAMS = ("mount", "nsenter", "ping")
 
@@ -45,7 +45,7 @@ REPLY = re.compile(r"^\[(\d+\.\d+)\].* icmp_seq=", re.MULTILINE)
 BANDWIDTH = re.compile(r"([1-9]\d{0,5}) ?([kMG])(?:bit/s)?", re.ASCII)
 DOWNTIME = re.compile(r"(\d{1,6}) ?ms", re.ASCII)
 POWERS = {"k": 1e3, "M": 1e6, "G": 1e9}
-ARRIVAL = script(__file__, "migration_arrival.sh")
+ARRIVAL = beside(__file__, "migration_arrival.sh")
 FORGET = """\
 cd /run/labkit && rm -rf "guests/$1" || exit
 rmdir guests 2> /dev/null && rm -f bin/guest bin/guest.* bin/guest_*

@@ -25,7 +25,7 @@ from labkit.box.rootless.inside import MARK, TIER
 from labkit.box.rootless.of_user import OfUser, kept
 from labkit.errors import BoxError
 from labkit.machine import account
-from labkit.machine.scripts import script
+from labkit.machine.scripts import beside
 from labkit.programs.packages import install_words
 
 PROGRAMS = ("ip", "mount", "newuidmap", "nsenter", "setpriv", "setsid", "unshare")
@@ -36,7 +36,7 @@ OUTER = ("unshare", "--user", "--map-root-user", "--map-auto", "--net", "--mount
          "--fork", "--kill-child", "--mount-proc")  # fmt: skip
 TRIAL = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "true")
 """Of the users that a box needs, the one with the largest number."""
-KEEPER = script(__file__, "user_namespace_keeper.sh")
+KEEPER = beside(__file__, "user_namespace_keeper.sh")
 """It waits for nobody, so who ends in there is forgotten at once."""
 
 
