@@ -16,9 +16,10 @@ from labkit import noise_floor
 from labkit.errors import ResultsError
 from labkit.machine.places import out
 from labkit.results import Results
+from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import Interval, ratio
 from labkit.statistics.pooled import Blocks, Pooled
-from labkit.statistics.rank_tests import bootstrap_difference
+from labkit.statistics.quantity import Quantity
 from labkit.workloads.ping import Ping
 
 STUDY = "controls"
@@ -136,7 +137,8 @@ def of_results(results: Results) -> Controls:
 def _longer(sides: Mapping[str, Blocks]) -> Interval | None:
     if LESS not in sides or MORE not in sides:
         return None
-    return bootstrap_difference(sides[MORE], sides[LESS], 50)
+    asked = Quantity(f"'{MORE}' - '{LESS}'")
+    return estimated(asked, sides).interval()
 
 
 def folder(lab: str) -> Path:

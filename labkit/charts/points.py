@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from labkit.charts.tradeoff import of_metric
 from labkit.machine.units import figure, shown
 from labkit.results import Results
+from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
@@ -44,7 +45,7 @@ def times(found: Mapping[str, Blocks], point: str) -> list[dict[str, str]]:
 
 
 def _interval(what: str, sides: Mapping[str, Blocks]) -> tuple[Interval, str]:
-    found = Quantity(what, "mean").estimate(sides).interval()
+    found = estimated(Quantity(what, "mean"), sides).interval()
     enough = min(map(len, sides.values())) >= FEWEST
     return found, found.ends(figure) if enough else ""
 

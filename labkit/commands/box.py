@@ -34,14 +34,16 @@ def add(verbs: Any) -> None:
     text = "the lab in a box: real hosts on this machine"
     parser = verb(
         verbs, "box", _box_down, text,
-        "up | two hosts and a guest", "up four-guests --name mine | another topology, next to the first",
+        "up | two hosts and a guest",
+        "up four-guests --name mine | another topology, next to the first",
         "status | is it up?", "ssh client uname -r | a command on one of its hosts",
         "down | nothing is left",
     )  # fmt: skip
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for name, call, said, *examples in (
         ("up", _box_up, "start the box; does nothing if it is up",
-         " | two hosts and a guest", "four-guests --name mine | another topology, next to the first"),
+         " | two hosts and a guest",
+         "four-guests --name mine | another topology, next to the first"),
         ("status", _box_status, "list the hosts of the box and their states",
          " | exit code 0 only if it is up"),
         ("down", _box_down, "remove the box: processes, namespaces, links, files",

@@ -58,8 +58,9 @@ def _add_looking(inner: Any) -> None:
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
     one.add_argument("--study", default="", metavar="STUDY", help="only those of this study")
     one = verb(
-        inner, "show", _show, "show the settings and figures of one run or one execution of a study",
-        "lat_ping | the newest of this study", "data/recorded/lat_ping.labkit | what comes with labkit",
+        inner, "show", _show, "show settings and figures of a run, or of an execution of a study",
+        "lat_ping | the newest of this study",
+        "data/recorded/lat_ping.labkit | what comes with labkit",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
     text = "check every file against its checksum; exit code 1 if one differs"

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from labkit.errors import HostError
 from labkit.host import Host
-from labkit.machine.programs import program
+from labkit.machine.scripts import beside
 
 # A container's own limit counts where it is lower than what the machine has.
-LOOK = program(__file__, "capacity_look.sh")
+LOOK = beside(__file__, "capacity_look.sh")
 LINE = re.compile(r"(cpus|total|free|limit|disk) (\d+)")
 CACHE = re.compile(r"cache (\d+) (\d+)([KMG]?) (\S+)")
 SCRATCH = ("/run/labkit/scratch", "/var/tmp")
