@@ -21,6 +21,8 @@ from labkit.transports.local import Local
 from labkit.workloads import _database
 from labkit.workloads.dvdstore import DvdStore
 
+PROGRAMS = ("nginx",)
+
 HERE = Host("here", "127.0.0.1", Local("here"))
 SHORT = ("--users", 4, "--warm-up", 0, "--ramp", 1000)
 THERE = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}

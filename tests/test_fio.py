@@ -16,6 +16,8 @@ from labkit.workloads import fio as module
 from labkit.workloads._sections import parted
 from labkit.workloads.fio import DIRECT, Fio
 
+PROGRAMS = ("fio",)
+
 HERE = Host("here", "127.0.0.1", Local())
 SHORT = Fio(mebibytes=32, duration=1)
 WHY = "no fio: make system" if not shutil.which("fio") else SHORT.lacking({"server": HERE})

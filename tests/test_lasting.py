@@ -21,6 +21,8 @@ from labkit.workloads import _lasting
 from labkit.workloads._lasting import checked, key_of
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("ping",)
+
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 SECONDS = 8
 CLAIM = Ratio("c", "s", "nowhere", percentile=50, over="a", under="a", published=1, within=9)

@@ -20,6 +20,8 @@ from labkit.workloads.redis import Redis, ended, server_words
 from labkit.workloads.redis_scaleout import RedisScaleout
 from labkit.workloads.streams import Streams
 
+PROGRAMS = ("haproxy", "netperf", "nutcracker", "pgrep", "redis-benchmark", "redis-server")
+
 needs_redis = pytest.mark.skipif(
     not (shutil.which("redis-server") and shutil.which("redis-benchmark")),
     reason="needs redis-server and redis-tools",

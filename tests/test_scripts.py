@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+PROGRAMS = ("perl", "shellcheck")
+
 HOME = Path(__file__).resolve().parent.parent
 SHELL = re.compile(r"\b(fi|done|esac)\b|\$\(|\"\$|\$[0-9@#]|\bexit\b|\bmy \$")
 LONGEST = 3

@@ -10,6 +10,8 @@ import pytest
 from labkit.errors import BadInput, HostError, LoginRefused, Unknown
 from labkit.event import Say
 
+PROGRAMS = ("openssl",)
+
 pytest.importorskip("pyVmomi", reason="pip install pyvmomi")
 from labkit.events._vsphere import connected, ended_well, relocated
 

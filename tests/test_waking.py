@@ -10,6 +10,8 @@ import pytest
 
 from labkit.box.guests import waking
 
+PROGRAMS = ("objdump",)
+
 SLEEPS = """\
 import ctypes, os, select, signal, sys, time
 libc, heard = ctypes.CDLL(None), []

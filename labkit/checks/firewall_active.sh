@@ -1,3 +1,4 @@
+# programs: iptables nft systemctl
 for one in firewalld ufw nftables; do
     if systemctl is-active --quiet "$one" 2>/dev/null; then echo "$one"; fi; done
 nft list ruleset 2>/dev/null | awk '

@@ -1,3 +1,4 @@
+# programs: ip
 cd "/sys/class/net/$1" 2>/dev/null || { echo absent; ls /sys/class/net; exit 0; }
 driver=$(readlink device/driver 2>/dev/null); speed=$(cat speed 2>/dev/null)
 echo "$(cat operstate) $(cat mtu) ${driver##*/} ${speed:-}"

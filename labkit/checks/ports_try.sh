@@ -1,3 +1,4 @@
+# programs: bash nc python3
 address=$1; shift
 one() {
     if command -v python3 >/dev/null; then python3 -c '

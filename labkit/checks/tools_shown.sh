@@ -1,3 +1,4 @@
+# programs: ip netperf ping
 for tool; do command -v "$tool" >/dev/null || { echo "-$tool"; continue; }
     case $tool in
         ping | netperf | tc) said=$($tool -V 2>&1) ;;

@@ -14,6 +14,8 @@ from labkit.event import Say
 from labkit.host import Host
 from labkit.lab import Lab
 
+PROGRAMS = ("ping", "virsh")
+
 if TYPE_CHECKING:
     from labkit.events.migration import LiveMigration
 

@@ -1,3 +1,4 @@
+# programs: find
 into "$1" "$2"; target "$3"
 find . ! -name . -prune -name "${4%-*}-*" -mtime +2 -exec rm -rf {} + 2>/dev/null
 echo "$kind"

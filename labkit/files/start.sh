@@ -1,3 +1,4 @@
+# programs: openssl
 LC_ALL=C; export LC_ALL; umask 077; unset CDPATH
 no() { printf '%s\n' "$*" >&2; exit 9; }
 if command -v openssl; then kind=sha256; sum_of() { openssl dgst -sha256 -r; }

@@ -1,3 +1,4 @@
+# programs: find tar
 into "$1" "$2"
 [ ! -L "./$3" ] || no "it is a link, and links are not followed"
 [ ! -e "./$3" ] || [ -d "./$3" ] || no "it is there and is no folder"

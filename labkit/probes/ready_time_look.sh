@@ -1,3 +1,4 @@
+# programs: esxtop pgrep
 if command -v esxtop >/dev/null; then
     for one; do echo "esxtop ${one%%=*} ${one#*=}"; done
     exit

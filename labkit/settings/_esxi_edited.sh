@@ -1,3 +1,4 @@
+# programs: vim-cmd
 shift
 started() {
     [ ! -e "$vmx.labkit-ran" ] || { vim-cmd vmsvc/power.on "$id" >&2 && rm "$vmx.labkit-ran"; }

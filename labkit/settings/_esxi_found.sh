@@ -1,3 +1,4 @@
+# programs: vim-cmd
 \
 all=$(vim-cmd vmsvc/getallvms) || exit
 line=$(printf '%s\n' "$all" |

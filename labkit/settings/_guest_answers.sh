@@ -1,3 +1,4 @@
+# programs: nc ping ssh-keyscan
 n=0; until ping -c 1 -W 1 "$1" >/dev/null 2>&1; do
     n=$((n + 1)); [ "$n" -lt 120 ] || { echo "the guest does not answer at $1" >&2; exit 1; }
     sleep 1; done

@@ -1,3 +1,4 @@
+# programs: virsh
 vm=$1 ran=/run/labkit-ran-$1; shift
 state() { virsh -q domstate "$vm"; }
 started() { [ ! -e "$ran" ] || { virsh -q start "$vm" >&2 && rm "$ran"; }; }

@@ -1,3 +1,4 @@
+# programs: find
 [ ! -d /run/labkit/etc ] || [ -e /lib/modules/order ] ||
     grep -q 'User Mode Linux' /proc/cpuinfo || {
     echo 'this setting is of the whole machine, which all hosts of the box share' >&2; exit 1; }

@@ -1,3 +1,4 @@
+# programs: esxcli
 said=$(esxcli system module parameters list -m "$1") || exit
 printf '%s\n' "$said" | awk '
     NR == 2 { split($0, dashes, "  "); at = length(dashes[1]) + length(dashes[2]) + 5

@@ -1,3 +1,4 @@
+# programs: virsh
 vm=$1; shift
 for pair; do
     case $pair in

@@ -1,3 +1,4 @@
+# programs: esxcli
 said=$(esxcli network ip interface list) || exit
 own=$(printf '%s\n' "$said" | awk -v want="$1" '
     $1 == "Name:" { name = $2 } $1 == "Portset:" { below = $2 }

@@ -14,6 +14,8 @@ from labkit.errors import BadInput
 from labkit.shop.answers import Answer
 from labkit.shop.stock import Size, actor, basket, customer, tax, title_word
 
+PROGRAMS = ("login",)
+
 Ask = tuple[str, tuple[object, ...]]
 Order = Generator[Ask, Answer, int]
 

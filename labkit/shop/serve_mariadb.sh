@@ -1,3 +1,4 @@
+# programs: mariadbd
 # Serves shops by a MariaDB of our own, in the foreground; as serve_postgresql.sh, word for word.
 #   serve_mariadb FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]
 set -eu

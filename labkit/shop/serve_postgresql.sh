@@ -1,3 +1,4 @@
+# programs: initdb
 # Serves shops by a PostgreSQL of our own, in the foreground: its files stay in the folder, so that
 # the next one finds there what was filled once. It never runs as root; `none` only makes the files.
 #   serve_postgresql FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]

@@ -1,3 +1,4 @@
+# programs: nginx
 # Serves the pages of a shop, in the foreground: nginx before the application that asks the database.
 # The database is made before the first page is asked for; neither runs as root.
 #   serve_web FOLDER ADDRESS PORT APPLICATION_PORT WORKERS KIT ENGINE DATABASE_AT SECRET

@@ -19,6 +19,8 @@ from labkit import shop
 from labkit.errors import HostError
 from labkit.host import Host
 
+PROGRAMS = ("tar",)
+
 OF_A_BOX = ("test", "-r", "/lib/modules/order")
 """What a guest of QEMU in a box has begun with."""
 LIBRARY = re.compile(r"(/\S+) \(0x")

@@ -15,6 +15,8 @@ from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.workload import Beside, Sample, Series, Workload
 
+PROGRAMS = ("perl",)
+
 PROGRAM = Path(__file__).with_suffix(".pl")
 PAGE = 4096
 PAGES = re.compile(r"pages (\d+)", re.ASCII)

@@ -29,6 +29,8 @@ from labkit.workloads._database import (
     serving_shop,
 )
 
+PROGRAMS = ("postgres", "python3")
+
 WAYS = ("direct", "web")
 DURABILITY = ("durable", "fast")
 MOST_INSTANCES = 64

@@ -19,6 +19,8 @@ from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 
+PROGRAMS = ("redis-benchmark", "redis-server", "taskset")
+
 TESTS = ("set", "get", "incr", "lpush", "lpop", "sadd", "hset", "mset",
          "lrange_100", "lrange_300", "lrange_500", "lrange_600")  # fmt: skip
 MOST_KEYS = 2**31 - 1

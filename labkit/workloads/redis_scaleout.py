@@ -24,6 +24,8 @@ from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
 from labkit.workloads.redis import MOST_KEYS, PACKAGES, SIDES, counts_of, ended
 
+PROGRAMS = ("redis-benchmark", "redis-cli", "redis-server", "taskset")
+
 MOST_SERVERS = 8
 SERVERS = tuple(f"server{n}" if n else "server" for n in range(MOST_SERVERS))
 GETS, SETS = 6, 2

@@ -13,6 +13,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+PROGRAMS = ("pgbench",)
+
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 import shops  # noqa: E402

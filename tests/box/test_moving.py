@@ -16,6 +16,8 @@ from labkit.errors import BadInput, BoxError
 from tests.box.conftest import MOVING, with_cpus
 from tests.box.test_migration import COUNTER, counted, goes_on, on
 
+PROGRAMS = ("perl",)
+
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 SLOW = Moving(rate="60 Mbit/s")
 WRITER = """\

@@ -10,6 +10,8 @@ from labkit.workloads.linpack import Linpack
 from tests.box.conftest import OTHER
 from tests.box.machine import another
 
+PROGRAMS = ("ping",)
+
 PLACES = ("server", "container", "guest", "vmcontainer")
 pytestmark = [
     pytest.mark.box,

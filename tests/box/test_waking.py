@@ -10,6 +10,8 @@ from labkit.workloads.sockperf import Sockperf
 from tests.box.conftest import TWO
 from tests.box.machine import another
 
+PROGRAMS = ("chrt",)
+
 pytestmark = pytest.mark.box
 LATE = 5000
 """Microseconds: what a guest that slept on exceeds, and what a scheduler takes seldom."""

@@ -1,3 +1,4 @@
+# programs: mount
 [ -w /run/labkit/tun ] || {
     mknod -m 666 /run/labkit/tun c 10 200 && mount --bind /run/labkit/tun /dev/net/tun
 } || exit

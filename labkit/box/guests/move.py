@@ -16,6 +16,8 @@ from labkit.errors import BoxError
 from labkit.host import Host
 from labkit.lab import Lab
 
+PROGRAMS = ("nsenter",)
+
 
 @dataclass(frozen=True)
 class Move:

@@ -15,6 +15,8 @@ from labkit.box.network.link import LinkPlan
 from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
 
+PROGRAMS = ("python3",)
+
 Hears = Callable[[Mapping[str, Any]], None]
 """Told each line that the watchers of both hosts print, with its `host`."""
 WATCHER = Path(__file__).with_name("watch_guest.py").read_text("utf-8")

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from labkit.box import needs
 
+PROGRAMS = ("linux.uml",)
+
 LIBRARY = "waking.so"
 WAKEUPS = ("kept", "lossy")
 """With the library, and as the kernel has them by itself."""

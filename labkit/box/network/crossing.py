@@ -24,6 +24,8 @@ from labkit.box.network.link import LinkPlan
 from labkit.box.network.shaping import kinds_known
 from labkit.errors import BoxError
 
+PROGRAMS = ("ip", "nsenter", "sysctl", "tc")
+
 END, MIDDLE = "crossing0", ("crossing-o", "crossing-q")
 ADDRESSES = ("198.51.100.1", "198.51.100.2")
 """Set aside for documentation (RFC 5737): nothing but the two ends is there."""

@@ -1,3 +1,4 @@
+# programs: ip mount
 set -e
 mount --bind "$1" /mnt
 mount -t tmpfs -o mode=0755 tmpfs /run
