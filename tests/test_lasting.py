@@ -24,7 +24,7 @@ from labkit.workloads.ping import Ping
 PROGRAMS = ("ping",)
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
-SECONDS = 8
+SECONDS = 9
 CLAIM = Ratio("c", "s", "nowhere", percentile=50, over="a", under="a", published=1, within=9)
 STUDY = Study(
     name="lat_ping", title="t", question="q", source="s",
