@@ -8,8 +8,8 @@ from test_readme import HOME, PAGES, prose
 
 from labkit.cli import _parser
 
-# May only shrink.
-NOT_YET = {"lab-esxi", "lab-kvm", "lab-linux"}
+# Pages that are not rewritten yet; may only shrink.
+NOT_YET: set[str] = set()
 LONGEST = 30
 TURNS = re.compile(
     r"\b(anew|whoever|nobody knows|so many|of which|as many as there|is told|are told|be told"
