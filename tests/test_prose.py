@@ -47,4 +47,5 @@ def test_a_page_is_plain_english(name):
 def test_a_help_text_is_plain_english(name):
     parser = HELPS[name]
     said = [parser.description, *(one.help for one in parser._actions)]
+    said += (parser.epilog or "").splitlines()
     assert [line for text in said if text for line in bad(text)] == []

@@ -20,24 +20,26 @@ NAMED = re.compile(r"((?:\[[^]]*\]|[^=[])+)=(.*)", re.DOTALL)
 def add_import(inner: Any) -> None:
     """Add the verb to those of `labkit results`."""
     one = verb(
-        inner, "import", _import, "take in a bundle, or what another tool wrote; nothing is run",
-        "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | what fio printed",
+        inner, "import", _import, "import a bundle, or another tool's output; nothing is run",
+        "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | output of fio",
         "--from netperf --study docker_netperf --metric 'latency=latency p50' Native=a VM=b"
-        " | to judge the claims of this study on it",
+        " | judge the claims of this study",
     )  # fmt: skip
-    one.add_argument("files", nargs="+", metavar="[CONDITION=]FILE", help="bundles, or output")
+    one.add_argument(
+        "files", nargs="+", metavar="[CONDITION=]FILE", help="bundles, or a tool's files"
+    )
     one.add_argument(
         "--from", dest="format", default="labkit", metavar="TOOL",
-        help="the tool that wrote it, such as fio or iperf3 (without it, labkit)",
+        help="the tool that wrote the files, such as fio or iperf3 (default: labkit)",
     )  # fmt: skip
     one.add_argument(
         "--study", default="", metavar="STUDY",
-        help="judge the claims of this study on it; the conditions are named as there",
+        help="judge the claims of this study; use its names of conditions",
     )  # fmt: skip
     one.add_argument(
         "--metric", action="append", default=[], metavar="NAME=METRIC",
-        help="what the claims call NAME (or NAME: CONDITION) is this metric of the tool, or an "
-        "expression such as \"'read iops' + 'write iops'\"; of several the first that a file has",
+        help="the tool's metric for the claims' NAME (or NAME: CONDITION), or an expression: "
+        "\"'read iops' + 'write iops'\"; if repeated, the first that the file has",
     )  # fmt: skip
     label_flag(one)
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 def lab_flag(parser: argparse.ArgumentParser, made: bool = False) -> None:
     """The flag that says which lab a verb is about; `made` where the verb brings the box up."""
-    box = "the lab in a box, which comes up for it" if made else "the lab in a box, if it is up"
-    parser.add_argument(
-        "--lab", default="box", metavar="FILE", help=f"a lab.toml; without it, {box}"
-    )
+    box = "the lab in a box, started if needed" if made else "the lab in a box, if it is up"
+    parser.add_argument("--lab", default="box", metavar="FILE", help=f"a lab.toml (default: {box})")
 
 
 def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:

@@ -85,7 +85,7 @@ def print_json(whole: object) -> None:
 
 def label_flag(parser: argparse.ArgumentParser) -> None:
     """The flag of every verb that makes results."""
-    said = "names the results; the time of day if absent"
+    said = "name of the results (default: the time of day)"
     parser.add_argument("--label", default="", metavar="NAME", help=said)
 
 

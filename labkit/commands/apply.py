@@ -15,14 +15,16 @@ from labkit.machine import records
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    text = "bring a condition's settings into force and leave them so; `labkit restore` puts back"
+    text = "apply a condition's settings and keep them; `labkit restore` puts them back"
     parser = verb(
         verbs, "apply", _apply, text,
-        "lat_ping --condition VM-SRIOV --lab lab.toml | make it so, until `labkit restore`",
-        "plan.json | just what `labkit plan --json` said, if it is still true",
+        "lat_ping --condition VM-SRIOV --lab lab.toml | keep the settings until `labkit restore`",
+        "plan.json | a saved plan, if the hosts are unchanged",
     )  # fmt: skip
-    parser.add_argument("plan", metavar="PLAN|STUDY", help="a study, or what plan --json printed")
-    parser.add_argument("--condition", metavar="NAME", help="whose settings; a plan may name it")
+    parser.add_argument("plan", metavar="PLAN|STUDY", help="a study, or a saved plan")
+    parser.add_argument(
+        "--condition", metavar="NAME", help="the condition to apply; a plan may name it"
+    )
     lab_flag(parser, made=True)
     json_flag(parser)
 

@@ -37,7 +37,7 @@ def add(verbs: Any) -> None:
         "up | two hosts and a guest",
         "up four-guests --name mine | another topology, next to the first",
         "status | is it up?", "ssh client uname -r | a command on one of its hosts",
-        "down | nothing is left",
+        "down | remove it",
     )  # fmt: skip
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for name, call, said, *examples in (
@@ -47,7 +47,7 @@ def add(verbs: Any) -> None:
         ("status", _box_status, "list the hosts of the box and their states",
          " | exit code 0 only if it is up"),
         ("down", _box_down, "remove the box: processes, namespaces, links, files",
-         " | nothing is left behind", "--name mine | the one of this name"),
+         " | the box named lab", "--name mine | the box of this name"),
     ):  # fmt: skip
         one = verb(inner, name, call, said, *examples)
         if name == "up":
@@ -101,9 +101,9 @@ def _add_migrate(inner: Any) -> None:
     _name_flag(move)
     move.add_argument("guest", metavar="GUEST", help="role of the guest")
     move.add_argument("--to", required=True, metavar="HOST", help="the host to move it to")
-    said = 'the most that it may send, such as "100M": bits a second'
+    said = 'limit in bits per second, such as "100M"'
     move.add_argument("--bandwidth", default="", metavar="TEXT", help=said)
-    said = 'how long it may stand still at the end, such as "300ms"'
+    said = 'longest pause at the end, such as "300ms"'
     move.add_argument("--downtime", default="", metavar="TEXT", help=said)
     json_flag(move)
 

@@ -28,7 +28,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
         verbs, "doctor", _doctor, "show what this machine, or a lab, can do",
-        " | this machine: its tier, and the one command that brings more",
+        " | this machine: its tier, and the command for the next one",
         "--lab lab.toml | your own hosts, with a remedy for each failed check",
     )  # fmt: skip
     parser.description = TEXT
@@ -36,7 +36,7 @@ def add(verbs: Any) -> None:
     either.add_argument(
         "--packages", action="store_true", help="print only the system packages that are missing"
     )
-    either.add_argument("--lab", metavar="FILE", help="look at the hosts of a lab.toml, or `box`")
+    either.add_argument("--lab", metavar="FILE", help="check the hosts of a lab.toml, or `box`")
     json_flag(parser)
 
 

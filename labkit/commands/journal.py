@@ -11,14 +11,18 @@ from labkit.commands._verb import at_least_one, busy, json_flag, print_json, ver
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    text = "show what was changed on a host, by whom, and whether it is put back"
+    text = "list changes on a host, who made them, and whether they are put back"
     parser = verb(
         verbs, "journal", _journal, text,
-        "server --lab lab.toml | the last five change sets of the host that is [hosts.server]",
+        "server --lab lab.toml | the last five change sets of [hosts.server]",
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", help="a role of the lab: [hosts.ROLE]")
     parser.add_argument(
-        "--sets", type=at_least_one, default=5, metavar="N", help="the newest N (without it, 5)"
+        "--sets",
+        type=at_least_one,
+        default=5,
+        metavar="N",
+        help="number of change sets (default: 5)",
     )
     lab_flag(parser)
     json_flag(parser)

@@ -11,25 +11,28 @@ from labkit.errors import BadInput
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    text = "measure a study against itself: the differences that are this lab's own"
+    text = "measure a study against itself, to find the noise of this lab"
     parser = verb(
         verbs, "noise", _noise, text,
-        "--quick | the lab in a box, a rough answer soon",
-        "lat_ping --condition VM-Default | with a guest in it, which adds noise of its own",
-        "lat_netperf --where lab.toml | your own hosts, as lat_netperf will use them",
+        "--quick | a quick, rough answer from the lab in a box",
+        "lat_ping --condition VM-Default | with a guest, which adds noise",
+        "lat_netperf --where lab.toml | your own hosts, with the workload of lat_netperf",
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", nargs="?", default="lat_ping",
-                        help="whose workload and metric (without it, lat_ping)")  # fmt: skip
+                        help="the study to take the load of (default: lat_ping)")  # fmt: skip
     parser.add_argument("--where", "--lab", default="box", metavar="PLACE",
                         help="box (default), or the lab.toml of your own hosts")  # fmt: skip
     parser.add_argument(
-        "--condition", default="", metavar="NAME", help="one of the study's; its first if absent"
+        "--condition",
+        default="",
+        metavar="NAME",
+        help="a condition of the study (default: its first)",
     )
     parser.add_argument(
         "--repeats", type=at_least_one, default=6, metavar="N",
-        help="blocks of two runs each (without it, 6)",
+        help="blocks of two runs each (default: 6)",
     )  # fmt: skip
-    parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
+    parser.add_argument("--quick", action="store_true", help="a few short runs, to try it")
     label_flag(parser)
     json_flag(parser)
 

@@ -18,11 +18,11 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
         verbs, "plan", _plan, "show what a study would change on hosts; touch nothing",
-        "lat_ping --lab lab.toml | all that lat_ping would change on your hosts",
-        "lat_ping --condition VM-SRIOV --json | for `labkit apply`, that takes no other state",
+        "lat_ping --lab lab.toml | all changes of lat_ping on your hosts",
+        "lat_ping --condition VM-SRIOV --json | a plan for `labkit apply`",
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
-    parser.add_argument("--condition", metavar="NAME", help="only what this condition changes")
+    parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
     lab_flag(parser, made=True)
     json_flag(parser)
 

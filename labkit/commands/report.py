@@ -13,12 +13,12 @@ from labkit.errors import BadInput
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "report", _report, "write the report of results that exist",
-        "lat_ping | of the newest results of this study",
+        verbs, "report", _report, "write the report of existing results",
+        "lat_ping | the newest results of this study",
         "out/results/lat_ping/monday-1a2b3c4d | of these",
     )  # fmt: skip
     parser.add_argument(
-        "run", metavar="RUN", help="a folder of results, one of its runs, or a study: its newest"
+        "run", metavar="RUN", help="a folder of results, one of its runs, or a study (its newest)"
     )
     json_flag(parser)
 

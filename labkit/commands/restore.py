@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    text = "put back what was changed on hosts, also after a crash; what others changed is left"
+    text = "put back labkit's changes on hosts, also after a crash; changes by others stay"
     parser = verb(
         verbs, "restore", _restore, text,
         "--all | every host of the boxes that are up",
@@ -27,14 +27,16 @@ def add(verbs: Any) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="all hosts of the lab, or of the boxes that are up; none is made",
+        help="all hosts of the lab, or of the boxes that are up",
     )
     parser.add_argument(
         "--break", dest="breaking", action="store_true",
-        help="also where somebody is at work: they will not be able to write any more",
+        help="restore even if somebody is at work; their further writes are refused",
     )  # fmt: skip
     parser.add_argument(
-        "--forget", action="store_true", help="close the journal also on what cannot be put back"
+        "--forget",
+        action="store_true",
+        help="close the journal even if something cannot be put back",
     )
     lab_flag(parser)
     json_flag(parser)

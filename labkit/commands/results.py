@@ -32,15 +32,15 @@ where (?1 = '' or study = ?1) group by results.id order by started, results.path
 
 
 A_IS = {"holds": "lower", "contradicted": "higher", "undecided": "not clearly other"}
-RESULTS = "a folder of results, one of its runs, a bundle, or a study: its newest"
-OTHERS = "where to look, instead of the results of this machine"
+RESULTS = "a folder of results, one of its runs, a bundle, or a study (its newest)"
+OTHERS = "folders to search instead of this machine's results"
 
 
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "results", _list, "list, show, verify, compare and move what was measured",
-        "list | all of it, one line each", "show lat_ping | what its newest run asked and found",
+        verbs, "results", _list, "list, show, verify, compare and move results",
+        "list | all results, one line each", "show lat_ping | its settings and figures",
         "verify | every file against its checksum", "export lat_ping -o mine.labkit",
     )  # fmt: skip
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
@@ -53,12 +53,12 @@ def add(verbs: Any) -> None:
 def _add_looking(inner: Any) -> None:
     one = verb(
         inner, "list", _list, "list all results, one line each",
-        "--study lat_ping | those of one study", "/mnt/shared | those below this folder",
+        "--study lat_ping | results of one study", "/mnt/shared | results below this folder",
     )  # fmt: skip
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
-    one.add_argument("--study", default="", metavar="STUDY", help="only those of this study")
+    one.add_argument("--study", default="", metavar="STUDY", help="list only this study")
     one = verb(
-        inner, "show", _show, "show settings and figures of a run, or of an execution of a study",
+        inner, "show", _show, "show the settings and figures of results",
         "lat_ping | the newest of this study",
         "data/recorded/lat_ping.labkit | what comes with labkit",
     )  # fmt: skip
@@ -66,7 +66,7 @@ def _add_looking(inner: Any) -> None:
     text = "check every file against its checksum; exit code 1 if one differs"
     one = verb(
         inner, "verify", _verify, text,
-        " | all that is here", "lat_ping | the newest of this study",
+        " | all results", "lat_ping | the newest of this study",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; without it, all")
     one = verb(
@@ -79,7 +79,7 @@ def _add_looking(inner: Any) -> None:
         inner, "query", _query, "ask all runs with SQL: tables results, runs, rows",
         "'select condition, metric, p99 from rows join runs on runs.id = run'",
     )  # fmt: skip
-    one.add_argument("sql", metavar="SELECT", help="one SELECT of SQLite; nothing is changed")
+    one.add_argument("sql", metavar="SELECT", help="a SELECT in SQLite's SQL; changes nothing")
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
 
 
@@ -98,7 +98,7 @@ def _add_moving(inner: Any) -> None:
         help="output file (default: named after the results)",
     )
     one.add_argument(
-        "--small", action="store_true", help="a fifth as large, but slower to write and to open"
+        "--small", action="store_true", help="make a smaller file, slower to write and to open"
     )
     add_import(inner)
 

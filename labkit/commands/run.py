@@ -13,19 +13,19 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
         verbs, "run", _run, "run a study: verdicts, notebook, report",
-        "lat_ping --quick | in the lab in a box, few short runs",
-        "lat_ping --where recorded | a run that comes with labkit, judged anew",
+        "lat_ping --quick | a few short runs in the lab in a box",
+        "lat_ping --where recorded | a recorded run, judged again",
         "lat_ping --where lab.toml -p repeats=10 | on your own hosts, ten blocks",
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
-    parser.add_argument("--quick", action="store_true", help="few short runs: see it work")
+    parser.add_argument("--quick", action="store_true", help="a few short runs, to try it")
     parser.add_argument(
         "--where", "--lab", default="box", metavar="PLACE",
         help="box (default), recorded, the lab.toml of your own hosts, or a folder of results",
     )  # fmt: skip
     parser.add_argument(
         "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
-        help="a parameter of the study's notebook, as often as needed",
+        help="set a parameter of the study's notebook; repeatable",
     )  # fmt: skip
     label_flag(parser)
     json_flag(parser)

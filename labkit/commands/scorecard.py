@@ -16,16 +16,16 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
         verbs, "scorecard", _scorecard, "show documents, claims and labs in one table",
-        " | what this machine has measured, and what comes recorded",
+        " | this machine's results, and the recorded ones",
         "--study lat_ping | the claims of one study, judged or not",
-        "--document docker | what documents with this in their titles claim, and print",
-        "--verdict contradicted | what did not come out as claimed",
-        "--disputed | where documents contradict each other, or themselves",
+        "--document docker | claims and figures of documents with this in their titles",
+        "--verdict contradicted | contradicted claims",
+        "--disputed | claims that documents contradict",
         "out/results --html >card.html | of one folder, as a page",
     )  # fmt: skip
     parser.add_argument(
         "folders", nargs="*", type=Path, metavar="FOLDER",
-        help="results or bundles; those of this machine and the recorded ones if absent",
+        help="results or bundles (default: this machine's and the recorded ones)",
     )  # fmt: skip
     parser.add_argument("--study", default="", metavar="NAME", help="only the claims of this study")
     parser.add_argument(
@@ -37,11 +37,9 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--disputed", action="store_true", help="only claims in dispute")
     shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--markdown", action="store_true", help="print the whole table as Markdown")
     shown.add_argument(
-        "--markdown", action="store_true", help="the whole table, for a page of Markdown"
-    )
-    shown.add_argument(
-        "--html", action="store_true", help="an HTML page; its links open the results"
+        "--html", action="store_true", help="print an HTML page with links to the results"
     )
     json_flag(shown)
 

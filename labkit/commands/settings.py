@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "settings", _settings, "list settings; with a host, what it supports",
-        " | all that labkit can change",
-        "server | what of it the server of the box that is up supports, and its values now",
-        "server --lab lab.toml | the same of a host of your own",
+        verbs, "settings", _settings, "list settings; with a host, list those it supports",
+        " | all settings",
+        "server | settings and values of the box's server",
+        "server --lab lab.toml | the same for your own host",
     )  # fmt: skip
     parser.add_argument("host", metavar="HOST", nargs="?", help="a role of the lab: [hosts.ROLE]")
     lab_flag(parser)

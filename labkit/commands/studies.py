@@ -11,9 +11,9 @@ from labkit.commands._verb import json_flag, print_json, verb
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "studies", _studies, "list what can be asked",
-        " | each study, and how many conditions and claims it has",
-        "--json | with the parameters that `labkit run -p` takes",
+        verbs, "studies", _studies, "list the studies",
+        " | each study, with its numbers of conditions and claims",
+        "--json | also the parameters for `labkit run -p`",
     )  # fmt: skip
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="the table of the README")
