@@ -94,7 +94,7 @@ class Line:
     text: str
 
 
-class Stream(Protocol):
+class Streaming(Protocol):
     """A running command: its lines as they come, then what `run` would have returned."""
 
     def __iter__(self) -> Iterator[Line]:
@@ -141,7 +141,7 @@ class Transport(Protocol):
     def stream(
         self, words: tuple[str, ...], *, stdin: bytes | Path, env: Mapping[str, str],
         seconds: float, cap: int,
-    ) -> AbstractContextManager[Stream]:  # fmt: skip
+    ) -> AbstractContextManager[Streaming]:  # fmt: skip
         """Run one command and hand out its lines as they come; it ends with the block."""
 
     def as_root(self, password: Callable[[], str] | None) -> Transport:
@@ -238,7 +238,7 @@ class Host:
     def stream(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
         seconds: float = 60.0, cap: int = KEPT,
-    ) -> AbstractContextManager[Stream]:  # fmt: skip
+    ) -> AbstractContextManager[Streaming]:  # fmt: skip
         """Run a command and see its lines while it runs: `with host.stream(...) as lines:`.
 
         Leaving the block before its end ends the command.

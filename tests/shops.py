@@ -14,7 +14,7 @@ from pathlib import Path
 
 from labkit import shop
 from labkit.shop import kit
-from labkit.shop.answers import Address, Refused
+from labkit.shop.answers import Listening, Refused
 from labkit.shop.filling import engine_of
 
 SCRIPTS = Path(shop.__file__).parent
@@ -35,7 +35,7 @@ class Served:
 
     @property
     def at(self):
-        return Address("127.0.0.1", self.port)
+        return Listening("127.0.0.1", self.port)
 
     @property
     def secret(self):

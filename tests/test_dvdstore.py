@@ -15,7 +15,7 @@ import shops
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.shop import filling
-from labkit.shop.answers import Address, Refused
+from labkit.shop.answers import Listening, Refused
 from labkit.shop.stock import Size, basket, product, tables
 from labkit.transports.local import Local
 from labkit.workloads import _database
@@ -85,7 +85,7 @@ def test_a_wrong_password_is_named(served, tmp_path):
 
 def test_a_database_that_does_not_answer_is_named():
     with pytest.raises(ConnectionError, match="nothing answers"):
-        filling.engine_of("postgresql")(Address("127.0.0.1", 1), "")
+        filling.engine_of("postgresql")(Listening("127.0.0.1", 1), "")
 
 
 def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):

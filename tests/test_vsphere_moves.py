@@ -13,7 +13,7 @@ from labkit.event import Say
 PROGRAMS = ("openssl",)
 
 pytest.importorskip("pyVmomi", reason="pip install pyvmomi")
-from labkit.events._vsphere import connected, ended_well, relocated
+from labkit.events._vsphere import connected, ended_well, relocated  # noqa: E402
 
 VCSIM = shutil.which("vcsim")
 if VCSIM is None:

@@ -61,7 +61,7 @@ class Bundle:
 def export(results: Results, file: Path, small: bool = False) -> Bundle:
     """Write the results as one file; damaged ones and a file that is there already are refused.
 
-    A `small` one takes a fifth of the space, and seconds to write.
+    A `small` one takes less space, and seconds to write.
     """
     if file.exists():
         raise BadInput(f"{file} is there already", hint="choose another name")

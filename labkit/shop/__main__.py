@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from labkit.errors import BadInput, LabkitError
-from labkit.shop.answers import Address, Asked, Refused
+from labkit.shop.answers import Asked, Listening, Refused
 from labkit.shop.driver import Driver, Pace, Tally
 from labkit.shop.filling import (
     DATABASE,
@@ -115,19 +115,19 @@ class _Shop:
     """Where one of the shops is, and how it is asked."""
 
     speaks: type[Database]
-    at: Address
+    at: Listening
     secret: str
     pages: str
 
     @classmethod
     def of(cls, asked: argparse.Namespace, number: int) -> _Shop:
-        at = Address.of((asked.at or [LOCAL])[number])
+        at = Listening.of((asked.at or [LOCAL])[number])
         pages = asked.pages[number] if asked.pages and number < len(asked.pages) else ""
         return cls(engine_of(asked.engine), at, _secret(asked, number), pages)
 
     @property
-    def served(self) -> Address:
-        return Address.of(self.pages or "127.0.0.1:8080")
+    def served(self) -> Listening:
+        return Listening.of(self.pages or "127.0.0.1:8080")
 
     def connected(self) -> Asked:
         return Web(self.served) if self.pages else self.prepared()

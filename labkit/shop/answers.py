@@ -29,7 +29,7 @@ class Asked(Protocol):
     def complete(self, said: bytes) -> bool:
         """Whether an answer has come whole."""
 
-    def answer(self, said: bytes) -> Answer:
+    def answer(self, said: bytes) -> Rowset:
         """The rows of an answer."""
 
     def close(self) -> None:
@@ -49,7 +49,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class Rowset:
     """The rows that came, and what the engine says was done."""
 
     rows: Rows
@@ -57,7 +57,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Address:
+class Listening:
     """Where a database listens, and as whom it is asked."""
 
     host: str
@@ -65,7 +65,7 @@ class Address:
     user: str = "shop"
 
     @classmethod
-    def of(cls, text: str) -> Address:
+    def of(cls, text: str) -> Listening:
         """From USER@HOST:PORT, where the user may be left out."""
         read = ADDRESS.fullmatch(text)
         if not read or not 0 < int(read[3]) < 1 << 16:
@@ -76,7 +76,7 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
-def connected(at: Address) -> socket.socket:
+def connected(at: Listening) -> socket.socket:
     """A connection that sends at once what is given to it."""
     try:
         found = socket.create_connection((at.host, at.port), CONNECT_SECONDS)

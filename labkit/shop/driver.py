@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from labkit.errors import BadInput, LabkitError
-from labkit.shop.answers import Answer, Asked, Refused, Short
+from labkit.shop.answers import Asked, Refused, Rowset, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
 
@@ -108,7 +108,7 @@ class User:
         else:
             self._go_on(answer)
 
-    def _go_on(self, answer: Answer) -> None:
+    def _go_on(self, answer: Rowset) -> None:
         assert self.order is not None
         try:
             asked = self.order.send(answer)

@@ -10,8 +10,8 @@ from contextlib import closing, suppress
 from typing import Protocol, cast
 
 from labkit.errors import LabkitError, Unknown
-from labkit.shop.answers import Address, Asked, Refused, Rows
-from labkit.shop.stock import COLUMNS, Size, Table, tables
+from labkit.shop.answers import Asked, Listening, Refused, Rows
+from labkit.shop.stock import COLUMNS, Size, StockTable, tables
 
 ENGINES = {"postgresql": "labkit.shop.postgres:Postgres", "mariadb": "labkit.shop.mariadb:MariaDb"}
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
@@ -25,19 +25,19 @@ Tell = Callable[[str], None]
 class Database(Asked, Protocol):
     """A connection to any of the engines."""
 
-    def __init__(self, at: Address, secret: str, database: str = ...) -> None: ...
+    def __init__(self, at: Listening, secret: str, database: str = ...) -> None: ...
     @classmethod
-    def exists(cls, at: Address, secret: str, database: str) -> bool:
+    def exists(cls, at: Listening, secret: str, database: str) -> bool:
         """Whether there is a database of that name."""
 
     @classmethod
-    def make(cls, at: Address, secret: str, database: str, like: str = "") -> None:
+    def make(cls, at: Listening, secret: str, database: str, like: str = "") -> None:
         """Make a database, a copy of another one if so asked; one of that name is gone then."""
 
     def query(self, words: str) -> Rows:
         """Ask once, and wait."""
 
-    def fill(self, table: Table) -> tuple[int, int]:
+    def fill(self, table: StockTable) -> tuple[int, int]:
         """Load a table."""
 
 
@@ -54,7 +54,7 @@ def engine_of(name: str) -> type[Database]:
     return cast("type[Database]", getattr(importlib.import_module(module), found))
 
 
-def awaited(speaks: type[Database], at: Address, secret: str) -> None:
+def awaited(speaks: type[Database], at: Listening, secret: str) -> None:
     """Wait for one that listens already, but is still putting right what a crash has left."""
     until = time.monotonic() + RECOVERY_SECONDS
     while True:
@@ -66,7 +66,7 @@ def awaited(speaks: type[Database], at: Address, secret: str) -> None:
             time.sleep(0.1)
 
 
-def fresh(engine: str, at: Address, secret: str, size: str, seed: int, tell: Tell) -> Counts:
+def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: Tell) -> Counts:
     """Make the shop new from what was filled once; fill that first if it is not there whole."""
     speaks = engine_of(engine)
     if why := _lacking(speaks, at, secret, size, seed):
@@ -84,7 +84,7 @@ def fresh(engine: str, at: Address, secret: str, size: str, seed: int, tell: Tel
 
 
 # Why it has to be filled; empty where it is there whole.
-def _lacking(speaks: type[Database], at: Address, secret: str, size: str, seed: int) -> str:
+def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed: int) -> str:
     if not speaks.exists(at, secret, TEMPLATE):
         return "there is none yet"
     with closing(speaks(at, secret, TEMPLATE)) as stock:
@@ -101,7 +101,7 @@ def _lacking(speaks: type[Database], at: Address, secret: str, size: str, seed: 
 
 
 def _fill(
-    engine: str, speaks: type[Database], at: Address, secret: str, size: str, seed: int
+    engine: str, speaks: type[Database], at: Listening, secret: str, size: str, seed: int
 ) -> None:
     words = (pkgutil.get_data("labkit.shop", f"{engine}.sql") or b"").decode()
     before, _, after = words.partition("-- loaded\n")

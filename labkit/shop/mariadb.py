@@ -8,8 +8,8 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from labkit.shop.answers import Address, Answer, Refused, Rows, Short, connected
-from labkit.shop.stock import COLUMNS, Row, Table, counted
+from labkit.shop.answers import Listening, Refused, Rows, Rowset, Short, connected
+from labkit.shop.stock import COLUMNS, Row, StockTable, counted
 
 FIRST = "information_schema"
 NATIVE = b"mysql_native_password"
@@ -73,7 +73,7 @@ ASKS: Mapping[str, Callable[..., str]] = {
 class MariaDb:
     """One connection; `message` and `answer` are for a loop that has many of them."""
 
-    def __init__(self, at: Address, secret: str, database: str = FIRST) -> None:
+    def __init__(self, at: Listening, secret: str, database: str = FIRST) -> None:
         self.socket = connected(at)
         _, greeting = self._packet()
         if greeting[0] == 255:
@@ -87,14 +87,14 @@ class MariaDb:
         self._admitted(secret)
 
     @classmethod
-    def exists(cls, at: Address, secret: str, database: str) -> bool:
+    def exists(cls, at: Listening, secret: str, database: str) -> bool:
         """Whether there is a database of that name."""
         with closing(cls(at, secret)) as first:
             asked = f"SELECT 1 FROM schemata WHERE schema_name = '{database}'"
             return bool(first.query(asked))
 
     @classmethod
-    def make(cls, at: Address, secret: str, database: str, like: str = "") -> None:
+    def make(cls, at: Listening, secret: str, database: str, like: str = "") -> None:
         """Make a database, a copy of another one if so asked; one of that name is gone then."""
         with closing(cls(at, secret)) as first:
             first.query(f"DROP DATABASE IF EXISTS {database}; CREATE DATABASE {database}")
@@ -118,7 +118,7 @@ class MariaDb:
         """Whether an answer has come whole, with all its results."""
         return _ended(said)
 
-    def answer(self, said: bytes) -> Answer:
+    def answer(self, said: bytes) -> Rowset:
         """The rows of an answer."""
         return read(said)
 
@@ -133,7 +133,7 @@ class MariaDb:
             said += part
         return read(said).rows
 
-    def fill(self, table: Table) -> tuple[int, int]:
+    def fill(self, table: StockTable) -> tuple[int, int]:
         """Load a table in one transaction; returns how many rows, and their sum."""
         head = f"INSERT INTO {table.name} ({', '.join(table.columns)}) VALUES "
 
@@ -221,7 +221,7 @@ def _ended(said: bytes) -> bool:
     return False
 
 
-def read(said: bytes) -> Answer:
+def read(said: bytes) -> Rowset:
     """The rows of all results; an error among them is raised."""
     rows: Rows = []
     ends = -1
@@ -235,7 +235,7 @@ def read(said: bytes) -> Answer:
             ends = ends - 1 or -1
         elif ends == 1:
             rows.append(tuple(_values(body)))
-    return Answer(rows)
+    return Rowset(rows)
 
 
 def _values(body: bytes) -> Iterator[bytes | None]:

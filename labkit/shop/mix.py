@@ -11,13 +11,13 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from labkit.errors import BadInput
-from labkit.shop.answers import Answer
+from labkit.shop.answers import Rowset
 from labkit.shop.stock import Size, actor, basket, customer, tax, title_word
 
 PROGRAMS = ("login",)
 
 Ask = tuple[str, tuple[object, ...]]
-Order = Generator[Ask, Answer, int]
+Order = Generator[Ask, Rowset, int]
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Customers:
         answer = yield "purchase", (who, net, added, net + added, ref, ids, list(chosen.values()))
         return int(answer.rows[0][0] or 0)
 
-    def _customer(self) -> Generator[Ask, Answer, int]:
+    def _customer(self) -> Generator[Ask, Rowset, int]:
         if self.draw.random() * 100 >= self.mix.new:
             name = f"user{1 + int(self.draw.random() * self.size.customers)}"
             answer = yield "login", (name, "password")

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 
-from labkit.shop.answers import Address, Answer, Refused, Rows, Short, connected
-from labkit.shop.stock import Row, Table, counted
+from labkit.shop.answers import Listening, Refused, Rows, Rowset, Short, connected
+from labkit.shop.stock import Row, StockTable, counted
 
 RETRIED = (b"40001", b"40P01")
 """Serialization failure and deadlock: the transaction may be tried again."""
@@ -53,7 +53,7 @@ class Postgres:
     """One connection; `message` and `answer` are for a loop that has many of them."""
 
     def __init__(
-        self, at: Address, secret: str, database: str = FIRST, options: Mapping[str, str] = {}
+        self, at: Listening, secret: str, database: str = FIRST, options: Mapping[str, str] = {}
     ) -> None:
         self.socket = connected(at)
         self._left = b""
@@ -65,13 +65,13 @@ class Postgres:
         self._prepared: dict[str, bytes] = {}
 
     @classmethod
-    def exists(cls, at: Address, secret: str, database: str) -> bool:
+    def exists(cls, at: Listening, secret: str, database: str) -> bool:
         """Whether there is a database of that name."""
         with closing(cls(at, secret, FIRST)) as first:
             return bool(first.query(f"SELECT 1 FROM pg_database WHERE datname = '{database}'"))
 
     @classmethod
-    def make(cls, at: Address, secret: str, database: str, like: str = "") -> None:
+    def make(cls, at: Listening, secret: str, database: str, like: str = "") -> None:
         """Make a database, a copy of another one if so asked; one of that name is gone then."""
         with closing(cls(at, secret, FIRST)) as first:
             first.query(f"DROP DATABASE IF EXISTS {database} WITH (FORCE)")
@@ -103,7 +103,7 @@ class Postgres:
         return said[-6:-1] == DONE
 
     @staticmethod
-    def answer(said: bytes) -> Answer:
+    def answer(said: bytes) -> Rowset:
         """The rows of an answer."""
         return read(said)
 
@@ -113,7 +113,7 @@ class Postgres:
         self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
         return self._whole().rows
 
-    def fill(self, table: Table) -> tuple[int, int]:
+    def fill(self, table: StockTable) -> tuple[int, int]:
         """Load a table by COPY, all of it or nothing; returns how many rows, and their sum."""
         body = f"COPY {table.name} ({', '.join(table.columns)}) FROM STDIN\0".encode()
         self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
@@ -137,7 +137,7 @@ class Postgres:
         except OSError as lost:
             raise ConnectionError(f"the database does not listen any more: {lost}") from None
 
-    def _whole(self) -> Answer:
+    def _whole(self) -> Rowset:
         said = b""
         while not self.complete(said):
             part = self.socket.recv(1 << 16)
@@ -178,7 +178,7 @@ class Postgres:
         self._send(b"p" + LENGTH.pack(len(word) + 4) + word)
 
 
-def read(said: bytes) -> Answer:
+def read(said: bytes) -> Rowset:
     """The rows of a whole answer; an error that it holds is raised."""
     rows, tag, at, refused = [], b"", 0, None
     while at < len(said):
@@ -192,7 +192,7 @@ def read(said: bytes) -> Answer:
         at = end
     if refused:
         raise refused
-    return Answer(rows, tag.decode())
+    return Rowset(rows, tag.decode())
 
 
 def _row(said: bytes, at: int) -> tuple[bytes | None, ...]:

@@ -46,7 +46,7 @@ class Size:
 
 
 @dataclass(frozen=True)
-class Table:
+class StockTable:
     """The rows of one table, and the column whose sum shows that all of them arrived whole."""
 
     name: str
@@ -55,12 +55,14 @@ class Table:
     rows: Callable[[], Iterator[Row]]
 
 
-def tables(size: Size, seed: int) -> list[Table]:
+def tables(size: Size, seed: int) -> list[StockTable]:
     """All tables that are filled before the first order; each has random numbers of its own."""
 
-    def drawn(name: str, rows: Callable[[Size, random.Random], Iterator[Row]]) -> Table:
+    def drawn(name: str, rows: Callable[[Size, random.Random], Iterator[Row]]) -> StockTable:
         columns, summed = COLUMNS[name]
-        return Table(name, columns, summed, lambda: rows(size, random.Random(f"{seed}/{name}")))
+        return StockTable(
+            name, columns, summed, lambda: rows(size, random.Random(f"{seed}/{name}"))
+        )
 
     past = random.Random(f"{seed}/past").randrange(1 << 30)
     return [
@@ -205,7 +207,9 @@ def _part(past: Iterator[Past], which: int) -> Iterator[Row]:
         yield from parts[which]
 
 
-def counted(table: Table, take: Callable[[Sequence[Row]], None], at_once: int) -> tuple[int, int]:
+def counted(
+    table: StockTable, take: Callable[[Sequence[Row]], None], at_once: int
+) -> tuple[int, int]:
     """Hand over all rows, `at_once` at a time; returns how many there were, and their sum."""
     at, rows, many, total = table.columns.index(table.summed), [], 0, 0
     for row in table.rows():

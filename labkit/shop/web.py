@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from labkit.shop.answers import Address, Answer, Refused, Rows, Short, connected
+from labkit.shop.answers import Listening, Refused, Rows, Rowset, Short, connected
 from labkit.shop.filling import Database
 from labkit.shop.stock import COLUMNS, tax
 
@@ -38,7 +38,7 @@ AGAIN = 503
 class Web:
     """One connection to the web server of a shop."""
 
-    def __init__(self, at: Address) -> None:
+    def __init__(self, at: Listening) -> None:
         self.socket = connected(at)
         self.host = str(at)
 
@@ -57,7 +57,7 @@ class Web:
         length = LENGTH.search(said, 0, head + 2) if head >= 0 else None
         return bool(length and len(said) >= head + 4 + int(length[1]))
 
-    def answer(self, said: bytes) -> Answer:
+    def answer(self, said: bytes) -> Rowset:
         """The rows of a page; a page with another code than 200 is what it stands for."""
         code = said[9:12].decode("ascii", "replace")
         title = TITLE.search(said)
@@ -66,7 +66,7 @@ class Web:
             if code == f"{CODES[Short]}":
                 raise Short(text)
             raise Refused(f"HTTP {code}", text, again=code == f"{AGAIN}")
-        return Answer([tuple(CELL.findall(row)) for row in ROW.findall(said)])
+        return Rowset([tuple(CELL.findall(row)) for row in ROW.findall(said)])
 
     def close(self) -> None:
         """Leave."""
@@ -137,7 +137,7 @@ def ask(database: Database, name: str, given: Sequence[object]) -> Rows:
     return database.answer(said).rows
 
 
-def serve(at: Address, databases: Sequence[Database]) -> None:
+def serve(at: Listening, databases: Sequence[Database]) -> None:
     """Serve pages until somebody ends it; so many at once as there are databases."""
     free: queue.Queue[Database] = queue.Queue()
     for one in databases:

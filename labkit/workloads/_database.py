@@ -14,7 +14,7 @@ from labkit.shop import kit
 from labkit.workloads._brought import bring, bring_files, could_bring
 from labkit.workloads._server import serving
 
-PROGRAMS = ("initdb", "mariadbd", "nginx", "python3")
+PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "nginx", "python3")
 
 ENGINES = {"postgresql": "postgresql", "mariadb": "mariadb-server"}
 """The packages of Debian that bring them."""
