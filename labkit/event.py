@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from labkit.errors import ResultsError
 from labkit.fleet.clock import ClockReading
@@ -77,6 +77,8 @@ class Event(ABC):
     """Seconds of steady load before it begins."""
     settle: float = field(default=2.0, kw_only=True)
     """Seconds of load after it has ended."""
+    measures: ClassVar[Mapping[str, str]] = {}
+    """Metrics that `parse` reads, and their units."""
 
     @property
     def name(self) -> str:

@@ -42,6 +42,8 @@ class Study:
     """What runs after the workload in each run, for its metrics beside."""
     quick: Mapping[str, int] = field(default_factory=dict)
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
+    draft: str = ""
+    """What has not been shown of it yet; empty once the whole study has run in a box."""
     topology: str = ""
     """What a lab in a box is made of for this study; empty for the usual pair."""
     untold: Mapping[str, str] = field(default_factory=dict)
@@ -170,7 +172,8 @@ class Study:
             "something stalls nothing is asked, so far percentiles look better than they are"
             for load in self.loads if load.loop == "closed"
         ]  # fmt: skip
-        return [*watch.remarks(results), *steady.told(self.blocks(results)), *closed]
+        draft = [f"{self.name} is a draft: {self.draft}"] if self.draft else []
+        return [*draft, *watch.remarks(results), *steady.told(self.blocks(results)), *closed]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

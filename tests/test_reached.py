@@ -12,8 +12,13 @@ HOME = Path(__file__).resolve().parent.parent
 PACKAGE = HOME / "labkit"
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Folders that are looked through, where each file is found by being there, and what is begun with.
-SCANNED = ("checks", "commands", "imports", "probes", "settings", "studies", "workloads")
-BEGUN = ("__init__.py", "__main__.py", "cli.py")
+SCANNED = (
+    "checks", "commands", "events", "imports", "probes", "settings", "studies", "workloads",
+)  # fmt: skip
+BEGUN = (
+    "__init__.py", "__main__.py", "cli.py", "programs/__main__.py",
+    "shop/__main__.py", "shop/mariadb.py", "shop/postgres.py",  # the engine is named in the words
+)  # fmt: skip
 HANDED = (
     "Changes", "Claim", "Completed", "Faults", "Host", "Lab", "Plan", "Results", "Run", "Study",
 )  # fmt: skip
@@ -23,6 +28,7 @@ CALLED_BY_OTHERS = {
     "execute_managed_notebook",  # papermill
     "_freeze", "_lose", "_skew",  # `Faults`, by the name of the fault
     "_fill_text",  # argparse
+    "do_GET", "log_message",  # http.server
     "_render_traceback_",  # IPython
     # paramiko, in place of its own
     "_activate_outbound", "_compute_key", "_log", "_parse_newkeys", "_parse_service_accept",
@@ -31,7 +37,6 @@ CALLED_BY_OTHERS = {
 }  # fmt: skip
 WAITS = {
     "statistics/scaling.py": "the studies of containers fit laws to speed-ups",
-    "transports/local.py": "the transport of this machine: tests and benchmarks measure by it",
     "ssh/connection.py: Negotiated": "docs/connecting.md offers it",
     "ssh/connection.py: negotiated": "docs/connecting.md offers it",
 }
@@ -89,7 +94,8 @@ def imports(path):
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             found |= {node.value} if node.value.startswith("labkit.") else set()
-            beside = path.with_name(node.value) if node.value.endswith(".py") else PACKAGE
+            plain = node.value.endswith(".py") and "/" not in node.value
+            beside = path.with_name(node.value) if plain else PACKAGE
             found |= {named(beside)} if beside.is_file() else set()
     return {file for name in found for file in files_of(name)}
 

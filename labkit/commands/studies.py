@@ -30,13 +30,17 @@ def _studies(asked: argparse.Namespace) -> None:
         print(studies.markdown())
         return
     if not asked.json:
-        rows = [(s.name, len(s.conditions), len(s.claims), s.title) for s in found]
+        rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in found]
         print(table(rows, ["study", "conditions", "claims", "what it asks"]))
+        if drafts := [s for s in found if s.draft]:
+            print("\nA draft is not ready to use:")
+            print(*(f"  {s.name}: {s.draft}" for s in drafts), sep="\n")
         return
     print_json(
         [
             {
-                "name": s.name, "title": s.title, "question": s.question, "source": s.source,
+                "name": s.name, "title": s.title, "draft": s.draft, "question": s.question,
+                "source": s.source,
                 "conditions": [c.name for c in s.conditions],
                 "claims": [claim.id for claim in s.claims],
                 "notebook": str(notebook.notebook(s.name)),

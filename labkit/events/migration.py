@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
+from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.event import Event, Say, TimeLine
@@ -16,6 +17,14 @@ from labkit.events import _libvirt, _qemu, _seen, _vsphere
 from labkit.lab import Lab
 from labkit.workload import Sample, Series
 
+MEASURES = {
+    "arrived share": "share", "migration time": "s", "switchover time": "s", "rounds": "1",
+    "pass time": "s", "first round": "MiB", "downtime by QEMU": "s", "sent over memory": "share",
+    "bandwidth": "Gbit/s", "share of line": "share", "cpu utilization": "share",
+    "cpu of the helpers": "CPUs", "load before": "1/s", "depth": "share", "dips": "1",
+    "work lost": "1", "recovery time": "s", "round 1 bandwidth": "Gbit/s",
+    "round 3 bandwidth": "Gbit/s",
+}  # fmt: skip
 ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
 
 
@@ -28,6 +37,7 @@ class LiveMigration(Event):
     has not converged after `deadline` seconds.
     """
 
+    measures: ClassVar[Mapping[str, str]] = MEASURES
     guest: str = "guest"
     origin: str = "server"
     to: str = "server2"

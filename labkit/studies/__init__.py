@@ -27,10 +27,15 @@ def find(name: str) -> Study:
     return study
 
 
+def asks(study: Study) -> str:
+    """Return the title of a study, marked if it is a draft."""
+    return f"{study.title} (draft)" if study.draft else study.title
+
+
 def markdown() -> str:
     """The table of all studies for the README."""
     rows = [
-        f"| `{s.name}` | {s.title} | {len(s.conditions)} | {len(s.claims)} | {s.source} |"
+        f"| `{s.name}` | {asks(s)} | {len(s.conditions)} | {len(s.claims)} | {s.source} |"
         for s in map(find, names())
     ]
     return "\n".join(["| study | what it asks | conditions | claims | document |",

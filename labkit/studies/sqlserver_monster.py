@@ -32,6 +32,7 @@ def _large(name: str, means: str, here: str, *settings: Setting) -> Condition:
 
 study = Study(
     name="sqlserver_monster",
+    draft="neither its box nor its conditions have run yet",
     title="Monster virtual machines: few large ones against many small ones",
     question="How many orders a minute does a host process with guests of few CPUs and of many, "
     "and what do affinity, nodes and latency sensitivity change?",
