@@ -1,7 +1,7 @@
 """What can go wrong, on one page.
 
     LabkitError                 every error that labkit raises on purpose
-    ├── BadInput                what the caller asked for cannot be meant
+    ├── BadInput                the caller's request is wrong
     │   ├── Unknown             a name that is not known; lists the known ones
     │   └── Impossible          a setting that this kind of host cannot have
     ├── HostError               a host did not do what it was asked
@@ -81,7 +81,7 @@ class LabkitError(Exception):
 
 
 class BadInput(LabkitError):
-    """What the caller asked for cannot be meant."""
+    """The caller's request is wrong."""
 
     exit_code = 2
 

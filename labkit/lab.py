@@ -114,7 +114,7 @@ class Lab:
                 if not held(self.path.with_name(held_by(stem))):
                     raise BoxError(
                         f"the link of {role} is dead: its relay {stem} has ended",
-                        hint=f"`labkit box shape {role} --name {self.name}` makes the link anew",
+                        hint=f"`labkit box shape {role} --name {self.name}` rebuilds the link",
                     )
 
     @property

@@ -336,7 +336,7 @@ def test_another_file_is_refused_in_plain_words(file, text, said):
 
 def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
     path = file(csv_of([["1", "2", "3"]], names=["Used", "Ready", "Ready"]))
-    with pytest.raises(BadInput, match="2 counters are named 'Ready'"):
+    with pytest.raises(BadInput, match="2 counters have the name 'Ready'"):
         read(path, ["Ready"])
     with pytest.raises(BadInput, match=r"none of 3 counters is named 'use'\n.*did you mean 'Used'"):
         read(path, ["use"])
@@ -344,7 +344,7 @@ def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
         read(path, [])
     with pytest.raises(BadInput, match="cannot be opened"):
         read(tmp_path / "missing.csv")
-    with pytest.raises(BadInput, match="2 counters are named 'Ready'"):
+    with pytest.raises(BadInput, match="2 counters have the name 'Ready'"):
         read(path)["Ready"]
     assert read(path).values.tolist() == [[1, 2, 3]]
 

@@ -68,7 +68,7 @@ HOST = Host("box1", "127.0.0.1", None, "eth1")
     (lambda: MigrationBandwidth("lab", -1), "MiB/s from 1"),
     (lambda: MigrationStreams("lab", 256), "0 to 255"),
     (lambda: BootOptions(()), "no boot option"),
-    (lambda: BootOptions("nohz=off"), "no boot option is named by 'nohz=off'"),
+    (lambda: BootOptions("nohz=off"), "'nohz=off' names no boot option"),
     (lambda: IdleStates(-1), "from 0 to 1000000"),
     (lambda: ContainerNetwork("c", "host", ("--network=none", "image")), "not among its options"),
 ])  # fmt: skip

@@ -281,8 +281,8 @@ def _start_together(folder: Folder, layout: Layout, roles: Sequence[str], tell: 
             except HostError as failed:
                 raise BoxError(
                     f"{role} of the box did not start", said=failed.said,
-                    hint="`labkit doctor` says what this machine lacks; one that is busy with"
-                    " something else may need another try",
+                    hint="`labkit doctor` lists missing parts; a machine busy with"
+                    " other work may need another try",
                 ) from failed  # fmt: skip
     tell(f"{', '.join(roles)} up after {time.monotonic() - begun:.1f} s")
 
@@ -296,7 +296,7 @@ def _refuse_unless_plain(made_of: str) -> None:
     if made_of not in ("", DEFAULT):
         raise BoxError(
             f"a box made of {made_of} needs root, to make namespaces and links",
-            hint="use sudo, or leave the topology out: then it is what a plain user may have",
+            hint="use sudo, or omit the topology to get a plain user's box",
         )
 
 
@@ -333,5 +333,5 @@ def _disk_errors_named(folder: Folder) -> Iterator[None]:
         raise BoxError(
             f"box {folder.name}: cannot write {refused.filename or folder.path}",
             said=refused.strerror or str(refused),
-            hint=f"is there space, and may root write, below {folder.path.parent}?",
+            hint=f"check free space and root's write access below {folder.path.parent}",
         ) from refused

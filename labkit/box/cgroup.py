@@ -204,7 +204,7 @@ class Cgroup:
         while self.exists and (left := self.pids()):
             if time.monotonic() > until:
                 raise BoxError(
-                    f"processes {left} do not end", hint="are they in uninterruptible sleep?"
+                    f"processes {left} do not end", hint="they may be in uninterruptible sleep"
                 )
             self._kill_once(left)
             time.sleep(0.002)

@@ -164,7 +164,7 @@ class Faults:
             raise BoxError(
                 f"box {self.name} is of tier {PLAIN}, where there is no fault to make: its hosts"
                 " are this machine by another address",
-                hint="`labkit doctor` says what brings links and hosts of their own",
+                hint="`labkit doctor` says how to get links and real hosts",
             )
         raise BoxError("the faults of a box need root", hint="use sudo")
 

@@ -59,7 +59,7 @@ def _check_tasks(plan: Topology) -> None:
         if free < wanted:
             raise BoxError(
                 f"{plan.name}: starts up to {wanted} processes, and {who} {max(free, 0)} more",
-                hint=f"{hint}, or have fewer hosts and guests",
+                hint=f"{hint}, or use fewer hosts and guests",
             )
 
 

@@ -268,7 +268,7 @@ class Topology:
         if wanted > free:
             raise BoxError(
                 f"{self.name}: its guests want {wanted} MiB, and {free} MiB are free",
-                hint="give them less memory, or have fewer",
+                hint="give them less memory, or use fewer",
             )
 
 

@@ -210,7 +210,7 @@ def _stale(host: str, stale: Sequence[ScriptReply], planned: Mapping[str, str]) 
             f"{thing} was {planned[thing].strip()!r}, is {now.strip()!r}"
             for thing, now in (answer.fields for answer in stale)
         ),
-        hint="look at it anew, then apply that",
+        hint="make a new plan, then apply it",
     )
 
 

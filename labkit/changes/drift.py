@@ -60,5 +60,5 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
 def refusal(drift: Drift) -> SettingRefused:
     """The error for it."""
     waits = "start the host with it first; labkit starts no host anew"
-    fought = "is something else on that host managing the same setting?"
+    fought = "does something else on that host manage this setting?"
     return SettingRefused(str(drift), hint=waits if drift.waits else fought)

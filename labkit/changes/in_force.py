@@ -170,7 +170,7 @@ class InForce:
                 raise SettingRefused(
                     f"{len(failures)} of {count} settings did not go back",
                     said="\n".join(failures),
-                    hint=f"the journal of each host has what is left: {back}",
+                    hint=f"each host's journal lists the remaining changes: {back}",
                 )
 
     def leave(self) -> None:

@@ -197,7 +197,7 @@ def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
         sets = [_open_set(one.fields) for one in unfinished]
         raise Unfinished(
             f"{host.name}: unfinished {sets[0]}",
-            hint=f"put it back first: {host.verb('restore')}",
+            hint=f"restore it first: {host.verb('restore')}",
         )
 
 
@@ -211,14 +211,14 @@ def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
 def _failed(host: Host, fields: Sequence[str]) -> HostError:
     return HostError(
         f"{host.name}: nothing more was changed", said=fields[0],
-        hint=f"what was changed is in the journal: {host.verb('restore')}",
+        hint=f"the journal holds the changes: {host.verb('restore')}",
     )  # fmt: skip
 
 
 def _held(host: Host, fields: Sequence[str]) -> HostError:
     return Busy(
         f"{host.name} is held by {Lease.told(fields)}",
-        hint=f"wait; or, when that is over for sure: {host.verb('restore')} --break",
+        hint=f"wait; or, if that has certainly ended: {host.verb('restore')} --break",
     )
 
 
@@ -227,22 +227,22 @@ def _fenced(host: Host, fields: Sequence[str]) -> HostError:
     now = f"it is held by {Lease.told(fields[1:])}" if fields[1:] else gone
     return Busy(
         f"{host.name}: our lease has ended, so nothing more was written; {now}",
-        hint=f"{host.verb('journal')} says what became of the changes",
+        hint=f"{host.verb('journal')} shows the state of the changes",
     )
 
 
 def _damaged(host: Host, fields: Sequence[str]) -> HostError:
     return JournalDamaged(
         f"{host.name}: the journal {fields[0]} is damaged, so nothing is put back by guessing",
-        hint=f"{host.verb('journal')} shows the part that can be read",
+        hint=f"{host.verb('journal')} shows the readable part",
     )
 
 
 def _gone(host: Host, _: Sequence[str]) -> HostError:
     return HostError(
         f"{host.name}: the change set is closed or gone",
-        hint="was it put back by another process, or the host started anew? "
-        f"{host.verb('journal')}; who changed it has a copy of what was there before: "
+        hint="another process may have put it back, or the host rebooted: "
+        f"{host.verb('journal')}; the controller keeps a copy of the originals: "
         f"out/journal/{host.name}",
     )
 
@@ -252,7 +252,7 @@ def _changed(host: Host, fields: Sequence[str]) -> HostError:
     return SettingRefused(
         f"{host.name}: {thing[1:-1]} was changed by somebody else from {before} to {now}; "
         "it is left so",
-        hint="is something else on that host managing the same setting?",
+        hint="does something else on that host manage this setting?",
     )
 
 

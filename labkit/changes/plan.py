@@ -121,7 +121,7 @@ class Plan:
         raise SettingRefused(
             "the plan is stale: the hosts have changed since it was made; nothing was changed",
             said="\n".join(differ[:3]),
-            hint="look at a new plan, then apply that",
+            hint="make a new plan, then apply it",
         )
 
 

@@ -204,7 +204,7 @@ def _figures(whole: Quantity, figures: Mapping[Any, Any]) -> Values:
         found = np.atleast_1d(whole.all_of(figures))
     except ValueError:
         what = f"{whole.shown} is of metrics that have different numbers of values"
-        raise BadInput(what, hint="mean('...') or median('...') makes one of several") from None
+        raise BadInput(what, hint="mean('...') or median('...') combines several") from None
     if not np.isfinite(found).all():
         raise BadInput(f"{whole.shown} has no value here: it divides by 0")
     return found

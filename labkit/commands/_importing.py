@@ -50,7 +50,7 @@ def _import(asked: argparse.Namespace) -> None:
     elif asked.study or asked.metric:
         raise BadInput(
             f"{'--study' if asked.study else '--metric'} is said of what other tools wrote",
-            hint="name the tool, such as --from fio; a bundle says by itself what it is of",
+            hint="name the tool, such as --from fio; a bundle needs no tool",
         )
     else:
         said = _bundles(asked)

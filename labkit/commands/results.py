@@ -243,9 +243,9 @@ def _diff(asked: argparse.Namespace) -> None:
 
     (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
     if (run_a is None) != (run_b is None):
-        raise BadInput("one of them is a run and the other is not", hint="name two runs, or none")
+        raise BadInput("one is a run and the other is not", hint="name two runs, or none")
     if (run_a.path if run_a else a.path) == (run_b.path if run_b else b.path):
-        raise BadInput(f"{asked.a} and {asked.b} are the same, so nothing can differ")
+        raise BadInput(f"{asked.a} and {asked.b} are the same")
     found = (
         compared.of_runs((a, run_a), (b, run_b)) if run_a and run_b else compared.of_results(a, b)
     )

@@ -57,7 +57,7 @@ def _scorecard(asked: argparse.Namespace) -> None:
         named = ", ".join(map(str, asked.folders))
         raise ResultsError(
             f"no results in {named} that are judged",
-            hint="`labkit results list` names what there is; imports are judged with a --study",
+            hint="`labkit results list` lists all results; give --study to judge imports",
         )
     if asked.json:
         print_json(plain(card))

@@ -149,7 +149,7 @@ def _chosen(target: Target, keys: Sequence[Shown], answer: str) -> tuple[Shown, 
         raise HostKeyRefused(
             f"{target.name}: {answer or 'no answer'} is none of its fingerprints; nothing was kept",
             said="\n".join(f"it shows {key.kind} {key.fingerprint}" for key in keys),
-            hint="if the host says another fingerprint than this, somebody is in between",
+            hint="if the host reports another fingerprint, somebody intercepts the connection",
         )
     return same
 

@@ -173,7 +173,7 @@ class Remote:
     def _refused(self, name: str) -> CopyFailed:
         return CopyFailed(
             f"{self.path}: the host lists {name[:200]!r}, which cannot be in it",
-            hint="nothing was written; is that host to be trusted?",
+            hint="nothing was written; do not trust that host",
         )
 
 

@@ -93,7 +93,7 @@ class Armed:
         if late.is_set():
             raise TimedOut(
                 f"{self.host.name}: `{shlex.join(self.words)}` had not ended at its deadline",
-                hint="it was told to end; allow more time with seconds=",
+                hint="it was stopped; allow more time with seconds=",
             )
         said, _, begun = said.rstrip("\n").rpartition("\n")
         name = self.host.name

@@ -182,7 +182,9 @@ class Job:
             words = ("sh", "-c", LOOK, "look", self.folder, nonce, *numbers)
             for seen, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
                 return judged(seen), part
-            raise HostError(f"{self}: nothing was said of it", hint="is that its host?")
+            raise HostError(
+                f"{self}: its state is missing from the answer", hint="is that its host?"
+            )
 
         return _insisting(ask, str(self), tell, patience)
 
@@ -230,7 +232,7 @@ def start(
             raise BadInput(
                 f"{host.name}: key {key} belongs to another job",
                 said=done.stderr,
-                hint="a key stands for one command; choose a new one",
+                hint="a key belongs to one command; choose a new key",
             )
         if done.code or not folder:
             said = done.stderr or f"the host's shell ended with code {done.code}"
@@ -279,7 +281,7 @@ def _insisting(ask: Callable[[], T], what: str, tell: Tell, patience: float) -> 
                 raise Unreachable(
                     f"{what}: its state is unknown, as the host does not answer",
                     said=str(lost),
-                    hint="what has begun goes on by itself; attach by the key and look again",
+                    hint="jobs already started continue; attach by the key and look again",
                 ) from lost
             tell(f"{what}: reconnecting ({turn}): {lost.what}")
             pause = min(0.1 * 2 ** min(turn, 10), LONGEST_PAUSE)

@@ -185,7 +185,7 @@ def _put(page: str, mark: str, instead: str) -> str:
     before, found, after = page.partition(mark)
     if not found:
         raise ResultsError(
-            f"nbconvert made a page without {mark}", hint="is it of another version?"
+            f"nbconvert made a page without {mark}", hint="it may be of another version"
         )
     return f"{before}{instead}{after}"
 

@@ -49,7 +49,7 @@ def notebook(study: str) -> Path:
     stem = study.replace("_", "-")
     found = sorted((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb"))
     if not found:
-        raise BadInput(f"{study} has no notebook", hint=f"it would be notebooks/NN-{stem}.ipynb")
+        raise BadInput(f"{study} has no notebook", hint=f"create notebooks/NN-{stem}.ipynb")
     return found[0]
 
 

@@ -139,7 +139,7 @@ def named_results(named: str) -> Results:
         return Results.open(recorded(study))
     if found := imports.imported_as(study):
         return Results.open(found[-1])
-    raise ResultsError(f"no results at {named}", hint="`labkit results list` names what there is")
+    raise ResultsError(f"no results at {named}", hint="`labkit results list` lists all results")
 
 
 def check_parameters(study: Study, values: Mapping[str, Any]) -> None:

@@ -130,7 +130,7 @@ class Visit:
             if drifted == TRIES:
                 raise SettingRefused(
                     f"{step.condition.name} was not measured: {TRIES} runs were invalid",
-                    said=run.why, hint="is something else on that host managing the same setting?",
+                    said=run.why, hint="does something else on that host manage this setting?",
                 )  # fmt: skip
             remark = f"{step.condition.name} was invalid: {run.why}"
         self.left_out.add(step.of)

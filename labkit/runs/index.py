@@ -67,7 +67,7 @@ class Store:
                 if getattr(refused, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:
                     raise KeyboardInterrupt from None
                 hint = f"tables and their columns: {'; '.join(COLUMNS)}"
-                raise BadInput("the query is refused", said=str(refused), hint=hint) from None
+                raise BadInput("the query was refused", said=str(refused), hint=hint) from None
 
 
 def _made_anew(file: Path, folders: Sequence[Path]) -> None:

@@ -45,7 +45,7 @@ class BootOptions(OnHost):
         super().__post_init__()
         if not self.options or isinstance(self.options, str):
             raise BadInput(
-                f"no boot option is named by {self.options!r}", hint='several are ("nohz=off", ...)'
+                f"{self.options!r} names no boot option", hint='several are ("nohz=off", ...)'
             )
         for one in self.options:
             matching("boot option", one, r"[A-Za-z][\w.-]*(=[\w.,:/@+-]+)?", "nohz=off")

@@ -35,7 +35,7 @@ class Offloads(Setting):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._asked():
-            raise BadInput("no offload is named", hint=f"known: {', '.join(FEATURES)}")
+            raise BadInput("name an offload", hint=f"known: {', '.join(FEATURES)}")
 
     @property
     def thing(self) -> str:

@@ -324,7 +324,7 @@ def _no_session(
         f"{target.name}: no SSH session with {target}{_other(target, client)}:"
         f" no SSH banner in {CONNECT_SECONDS:g} s",
         said=heard or said,
-        hint="is this the port of its sshd?" if heard else "does the host hang?",
+        hint="check the port of its sshd" if heard else "does the host hang?",
     )
 
 

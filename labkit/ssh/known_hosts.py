@@ -155,7 +155,7 @@ class KnownHosts:
             raise HostKeyRefused(
                 f"{who}: {name.address} port {name.port} shows a broken key; nothing was sent",
                 said="it cannot be read, or its certificate is not signed by whom it names",
-                hint="is this the host, and its HostCertificate the one that was made for its key?",
+                hint="check that this is the host, and that its HostCertificate fits its key",
             )
         found = self.judge(name, shown)
         if found.status is not KeyStatus.KNOWN:
@@ -206,8 +206,8 @@ def refusal(
         return HostKeyRefused(
             f"{host} has CHANGED; nothing was sent to it",
             said="\n".join([*map(_known, found.lines[:2]), f"shown: {its}"]),
-            hint="somebody may be in between; if the host was made anew, compare its fingerprint"
-            f" and remove {_places(found)}",
+            hint="somebody may intercept this; if the host was reinstalled, compare its"
+            f" fingerprint and remove {_places(found)}",
         )
     return HostKeyRefused(
         f"{host} is not known ({where})",

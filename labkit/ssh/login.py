@@ -231,7 +231,7 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
             said="\n".join(found.unusable),
             hint=f"put the right key = ... into the lab file, or {make}"
             if absent
-            else "a key with a passphrase is used through an ssh-agent: ssh-add",
+            else "add a key with a passphrase to an ssh-agent: ssh-add",
         )
     return Unreachable(
         f"{target.name}: no key to log in with",
@@ -252,6 +252,6 @@ def _refused(
     return LoginRefused(
         f"{target.name}: {target} does not let us in; not tried again for a minute",
         said="\n".join(said),
-        hint=f"is the key in its authorized_keys, the account alive?"
+        hint=f"check its authorized_keys, and that the account is active"
         f" try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

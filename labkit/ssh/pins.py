@@ -62,7 +62,7 @@ def compare(who: str, pinned: Pin, where: str, now: Pin) -> None:
             f"{who}: the key is right, but this is another machine; nothing is changed on it",
             said=f"trusted: {pinned.machine}, host name {pinned.hostname} ({where})\n"
             f"found: {now.machine}, host name {now.hostname}",
-            hint=f"a clone, or another host at this address? if it is right, remove {where}"
+            hint=f"is it a clone, or another host at this address? if it is right, remove {where}"
             " and run labkit trust again",
         )
 
@@ -73,7 +73,7 @@ def identity(host: Host, name: str) -> Pin:
     if len(said) < 2 or said[0].startswith("none"):
         raise HostError(
             f"{host.name}: the machine says no identity of its own",
-            hint="is there an /etc/machine-id? systemd-machine-id-setup makes one",
+            hint="check /etc/machine-id; systemd-machine-id-setup creates it",
         )
     return Pin(name, said[0].strip(), said[1].strip(), time.strftime("%Y-%m-%d %H:%M:%S"))
 

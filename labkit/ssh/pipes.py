@@ -112,5 +112,5 @@ class ShellPipe:
         if self._stalled:
             raise TimedOut(
                 f"{self.name}: nothing moved for {self.patience:g} s",
-                hint="is its disk busy, or the way to it blocked?",
+                hint="check whether its disk is busy or its network blocked",
             )

@@ -39,8 +39,8 @@ class Refusals:
                 raise LoginRefused(
                     f"{target.name}: {target} refused a login at {_clock(refused)};"
                     f" not tried again before {_clock(refused + PAUSE_SECONDS)}",
-                    hint="repeated failures lock accounts; put it right first, or, to try at once,"
-                    f" remove {self._file(target)}",
+                    hint="repeated failures lock accounts; correct the cause first,"
+                    f" or, to try at once, remove {self._file(target)}",
                 )
 
     def remember(self, target: Target) -> None:

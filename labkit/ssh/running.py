@@ -173,9 +173,9 @@ class Running:
         return TimedOut(
             f"{self._host.name}: `{self._shown}` had not ended after {self.seconds:g} s",
             said=self._last_words,
-            hint="it was told to end; allow more time with seconds="
+            hint="it was stopped; allow more time with seconds="
             if told
-            else "it could not be told to end, and may run on: look on the host",
+            else "it could not be stopped, and may still run: look on the host",
         )
 
     def _gone(self) -> HostError:
@@ -187,13 +187,13 @@ class Running:
             return NotRun(
                 f"{name}: no shell came up for `{self._shown}`, so it was not run",
                 said=noise.decode("utf-8", "replace"),
-                hint="does this account get a shell? try `ssh HOST sh -c true`",
+                hint="check that this account has a shell: `ssh HOST sh -c true`",
             )
         what = cut(self._shell.channel)
         return OutcomeUnknown(
             f"{name}: {what} during `{self._shown}`, {gone:.1f} s after it was sent",
             said=self._last_words,
-            hint="whether the command ended is unknown; look on the host before repeating it",
+            hint="the command may have ended or not; look on the host before you repeat it",
         )
 
     @property

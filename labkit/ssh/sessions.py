@@ -274,5 +274,5 @@ def _no_session(name: str, refused: Exception) -> Unreachable:
     return Unreachable(
         f"{name}: the host is there but opens no session",
         said=str(refused),
-        hint=f"labkit uses up to {SESSIONS} at once; what is MaxSessions in its sshd_config?",
+        hint=f"labkit uses up to {SESSIONS} at once; check MaxSessions in its sshd_config",
     )

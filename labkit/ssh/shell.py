@@ -340,7 +340,7 @@ def checked(
     if not words or not all(map(sendable, words)):
         raise BadInput(
             f"{name}: {words!r} cannot be a command",
-            hint="it is words of text; a number or a path becomes one by str()",
+            hint="use words of text; str() converts a number or a path",
         )
     if math.isnan(seconds):
         raise BadInput(f"{name}: {seconds} cannot be a time in seconds")

@@ -112,7 +112,7 @@ class Sudo:
     def _refused(self, name: str, said: bytes, why: str) -> SudoRefused:
         words = said.replace(self._prompt.encode(), b"\n").decode("utf-8", "replace") + why
         hint = next((HINTS[sign] for sign in HINTS if sign in words), "try `sudo -v` there")
-        return SudoRefused(f"{name}: sudo does not make us root", said=words, hint=hint)
+        return SudoRefused(f"{name}: sudo does not give root", said=words, hint=hint)
 
     @property
     def _prompt(self) -> str:

@@ -147,7 +147,7 @@ def _dialled(target: Target) -> Steps[Carrier]:
     raise Unreachable(
         f"{target.name}: cannot reach {target.address} port {target.port}",
         said="\n".join(tried) if len(tried) > 1 else str(failed),
-        hint="is the host up, and is its control address right?",
+        hint="check that the host is up, and its control address",
     ) from failed
 
 
@@ -159,7 +159,7 @@ def _looked_up(target: Target) -> names.Found:
         raise Unreachable(
             f"{target.name}: cannot reach {target.address} port {target.port}: unknown name",
             said=str(unknown),
-            hint=f"is its control address right? try `getent hosts {target.address}`",
+            hint=f"check its control address; try `getent hosts {target.address}`",
         ) from unknown
 
 

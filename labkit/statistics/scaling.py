@@ -43,7 +43,7 @@ class Curve:
         if len(loads) < fewest:
             raise BadInput(f"{len(loads)} loads are too few for this; {fewest} are enough")
         if any(b <= a for a, b in pairwise(loads)):
-            raise BadInput("the loads must rise", hint="sort them, and name each but once")
+            raise BadInput("the loads must rise", hint="sort them, and name each once")
         for load, repeats in zip(loads, values, strict=True):
             if not repeats:
                 raise BadInput(f"load {load:g} has no value")

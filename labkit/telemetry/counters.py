@@ -190,7 +190,7 @@ def _place(names: tuple[str, ...], name: str, where: str) -> int:
     if found == 1:
         return names.index(name)
     if found:
-        raise BadInput(f"{where}: {found} counters are named {name!r}", hint="read all of them")
+        raise BadInput(f"{where}: {found} counters have the name {name!r}", hint="read all of them")
     # A list of 20,000 known names helps nobody.
     near = [known for known in names if name.lower() in known.lower()][:3]
     raise BadInput(

@@ -121,7 +121,7 @@ class Lines:
         return ResultsError(
             f"{self.path}: cannot read line {number}, which is no row and not the header again",
             said=line[:80].decode("utf-8", "replace"),
-            hint="begin a file anew where counters come or go",
+            hint="start a new file when counters change",
         )
 
     def _more(self) -> bool:

@@ -191,7 +191,7 @@ class Ssh(ThroughShell):
             raise Unreachable(
                 f"{self.name}: the connection was lost before anything was run",
                 said=str(lost.__cause__ or ""),
-                hint="try again: the next command connects anew",
+                hint="try again: the next command reconnects",
             ) from lost
         except BaseException:
             session.close()

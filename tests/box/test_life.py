@@ -229,7 +229,7 @@ def test_without_root_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr("labkit.box.box._in_namespace", lambda name: False)
     with pytest.raises(BoxError, match="four-guests needs root") as refused:
         box.up(TWO, made_of="four-guests")
-    assert "use sudo, or leave the topology out" in refused.value.hint
+    assert "use sudo, or omit the topology" in refused.value.hint
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch):

@@ -196,7 +196,9 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
             hint="labkit box up migration: its guest is one of QEMU",
         )
     if now.on(guest) == to:
-        raise BadInput(f"{guest} is on {to} already", hint="labkit box status says who is where")
+        raise BadInput(
+            f"{guest} is on {to} already", hint="labkit box status shows where each guest is"
+        )
     if shaped := {link.role for link in in_force(folder)} & {guest, to}:
         raise BadInput(
             f"the link of {shaped.pop()} is shaped, and would not be so after the migration",

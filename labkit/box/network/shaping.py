@@ -175,7 +175,7 @@ class Shaping:
         pid = int(self.folder.relay(one.stem).with_suffix(".pid").read_text())
         if pid not in Cgroup.of(self.folder.name).pids():
             raise BoxError(f"the relay {one.stem} of box {self.folder.name} is gone",
-                           hint="`labkit box shape` of its link makes another")  # fmt: skip
+                           hint="`labkit box shape` of its link starts another")  # fmt: skip
         return pid
 
     def _ip(self, at: str, lines: Iterable[str]) -> None:

@@ -171,7 +171,7 @@ class Plain(OfUser):
                 said = (self.path / f"{role}.log").read_text("utf-8", "replace")[-500:]
                 raise BoxError(
                     f"the {role} of the box did not start within {seconds:g} s", said=said,
-                    hint="`labkit doctor` says what this machine lacks",
+                    hint="`labkit doctor` lists missing parts",
                 )  # fmt: skip
             time.sleep(0.02)
 
