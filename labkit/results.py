@@ -234,7 +234,7 @@ class Results:
 
     def note(self, run: Run) -> Run:
         """Have a run that begins be there as an interrupted one; `forget` it when it is kept."""
-        why = "it was begun and did not end: whoever measured it was killed, or is still at it"
+        why = "it has not ended: its process was killed, or is still measuring"
         return self.keep(replace(run, state="interrupted", why=why), {}, f"{run.name}{BEGUN}")
 
     def forget(self, noted: Run) -> None:

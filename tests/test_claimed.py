@@ -162,7 +162,7 @@ def test_medians_that_runs_tell_are_judged_by_their_mean_and_no_other_percentile
     claimed = Claimed.said("docker_netperf", ["latency=latency p50"])
     line = judged(imports.take_in("netperf", files, "a", claimed))["docker-netperf-02"]
     assert line.verdict == "holds" and line.effect == pytest.approx(15)
-    assert line.reason.endswith("; each run tells one value, and the mean of these is judged")
+    assert line.reason.endswith("; each run has one value, and their mean is judged")
     files = {"VM-Latency-SRIOV": files["Native"], "VM-Default": files["VM"]}
     claimed = Claimed.said("lat_netperf", ["response_time=latency p50"])
     lines = judged(imports.take_in("netperf", files, "b", claimed))

@@ -59,6 +59,6 @@ def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[D
 
 def refusal(drift: Drift) -> SettingRefused:
     """The error for it."""
-    waits = "start the host with it first; labkit starts no host anew"
+    waits = "reboot the host with it first; labkit reboots no host"
     fought = "does something else on that host manage this setting?"
     return SettingRefused(str(drift), hint=waits if drift.waits else fought)

@@ -116,7 +116,7 @@ class Greeting:
         if not self.open:
             return ""
         since = self.open[0].lease.host_boot not in (self.boot, "?")
-        anew = " (the host has started anew since)" if since else ""
+        anew = " (the host has rebooted since)" if since else ""
         return f"{name}: unfinished {self.open[0]}{anew}"
 
 

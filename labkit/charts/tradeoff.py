@@ -61,7 +61,9 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     units = _units(study, results)
     for metric in metrics:
         if metric not in told:
-            rows.append({"metric": metric.replace("_", " "), "condition": "not told by this lab"})
+            rows.append(
+                {"metric": metric.replace("_", " "), "condition": "not reported by this lab"}
+            )
             continue
         found = of_metric(study, results, metric)
         for name in dict.fromkeys(n for c in study.conditions for n in found if _of(n, c.name)):

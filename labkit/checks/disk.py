@@ -17,7 +17,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     rows = [line.split() for line in place.shown(FREE).splitlines()]
     free = {row[0]: int(row[1]) // 1024 for row in rows if len(row) == 2 and row[1].isdigit()}
     if not free:
-        yield Finding(WARNING, "it does not tell how much room there is", fix="df -P /tmp")
+        yield Finding(WARNING, "its free space is unknown", fix="df -P /tmp")
         return
     least = min(free, key=lambda name: free[name])
     state = FAILED if free[least] < LEAST else WARNING if free[least] < ENOUGH else OK

@@ -17,7 +17,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     name = place.target.known_as.first
     pinned = [pin for _, pin in pins.read(pins.pin_file(at)) if pin.name == name]
     if not pinned:
-        found = "which machine this is was not noted, so a clone of it would not be told apart"
+        found = "the machine's identity is not recorded, so a clone would go unnoticed"
         yield Finding(WARNING, found, fix=place.labkit("trust", place.role))
         return
     pins.check_pin(place.host)

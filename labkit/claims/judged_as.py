@@ -26,7 +26,7 @@ KEY = "claims"
 """Where study.json keeps it, for `Results.judged_as` too."""
 EACH = "each"
 MOST_NAMED = 12
-OF_MEANS = "each run tells one value, and the mean of these is judged"
+OF_MEANS = "each run has one value, and their mean is judged"
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,9 @@ def _untold(claim: Claim, measured: Mapping[str, Blocks]) -> str:
     if not lacking or claim.missing(measured):
         return ""
     q, name = max(lacking)
-    return f"{named(q)} is asked of {name}, whose runs tell one value each: import all values"
+    return (
+        f"the claim needs {named(q)} of {name}, but its runs have one value each: import all values"
+    )
 
 
 def _single(blocks: Blocks) -> bool:

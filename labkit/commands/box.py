@@ -118,7 +118,7 @@ def _box_migrate(asked: argparse.Namespace) -> None:
         print_json(asdict(done))
         return
     print(f"{done.guest} went from {done.origin} to {done.to} in {done.total_ms} ms")
-    print(f"  it stood still for {done.downtime_ms} ms, as QEMU has it")
+    print(f"  it stood still for {done.downtime_ms} ms (QEMU's figure)")
     if done.seen_by:
         print(f"  {done.seen_by} had no answer for {done.silence_ms:.1f} ms at the longest")
     print(f"  {done.bytes / 1e6:.1f} MB were sent, in {done.rounds} rounds")
@@ -230,9 +230,9 @@ def _print_box(status: BoxStatus) -> None:
     _print_rows(disks, "guest", "disk", "size and format")
     if status.state == "broken":
         print("\nof it there is: " + "; ".join(status.left))
-        print(f"`labkit box up --name {status.name}` takes that down and makes it anew")
+        print(f"`labkit box up --name {status.name}` removes it and builds a new one")
     if dead := [link.role for link in status.links if not link.alive]:
-        print(f"`labkit box shape {dead[0]} --name {status.name}` makes only that link anew")
+        print(f"`labkit box shape {dead[0]} --name {status.name}` rebuilds only that link")
 
 
 def _print_rows(rows: Sequence[tuple[str, ...]], *heads: str) -> None:

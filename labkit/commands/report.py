@@ -30,7 +30,7 @@ def _report(asked: argparse.Namespace) -> None:
     results = named_results(asked.run)
     if results.study == imports.STUDY:
         raise BadInput(
-            f"{results.path} was imported, and no notebook tells of it",
+            f"{results.path} was imported, and has no notebook",
             hint=f"as a page: labkit scorecard {results.path} --html",
         )
     study = studies.find(results.study)

@@ -187,7 +187,7 @@ def _steal(span: _Span) -> Gate:
     # /proc/stat: user nice system idle iowait irq softirq steal; guest time is in user already.
     times = span.cpus.get("cpu", [])[:8]
     if len(times) < 8 or sum(times) <= 0:
-        return Gate("steal", None, "this host does not tell how much CPU time was stolen from it")
+        return Gate("steal", None, "this host does not report its steal time")
     share = times[7] / sum(times)
     return Gate("steal", share <= STEAL, f"{_percent(share)} of its CPU time was stolen from it")
 
@@ -242,7 +242,7 @@ def _clock_stepped(span: _Span, stepped: float) -> Gate:
         return Gate("clock step", False, why)
     (begun, rough), (ended, also_rough) = span.before.date, span.after.date
     if span.uptime is None:
-        return Gate("clock step", None, "this host does not tell how long it is up")
+        return Gate("clock step", None, "this host does not report its uptime")
     off = ended - begun - span.uptime
     ok = abs(off) <= STEP + max(rough, also_rough)
     return Gate("clock step", ok, f"its time of day moved {off:+.2f} s against its uptime")
@@ -251,7 +251,7 @@ def _clock_stepped(span: _Span, stepped: float) -> Gate:
 def _paused(span: _Span, slack: float) -> Gate:
     # A virtual machine that is paused, saved or moved finds its clock behind the controller's.
     if span.uptime is None:
-        return Gate("paused", None, "this host does not tell how long it is up")
+        return Gate("paused", None, "this host does not report its uptime")
     if span.uptime < 0:
         return Gate("paused", False, "it was started again")
     off = span.seconds - span.uptime
@@ -285,7 +285,7 @@ def _saturated(span: _Span, generator: bool) -> Gate:
     shares = {cpu: 1 - (t[3] + t[4]) / sum(t[:8]) for cpu, t in span.cpus.items()
               if cpu != "cpu" and sum(t[:8]) > 0}  # fmt: skip
     if not shares:
-        return Gate("load generator", None, "this host does not tell how busy its CPUs are")
+        return Gate("load generator", None, "this host does not report the load of its CPUs")
     worst = max(shares, key=lambda cpu: shares[cpu])
     why = f"{worst} was busy for {_percent(shares[worst])} of the time"
     return Gate("load generator", shares[worst] <= BUSY, why)

@@ -65,7 +65,7 @@ def _joined(group: list[Sample]) -> Sample:
         return first
     if len({one.unit for one in group}) > 1:
         raise ResultsError(
-            f"{first.metric} is told in {' and in '.join(sorted({one.unit for one in group}))}",
+            f"{first.metric} is in {' and in '.join(sorted({one.unit for one in group}))}",
             hint="import each run from a file of its own",
         )
     values = np.concatenate([one.values for one in group])

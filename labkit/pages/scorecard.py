@@ -27,16 +27,16 @@ HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "wh
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
 NO_STUDY = "labkit has no study of it yet"
-TOO = "what other tools measured can be judged: labkit results import --study"
+TOO = "to judge measurements of other tools: labkit results import --study"
 MOST_NAMED = 4
 EMULATED = (
-    "Emulated labs judge the order of things, not figures of hardware; what stands "
-    "for the conditions there: labkit results show STUDY."
+    "Emulated labs judge the order of things, not figures of hardware. "
+    "Their substitutes for conditions: labkit results show STUDY."
 )
-REAL = f"What is marked `{kernels.REAL}` ran on the kernel and CPUs of that machine itself."
+REAL = f"Runs marked `{kernels.REAL}` used the kernel and CPUs of that machine itself."
 IMPORTED = (
-    "What other tools measured is marked as imported, and judged as of real hosts: "
-    "labkit cannot know of which."
+    "Measurements of other tools are marked as imported, and judged as if on real hosts: "
+    "labkit cannot know the host."
 )
 
 

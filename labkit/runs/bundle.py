@@ -250,7 +250,7 @@ def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
     if odd := [one for one in files if not NAME.fullmatch(one)]:
         raise ResultsError(f"{file}: {odd[0][:120]!r} may not be in a bundle")
     if len({one.casefold() for one in files}) < len(files):
-        raise ResultsError(f"{file}: names two files that some disks cannot tell apart")
+        raise ResultsError(f"{file}: names two files that some disks may confuse")
     return files
 
 

@@ -39,7 +39,7 @@ class OnHost(Setting, ABC):
     """A setting with one method for each kind of host that has it: `on_linux`, `on_esxi`, ..."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
-    """Why a kind of host has it not, where there is more to say than that."""
+    """Extra reason why a kind of host lacks this setting."""
 
     role: str = field(default="server", kw_only=True)  # type: ignore[misc]
 

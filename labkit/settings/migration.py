@@ -93,7 +93,7 @@ class MigrationNetwork(OnHost):
     interface: str
     carries: bool = True
 
-    elsewhere: ClassVar = {"kvm": "virsh is told an address with each migration: --migrateuri"}
+    elsewhere: ClassVar = {"kvm": "virsh takes an address with each migration: --migrateuri"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -198,7 +198,7 @@ class MigrationThrottle(OfMachine):
 def _plain(setting: OfMachine, option: str) -> str:
     if not setting.plain:
         raise Impossible(
-            f"libvirt is told so of {setting.vm} with each migration, not before",
+            f"libvirt takes this for {setting.vm} with each migration, not before",
             hint=f"virsh migrate {option}",
         )
     return setting.vm

@@ -173,7 +173,7 @@ class HostCertificate:
         if self.names and name not in self.names:
             return f"it is for {', '.join(self.names)}, not for {name}"
         if self.critical:
-            return f"it has critical options that nobody knows: {', '.join(self.critical)}"
+            return f"it has critical options that labkit does not know: {', '.join(self.critical)}"
         if kind_of(self.signature) == SHA1:
             return "it is signed with SHA-1"
         if not self.checkable:

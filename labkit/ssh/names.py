@@ -31,7 +31,7 @@ def addresses(host: str, port: int, family: int, seconds: float) -> Found:
 
 
 def at_once(host: str, port: int, family: int) -> Found:
-    """What is an address already has to be asked of nobody; empty for what is none."""
+    """Literal addresses need no lookup; returns [] for anything else."""
     with suppress(socket.gaierror, UnicodeError):
         return _asked(host, port, family, socket.AI_NUMERICHOST)
     return []

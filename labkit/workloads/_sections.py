@@ -21,7 +21,7 @@ def parted(text: str, *names: str) -> dict[str, str]:
     before, *found = HEAD.split(text)
     parts = dict(zip(found[::2], found[1::2], strict=True))
     if before.strip() or len(parts) != len(found) // 2:
-        raise ResultsError("the outputs of a run cannot be told apart", said=before[:200])
+        raise ResultsError("the outputs of a run cannot be separated", said=before[:200])
     if missing := [name for name in names if name not in parts]:
         raise ResultsError(f"the run did not come to its end: no {', '.join(missing)}")
     return {name: part.strip("\n") for name, part in parts.items()}

@@ -56,7 +56,7 @@ def test_a_boot_option_is_configured_runs_after_a_real_reboot_and_goes_back(mach
     found, after = state(host)
     assert found == ("in force", BOOT.wanted, "3")
     assert after.boot != before.boot and after.lives == "free"
-    assert "the host has started anew since" in after.trouble("server")
+    assert "the host has rebooted since" in after.trouble("server")
     assert restore(host).ok and machine.options() == ""
     machine.anew(host)
     found, last = state(host)

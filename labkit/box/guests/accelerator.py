@@ -54,7 +54,7 @@ def files(made_of: Topology, tell: Tell) -> tuple[str, str]:
     if all(guest.accelerator == "uml" for guest in made_of.guests):
         return "", ""
     found = kernel.find()
-    assert found, "whoever chose QEMU has found one"
+    assert found, "QEMU was chosen, so one was found"
     return str(found.image), str(image.path(found, tell))
 
 
