@@ -18,7 +18,10 @@ TURNS = re.compile(
     r"|as \w+ ha(?:s|ve) it|can(?:not)? be meant|where there is none|is asked of|to be had)\b",
     re.IGNORECASE,
 )
-TEXTS = {page.stem: page for page in [HOME / "README.md", *PAGES] if page.stem not in NOT_YET}
+# The table of faults names tests by their sentences.
+PROOFS = sorted((HOME / "notebooks/docs/proof").glob("*.md"))
+READ = [HOME / "README.md", *PAGES, *(page for page in PROOFS if page.stem != "faults")]
+TEXTS = {page.relative_to(HOME).as_posix(): page for page in READ if page.stem not in NOT_YET}
 HELPS = {" ".join(words): parser for words, parser in _verbs(_parser())}
 
 
