@@ -123,7 +123,7 @@ def _engines(lab: Lab) -> list[str]:
 def named_results(named: str) -> Results:
     """The results that a command names: a folder, one of its runs, a bundle, or a study.
 
-    Of a study the newest that were measured here, else those that come with labkit, else imported.
+    Of a study the newest that were measured here, else imported, else those that come with labkit.
     """
     path = Path(os.path.expanduser(named)).resolve()
     if path.suffix == bundle.SUFFIX:
@@ -135,10 +135,10 @@ def named_results(named: str) -> Results:
     study = named.replace("-", "_")
     if found := stored(study):
         return Results.open(found[-1])
-    if study in studies.names():
-        return Results.open(recorded(study))
     if found := imports.imported_as(study):
         return Results.open(found[-1])
+    if study in studies.names():
+        return Results.open(recorded(study))
     raise ResultsError(f"no results at {named}", hint="`labkit results list` lists all results")
 
 

@@ -90,7 +90,7 @@ def _insisted(host: Host, words: tuple[str, ...], status: JobStatus, out: str, e
     if status.state is State.TIMED_OUT:
         raise TimedOut(
             f"{command} had not ended at its deadline", said=err,
-            hint="it was told to end; is the host far busier than usual?",
+            hint="it was asked to end; is the host far busier than usual?",
         )  # fmt: skip
     if not status.ok:
         raise CommandFailed(f"{command} {status}", said=err or out)

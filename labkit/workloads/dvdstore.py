@@ -221,17 +221,30 @@ class _Shop:
                 times[int(found[1])] += int(found[2])
             elif line.startswith(("shop ", "end ", "checked ")):
                 kind, _, rest = line.partition(" ")
-                said[kind] = json.loads(rest.partition(" ")[2] if kind == "shop" else rest)
+                said[kind] = _object(rest.partition(" ")[2] if kind == "shop" else rest)
             elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
                 raise ResultsError("dvdstore: cannot read a line", said=line)
         if missing := [kind for kind in ("shop", "end", "checked") if kind not in said]:
             raise ResultsError(f"dvdstore: the run did not come to its end: no {missing[0]}")
+        for kind, key in (("checked", "wrong"), ("end", "orders"), ("end", "short")):
+            if key not in said[kind]:
+                raise ResultsError(f"dvdstore: cannot read what it {kind}: no {key}")
         if wrong := said["checked"]["wrong"]:
             raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
         whole = int(said["end"]["orders"])
         if sum(times.values()) != whole or not math.isclose(sum(orders), whole, abs_tol=1e9):
             raise ResultsError(f"dvdstore: {sum(times.values())} times of {whole} orders")
         return cls(orders, times, said["end"])
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError as odd:
+        raise ResultsError("dvdstore: cannot read a line", said=f"{text[:200]}: {odd}") from None
+    if not isinstance(found, dict):
+        raise ResultsError("dvdstore: cannot read a line", said=text[:200])
+    return found
 
 
 def seconds_in(text: str) -> list[float]:

@@ -137,7 +137,7 @@ class Linpack(Workload):
     def parse(text: str) -> list[Sample]:
         """The rate at each size, that at the larger once more as the study's, and its costs."""
         parts = parted(text, "asked", "linpack", "cpu time")
-        asked = dict(word.split("=", 1) for word in parts["asked"].split())
+        asked = dict(word.partition("=")[::2] for word in parts["asked"].split())
         solved = {int(n): rest for n, *rest in SOLVED.findall(parts["linpack"])}
         named = {name: int(n) for name, n in asked.items() if name in SIZES}
         if missing := [name for name, n in named.items() if n not in solved] or not named:

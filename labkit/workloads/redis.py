@@ -207,7 +207,9 @@ def _row(text: str) -> tuple[str, dict[str, float]]:
 
 def _whole(text: str) -> int:
     if not re.fullmatch(r"[1-9]\d{0,14}", text, re.ASCII):
-        raise ResultsError("redis: nobody knows how many requests there were", said=text[:200])
+        raise ResultsError(
+            "redis: the output does not say how many requests there were", said=text[:200]
+        )
     return int(text)
 
 

@@ -121,7 +121,7 @@ class Stream(Workload):
     def parse(text: str) -> list[Sample]:
         """The bandwidth of each operation, that of Triad once more as the study's, and costs."""
         parts = parted(text, "asked", "stream", "cpu time")
-        asked = dict(word.split("=", 1) for word in parts["asked"].split())
+        asked = dict(word.partition("=")[::2] for word in parts["asked"].split())
         said = parts["stream"]
         head, wrong = HEAD.search(said), WRONG.search(said)
         if not head or not wrong:

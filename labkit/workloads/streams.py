@@ -72,7 +72,7 @@ class Streams(Workload):
                  for way in WAYS]  # fmt: skip
         parts = parted(text, "seconds", *WAYS, *looks)
         if not SECONDS.fullmatch(parts["seconds"]):
-            raise ResultsError("streams: nobody knows how long", said=parts["seconds"])
+            raise ResultsError("streams: the output does not say how long", said=parts["seconds"])
         return [sample for way in WAYS for sample in _of_way(parts, way)]
 
 

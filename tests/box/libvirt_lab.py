@@ -15,7 +15,7 @@ from labkit.box.sshd import KeyPair
 from labkit.gates import gate
 from labkit.lab import opened
 
-PROGRAMS = ("busybox", "ip", "libvirtd", "mount", "ssh-keygen", "virsh")
+PROGRAMS = ("busybox", "insmod", "ip", "libvirtd", "mount", "ssh-keygen", "virsh")
 
 LAST = 77
 """The last number of the guest's address."""

@@ -23,7 +23,7 @@ from labkit.box.sshd import KeyPair, sshd_config
 from labkit.errors import HostError
 from labkit.ssh.connection import Address
 
-PROGRAMS = ("busybox", "debugfs", "ip", "mkfs.ext4", "mount", "qemu-system-x86_64")
+PROGRAMS = ("busybox", "debugfs", "insmod", "ip", "mkfs.ext4", "mount", "qemu-system-x86_64")
 
 LACKING = bool(accelerator.lacking()) or not all(map(shutil.which, ("mkfs.ext4", "debugfs")))
 INIT = """\

@@ -14,7 +14,7 @@ from labkit.box.guests import accelerator, image, kernel
 from labkit.box.guests.cpio import Archive
 from labkit.changes.journal_lines import encoded
 
-PROGRAMS = ("busybox", "find", "mkfs.ext4", "mount", "qemu-system-x86_64")
+PROGRAMS = ("busybox", "find", "insmod", "mkfs.ext4", "mount", "qemu-system-x86_64")
 
 pytestmark = [
     pytest.mark.box,

@@ -12,7 +12,7 @@ import pytest
 from labkit.box.guests import accelerator, image, kernel
 from labkit.box.guests.cpio import Archive
 
-PROGRAMS = ("busybox", "ip", "mount")
+PROGRAMS = ("busybox", "insmod", "ip", "mount")
 
 VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -1,5 +1,5 @@
 #!/bin/sh
-# programs: busybox ip mount ping
+# programs: busybox insmod ip mount ping
 # The first process of a guest of QEMU, whose root is in its memory: what it writes is gone with it.
 export PATH=/bin
 mount -t proc proc /proc

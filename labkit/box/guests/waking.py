@@ -37,7 +37,7 @@ c3                    ret
 SIGSUSPEND = """\
 49 89 fa              mov r10, rdi          the signals to be blocked meanwhile
 8b 05 ....            mov eax, [kept]
-48 0f ba e8 20        bts rax, 32           POLLIN is asked of it
+48 0f ba e8 20        bts rax, 32           ask for POLLIN
 50                    push rax
 48 89 e7              mov rdi, rsp
 6a 01                 push 1                one file
