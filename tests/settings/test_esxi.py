@@ -115,10 +115,10 @@ def test_no_name_of_a_machine_stands_for_another(esxi):
 def test_what_takes_a_reboot_is_configured_now_and_runs_after_it(esxi):
     found = way(HyperThreading(False), esxi)
     make(HyperThreading(False), esxi)
-    shown = [found.value(esxi.host.check(*words)) for words in (found.reads, found.live)]
+    shown = [found.value(esxi.host.check(*words)) for words in (found.reads, found.more.live)]
     assert shown == ["off", "on"] and found.needs == {"root", "reboot"}
     reboot(esxi)
-    assert found.value(esxi.host.check(*found.live)) == "off"
+    assert found.value(esxi.host.check(*found.more.live)) == "off"
     said = esxi.host.check("esxcli", "hardware", "cpu", "global", "get")
     assert "Hyperthreading Active: false" in said
 
