@@ -14,6 +14,7 @@ from labkit.box.network.splice import stem
 from labkit.condition import Condition
 from labkit.errors import BadInput, BoxError, CommandFailed, Unknown
 from labkit.results import Results
+from labkit.running import loop
 from labkit.study import Study
 from labkit.workloads.ping import Ping
 from tests.box.machine import awaited
@@ -104,7 +105,7 @@ def test_a_dead_relay_is_told_no_study_accepts_it_and_shaping_mends_it(lab, faul
         assert status(NAME).left[-1] == "the link of server, whose relay has ended"
         results = Results.begin(tmp_path / "dead", {"study": "lat_ping", "seed": 1, "refused": {}})
         with pytest.raises(BoxError, match="the link of server is dead"):
-            PINGS.run(lab, results, repeats=1)
+            loop.run(PINGS, lab, results, repeats=1)
         assert [run.state for run in results.runs()] == ["failed"]
         with faults.shape("server", delay="2 ms"):
             assert status(NAME).state == "up" and answered(lab, "server")

@@ -29,7 +29,7 @@ with opened(Path(sys.argv[1])) as lab:
     study = find_study("lat_ping")
     slower = with_load(study, interval=0.002, count=100)
     results = study_results(slower, lab, str(lab.path), label="plain")
-    slower.run(lab, results, repeats=1)
+    loop.run(slower, lab, results, repeats=1)
     try:
         loop.run(study, lab, results, repeats=1)
     except LabkitError as refused:

@@ -153,7 +153,7 @@ def whole(esxi, tmp_path):
 
 
 def test_all_latency_studies_run_on_esxi_but_for_what_it_has_not(whole):
-    why = {name: studies.find(name).refusals(whole) for name in (
+    why = {name: possible.refusals(studies.find(name), whole) for name in (
         "lat_10us", "lat_cpu_exclusive", "lat_vmxnet3", "lat_feature")}  # fmt: skip
     assert why["lat_cpu_exclusive"] == why["lat_vmxnet3"] == {}
     assert set(why["lat_10us"]) == {
@@ -190,7 +190,7 @@ def test_on_esxi_a_load_is_watched_by_esxtop_while_it_runs(whole):
 
 def test_a_lab_that_does_not_say_which_machine_is_the_guest_is_told_how(esxi, tmp_path):
     lab = Lab.read(lab_of(esxi, tmp_path, vm=""))
-    why = studies.find("lat_ping").refusals(lab)["VM-Default"]
+    why = possible.refusals(studies.find("lat_ping"), lab)["VM-Default"]
     assert "which of its virtual machines is the guest is not said" in why
     lab.close()
 
