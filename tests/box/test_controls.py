@@ -1,11 +1,11 @@
 """The controls of a real lab: what is put into its link is found, and the link is as it was."""
 
 import pytest
+from boxes import NAME
 
 from labkit.box.network.shaping import Shaping
 from labkit.controls import kept
 from labkit.running import control_runs
-from tests.box.conftest import NAME
 
 pytestmark = pytest.mark.box
 

@@ -1,13 +1,13 @@
 """The four places of one machine: the same program in each, a container in a guest among them."""
 
 import pytest
+from boxes import OTHER
 
-from labkit.box import accelerator
 from labkit.box.containers import container
+from labkit.box.guests import accelerator
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 from labkit.workloads.linpack import Linpack
-from tests.box.conftest import OTHER
 from tests.box.machine import another
 
 PROGRAMS = ("ping",)

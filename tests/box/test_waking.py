@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from boxes import TWO
 
 from labkit.workloads.sockperf import Sockperf
-from tests.box.conftest import TWO
 from tests.box.machine import another
 
 PROGRAMS = ("chrt",)
