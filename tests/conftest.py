@@ -25,7 +25,8 @@ settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
 BROWSER, SETTINGS, DEMO = "tests/browser/", "tests/settings/", "tests/box/test_demo.py"
 OF_THE_MACHINE = (
-    "tests/box/", "tests/studies/test_on_the_box.py", "tests/test_noise.py", "tests/test_gates.py",
+    "tests/box/", "tests/studies/test_on_the_box.py", "tests/running/test_noise.py",
+    "tests/gates/test_gates.py",
 )  # fmt: skip
 # These have machines of their own, or none, or a box that they only want to come up and go.
 APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power", "demo"))

@@ -50,7 +50,7 @@ LEAST_BY_RANK, MOST_STEPS = 0.8, 1.5
 asked no further away than so many times it."""
 BIAS = 0.15
 """So much of the way from one middle to the other is added; all are simulated
-(tests/test_coverage.py)."""
+(tests/statistics/test_coverage.py)."""
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 """Those that a study is told by."""
 
@@ -172,7 +172,8 @@ def counted(blocks: int) -> int:
     """How many blocks an error counts for when more are foreseen.
 
     Two fewer than there are: what is undecided is mostly what has a large error by chance, which
-    more blocks bring down faster than the root of their number (tests/test_blocks_needed.py).
+    more blocks bring down faster than the root of their number
+    (tests/statistics/test_blocks_needed.py).
     """
     return max(blocks - 2, 1)
 

@@ -19,7 +19,7 @@ from labkit import box
 from labkit.box.cgroup import Cgroup
 from labkit.box.guests import accelerator
 from labkit.lab import opened
-from tests.sshd import reached, serving
+from tests.helpers.sshd import reached, serving
 
 PROGRAMS = ("ip", "netperf", "netserver", "ssh-keygen")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from _figures import at_least, median, seconds, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.sshd import known, reached, serving
-from tests.wire import delayed
+from tests.helpers.sshd import known, reached, serving
+from tests.helpers.wire import delayed
 
 PROGRAMS = ("scp",)
 

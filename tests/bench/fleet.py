@@ -21,7 +21,7 @@ from dataclasses import replace
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.transports.ssh import Ssh
-from tests.sshd import serving
+from tests.helpers.sshd import serving
 
 PROGRAMS = ("perl",)
 

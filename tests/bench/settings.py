@@ -24,8 +24,8 @@ from labkit.changes.in_force import in_force
 from labkit.host import Host
 from labkit.ssh.connection import Address
 from labkit.transports.ssh import Ssh
-from tests.sshd import serving
-from tests.wire import delayed
+from tests.helpers.sshd import serving
+from tests.helpers.wire import delayed
 
 ROUNDS, SETTINGS, MANY, ROUND_TRIP = 3, 20, 16, 0.020
 

@@ -21,8 +21,8 @@ from _peer_python import python_with
 from _peers import PROGRAM
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from tests.sshd import serving
-from tests.wire import delayed
+from tests.helpers.sshd import serving
+from tests.helpers.wire import delayed
 
 ROUNDS, COMMANDS, HOSTS, ROUND_TRIP, BATCH = 5, 40, 32, 0.020, 20
 PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905

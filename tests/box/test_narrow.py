@@ -10,7 +10,7 @@ import pytest
 PROGRAMS = ("unshare",)
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
-SCRIPT = Path(__file__).resolve().parents[1] / "narrow.py"
+SCRIPT = Path(__file__).resolve().parents[1] / "helpers/narrow.py"
 CONNECT_SECONDS, COMMAND_SECONDS = 60, 60
 
 

@@ -61,7 +61,7 @@ def first_root(found, monkeypatch):
     own.files({f"/more/{one.name}": kernel.content(one) for one in modules}, 0o644)
     names = "".join(f"{one.name}\n" for one in modules)
     own.files({"/more/order": names.encode(), "/init": INIT.encode(),
-               "/unified.py": (CHECKOUT / "tests/unified.py").read_bytes()})  # fmt: skip
+               "/unified.py": (CHECKOUT / "tests/helpers/unified.py").read_bytes()})  # fmt: skip
     return base + own.whole()
 
 

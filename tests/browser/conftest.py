@@ -252,7 +252,7 @@ def stored(tmp_path_factory) -> str:
     """Results to read: the recorded ones, or made-up ones where none are recorded yet."""
     if (CHECKOUT / "data" / "recorded" / "lat_ping.labkit").exists():
         return "recorded"
-    sys.path.insert(0, str(CHECKOUT / "tests"))
+    sys.path.insert(0, str(CHECKOUT / "tests/helpers"))
     import synthetic
 
     folder = tmp_path_factory.mktemp("stored")

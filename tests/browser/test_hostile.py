@@ -210,7 +210,7 @@ def test_a_tooltip_shows_every_payload_as_text(looked, page, tmp_path, which):
 
 PANELS = """\
 import sys
-sys.path[:0] = [{home!r}, {home!r} + "/tests"]
+sys.path[:0] = [{home!r}, {home!r} + "/tests/helpers"]
 from tests.browser.hostile_panels import show
 from tests.browser.payloads import PAYLOADS, WHOLE
 

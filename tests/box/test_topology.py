@@ -1,0 +1,218 @@
+"""What a box can be made of, and what is refused before anything is started."""
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from labkit.box import draw, topology
+from labkit.box.layout import Layout
+from labkit.box.network.links import at_host, at_switch, wires
+from labkit.box.status import BoxStatus, GuestStatus, HostStatus
+from labkit.box.topology import GuestPlan, HostPlan, Topology
+from labkit.errors import BadInput, BoxError, Unknown
+
+CPUS = tuple(sorted(os.sched_getaffinity(0)))
+
+
+@pytest.mark.parametrize("name", topology.names())
+def test_a_built_in_topology_has_a_layout_that_comes_back_from_its_text(name):
+    layout = Layout("lab", 3, CPUS, topology.find(name))
+    assert Layout.from_json(layout.to_json()) == layout
+
+
+@pytest.mark.parametrize("name", topology.names())
+def test_no_two_machines_share_an_address_a_hardware_address_or_a_link_name(name):
+    layout = Layout("lab", 3, CPUS, topology.find(name))
+    both = [address(role) for role in layout.roles for address in (layout.control, layout.data)]
+    assert len(set(both)) == len(both)
+    found = list(wires(layout))
+    assert len({wire.mac for wire in found}) == len(found)
+    assert len({wire.near for wire in found}) == len(found)
+    assert len({(wire.at, wire.far) for wire in found}) == len(found)
+    assert all(len(end) < 16 for wire in found for end in (wire.near, wire.far))
+
+
+def test_every_wire_ends_in_the_host_that_configures_it():
+    layout = Layout("lab", 0, CPUS, topology.find("two-servers"))
+    pids = {role: seat for seat, role in enumerate(["root", *layout.hosts], 100)}
+    lines = at_switch(layout, pids).splitlines()
+    assert sum(f"netns {pids['server2']}" in line for line in lines) == 5
+    assert "tap1" in at_host(layout, "server2") and "tap0" not in at_host(layout, "server2")
+    assert "tap" not in at_host(layout, "client")
+
+
+@pytest.mark.parametrize(
+    "cpus, first, second", [((0, 1), (0,), (1,)), ((0, 1, 2), (0,), (1, 2)), ((5,), (5,), (5,))]
+)
+def test_halves_share_what_there_is(cpus, first, second):
+    assert HostPlan("a", "first half").among(cpus) == first
+    assert HostPlan("a", "second half").among(cpus) == second
+    assert HostPlan("a").among(cpus) == cpus
+
+
+def test_a_container_for_which_there_is_no_engine_is_left_out():
+    plan = topology.find("containers")
+    assert plan.containers and not plan.engined(lambda _: "").containers
+    assert {one.engine for one in plan.engined(lambda _: "crun").containers} == {"crun"}
+
+
+BAD = {
+    "no hosts": {},
+    "unknown table": {"hosts": {"a": {}}, "cables": {}},
+    "container of nobody": {"hosts": {"a": {}}, "containers": {"c": {"on": "b"}}},
+    "container on a cable": {
+        "hosts": {"a": {}},
+        "containers": {"c": {"on": "a", "network": "none"}},
+    },
+    "container by magic": {"hosts": {"a": {}}, "containers": {"c": {"on": "a", "engine": "x"}}},
+    "container of 1 MiB": {"hosts": {"a": {}}, "containers": {"c": {"on": "a", "memory": "1M"}}},
+    "container on no CPU": {"hosts": {"a": {}}, "containers": {"c": {"on": "a", "cpus": "x"}}},
+    "container with a host's name": {"hosts": {"a": {}}, "containers": {"a": {"on": "a"}}},
+    "link of a container": {
+        "hosts": {"a": {}},
+        "containers": {"c": {"on": "a"}},
+        "links": {"c": {"mtu": "1400"}},
+    },
+    "link of nobody": {"hosts": {"a": {}}, "links": {"b": {"rate": "1 Mbit/s"}}},
+    "link with a weight": {"hosts": {"a": {}}, "links": {"a": {"weight": "1"}}},
+    "rate without a unit": {"hosts": {"a": {}}, "links": {"a": {"rate": "100"}}},
+    "rate of nothing": {"hosts": {"a": {}}, "links": {"a": {"rate": "0 Mbit/s"}}},
+    "rate beyond all": {"hosts": {"a": {}}, "links": {"a": {"rate": "999 Gbit/s"}}},
+    "rate below nothing": {"hosts": {"a": {}}, "links": {"a": {"rate": "-1 Mbit/s"}}},
+    "delay of an hour": {"hosts": {"a": {}}, "links": {"a": {"delay": "3600 s"}}},
+    "jitter alone": {"hosts": {"a": {}}, "links": {"a": {"jitter": "1 ms"}}},
+    "jitter beyond delay": {
+        "hosts": {"a": {}},
+        "links": {"a": {"delay": "1 ms", "jitter": "2 ms"}},
+    },
+    "loss of everything": {"hosts": {"a": {}}, "links": {"a": {"loss": "100 %"}}},
+    "tiny mtu": {"hosts": {"a": {}}, "links": {"a": {"mtu": "60"}}},
+    "mtu that is no number": {"hosts": {"a": {}}, "links": {"a": {"mtu": "9k"}}},
+    "memory without a unit": {"hosts": {"a": {"memory": "256"}}},
+    "memory that its guest needs": {
+        "hosts": {"a": {"memory": "128M"}},
+        "guests": {"g": {"on": "a"}},
+    },
+    "unknown key": {"hosts": {"a": {"cores": "1"}}},
+    "not text": {"hosts": {"a": {"cpus": 1}}},
+    "not a table": {"hosts": {"a": "b"}},
+    "no tables": {"hosts": ["a"]},
+    "bad role": {"hosts": {"A b": {}}},
+    "role twice": {"hosts": {"a": {}}, "guests": {"a": {"on": "a"}}},
+    "guest of nobody": {"hosts": {"a": {}}, "guests": {"g": {"on": "b"}}},
+    "guest on nothing": {"hosts": {"a": {}}, "guests": {"g": {}}},
+    "no unit": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "memory": "128"}}},
+    "too little": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "memory": "8M"}}},
+    "no such accelerator": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "accelerator": "xen"}}},
+    "uml has one cpu": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "vcpus": "2"}}},
+    "no cpu": {
+        "hosts": {"a": {}},
+        "guests": {"g": {"on": "a", "accelerator": "tcg", "memory": "256M", "vcpus": "0"}},
+    },
+    "disks not listed": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": "64M"}}},
+    "disk that is a number": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": [64]}}},
+    "disk without a unit": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64"]}}},
+    "qcow2 by uml": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M qcow2"]}}},
+    "nine disks": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "disks": ["64M"] * 9}}},
+    "backed by nothing": {"hosts": {"a": {}}, "guests": {"g": {"on": "a", "backing": "tape"}}},
+    "qemu on a disk": {
+        "hosts": {"a": {}},
+        "guests": {"g": {"on": "a", "accelerator": "tcg", "memory": "256M", "backing": "disk"}},
+    },
+    "bad cpus": {"hosts": {"a": {"cpus": "third half"}}},
+    "cpus backwards": {"hosts": {"a": {"cpus": "3-1"}}},
+    "too many": {"hosts": {f"h{n}": {} for n in range(201)}},
+}
+
+
+@pytest.mark.parametrize("tables", BAD.values(), ids=BAD)
+def test_what_cannot_be_meant_is_refused(tables):
+    with pytest.raises(BadInput) as refused:
+        topology.from_tables("mine", tables)
+    assert any(
+        word in str(refused.value)
+        for word in ("mine", "a:", "of g", "of a", "c:", "container c", "g cannot", "g has 9")
+    )
+
+
+def test_a_link_says_in_numbers_what_it_asks_in_words():
+    tables = {"hosts": {"a": {}, "b": {}}, "links": {"a": {
+        "rate": "2.5 Gbit/s", "delay": "50us", "jitter": "10 us", "loss": "0.5 %", "mtu": "9000",
+    }}}  # fmt: skip
+    layout = Layout("lab", 3, CPUS, topology.from_tables("mine", tables))
+    link = Layout.from_json(layout.to_json()).topology.link("a")
+    assert (link.bits, link.bytes, link.shaped) == (2.5e9, 9000, True)
+    assert [link.seconds, link.spread, link.lost] == pytest.approx([5e-5, 1e-5, 0.005])
+    assert not layout.topology.link("b").shaped and not layout.topology.link("b").asked
+
+
+def test_an_unknown_topology_is_answered_with_the_known_ones():
+    with pytest.raises(Unknown, match=r"known: FILE\.toml, containers, four-guests"):
+        topology.find("star")
+
+
+def test_a_topology_is_read_from_a_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text('[hosts.a]\n[hosts.b]\ncpus = "0"\n[guests.g]\non = "b"\nmemory = "96M"\n')
+    found = topology.find(str(file))
+    assert found == Topology(
+        "mine", (HostPlan("a"), HostPlan("b", "0")), (GuestPlan("g", "b", "96M"),)
+    )
+
+
+@pytest.mark.parametrize("text", ["[hosts", "\udcff", None])
+def test_a_file_that_cannot_be_read_says_so(tmp_path, text):
+    file = tmp_path / "mine.toml"
+    if text is not None:
+        file.write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(BadInput, match=r"mine\.toml"):
+        topology.find(str(file))
+
+
+def test_more_memory_than_there_is_is_refused():
+    greedy = Topology("big", (HostPlan("a"),), (GuestPlan("g", "a", "999999M"),))
+    with pytest.raises(BoxError, match="999999 MiB"):
+        greedy.check_machine(CPUS)
+
+
+def test_a_cpu_that_the_machine_lacks_is_refused():
+    with pytest.raises(BoxError, match=r"wants CPUs \[4095\]"):
+        Topology("big", (HostPlan("a", "4095"),)).check_machine(CPUS)
+
+
+def test_the_picture_shows_each_machine_once_and_guests_in_their_host():
+    layout = Layout("lab", 3, CPUS, topology.find("two-servers"))
+    hosts = tuple(
+        HostStatus(f"lab-{role}", role, layout.control(role), layout.data(role),
+                   layout.interface(role), layout.cpus_of(role), role != "guest2")
+        for role in layout.roles
+    )  # fmt: skip
+    guests = tuple(GuestStatus(role, layout.on(role), "running") for role in layout.guests)
+    picture = draw(BoxStatus("lab", "up", "two-servers", "root", "uml", "", hosts, guests))
+    drawn = ElementTree.fromstring(picture.svg)
+    words = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert [word for word in words if word in layout.roles] == [
+        "client", "server", "guest", "server2", "guest2",
+    ]  # fmt: skip
+    assert picture.svg.count('stroke-dasharray="5 4"') == 1, "what does not live is dashed"
+    assert "guest2" in picture.text
+
+
+def test_a_box_that_is_down_can_be_drawn():
+    assert "is down" in draw(BoxStatus("lab", "down")).svg
+
+
+def test_the_page_of_the_box_shows_every_key_that_a_topology_may_have():
+    page = Path(__file__).parents[2] / "notebooks/docs/box.md"
+    block = re.search(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    asked = tomllib.loads(block[1])
+    assert topology.from_tables("page", asked).containers
+    shown = {kind: set().union(*tables.values()) for kind, tables in asked.items()}
+    assert shown == {
+        "hosts": topology.HOST_KEYS, "guests": topology.GUEST_KEYS | {"disks"},
+        "containers": topology.CONTAINER_KEYS, "links": topology.LINK_KEYS,
+    }  # fmt: skip

@@ -1,0 +1,198 @@
+"""Who holds a host, and who has gone: real processes, killed, stopped, hidden, in other boots."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import astuple, replace
+from pathlib import Path
+
+import pytest
+from knobs import SCRIPT, Knob
+
+from labkit.changes.in_force import InForce, applied
+from labkit.changes.journal import hello
+from labkit.changes.journal_lines import decoded
+from labkit.changes.lease import Lease, Owner
+from labkit.changes.restore import restore
+from labkit.errors import Busy, Unfinished
+from labkit.host import Host
+from labkit.transports.local import Local
+
+PROGRAMS = ("unshare",)
+
+HOME = Path(__file__).resolve().parents[2]
+OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a PID namespace")
+# One that makes its first change, and the second when it is told to.
+HOLDER = """
+import sys
+from knobs import Knob
+from labkit.changes.in_force import in_force
+from labkit.host import Host
+from labkit.transports.local import Local
+a, b = sys.argv[1:]
+with in_force({"server": Host("here", "", Local())}) as changes:
+    changes.move_to([Knob(a, "new")])
+    print("in force", flush=True)
+    sys.stdin.readline()
+    changes.move_to([Knob(a, "newest"), Knob(b, "new")])
+"""
+
+
+@pytest.fixture
+def host():
+    return Host("here", "127.0.0.1", Local())
+
+
+def python(code, *words, before=(), **more):
+    """A process of its own that knows labkit and the tests' knobs."""
+    env = {**os.environ, "PYTHONPATH": f"{HOME}/tests/helpers:{HOME}"}
+    return subprocess.Popen(
+        [*before, sys.executable, "-c", code, *words], env=env, text=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more,
+    )  # fmt: skip
+
+
+@contextmanager
+def holding(bench, **asked):
+    """A process that holds the host, with `a` changed."""
+    with python(HOLDER, str(bench.folder / "a"), str(bench.folder / "b"), **asked) as holder:
+        try:
+            yield holder
+        finally:
+            holder.kill()
+
+
+def lease_of(owner):
+    """What a host would say of its lease."""
+    name, controller, pid, started, boot, study, token = astuple(owner)
+    return Lease(token, name, controller, pid, started, boot, "12:00", study, "boot")
+
+
+def test_a_lease_of_a_process_that_runs_here_has_not_ended():
+    assert not lease_of(Owner.me("x")).ended
+
+
+@pytest.mark.parametrize("change", [{"controller": "elsewhere"}, {"boot": "before"}])
+def test_what_cannot_be_looked_at_from_here_is_not_called_ended(change):
+    assert not lease_of(replace(Owner.me("x"), pid="999999999", **change)).ended
+
+
+@pytest.mark.parametrize("pid", ["?", "-1", "../self", "1" * 5000])
+def test_a_lease_of_nonsense_raises_nothing(pid):
+    assert lease_of(replace(Owner.me("x"), pid=pid)).ended in (True, False)
+
+
+def test_a_process_that_was_killed_and_that_nobody_has_waited_for_has_ended():
+    with subprocess.Popen(["sleep", "100"]) as other:
+        stat = Path(f"/proc/{other.pid}/stat")
+        born = stat.read_text().rpartition(")")[2].split()[19]
+        lease = lease_of(replace(Owner.me("x"), pid=str(other.pid), started=born))
+        assert not lease.ended
+        other.kill()
+        while " Z " not in stat.read_text():
+            time.sleep(0.01)
+        assert lease.ended
+
+
+def test_a_lease_whose_number_a_later_process_has_is_taken_over_at_once(bench, host):
+    later = replace(Owner.me("x"), started="1")
+    InForce({"server": host}, later).move_to([Knob(str(bench.folder / "a"), "new")])
+    assert hello(host).lease.pid == str(os.getpid()) and hello(host).lives == "alive"
+    with (
+        pytest.raises(Unfinished),
+        applied([Knob(str(bench.folder / "b"), "new")], {"server": host}),
+    ):
+        pytest.fail("the body must not run")
+    assert restore(host).ok and bench.values() == OLD and hello(host).lease is None
+
+
+# As of a controller that has been started anew, or that nothing is heard of any more.
+def test_a_lease_that_cannot_be_looked_at_is_taken_over_once_it_is_silent(bench):
+    hasty = bench.folder / "hasty.sh"
+    hasty.write_text(SCRIPT.read_text().replace('sleep "$step" 8>&-', "sleep 0.2 8>&-"))
+    assert "made b" in bench.apply(script=hasty).stdout
+    assert "held t1" in bench.restore(script=hasty).stdout and bench.values() == NEW
+    end = time.monotonic() + 60
+    while "held t1" in (said := bench.restore(script=hasty).stdout):
+        assert time.monotonic() < end, decoded(said)
+        time.sleep(0.2)
+    assert "closed 1" in said and bench.values() == OLD
+
+
+@needs_root
+def test_a_process_among_others_of_its_own_is_not_called_ended(bench, host):
+    with holding(bench, before=("unshare", "--pid", "--fork", "--kill-child")) as holder:
+        assert holder.stdout.readline() == "in force\n"
+        with pytest.raises(Busy), applied([Knob(str(bench.folder / "b"), "x")], {"server": host}):
+            pytest.fail("the body must not run")
+        assert bench.values() == {"a": "new\n", "b": "old\n"}
+
+
+HIDDEN = """
+import os, subprocess, sys
+from dataclasses import replace
+from pathlib import Path
+from tests.changes.test_leases import Owner, lease_of
+me = Owner.me("x")
+other = subprocess.Popen(["sleep", "100"])
+born = Path(f"/proc/{other.pid}/stat").read_text().rpartition(")")[2].split()[19]
+subprocess.run(["mount", "-o", "remount,hidepid=2", "/proc"], check=True)
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+assert not Path(f"/proc/{other.pid}").exists()
+lease = lease_of(replace(me, pid=str(other.pid), started=born))
+print(lease.ended, lease_of(replace(me, pid="4000000")).ended)
+"""
+
+
+@needs_root
+def test_a_process_that_is_hidden_from_us_is_not_called_ended():
+    before = ("unshare", "--pid", "--mount-proc", "--fork", "--kill-child")
+    said, odd = python(HIDDEN, before=before).communicate(timeout=60)
+    assert said.split() == ["False", "True"], odd
+
+
+def stopped_and_taken_over(bench, host, holder):
+    """Another takes the host from a holder who is stopped; what the holder then does and says."""
+    os.kill(holder.pid, signal.SIGSTOP)
+    assert restore(host, "their own", breaking=True).ok
+    assert bench.values() == OLD and bench.left() == []
+    before = [(bench.folder / name).stat() for name in bench.names]
+    os.kill(holder.pid, signal.SIGCONT)
+    _, said = holder.communicate("go on\n", timeout=60)
+    after = [(bench.folder / name).stat() for name in bench.names]
+    assert [one.st_mtime_ns for one in after] == [one.st_mtime_ns for one in before]
+    assert bench.values() == OLD and bench.left() == []
+    return holder.returncode, said
+
+
+def test_a_holder_who_was_stopped_and_taken_over_writes_nothing_more_and_says_why(bench, host):
+    with holding(bench) as holder:
+        assert holder.stdout.readline() == "in force\n"
+        code, said = stopped_and_taken_over(bench, host, holder)
+    assert code == 1 and "our lease has ended, so nothing more was written" in said
+
+
+# In the midst of a change, of a check, or of putting back.
+@pytest.mark.torture
+def test_a_holder_who_is_stopped_at_any_moment_writes_nothing_more(bench, host):
+    seed = int(os.environ.get("LABKIT_SEED", random.randrange(2**32)))
+    print(f"LABKIT_SEED={seed}")
+    chance = random.Random(seed)
+    for _ in range(60):
+        bench.reset()
+        with holding(bench) as holder:
+            while not bench.left():
+                time.sleep(0.002)
+            if chance.random() < 0.5:
+                holder.stdin.write("go on\n")
+                holder.stdin.flush()
+            time.sleep(chance.uniform(0, 0.5))
+            code, said = stopped_and_taken_over(bench, host, holder)
+            assert code == 0 or "our lease has ended" in said, said

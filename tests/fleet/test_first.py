@@ -1,0 +1,251 @@
+"""The first command on many hosts, from their logins on: one thread does all that need not wait."""
+
+import socket
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from poor import busybox, only, system
+from sshd import SSHD, serving
+from stubs import answering
+
+from labkit.errors import LabkitError, OutcomeUnknown, TimedOut, Unreachable
+from labkit.fleet.fleet import Fleet
+from labkit.machine.turns import Awaited, abreast, blocking, finished
+from labkit.ssh import connection
+from tests.fleet.test_fleet import HOSTS, IT_IS, fleet_of, port, servers  # noqa: F401
+
+PROGRAMS = ("ps",)
+
+
+@pytest.fixture
+def fleet(servers):  # noqa: F811
+    with fleet_of(*(server.address() for server in servers)) as found:
+        yield found
+
+
+@pytest.fixture
+def threads(monkeypatch):
+    """The threads that have begun, by what they do."""
+    begun, start = [], threading.Thread.start
+
+    def started(self):
+        begun.append(type(self).__name__)
+        start(self)
+
+    monkeypatch.setattr(threading.Thread, "start", started)
+    return begun
+
+
+def test_a_first_command_takes_one_thread_of_each_connection_and_no_other(fleet, threads):
+    assert fleet.run("echo", "first").check()["host2"].stdout == "first\n"
+    assert threads == ["Client"] * HOSTS
+    assert fleet.run("echo", "second").check()["host2"].stdout == "second\n"
+    assert len(threads) == HOSTS
+
+
+def test_what_was_first_leaves_a_shell_for_the_next(servers, fleet):  # noqa: F811
+    before = [set(server.sessions()) for server in servers]
+    shells = [fleet.run("sh", "-c", "echo $PPID").check() for _ in range(3)]
+    assert len({tuple(one.stdout for one in each.values()) for each in shells}) == 1
+    assert new(servers, before) == [1] * HOSTS
+
+
+def new(servers, before):  # noqa: F811
+    """How many connections there are on each that were not there before."""
+    return [len(set(one.sessions()) - old) for one, old in zip(servers, before, strict=True)]
+
+
+# A packet of 32 bytes, of which the first eight come.
+TORN = b"SSH-2.0-torn\r\n" + bytes([0, 0, 0, 32]) + bytes(8)
+
+
+@pytest.mark.parametrize("part", [b"", b"SSH-2.0-torn", b"words\r\n" * 3, TORN])
+def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 3.0)
+    told, begun = {}, time.monotonic()
+    with answering(lambda client: client.sendall(part)) as (silent, _):
+        addresses = [server.address() for server in servers]
+        addresses[0] = replace(addresses[0], port=silent.port)
+        with fleet_of(*addresses) as fleet:
+            outcomes = fleet.run(
+                "true", tell=lambda name: told.setdefault(name, time.monotonic() - begun)
+            )
+    assert isinstance(outcomes["host0"], Unreachable) and len(outcomes.ok) == HOSTS - 1
+    assert told.pop("host0") > 2.5 and max(told.values()) < 2
+
+
+def test_one_whose_packets_tell_no_length_is_read_by_a_thread(servers, tmp_path):  # noqa: F811
+    plain = ["Ciphers aes128-ctr", "MACs hmac-sha2-256"]
+    with serving(tmp_path, extra=plain) as old:
+        addresses = [servers[0].address(), old.address(), servers[1].address(control="localhost")]
+        addresses[2] = replace(addresses[2], known_hosts=(str(named(servers[1], tmp_path)),))
+        with fleet_of(*addresses) as fleet:
+            for word in ("first", "second"):
+                answers = fleet.run("echo", word).check()
+                assert {one.stdout for one in answers.values()} == {f"{word}\n"}
+
+
+def named(server, folder):
+    known = (server.folder / "known_hosts").read_text()
+    (folder / "named").write_text(known.replace("127.0.0.1", "localhost"))
+    return folder / "named"
+
+
+def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path):  # noqa: F811
+    (tmp_path / "ssh_config").write_text("Host *\n  ConnectTimeout 5\n")
+    config = str(tmp_path / "ssh_config")
+    with fleet_of(*(server.address(ssh_config=config) for server in servers)) as fleet:
+        assert len(fleet.run("true").check()) == HOSTS
+
+
+def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
+    begun = time.monotonic()
+    answers = fleet.run("sh", "-c", "echo a; sleep 1; seq 30000; exit 3")
+    assert time.monotonic() - begun < HOSTS - 1, "one after another, each takes a second"
+    assert {(one.code, one.stdout_size) for one in answers.values()} == {(3, 168896)}
+
+
+def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
+    script = f"sleep 30; touch {tmp_path}/never"
+    outcomes = fleet.run("sh", "-c", script, seconds=0.5)
+    assert [type(one) for one in outcomes.values()] == [TimedOut] * HOSTS
+    assert len(fleet.run("true").ok) == HOSTS and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seconds", [0, 0.5])
+def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_path, seconds):
+    lost = (
+        f"echo $$ >> {tmp_path}/${{SSH_CONNECTION##* }}; sleep {seconds};"
+        f" {IT_IS} {port(fleet, 1)} ] && kill -KILL $(ps -o ppid= -p $PPID); sleep 0.2; echo on"
+    )
+    outcomes = fleet.run("sh", "-c", lost)
+    assert isinstance(outcomes["host1"], OutcomeUnknown)
+    assert set(outcomes.ok) == {"host0", "host2", "host3"}
+    assert [len(file.read_text().split()) for file in tmp_path.iterdir()] == [1] * HOSTS
+    assert len(fleet.run("true").ok) == HOSTS
+
+
+def test_what_a_first_command_leaves_behind_is_told(fleet):
+    answers = fleet.run("sh", "-c", "sleep 3 & echo on").check()
+    assert all(one.left_behind and one.stdout == "on\n" for one in answers.values())
+
+
+def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa: F811
+    before = [set(server.sessions()) for server in servers]
+    answers, errors = [], []
+
+    def others(host):
+        try:
+            answers.extend(host.check("echo", str(n)) for n in range(20))
+        except LabkitError as failed:
+            errors.append(failed)
+
+    beside = [
+        threading.Thread(target=others, args=[host])
+        for host in fleet.hosts.values()
+        for _ in range(3)
+    ]
+    for one in beside:
+        one.start()
+    for n in range(20):
+        assert fleet.run("echo", str(n)).check()["host1"].stdout == f"{n}\n"
+    for one in beside:
+        one.join(60)
+    assert not errors and len(answers) == 3 * HOSTS * 20
+    assert new(servers, before) == [1] * HOSTS
+
+
+def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
+    before = [set(server.sessions()) for server in servers]
+
+    def ctrl_c(_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fleet.run("sh", "-c", f"{IT_IS} {port(fleet, 0)} ] || sleep 5", tell=ctrl_c)
+    assert len(fleet.run("true", seconds=10).ok) == HOSTS
+    end = time.monotonic() + 5
+    while new(servers, before) != [1] * HOSTS:
+        assert time.monotonic() < end, "a connection that nobody uses stays"
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("tools", [partial(system, "perl", "python3"), busybox])
+def test_a_host_without_a_shell_that_stays_runs_it_all_the_same(tmp_path, tools):
+    if not SSHD:
+        pytest.skip("no sshd; to get it: make system")
+    with only(tmp_path, tools()) as poor:
+        for word in ("first", "second"):
+            answers = Fleet.of([poor]).run("sh", "-c", f"echo {word}").check()
+            assert answers["box1"].stdout == f"{word}\n"
+
+
+# --- steps ----------------------------------------------------------------------------------
+
+
+def slow(seconds, value):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        yield Awaited(until)
+    if isinstance(value, Exception):
+        raise value
+    return value
+
+
+def test_works_end_as_they_do_and_each_error_is_its_own():
+    main, begun = threading.get_ident(), time.monotonic()
+    works = {
+        "late": slow(0.4, 1),
+        "wrong": slow(0.1, LabkitError("no")),
+        "elsewhere": blocking(lambda: time.sleep(0.2) or threading.get_ident() != main),
+        "soon": slow(0, 2),
+    }
+    found = list(abreast(works, 4))
+    assert [name for name, _ in found] == ["soon", "wrong", "elsewhere", "late"]
+    assert [type(one) for _, one in found] == [int, LabkitError, bool, int] and found[2][1]
+    assert time.monotonic() - begun < 0.6
+    assert finished(slow(0.1, 3)) == 3
+
+
+def test_works_that_nobody_waits_for_any_more_are_closed():
+    closed = []
+
+    def work():
+        try:
+            yield Awaited(time.monotonic() + 60)
+        finally:
+            closed.append(True)
+
+    going_on = abreast({"two": work(), "one": slow(0, 1)}, 2)
+    assert next(going_on) == ("one", 1)
+    going_on.close()
+    assert closed == [True]
+
+
+def test_a_socket_is_waited_for_even_when_another_closes_it():
+    ours, theirs = socket.socketpair()
+
+    def heard():
+        while not (said := receive(ours)):
+            yield Awaited(time.monotonic() + 5, ours)
+        return said
+
+    threading.Timer(0.1, theirs.send, [b"word"]).start()
+    assert finished(heard()) == b"word"
+    threading.Timer(0.1, ours.close).start()
+    begun = time.monotonic()
+    assert dict(abreast({"one": heard()}, 1)) == {"one": b"closed"}
+    assert time.monotonic() - begun < 6
+    theirs.close()
+
+
+def receive(end):
+    try:
+        return end.recv(9, socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return b""
+    except OSError:
+        return b"closed"

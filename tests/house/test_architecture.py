@@ -1,0 +1,173 @@
+"""The form of the package: who imports whom, sizes, folders that are registries."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+from collections import defaultdict
+from functools import cache
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+from each import each
+
+HOME = Path(__file__).parents[2]
+PACKAGE = HOME / "labkit"
+COLLECTIONS = ("transports", "settings", "workloads", "studies")
+MOST_ROWS, MOST_AT_THE_ROOT = 8, 20
+
+# CONTRIBUTING.md holds the order: a module imports from its own row and from rows above it.
+ROWS = (HOME / "CONTRIBUTING.md").read_text("utf-8").split("```order\n")[1].split("```")[0]
+ROW = {name: n for n, row in enumerate(ROWS.splitlines()) for name in row.split()}
+FORBIDDEN = {
+    "manager", "handler", "helper", "helpers", "util", "utils", "common", "misc", "engine",
+    "factory", "context", "config", "data", "info", "base", "core",
+}  # fmt: skip
+
+TOP = {
+    ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder", "data",
+    "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
+}  # fmt: skip
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def test_nothing_else_lies_at_the_top_of_the_tree():
+    listed = subprocess.run(["git", "ls-files"], cwd=HOME, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip(f"git does not tell what belongs to the tree: {listed.stderr}")
+    assert {path.split("/")[0] for path in listed.stdout.splitlines()} <= TOP
+
+
+def name_of(path):
+    return str(path.relative_to(HOME))
+
+
+@cache
+def tree(path):
+    return ast.parse(path.read_text("utf-8"))
+
+
+def home(path):
+    """The word of the order that a file belongs to: its folder, or its own name."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path):
+    """The words of the order that a file imports, wherever in the file, but not for types alone."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "labkit":
+            names = [f"labkit.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: a relative import"
+            names = [node.module]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("labkit."))
+
+
+@cache
+def functions(path):
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+
+
+def length(node):
+    return node.end_lineno - node.lineno + 1
+
+
+def test_every_module_has_its_row():
+    assert {home(path) for path in MODULES} <= set(ROW), "add the new word to CONTRIBUTING.md"
+    assert set(ROW) <= {home(path) for path in MODULES}, "CONTRIBUTING.md names what is not there"
+
+
+def test_the_house_has_few_rows_and_few_files_at_its_root():
+    assert len(ROWS.splitlines()) <= MOST_ROWS
+    assert len(list(PACKAGE.glob("*.py"))) <= MOST_AT_THE_ROOT
+
+
+@each(MODULES, name_of)
+def test_imports_never_point_downwards(path):
+    names = set(imported(path)) - {"__version__"}
+    assert {name for name in names if ROW[name] > ROW[home(path)]} == set()
+
+
+def test_rooms_of_one_row_import_each_other_in_no_circle():
+    beside = {name: set() for name in ROW}
+    for path in MODULES:
+        own = home(path)
+        beside[own] |= {name for name in imported(path) if ROW.get(name) == ROW[own]} - {own}
+    TopologicalSorter(beside).prepare()  # names the circle, if there is one
+
+
+def test_every_room_says_what_lives_there_and_where_to_start():
+    for room in (path for path in PACKAGE.rglob("*/") if list(path.glob("*.py"))):
+        said = ast.get_docstring(tree(room / "__init__.py")) or ""
+        assert said.count(".") >= 2 and "`" in said, f"{name_of(room)}/__init__.py says: {said}"
+
+
+def test_no_public_class_name_is_used_twice():
+    places = defaultdict(list)
+    for path in MODULES:
+        for node in tree(path).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(name_of(path))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+@each(MODULES, name_of)
+def test_files_and_functions_are_short(path):
+    assert len(path.read_text("utf-8").splitlines()) <= 400
+    assert [f"{f.name}: {length(f)} lines" for f in functions(path) if length(f) > 50] == []
+
+
+def test_most_functions_are_a_few_lines():
+    lengths = sorted(length(f) for path in MODULES for f in functions(path))
+    assert lengths[len(lengths) // 2] <= 8, "median"
+    assert lengths[len(lengths) * 9 // 10] <= 25, "nine in ten"
+
+
+@each(MODULES, name_of)
+def test_no_name_that_could_mean_anything(path):
+    classes = [node.name for node in tree(path).body if isinstance(node, ast.ClassDef)]
+    words = {word for name in [path.stem, *classes] for word in split(name)}
+    vague = {f.name.strip("_") for f in functions(path)} & FORBIDDEN - {"data"}
+    assert (words & FORBIDDEN) | vague == set()
+
+
+def split(name):
+    spaced = "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
+    return spaced.strip("_").split("_")
+
+
+@pytest.mark.parametrize("folder", COLLECTIONS)
+def test_each_file_of_a_collection_says_what_it_is_and_offers_it(folder):
+    for path in sorted((PACKAGE / folder).glob("[!_]*.py")):
+        assert ast.get_docstring(tree(path)), f"{name_of(path)} has no docstring"
+        module = importlib.import_module(f"labkit.{folder}.{path.stem}")
+        if folder == "studies":
+            assert module.study.name == path.stem
+        else:
+            assert public_classes(module), f"{name_of(path)} has no public class"
+
+
+def public_classes(module):
+    found = inspect.getmembers(module, inspect.isclass)
+    own = [one for name, one in found if one.__module__ == module.__name__]
+    return [one for one in own if not one.__name__.startswith("_")]
+
+
+def test_every_study_has_its_notebook_and_its_published_claims():
+    for path in (PACKAGE / "studies").glob("[!_]*.py"):
+        stem = path.stem.replace("_", "-")
+        assert list((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb")), f"no {stem} notebook"
+        assert (HOME / f"data/published/{path.stem}.toml").exists()
+
+
+def test_every_workload_has_cases_of_real_output():
+    for path in (PACKAGE / "workloads").glob("[!_]*.py"):
+        module = importlib.import_module(f"labkit.workloads.{path.stem}")
+        for one in public_classes(module):
+            assert list((HOME / "tests/cases" / one.__name__).glob("*/stdout.txt")), one.__name__

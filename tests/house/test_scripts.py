@@ -1,0 +1,96 @@
+"""Programs for hosts are files, which their own checkers can read; hardly any is left in Python."""
+
+import ast
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAMS = ("perl", "shellcheck")
+
+HOME = Path(__file__).resolve().parents[2]
+SHELL = re.compile(r"\b(fi|done|esac)\b|\$\(|\"\$|\$[0-9@#]|\bexit\b|\bmy \$")
+LONGEST = 3
+# Put together from parts, in the middle of a line; this list may only get shorter.
+STILL_IN_PYTHON = {
+    "changes/journal.py": 1, "gates/counter.py": 1,
+    "settings/exclusive_cpu.py": 2, "settings/guest_nic.py": 1, "settings/guest_power.py": 2,
+    "settings/halting.py": 2, "settings/mtu.py": 1, "settings/neighbour.py": 2,
+    "settings/other_cpus.py": 3, "settings/processes.py": 1, "settings/reclaim.py": 2,
+    "shop/postgres.py": 2, "ssh/pins.py": 1, "ssh/shell.py": 2, "workloads/_database.py": 1,
+    "workloads/redis_scaleout.py": 3,
+}  # fmt: skip
+# Of shellcheck's findings, those that are no fault in these programs.
+NO_FAULT = {
+    "SC1091": "files that are only there on the host",
+    "SC2015": "`a && b || c`, where b cannot fail",
+    "SC2016": "words for another shell, quoted on purpose",
+    "SC2030": "a subshell is to keep its variables to itself",
+    "SC2031": "as SC2030",
+    "SC2034": "set for another part of the same program",
+    "SC2154": "set by another part of the same program",
+}
+# Read, and meant as it is: this list may only get shorter.
+MEANT = {
+    "box/containers/container.sh": {"SC2013"}, "box/guests/guest_boot.sh": {"SC2086"},
+    "box/one_of.sh": {"SC2012"}, "files/small.sh": {"SC2046"}, "files/start.sh": {"SC2209"},
+    "job/runner/look.sh": {"SC2086"}, "job/runner/run.sh": {"SC2209"},
+    "runs/facts_others.sh": {"SC2295"}, "settings/_libvirt_restarted.sh": {"SC2086"},
+    "settings/halting_cpus.sh": {"SC1007"}, "shop/serve_mariadb.sh": {"SC2046", "SC2174"},
+    "shop/serve_postgresql.sh": {"SC2012", "SC2046", "SC2174"}, "shop/serve_web.sh": {"SC2174"},
+}  # fmt: skip
+PACKAGE = HOME / "labkit"
+FINDING = re.compile(r"^(?P<file>[^:]+):.*\[(?P<code>SC\d+)\]$", re.MULTILINE)
+
+
+def texts(path):
+    """The strings of a module that are no docstrings; of those with values in them, the rest."""
+    tree = ast.parse(path.read_text("utf-8"))
+    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
+              for part in node.values}  # fmt: skip
+    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            parts = [p.value if isinstance(p, ast.Constant) else "VALUE" for p in node.values]
+            yield "".join(parts)
+        elif isinstance(node, ast.Constant) and id(node) not in inside | alone:
+            yield node.value if isinstance(node.value, str) else ""
+
+
+def programs(path):
+    long = [text for text in texts(path) if sum(map(bool, text.split("\n"))) > LONGEST]
+    return [text for text in long if len(SHELL.findall(text)) > 1]
+
+
+def test_programs_in_shell_and_perl_are_files_not_strings():
+    found = {str(path.relative_to(PACKAGE)): len(programs(path)) for path in PACKAGE.rglob("*.py")}
+    assert {name: n for name, n in found.items() if n} == STILL_IN_PYTHON
+
+
+def test_a_program_in_a_string_is_found(tmp_path):
+    for text in ('for a in "$@"; do\\necho "$a"\\ndone\\nexit 1', "my $a;\\nmy $b;\\nc();\\nexit"):
+        (tmp_path / "module.py").write_text(f"X = '{text}'\nY = 1\n")
+        assert len(programs(tmp_path / "module.py")) == 1
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="no shellcheck (package shellcheck)")
+def test_shellcheck_finds_no_fault_in_the_programs_for_hosts():
+    files = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.sh"))
+    words = ["shellcheck", "-s", "sh", "-f", "gcc", "-e", ",".join(NO_FAULT), *files]
+    done = subprocess.run(words, cwd=PACKAGE, capture_output=True, text=True)
+    assert not done.stderr
+    found: dict[str, set[str]] = {}
+    for one in FINDING.finditer(done.stdout):
+        found.setdefault(one["file"], set()).add(one["code"])
+    assert found == MEANT, done.stdout
+
+
+@pytest.mark.skipif(not shutil.which("perl"), reason="no perl")
+def test_perl_reads_its_programs():
+    files = sorted(PACKAGE.rglob("*.pl"))
+    assert files
+    for path in files:
+        done = subprocess.run(["perl", "-c", str(path)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,138 @@
+"""Every program that is called is declared, and the table says which package brings it."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from calls import called
+
+from labkit.errors import BadInput, Unknown
+from labkit.programs import declared as reading
+from labkit.programs import packages as table
+from labkit.programs.declared import declared, declared_under, of_class
+from labkit.workloads.netperf import Netperf
+
+PROGRAMS = ("ping", "strace")  # in texts that are looked through
+HOME = Path(__file__).parents[2]
+OURS = (HOME / "labkit", HOME / "tests")
+FILES = [file for place in OURS for kind in ("py", "sh") for file in place.rglob(f"*.{kind}")]
+TABLE = table.TABLE.relative_to(HOME)
+
+
+def test_every_program_that_a_file_calls_is_one_that_the_file_declares():
+    undeclared = {
+        str(file.relative_to(HOME)): sorted(called(file) - set(declared(file)))
+        for file in FILES
+        if called(file) - set(declared(file))
+    }
+    assert undeclared == {}, "add the words to the file's PROGRAMS"
+
+
+def test_every_declared_program_has_its_row_or_its_maker():
+    known = {program for package in table.packages() for program in package.programs}
+    known |= table.unpackaged().keys() | table.always()
+    assert set(declared_under(OURS)) - known == set(), f"add their packages to {TABLE}"
+
+
+def test_a_call_that_nobody_declared_is_found_wherever_it_stands(tmp_path):
+    for text in (
+        'host.check("strace", "-p", pid)',
+        'subprocess.run(["strace", "-f", *words])',
+        'LOOK = ("strace", "-c", "true")',
+        'if shutil.which("strace"): pass',
+        'host.run("sh", "-c", "true && strace -p $1 2>/dev/null")',
+        'LOOK = """\nif cd /tmp; then strace "$1"; fi"""',
+    ):
+        file = tmp_path / "module.py"
+        file.write_text(text)
+        assert called(file) == {"strace"}, text
+    script = tmp_path / "script.sh"
+    script.write_text("# strace is not called here\nset -eu\nfor one; do strace $one; done\n")
+    assert called(script) == {"strace"}
+    script.write_text('"""strace is only told of."""\nWORDS = ("strace", "ltrace")')
+    assert called(script.rename(tmp_path / "other.py")) == set()
+
+
+def test_a_package_that_is_here_brings_the_programs_of_its_row():
+    odd, looked = {}, 0
+    for package in table.packages():
+        listed = _listed(package.name)
+        files = [program for program in package.programs if program.startswith("/")]
+        if listed:
+            looked += 1
+            odd[package.name] = set(package.programs) - set(files) - _programs(listed)
+            odd[package.name] |= set(table.absent(files))
+    assert {name: words for name, words in odd.items() if words} == {}
+    assert looked > 10 or table.this_system() not in ("debian", "ubuntu")
+
+
+def _listed(name):
+    words = ["dpkg-query", "-L", name, f"{name}-minimal"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    return done.stdout if f"'{name}'" not in done.stderr else ""
+
+
+# Debian keeps some under a name of their own, and links the plain one to it.
+def _programs(listed):
+    words = {line.rpartition("/")[2] for line in listed.splitlines() if "bin/" in line}
+    chosen = {file.name for file in Path("/etc/alternatives").glob("*")}
+    return {word for full in words for word in (full, full.partition(".")[0])} | chosen
+
+
+def test_no_program_is_brought_by_two_packages():
+    programs = [program for package in table.packages() for program in package.programs]
+    assert len(programs) == len(set(programs))
+    assert set(programs) & table.always() == set() == set(programs) & table.unpackaged().keys()
+
+
+@pytest.mark.parametrize(
+    ("release", "system", "names"),
+    [
+        ({"ID": "debian"}, "debian", ["iputils-ping", "sockperf"]),
+        ({"ID": "linuxmint", "ID_LIKE": "ubuntu debian"}, "ubuntu", ["iputils-ping", "sockperf"]),
+        ({"ID": "rocky", "ID_LIKE": "rhel centos fedora"}, "fedora", ["iputils", "sockperf"]),
+        ({"ID": "opensuse-leap", "ID_LIKE": "suse opensuse"}, "suse", ["iputils", "sockperf"]),
+        ({"ID": "alpine"}, "alpine", ["iputils", "sockperf"]),
+    ],
+)
+def test_a_package_has_the_name_of_the_system(release, system, names):
+    assert table.system_of(release) == system
+    assert table.names_of(["ping", "sockperf", "onload"], system) == names
+
+
+def test_a_system_that_has_no_such_package_names_none():
+    assert table.names_of(["linux.uml"], "debian") == ["user-mode-linux"]
+    assert table.names_of(["linux.uml"], "ubuntu") == []
+    assert table.system_of({"ID": "plan9"}) == ""
+
+
+def test_what_a_package_only_recommends_and_needs_comes_with_it():
+    assert table.names_of(["dockerd"], "debian") == ["docker.io", "iptables"]
+
+
+def test_an_unknown_program_is_answered_with_the_nearest():
+    with pytest.raises(Unknown, match="unknown program 'sokperf'") as refused:
+        table.package_of("sokperf")
+    assert "did you mean 'sockperf'?" in str(refused.value)
+
+
+def test_the_module_of_a_class_declares_for_it():
+    assert of_class(Netperf) == ("netperf", "netserver")
+    assert of_class(int) == ()
+
+
+def test_a_declaration_that_cannot_be_read_is_refused(tmp_path):
+    file = tmp_path / "odd.py"
+    file.write_text('PROGRAMS = ["ping"]')
+    with pytest.raises(BadInput, match=r"odd\.py: PROGRAMS is a tuple of words"):
+        reading.declared(file)
+    with pytest.raises(BadInput, match="there is no"):
+        declared_under([tmp_path / "nowhere"])
+
+
+def test_a_file_that_is_no_program_is_looked_for_as_a_pattern(tmp_path):
+    pattern = f"{tmp_path}/*/one.so"
+    assert table.absent([pattern]) == [pattern]
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/one.so").touch()
+    assert table.absent([pattern, "sh", "no-such-program"]) == ["no-such-program"]

@@ -1,0 +1,98 @@
+"""`labkit prepare`: what each host lacks for studies, and the command that brings it."""
+
+import json
+import shutil
+
+import pytest
+from sshd import SSHD, serving
+
+from labkit import studies
+from labkit.cli import main
+from labkit.commands.prepare import rendered
+from labkit.lab import opened
+from labkit.running.preparing import HERE, _lack, lacking, needed
+from tests.checks.test_checks import written
+
+PROGRAMS = ("sockperf",)
+
+SYSTEMS = {
+    "debian": "apt-get install -y --no-install-recommends iputils-ping sockperf",
+    "fedora": "dnf install -y iputils sockperf",
+    "suse": "zypper --non-interactive install iputils sockperf",
+    "alpine": "apk add iputils sockperf",
+}
+CALLS = {"ping": "Ping", "sockperf": "Sockperf"}
+
+
+@pytest.fixture
+def lab(tmp_path, monkeypatch):
+    if not SSHD:
+        pytest.skip("no sshd; to get it: make system")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with serving(tmp_path) as server:
+        yield written(server, ("client", "server"))
+
+
+def test_each_study_names_what_its_workloads_call_on_this_machine():
+    for name, program in (
+        ("lat_ping", "ping"),
+        ("lat_10us", "sockperf"),
+        ("lat_netperf", "netperf"),
+    ):
+        assert program in needed([studies.find(name)], None)[HERE]
+    assert "netperf" not in needed([studies.find("lat_ping")], None)[HERE]
+
+
+def test_a_lab_of_ones_own_is_asked_over_ssh_for_the_roles_that_call_it(lab):
+    with opened(lab) as hosts:
+        found = {one.host: one for one in lacking([studies.find("lat_10us")], hosts)}
+    assert found.keys() == {"client", "server"}
+    for one in found.values():
+        assert ("sockperf" in one.programs) == (not shutil.which("sockperf"))
+        assert one.trouble == ""
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_the_command_is_that_of_the_system(system):
+    one = _lack("client", system, CALLS, non_free=False)
+    assert one.command == SYSTEMS[system]
+    assert f"as root: {SYSTEMS[system]}" in rendered([one])
+
+
+def test_what_is_not_free_is_named_with_what_is_used_instead():
+    one = _lack("client", "debian", {"netperf": "Netperf", "netserver": "Netperf"}, non_free=False)
+    assert (one.packages, one.not_free) == ((), {"netperf": "sockperf"})
+    assert "netperf is not free: --non-free installs it; without it sockperf" in rendered([one])
+    asked = _lack("client", "debian", {"netperf": "Netperf"}, non_free=True)
+    assert (asked.packages, asked.not_free) == (("netperf",), {})
+
+
+def test_what_no_package_brings_is_named_with_who_has_it():
+    one = _lack("client", "debian", {"onload": "Sockperf"}, non_free=False)
+    assert (one.packages, one.command) == ((), "")
+    assert "onload comes with OpenOnload" in rendered([one])
+
+
+def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, capsys):
+    text = (
+        lab.read_text()
+        .replace('"127.0.0.1"', '"192.0.2.1"', 1)
+        .replace("port = ", "port = 1 # ", 1)
+    )
+    lab.write_text(text.replace("192.0.2.1", "127.0.0.1"))
+    assert main(["prepare", "lat_ping", "--lab", str(lab)]) == 1
+    said = capsys.readouterr().out
+    assert "client: cannot be asked" in said and "server: " in said
+
+
+def test_the_answer_for_scripts_has_its_keys(lab, capsys):
+    code = main(["prepare", "--all", "--lab", str(lab), "--json"])
+    said = json.loads(capsys.readouterr().out)
+    assert said.keys() == {"ready", "hosts"} and said["ready"] == (code == 0)
+    assert {one["host"] for one in said["hosts"]} == {"client", "server"}
+
+
+@pytest.mark.parametrize("words", [["prepare"], ["prepare", "lat_ping", "--all"]])
+def test_studies_are_named_or_all_of_them_are_meant(words, capsys):
+    assert main(words) == 2
+    assert "name studies, or say --all" in capsys.readouterr().err

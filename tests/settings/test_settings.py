@@ -1,0 +1,294 @@
+"""What settings may be asked for: anything else is refused before a host hears of it."""
+
+import importlib
+import inspect
+import pkgutil
+import re
+import shlex
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import labkit.settings
+from labkit.changes.in_force import applied
+from labkit.errors import BadInput, Impossible, Unknown
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.setting import KINDS, Setting, way_among
+from labkit.settings import kinds_of_setting
+from labkit.settings._ways import OnHost, cpu_list
+from labkit.settings.boot import BootOptions
+from labkit.settings.cgroup import GroupCpuLimit, GroupCpus, GroupCpuShares, GroupDiskLimit
+from labkit.settings.container import ContainerNetwork
+from labkit.settings.egress import DEFAULT, Link, NetIoControl, Traffic
+from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
+from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.guest_size import GuestMemory, GuestMemoryReservation
+from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.memory import HugePages, TransparentHugePages
+from labkit.settings.migration import MigrationBandwidth, MigrationParallel, MigrationStreams
+from labkit.settings.mtu import Mtu
+from labkit.settings.passthrough import Passthrough
+from labkit.settings.power import IdleStates, OnlineCpus, PowerPolicy
+from labkit.settings.processes import InterruptCpus, ProcessCpus, ServiceRunning
+from labkit.settings.queues import Coalescing, NicQueues
+from labkit.settings.sockets import SocketBuffers, Sysctl
+from labkit.settings.storage import DirectIo, StorageLayout
+from labkit.settings.vnic import VnicCoalescing
+
+HOST = Host("box1", "127.0.0.1", None, "eth1")
+
+
+@pytest.mark.parametrize("make, legal", [
+    (lambda: Mtu(67), "68 to 65535"),
+    (lambda: Mtu("1500B"), "bytes from 68"),
+    (lambda: Mtu(1500.5), "whole number of bytes"),
+    (lambda: Mtu(True), "68 to 65535"),
+    (lambda: Link(0), "neither rate nor delay"),
+    (lambda: Link(-1), "Mbit/s from 0"),
+    (lambda: Link(0, "5ms"), "ms from 0 to 10000"),
+    (lambda: NetIoControl(1000, (Traffic(1, 50, 800),)), "75 %"),
+    (lambda: NetIoControl(1000, (Traffic(1), Traffic(1))), "each port once"),
+    (lambda: Traffic(80, 101), "1 to 100"),
+    (lambda: Traffic(80, 50, 200, 100), "less than is reserved"),
+    (lambda: NicQueues(None), "known: combined, rx, tx"),
+    (lambda: Coalescing(-1), "0 to 65535"),
+    (lambda: SocketBuffers("receive", 10, 5, 20), "in that order"),
+    (lambda: HugePages(1, 4), "2048 or 1048576"),
+    (lambda: IdleStates(-1), "us from 0"),
+    (lambda: GroupCpuShares("g", 1), "2 to 262144"),
+    (lambda: GroupCpuLimit("g", 0), "CPUs from 0.01"),
+    (lambda: GuestMemory("lab", 1023), "multiple of 4"),
+    (lambda: GuestCpuReservation("lab", 5000, 100), "less than is reserved"),
+    (lambda: VnicCoalescing("lab", "rbc", 99), "100 to 100000"),
+    (lambda: VnicCoalescing("lab", "disabled", 1), "no parameter"),
+    (lambda: MigrationBandwidth("lab", -1), "MiB/s from 1"),
+    (lambda: MigrationStreams("lab", 256), "0 to 255"),
+    (lambda: BootOptions(()), "no boot option"),
+    (lambda: BootOptions("nohz=off"), "'nohz=off' names no boot option"),
+    (lambda: IdleStates(-1), "from 0 to 1000000"),
+    (lambda: ContainerNetwork("c", "host", ("--network=none", "image")), "not among its options"),
+])  # fmt: skip
+def test_a_value_that_is_not_legal_is_refused_with_what_is(make, legal):
+    with pytest.raises(BadInput) as refused:
+        make()
+    assert legal in str(refused.value)
+
+
+SWITCHES = [(one, field.name) for one in kinds_of_setting()
+            for field in fields(one) if "bool" in str(field.type).split(" | ")]  # fmt: skip
+
+
+@pytest.mark.parametrize("one, name", SWITCHES, ids=lambda x: getattr(x, "__name__", x))
+def test_a_switch_takes_no_word_for_on_or_off(one, name):
+    some = {"vm": "lab", "disk": "loop0", "group": "g", "per_second": 1, "service": "tuned",
+            "interface": "vmk1", "name": "x", "address": "0000:03:00.0"}  # fmt: skip
+    needed = {f.name: some[f.name] for f in fields(one) if f.name in some}
+    needed |= {"disk": "8:0"} if one.__name__ == "GroupDiskLimit" else {}
+    for word in ("off", 1, "yes"):
+        with pytest.raises(BadInput, match=f"{name} is True or False, not {word!r}"):
+            one(**{**needed, name: word})
+
+
+@pytest.mark.parametrize("make, known", [
+    (lambda: PowerPolicy("turbo"), "balanced, custom, performance, saving"),
+    (lambda: TransparentHugePages("sometimes"), "always, madvise, never"),
+    (lambda: LatencySensitivity("lab", "highest"), "high, low, medium, normal"),
+    (lambda: VnicCoalescing("lab", "off"), "adapt, calibrate, disabled, rbc, static"),
+    (lambda: SocketBuffers("both", 1, 2, 3), "receive, send"),
+    (lambda: StorageLayout("/srv", "raid7"), "raid0, raid1, raid10, raid5, raid6, single"),
+])  # fmt: skip
+def test_an_unknown_word_is_refused_with_the_known_ones(make, known):
+    with pytest.raises(Unknown, match=f"known: {known}"):
+        make()
+
+
+NASTY = [
+    "",
+    "-rf",
+    "a;reboot",
+    "a b",
+    "$(id)",
+    "`id`",
+    "a\nb",
+    "../../etc",
+    "a'b",
+    'a"b',
+    "a|b",
+    "ä",
+]
+
+
+@pytest.mark.parametrize("text", NASTY)
+@pytest.mark.parametrize("make", [
+    lambda text: GuestCpus(text, "0"),
+    lambda text: GuestCpus("lab", text),
+    lambda text: OnlineCpus(text),
+    lambda text: ProcessCpus(text, "0"),
+    lambda text: InterruptCpus(text, "0"),
+    lambda text: ServiceRunning(text),
+    lambda text: GroupCpus(text, "0"),
+    lambda text: GroupDiskLimit("g", text, 1),
+    lambda text: Passthrough(text),
+    lambda text: DirectIo(text),
+    lambda text: StorageLayout(text, "raid1"),
+    lambda text: BootOptions((text,)),
+    lambda text: KernelOption(text, True),
+    lambda text: ModuleOptions("ixgben", (f"RSS={text}",)),
+    lambda text: AdvancedOption(text, 1),
+    lambda text: AdvancedOption("/Net/UseHwTSO", text) if text != "a b" else Mtu(text),
+    lambda text: Sysctl(text, "1"),
+    lambda text: Sysctl("net.core.somaxconn", text) if text != "a b" else Mtu(text),
+    lambda text: MigrationBandwidth(f"/run/{text}", 1),
+    lambda text: ContainerNetwork(text, "host", ("image",)),
+    lambda text: Mtu(text),
+])  # fmt: skip
+def test_no_text_with_the_signs_of_a_shell_gets_past_a_constructor(make, text):
+    with pytest.raises(BadInput):
+        make(text)
+
+
+def test_an_interface_from_the_lab_file_is_checked_too():
+    for name in ("", "eth0;reboot", "-a", "a b"):
+        with pytest.raises(BadInput):
+            Mtu(9000).way("linux", Host("box1", "127.0.0.1", None, name))
+    with pytest.raises(BadInput, match="vmk1"):
+        Mtu(9000).way("esxi", HOST)
+
+
+@pytest.mark.parametrize("asked, written", [
+    ("3,0,1", "0-1,3"), ("0-3", "0-3"), ("7", "7"), ("0,1,2,4-6,5", "0-2,4-6"),
+])  # fmt: skip
+def test_a_list_of_cpus_is_written_as_the_kernel_writes_it(asked, written):
+    assert cpu_list(asked) == written
+
+
+def test_a_setting_on_a_wrong_kind_of_host_says_which_kinds_have_it():
+    with pytest.raises(Impossible) as refused:
+        way_among(LatencySensitivity("lab"), ["kvm", "linux"], HOST)
+    assert "GuestCpus" in str(refused.value) and "of kind esxi, not kvm" in str(refused.value)
+    with pytest.raises(Impossible, match="vCenter keeps"):
+        way_among(Link(10), ["esxi"], HOST)
+    with pytest.raises(Impossible, match="each migration"):
+        way_among(MigrationStreams("lab", 4), ["kvm"], HOST)
+
+
+def settings_of_the_folder():
+    for found in pkgutil.iter_modules(labkit.settings.__path__):
+        if found.name.startswith("_"):
+            continue
+        module = importlib.import_module(f"labkit.settings.{found.name}")
+        for _, one in inspect.getmembers(module, inspect.isclass):
+            if issubclass(one, Setting) and one.__module__ == module.__name__:
+                yield one
+
+
+@pytest.mark.parametrize("one", [
+    one for one in settings_of_the_folder()
+    if issubclass(one, OnHost) and not inspect.isabstract(one)
+], ids=lambda one: one.__name__)  # fmt: skip
+def test_each_setting_is_of_some_kind_and_names_only_kinds_that_there_are(one):
+    kinds = {name.removeprefix("on_") for name in dir(one) if name.startswith("on_")}
+    assert kinds and kinds <= set(KINDS)
+    assert set(one.elsewhere) <= set(KINDS) - kinds, "a reason for a kind that has it"
+
+
+@pytest.mark.parametrize("setting, text", [
+    (Link(10), '[{"kind":"tbf","handle":"1ab:","root":true,"options":{"rate":1250000}}]'),
+    (Link(0, 2.5), '[{"kind":"netem","handle":"1ab:","root":true,'
+                   '"options":{"limit":1000,"delay":{"delay":0.0025,"jitter":0}}}]'),
+    (Link(100, 20), '[{"kind":"netem","handle":"1ab:","root":true,"options":{"limit":1000,'
+                    '"delay":{"delay":0.02},"rate":{"rate":12500000,"packetoverhead":0}}}]'),
+])  # fmt: skip
+def test_what_tc_shows_of_a_link_reads_as_what_was_asked_for(setting, text):
+    way = setting.way("linux", HOST)
+    assert way.value(text) == setting.wanted
+    assert way.refuses(text) == ""
+
+
+def test_queues_of_somebody_else_are_left_alone():
+    way = Link(10).way("linux", HOST)
+    theirs = '[{"kind":"htb","handle":"1:","root":true,"options":{}}]'
+    assert "has queues already" in way.refuses(theirs)
+    default = '[{"kind":"mq","handle":"0:","root":true,"options":{}}]'
+    assert way.refuses(default) == "" and way.value(default) == DEFAULT
+
+
+def test_settings_of_one_link_are_settings_of_one_thing():
+    shares = NetIoControl(1000, (Traffic(9000),))
+    assert shares.thing == Link(10).thing == Link(0, 5).thing != Link(10, role="client").thing
+
+
+def test_what_is_written_has_no_value_in_the_text_of_a_script():
+    """Values go to scripts as words of their own, so nothing in them can be run."""
+    for setting in (GuestCpus("lab", "0-1"), GroupCpus("a/b", "0"), ProcessCpus("redis", "1")):
+        for kind in KINDS:
+            try:
+                way = setting.way(kind, HOST)
+            except Impossible:
+                continue
+            for words in way.writes(setting.wanted):
+                assert words[:2] != ("sh", "-c") or "redis" not in words[2]
+                assert shlex.split(shlex.join(words)) == list(words)
+
+
+def test_the_page_of_the_settings_names_each_of_them_and_the_kinds_that_have_it():
+    page = (Path(__file__).parents[2] / "notebooks/docs/settings.md").read_text("utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)\(.*?\)` (\|.*)$", page, re.MULTILINE))
+    known = {one.__name__: one for one in settings_of_the_folder() if not inspect.isabstract(one)}
+    assert set(rows) == set(known)
+    for name, one in known.items():
+        if issubclass(one, OnHost):
+            told = set(re.findall(r"\*\*(\w+)\*\*", rows[name]))
+            assert told == {word.removeprefix("on_") for word in dir(one) if word.startswith("on_")}
+
+
+def test_the_example_of_hypervisors_can_be_read():
+    lab = Lab.read(Path(__file__).parents[2] / "data/labs/esxi-kvm.toml")
+    assert set(lab.hosts) == {"client", "esxi", "kvm", "guest"}
+
+
+@pytest.mark.parametrize("one, two", [
+    (OnlineCpus("0-1"), GuestCpus("lab", "2")),
+    (OnlineCpus("0"), InterruptCpus("eth1", "0-1")),
+    (LatencySensitivity("lab"), GuestMemoryReservation("lab", 0)),
+    (LatencySensitivity("lab"), GuestCpuReservation("lab", 0)),
+    (LatencySensitivity("lab"), GuestCpuReservation("lab", 5000, 5000)),
+    (GuestMemoryReservation("lab", 8192), GuestMemory("lab", 4096)),
+    (MigrationStreams("/run/vm.sock", 4), MigrationParallel("/run/vm.sock", False)),
+    (InterruptCpus("eth1", "0"), ServiceRunning("irqbalance", True)),
+    (Link(10), NetIoControl(1000, (Traffic(9000),))),
+    (Mtu(1500), Mtu(9000)),
+])  # fmt: skip
+def test_two_settings_that_rule_each_other_out_are_refused_before_a_host_is_asked(one, two):
+    for pair in ([one, two], [two, one]):
+        with pytest.raises(BadInput), applied(pair, {"server": HOST}):
+            pytest.fail("the body must not run")
+
+
+@pytest.mark.parametrize("one, two", [
+    (OnlineCpus("0-1"), GuestCpus("lab", "1")),
+    (OnlineCpus("0-1"), GuestCpus("lab", "2", role="client")),
+    (OnlineCpus("0-1"), GroupCpuLimit("g", 8)),
+    (LatencySensitivity("lab"), GuestMemoryReservation("other", 0)),
+    (LatencySensitivity("lab", "normal"), GuestMemoryReservation("lab", 0)),
+    (LatencySensitivity("lab"), GuestCpuReservation("lab", 5000)),
+    (GuestMemoryReservation("lab", 4096), GuestMemory("lab", 4096)),
+    (InterruptCpus("eth1", "0"), ServiceRunning("irqbalance", False)),
+])  # fmt: skip
+def test_settings_that_go_together_do_not_clash(one, two):
+    assert one.role != two.role or (one.clash(two), two.clash(one)) == ("", "")
+
+
+def test_settings_of_different_guests_are_different_things_told_to_different_guests():
+    ways = {guest: GuestPower("off", guest).way("box", HOST) for guest in ("guest", "guest2")}
+    assert ways["guest"].reads == ("guest", "state")
+    assert ways["guest2"].reads == ("guest", "@guest2", "state")
+    assert ways["guest2"].writes("on") == (("guest", "@guest2", "start"),)
+    things = [GuestPower("off", guest).thing for guest in ("guest", "guest2")]
+    assert things == ["GuestPower of server", "GuestPower of guest2 on server"]
+    with pytest.raises(BadInput, match="guest"):
+        GuestNic(guest="guest2; reboot")

@@ -1,0 +1,262 @@
+"""Many at once on one host, and connections that break: nothing is run twice, nothing hangs."""
+
+import multiprocessing
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import pytest
+from sshd import gone_soon, reached, serving, tell
+from stubs import Stub, stub
+from wire import UP, Wire
+
+from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
+from labkit.ssh import connection, packets, sessions
+from labkit.ssh import session as one_session
+from labkit.ssh.address import Address
+from labkit.ssh.shell import Gone
+from tests.ssh.test_ssh import through
+
+MIB = 1 << 20
+
+
+def test_eight_threads_share_one_connection(ssh, server):
+    before = set(server.sessions())
+
+    def work(thread):
+        return [ssh.check("echo", f"{thread}-{turn}") for turn in range(50)]
+
+    with ThreadPoolExecutor(8) as pool:
+        said = list(pool.map(work, range(8)))
+    assert said == [[f"{thread}-{turn}\n" for turn in range(50)] for thread in range(8)]
+    assert len(set(server.sessions()) - before) == 1
+
+
+def test_more_threads_than_sessions_wait_their_turn(ssh):
+    with ThreadPoolExecutor(24) as pool:
+        codes = list(
+            pool.map(lambda n: ssh.run("sh", "-c", f"sleep 0.1; exit {n}").code, range(24))
+        )
+    assert codes == list(range(24))
+
+
+def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch):
+    monkeypatch.setattr(one_session, "CONNECT_SECONDS", 0.5)
+    with reached(server.address()) as host:
+        host.round_trip()
+        with closing(host.transport._all.open(10)) as session:
+            stopped = server.processes()
+            tell(stopped, signal.SIGSTOP)
+            try:
+                session.start("exec sh")
+                with pytest.raises(Gone):
+                    session.send(b"echo no\n")
+            finally:
+                tell(stopped, signal.SIGCONT)
+        assert host.check("echo", "yes") == "yes\n"
+
+
+def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(server):
+    with reached(server.address()) as host:
+        before = set(server.processes())
+        with host.raw("sh", "-c", "echo first; sleep 60 & exit 0") as pipe:
+            assert pipe.recv() == b"first\n"
+            end = time.monotonic() + 20
+            # What was received may have brought it along.
+            while not (pipe._errors or pipe.channel.channel.recv_stderr_ready()):
+                assert time.monotonic() < end, "its code did not come"
+                time.sleep(0.01)
+            tell(set(server.processes()) - before, signal.SIGKILL)
+            with pytest.raises(OutcomeUnknown, match="connection was lost"):
+                pipe.ended()
+
+
+def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch, tmp_path):
+    monkeypatch.setattr(sessions, "SESSIONS", 1)
+    mark = str(tmp_path / "begun")
+    with reached(server.address()) as host:
+        with host.stream("sleep", "60"):
+            for asked in (
+                lambda: host.run("touch", mark, seconds=0.2),
+                lambda: host.run("touch", mark, stdin=b"x", seconds=0.2),
+                lambda: host.batch([("touch", mark)], seconds=0.2),
+                lambda: host.stream("touch", mark, seconds=0.2).__enter__(),
+                lambda: host.raw("touch", mark, seconds=0.2).__enter__(),
+            ):
+                with pytest.raises(TimedOut, match=r"was not started within 0\.2 s"):
+                    asked()
+        assert not (tmp_path / "begun").exists()
+        assert host.check("echo", "room") == "room\n"
+        with ThreadPoolExecutor(1) as pool:
+            with host.transport._all.turn(1):
+                begun = time.monotonic()
+                waits = pool.submit(host.run, "sleep", "60", seconds=2.5)
+                time.sleep(1.5)
+            with pytest.raises(TimedOut, match=r"had not ended after 2\.5 s"):
+                waits.result()
+        assert time.monotonic() - begun < 4, "the wait was counted"
+
+
+def _echoes(host, who, count):
+    return [host.check("echo", f"{who} {turn}") for turn in range(count)]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(ssh, server):
+    assert _echoes(ssh, "before", 1) == ["before 0\n"]
+    ours, fork = set(server.sessions()), multiprocessing.get_context("fork")
+    reads, writes = fork.Pipe(duplex=False)
+    child = fork.Process(target=lambda: writes.send((_echoes(ssh, "child", 20), ssh.close())))
+    child.start()
+    assert _echoes(ssh, "parent", 50) == [f"parent {turn}\n" for turn in range(50)]
+    assert reads.poll(60) and reads.recv()[0] == [f"child {turn}\n" for turn in range(20)]
+    child.join(30)
+    assert _echoes(ssh, "after", 1) == ["after 0\n"] and ours <= set(server.sessions())
+
+
+def test_a_session_that_the_server_ended_is_opened_again(ssh, server):
+    assert ssh.check("echo", "one") == "one\n"
+    ended = server.processes()
+    end_sessions(server)
+    for pid in ended:
+        gone_soon(pid)
+    assert ssh.check("echo", "two") == "two\n"
+
+
+def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_path):
+    ssh.check("true")
+    killer = threading.Timer(0.5, end_sessions, [server])
+    killer.start()
+    with pytest.raises(Unreachable, match="connection was lost") as lost:
+        ssh.run("sh", "-c", f"echo ran >>{tmp_path}/log; sleep 5")
+    killer.join()
+    assert "unknown" in lost.value.hint
+    assert (tmp_path / "log").read_text() == "ran\n"
+    assert ssh.check("echo", "again") == "again\n"
+
+
+def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
+    monkeypatch.setattr(connection, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(one_session, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(packets, "QUIET_SECONDS", 0.05)
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.check("true")
+        came_through(wire)
+        host.rest()
+        time.sleep(0.1)
+        before = list(wire.passed)
+        time.sleep(1)
+        assert wire.passed == before
+        host.check("true")
+        came_through(wire)
+        assert len(wire.ends) == 2, "it is the same connection"
+
+
+def test_what_came_before_the_connection_was_lost_is_read_to_its_last_byte(ssh):
+    opened = ssh.transport._all.open(5.0)
+    buffer = opened.channel.in_buffer
+    opened.start(f"exec 2>&-; head -c {MIB} /dev/zero; sleep 60")
+    until = time.monotonic() + 10
+    while len(buffer) < MIB and time.monotonic() < until:
+        opened.connection.client.wait(opened._bell, 0.1)
+    opened.connection.client.sock.shutdown(socket.SHUT_WR)  # what it says next is refused
+    assert len(buffer) == MIB == sum(len(opened.recv(0.0)[0]) for _ in range(3))
+
+
+def came_through(wire):
+    """Wait for bytes that nobody asked for."""
+    before, until = wire.passed[UP], time.monotonic() + 10
+    while wire.passed[UP] == before:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_half_a_file_is_never_put_in_place(ssh, server, tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    ssh.check("true")
+    killer = threading.Timer(0.1, end_sessions, [server])
+    killer.start()
+    try:
+        ssh.put(bytes(200 * MIB), str(path))
+    except HostError:
+        assert path.read_bytes() == b"old"
+    killer.join()
+    assert path.stat().st_size in (3, 200 * MIB)
+
+
+@contextmanager
+def hung(pids):
+    tell(pids, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        tell(pids, signal.SIGCONT)
+
+
+def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
+    with Wire(server.port) as wire, reached(through(server, wire)) as host:
+        host.transport._all.usable()
+        with ThreadPoolExecutor(1) as pool:
+            with wire.silent():
+                asked = pool.submit(host.round_trip)
+                time.sleep(1)
+                wire.part_all()
+            assert asked.result() < 0.5
+
+
+def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkeypatch):
+    monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
+    before = set(server.processes())
+    with reached(server.address()) as host:
+        host.check("true")
+        with hung(set(server.processes()) - before):
+            begun = time.monotonic()
+            assert host.check("echo", "new", seconds=60) == "new\n"
+            assert time.monotonic() - begun < 30
+
+
+def test_a_host_that_opens_no_session_is_named_and_so_is_the_step(tmp_path, monkeypatch):
+    monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
+    with serving(tmp_path, extra=["MaxSessions 0"]) as found, reached(found.address()) as host:
+        for asked in (host.run, lambda *words: host.run(*words, stdin=b"x")):
+            with pytest.raises(Unreachable, match="box1: the host is there but opens no session"):
+                asked("true")
+
+
+def test_a_host_that_starts_no_shell_has_run_nothing_and_its_connection_is_not_lost(
+    own, tmp_path, monkeypatch, state
+):
+    # As sshd does where it cannot fork any more.
+    monkeypatch.setattr(Stub, "check_channel_exec_request", lambda *_: False)
+    with stub(tmp_path) as (port, served):
+        at = Address(
+            "box1", "127.0.0.1", port, "root", str(own.folder / "user"),
+            (str(tmp_path / "stubknown"),),
+        )  # fmt: skip
+        with reached(at) as host:
+            for _ in range(2):
+                with pytest.raises(HostError, match="so it was not run") as refused:
+                    host.run("true")
+                assert not isinstance(refused.value, OutcomeUnknown)
+            assert len(served) == 1 and served[0].is_active()
+
+
+def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):
+    before = set(server.processes())
+    with reached(server.address()) as host, ThreadPoolExecutor(1) as pool:
+        host.check("true")
+        mine = set(server.processes()) - before
+        begun = time.monotonic()
+        running = pool.submit(host.run, "sleep", "30", seconds=1)
+        time.sleep(0.3)
+        with hung(mine), pytest.raises(TimedOut):
+            running.result()
+        assert time.monotonic() - begun < 6
+
+
+def end_sessions(server):
+    tell(server.processes(), signal.SIGKILL)

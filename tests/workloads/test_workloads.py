@@ -1,0 +1,310 @@
+"""What the tools really printed, and how each workload reads it."""
+
+import importlib
+import json
+import os
+import pkgutil
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from labkit import workloads
+from labkit.errors import BadInput, HostError, ResultsError
+from labkit.host import Host
+from labkit.results import Results
+from labkit.study import Study
+from labkit.transports.local import Local
+from labkit.workload import Workload
+from labkit.workloads import _pairs as pairs
+from labkit.workloads import shared_host
+from labkit.workloads.netperf import Netperf
+from labkit.workloads.ping import Ping
+from labkit.workloads.sockperf import Sockperf
+
+CASES = sorted((Path(__file__).parents[1] / "cases").glob("*/*"))
+for module in pkgutil.iter_modules(workloads.__path__):
+    importlib.import_module(f"labkit.workloads.{module.name}")
+KNOWN = {one.__name__: one for one in Workload.__subclasses__()}
+REAL = (Path(__file__).parents[1] / "cases/Ping/one_millisecond/stdout.txt").read_text()
+
+
+# expected.json holds either the samples, or the words of the refusal.
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
+def test_each_output_is_read_as_expected(case):
+    text = (case / "stdout.txt").read_text("utf-8")
+    expected = json.loads((case / "expected.json").read_text())
+    parse = KNOWN[case.parent.name].parse
+    if isinstance(expected, dict):
+        with pytest.raises(ResultsError) as refused:
+            parse(text)
+        assert expected["refused"] in str(refused.value)
+    else:
+        assert [readable(sample) for sample in parse(text)] == expected
+
+
+def readable(sample):
+    values = [round(float(value), 6) for value in sample.values]
+    return {"metric": sample.metric, "unit": sample.unit, "lost": sample.lost, "values": values}
+
+
+def ping_text(numbers, sent=None):
+    """What ping prints when the requests `numbers` are answered, in that order."""
+    one = "[1.5] 264 bytes from 192.0.2.1: icmp_seq={} ttl=64 time={:.3f} ms"
+    answers = [one.format(n % 65536, 1 + n % 1000 / 1000) for n in numbers]
+    end = f"{sent or len(numbers)} packets transmitted, {len(numbers)} received, some lost"
+    return "\n".join(["PING 192.0.2.1 (192.0.2.1) 256(284) bytes of data.", *answers, "", end, ""])
+
+
+def test_the_number_of_a_request_starts_again_after_65535():
+    numbers = range(1, 140_001)
+    (sample,) = Ping.parse(ping_text(numbers))
+    assert sample.lost == 0
+    assert np.allclose(sample.values, [1000 + n % 1000 for n in numbers])
+
+
+def test_late_answers_are_put_in_sending_order_across_the_wrap():
+    numbers = [*range(1, 65_530), 65_536, 65_534, 65_540, 65_530]
+    (sample,) = Ping.parse(ping_text(numbers, sent=65_540))
+    assert list(sample.values[-4:]) == [1530, 1534, 1536, 1540]
+    assert sample.lost == 65_540 - len(numbers)
+
+
+def test_two_runs_in_one_file_are_refused():
+    with pytest.raises(ResultsError):
+        Ping.parse(REAL + REAL)
+
+
+@pytest.mark.parametrize("end", range(0, len(REAL) - 60, 97))
+def test_output_that_was_cut_off_is_refused(end):
+    with pytest.raises(ResultsError):
+        Ping.parse(REAL[:end])
+
+
+@given(st.text())
+@example("icmp_seq=99999999 ttl=1 time=9 ms")
+def test_any_text_is_read_or_refused(text):
+    refuses_or_reads(text)
+
+
+@given(st.integers(0, len(REAL)), st.integers(0, 80), st.text(max_size=20))
+def test_real_output_with_damage_is_read_or_refused(at, gone, instead):
+    refuses_or_reads(REAL[:at] + instead + REAL[at + gone :])
+
+
+@given(st.text(alphabet="0123456789. \n=()msicp_eqtlADUP!", max_size=200))
+def test_numbers_of_any_size_are_read_or_refused(noise):
+    line = f"264 bytes from a: icmp_seq={noise} ttl=64 time={noise} ms"
+    refuses_or_reads(f"{line}\n{noise} packets transmitted, {noise} received, 0%")
+
+
+def refuses_or_reads(text):
+    try:
+        (sample,) = Ping.parse(text)
+    except ResultsError:
+        return
+    assert len(sample.values) > 0 and sample.lost >= 0
+    assert np.isfinite(sample.values).all()
+
+
+@pytest.mark.parametrize(
+    "knobs",
+    [{"size": 8}, {"size": 70_000}, {"interval": 0}, {"interval": float("nan")}, {"count": 0}],
+)
+def test_knobs_that_no_ping_can_have_are_named(knobs):
+    with pytest.raises(BadInput, match=f"ping: {next(iter(knobs))} must be"):
+        Ping(**knobs)
+
+
+def real(case):
+    return (Path(__file__).parents[1] / "cases" / case / "stdout.txt").read_text("utf-8")
+
+
+OTHERS = [(Netperf, real("Netperf/tcp_rr")), (Sockperf, real("Sockperf/tcp"))]
+
+
+@pytest.mark.parametrize("tool, text", OTHERS, ids=["netperf", "sockperf"])
+def test_every_cut_through_what_a_tool_printed_is_refused(tool, text):
+    whole = len(text.rstrip("-\n")) if tool is Sockperf else len(text)
+    for end in range(whole):
+        with pytest.raises(ResultsError):
+            tool.parse(text[:end])
+
+
+@given(st.sampled_from(OTHERS), st.integers(0, 2000), st.integers(0, 80), st.text(max_size=20))
+def test_what_any_tool_printed_is_read_or_refused_however_it_was_damaged(real, at, gone, instead):
+    tool, text = real
+    try:
+        found = tool.parse(text[:at] + instead + text[at + gone :])
+    except ResultsError:
+        return
+    assert found and all(np.isfinite(one.values).all() and len(one.values) for one in found)
+
+
+def readable_cases():
+    return [
+        (KNOWN[case.parent.name], (case / "stdout.txt").read_text("utf-8"))
+        for case in CASES
+        if isinstance(json.loads((case / "expected.json").read_text()), list)
+    ]
+
+
+# A number that is too large, or none; letters that Python takes for digits; an end too early.
+DAMAGE = ["", "NaN", "-1", "1e999", "9" * 30, "\u0663", "\n", "=== ", "{"]
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.sampled_from(readable_cases()), st.floats(0, 1), st.integers(0, 40),
+       st.sampled_from(DAMAGE), st.booleans())  # fmt: skip
+def test_every_workload_reads_or_refuses_what_was_damaged_anywhere(real, at, gone, instead, cut):
+    tool, text = real
+    place = int(at * len(text))
+    try:
+        found = tool.parse(text[:place] + instead + ("" if cut else text[place + gone :]))
+    except ResultsError:
+        return
+    assert found and all(np.isfinite(one.values).all() and len(one.values) for one in found)
+    assert all(one.lost >= 0 for one in found)
+
+
+@pytest.mark.parametrize("section", ["sent 2000", "guest 2000", "host 2000", "guest 500"])
+@pytest.mark.parametrize("name", ["sent 2000\u0663", "sent 1e999", "x"])
+def test_a_section_of_another_name_is_refused(section, name):
+    text = real("PacketRate/two_rates")
+    assert f"=== {section} ===" in text
+    with pytest.raises(ResultsError):
+        KNOWN["PacketRate"].parse(text.replace(f"=== {section} ===", f"=== {name} ==="))
+
+
+def test_what_openonload_says_of_itself_stays_beside_what_sockperf_says():
+    """In the form of its manual; none was at hand."""
+    text = real("Sockperf/tcp")
+    said = "oo:sockperf[42]: Using Onload 8.1.2 [3]\noo:sockperf[42]: Copyright 2019-2023 Xilinx\n"
+    (plain,), (beside,) = Sockperf.parse(text), Sockperf.parse(said + text)
+    assert list(beside.values) == list(plain.values)
+
+
+@pytest.mark.parametrize("workload", [Netperf, Sockperf])
+@pytest.mark.parametrize("knobs", [{"size": 0}, {"duration": 0}, {"duration": 1.5}])
+def test_knobs_that_a_tool_cannot_have_are_named(workload, knobs):
+    with pytest.raises(BadInput, match=f"{workload.__name__.lower()}: {next(iter(knobs))} must"):
+        workload(**knobs)
+
+
+def test_an_unknown_test_is_answered_with_the_known_ones():
+    with pytest.raises(BadInput, match="TCP_RR, TCP_STREAM"):
+        Netperf("TCP_CRR")
+    with pytest.raises(BadInput, match="tcp, udp"):
+        Sockperf("sctp")
+
+
+def test_what_several_pairs_printed_is_read_as_one_distribution_and_lost_ones_are_counted():
+    lost = real("Ping/lost_one")
+    both = f"{pairs.MARK}guest\n{REAL}{pairs.MARK}guest2\n{lost}"
+    (one,), (two,) = Ping.parse(REAL), Ping.parse(lost)
+    (sample,) = pairs.parse(Ping(), both)
+    assert list(sample.values) == [*one.values, *two.values] and sample.lost == one.lost + two.lost
+    assert pairs.texts(both) == {"guest": REAL, "guest2": lost}
+
+
+def test_text_before_the_first_pair_is_refused():
+    with pytest.raises(ResultsError, match="before"):
+        pairs.parse(Ping(), f"something\n{pairs.MARK}guest\n{REAL}")
+
+
+def test_a_workload_that_knows_no_pairs_says_so():
+    class Alone(Ping):
+        asking = Workload.asking
+
+    with pytest.raises(BadInput, match="alone cannot run between several pairs"):
+        Alone().asking({})
+
+
+@pytest.mark.parametrize("failing", ["", "two"])
+def test_servers_of_several_pairs_get_ready_together_and_none_stays_where_one_fails(failing):
+    met, ended = threading.Barrier(2, timeout=60), []
+
+    class Served(Ping):
+        @contextmanager
+        def asking(self, hosts):
+            met.wait()
+            if hosts["server"].name == failing:
+                raise HostError("it cannot serve")
+            try:
+                yield ("echo", hosts["server"].name)
+            finally:
+                ended.append(hosts["server"].name)
+
+    host = {name: Host(name, "127.0.0.1", Local(name)) for name in ("one", "two", "client")}
+    asked = {name: {"client": host["client"], "server": host[name]} for name in ("one", "two")}
+    if failing:
+        with pytest.raises(HostError, match="it cannot serve"):
+            pairs.run(Served(), asked)
+        assert ended == ["one"]
+    else:
+        said = pairs.run(Served(), asked)
+        assert pairs.texts(said) == {"one": "one\n", "two": "two\n"}
+        assert sorted(ended) == ["one", "two"]
+
+
+@pytest.mark.skipif(not shutil.which("timeout"), reason="no timeout")
+def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
+    mine = Host(f"mine-{os.getpid()}", "127.0.0.1", Local("mine"))
+    (tmp_path / "theirs").write_text("whole")
+    counts = Path(shared_host._counts(mine))
+    counts.symlink_to(tmp_path / "theirs")
+    with shared_host.computing(mine, 30):
+        until = time.monotonic() + 20
+        while (counts.is_symlink() or not counts.stat().st_size) and time.monotonic() < until:
+            time.sleep(0.01)
+        assert not counts.is_symlink()
+        assert shared_host.COUNT.fullmatch(shared_host.counted(mine).strip())
+    assert (tmp_path / "theirs").read_text() == "whole"
+    assert not counts.exists()
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_workload_says_whether_it_waits_for_answers(name):
+    assert KNOWN[name].loop in ("open", "closed", "")
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_workload_names_the_programs_whose_versions_its_runs_keep(name):
+    known = {"ping", "netperf", "sockperf", "fio", "nutcracker", "haproxy", "perl", "python3"}
+    assert set(KNOWN[name].programs) <= known | {"redis-server", "redis-benchmark"}
+    assert KNOWN[name].programs or not KNOWN[name].loop, "a program of ours is kept by its digest"
+
+
+def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_path):
+    results = Results.begin(tmp_path / "r", {})
+    waits = Study("waits", "t", "q", "s", Sockperf(), (), (), "round trip", "us")
+    sends = replace(waits, workload=Ping())
+    (said,) = waits.remarks(results)
+    assert "a closed loop" in said and "far percentiles look better than they are" in said
+    assert sends.remarks(results) == []
+
+
+# What is read at once is a long run of answers; one line of another kind before them hinders that.
+@pytest.mark.parametrize("order", ["as sent", "turned around", "one again", "far apart"])
+def test_answers_read_at_once_are_those_read_line_by_line(order):
+    begin, *answers = REAL.splitlines(keepends=True)
+    end = answers.index("\n")
+    turned = {
+        "as sent": answers[:end], "turned around": answers[:end][::-1],
+        "one again": [*answers[:5], *answers[3 : end - 2]],
+        "far apart": [*answers[: end - 1], answers[end - 1].replace("icmp_seq=", "icmp_seq=400")],
+    }[order]  # fmt: skip
+    warned = [begin, "Warning: time of day goes back (-5us), taking countermeasures\n"]
+    again = REAL.replace(f"{end} received", f"{end - 2} received") if order == "one again" else REAL
+    rest = again.splitlines(keepends=True)[end + 1 :]
+    (at_once,), (by_line,) = (
+        Ping.parse("".join([*head, *turned, *rest])) for head in ([begin], warned)
+    )
+    assert at_once.values.tolist() == by_line.values.tolist() and len(by_line.values) >= end - 2
