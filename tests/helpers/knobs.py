@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import ClassVar
 
@@ -17,6 +17,8 @@ SCRIPT = Path(tempfile.mkdtemp(prefix="labkit-script-"), "changes.sh")
 SCRIPT.write_text(journal.script())
 atexit.register(shutil.rmtree, SCRIPT.parent, ignore_errors=True)
 WRITES = '[ ! -e "$1.stuck" ] || { echo "no more"; exit 1; }; echo "$2" > "$1"'
+
+OF_WAYS = {one.name for one in fields(Way)}
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,9 @@ class Knob(Setting):
 
     def way(self, kind, host):
         writes = ("sh", "-c", WRITES, "sh", self.path)
-        return Way(
-            ("cat", self.path), lambda value: ((*writes, value),), more=Details(**dict(self.more))
-        )
+        own = {name: said for name, said in self.more if name in OF_WAYS}
+        more = Details(**{name: said for name, said in self.more if name not in OF_WAYS})
+        return Way(("cat", self.path), lambda value: ((*writes, value),), **own, more=more)
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from labkit.controls import LESS, MORE, NONE_KEPT, ONE, OTHER
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.machine.places import HOME
 from labkit.pages import report
 from labkit.pages.scorecard import scorecard
 from labkit.results import Results, Run
 from labkit.running import control_runs
+from labkit.running.open_lab import recorded
 from labkit.transports.local import Local
 
 ASKED = {"study": "controls", "lab": {"name": "a", "hosts": {"client": {}}}, "when": "2026-01-01",
@@ -125,5 +125,5 @@ def test_the_head_of_a_report_and_the_scorecard_say_the_controls(tmp_path):
     assert "Controls of this lab" in top and "&lt;b&gt;" in top
     assert "controls" not in report._top("T", "", [], "n", ())
 
-    card = scorecard(HOME / "data/recorded/lat_ping", study="lat_ping")
+    card = scorecard(recorded("lat_ping"), study="lat_ping")
     assert NONE_KEPT.split(" (")[0] in card.text().replace("\n", " ")

@@ -13,8 +13,9 @@ MANY = 1_000_000
 READING = """
 import resource, sys, time
 from pathlib import Path
-from labkit import lab, record
+from labkit import lab
 from labkit.box import topology
+from labkit.machine import records
 from labkit.errors import LabkitError
 path = Path(sys.argv[1])
 held = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
