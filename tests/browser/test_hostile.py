@@ -99,7 +99,7 @@ def hostile_charts():
         named = {(p, 1): q, ("Native", 1): p}
         yield charts.ladder(values, published, unit=q, runs=named, **words)
         yield charts.over_time(
-            {p: ([1, 2], [1, 2])}, [charts.Event(q, 1, 2)], run=q, unit=p, **words
+            {p: ([1, 2], [1, 2])}, [charts.Happened(q, 1, 2)], run=q, unit=p, **words
         )
         yield charts.downtime({p: {q: 1.0, "b": 2.0}}, unit=q, runs={p: q}, title=p, note=q)
         yield charts.ratios(values, "Native", {p: 1.0}, runs=named, **words)
