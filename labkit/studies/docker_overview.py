@@ -1,0 +1,27 @@
+"""Five tests in four places at once: what containers and guests take, in one picture."""
+
+from __future__ import annotations
+
+from labkit.claims import published
+from labkit.studies._places import TOPOLOGY, places
+from labkit.studies._six_places import beside_its_host
+from labkit.study import Study
+from labkit.workloads.five_tests import FiveTests
+
+# netperf and redis-benchmark keep the client busy.
+ASKING = ("load generator",)
+
+study = Study(
+    name="docker_overview",
+    title="Containers and virtual machines: five tests at a glance",
+    question="What do a container, a virtual machine and both together take of arithmetic, memory, "
+    "disk, network and a Redis server?",
+    source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
+    workload=FiveTests(),
+    quick={"repeats": 1, "percent": 2, "trials": 2, "mebibytes": 16},
+    metric="performance",
+    unit="1",
+    topology=TOPOLOGY,
+    conditions=tuple(beside_its_host(one, *ASKING) for one in places()),
+    claims=published.of("docker_overview"),
+)

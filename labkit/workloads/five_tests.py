@@ -1,0 +1,144 @@
+"""The five tests of the container post, one after the other, each reduced to one rate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput
+from labkit.host import Host
+from labkit.runs.capacity import Capacity
+from labkit.workload import Sample, Workload
+from labkit.workloads._sections import joined, parted
+from labkit.workloads.fio import Fio
+from labkit.workloads.linpack import Linpack
+from labkit.workloads.netperf import Netperf
+from labkit.workloads.redis import Redis
+from labkit.workloads.stream import Stream
+
+RATES: Mapping[str, tuple[type[Workload], str]] = {
+    "linpack": (Linpack, "performance"),
+    "stream": (Stream, "bandwidth"),
+    "fio": (Fio, "max iops"),
+    "netperf": (Netperf, "netperf rate"),
+    "redis": (Redis, "throughput"),
+}
+"""Each test, and the figure of its tool that stands for it: of all of them, more is better."""
+METRIC = "performance"
+
+
+@dataclass(frozen=True)
+class FiveTests(Workload):
+    """LINPACK, a STREAM-style test, fio, netperf TCP_RR and Redis, with short runs of each.
+
+    Sizes left at 0 fit the machine, as in the study of each test.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
+    beside: ClassVar[tuple[str, ...]] = ("host",)
+    loop: ClassVar[str] = "closed"
+    programs: ClassVar[tuple[str, ...]] = tuple(
+        dict.fromkeys(program for load, _ in RATES.values() for program in load.programs)
+    )
+    ours: ClassVar[tuple[str, ...]] = tuple(
+        dict.fromkeys(process for load, _ in RATES.values() for process in load.ours)
+    )
+
+    percent: int = 0
+    """Of the document's problem sizes of LINPACK."""
+    millions: int = 0
+    """Elements in each array of STREAM."""
+    mebibytes: int = 0
+    """The size of fio's file."""
+    trials: int = 5
+    """Of each operation of STREAM."""
+    duration: int = 1
+    """Seconds of each load of fio, of netperf and of Redis."""
+    threads: int = 0
+    """Of LINPACK and STREAM."""
+
+    def __post_init__(self) -> None:
+        if type(self.duration) is not int or not 1 <= self.duration <= 3600:
+            raise BadInput(f"five tests: duration must be 1 to 3600, not {self.duration!r}")
+        _ = self.loads  # each refuses what it cannot have
+
+    @property
+    def loads(self) -> dict[str, Workload]:
+        """The five, with the sizes asked for."""
+        return {
+            "linpack": Linpack(self.percent, self.threads),
+            "stream": Stream(self.millions, self.trials, self.threads),
+            "fio": Fio(self.mebibytes, self.duration),
+            "netperf": Netperf(size=1, duration=self.duration),
+            "redis": Redis(duration=self.duration),
+        }
+
+    @property
+    def tools(self) -> Mapping[str, str]:
+        """Those of each test."""
+        return {name: how for load in self.loads.values() for name, how in load.tools.items()}
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        return sum(load.seconds for load in self.loads.values())
+
+    def fitted(self, some: Sequence[Capacity]) -> FiveTests:
+        """With sizes and threads that all of these places have room for."""
+        whole = {name: load.fitted(some) for name, load in self.loads.items()}
+        sizes: dict[str, Any] = {
+            knob: vars(whole[test])[knob]
+            for test, knob in (("linpack", "percent"), ("stream", "millions"),
+                               ("fio", "mebibytes"), ("linpack", "threads"))
+        }  # fmt: skip
+        return replace(self, **sizes)
+
+    @property
+    def scaled(self) -> str:
+        """What was made smaller than the document's, test by test."""
+        said = {name: load.scaled for name, load in self.loads.items()}
+        return "; ".join(f"{name}: {words}" for name, words in said.items() if words)
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Why one of the tests cannot run on these hosts."""
+        found = {name: load.lacking(_of(load, hosts)) for name, load in self.loads.items()}
+        return next((f"{name}: {why}" for name, why in found.items() if why), "")
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """All five, in the document's order."""
+        return joined({
+            name: _indented(load.run(_of(load, hosts))) for name, load in self.loads.items()
+        })  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """The rate of each test, and their geometric mean, in which all five weigh alike."""
+        parts = parted(text, *RATES)
+        rates = [_rate(name, _whole(parts[name])) for name in RATES]
+        each = np.array([rate.values[0] for rate in rates])
+        together = Sample(METRIC, "1", np.exp(np.log(each).mean(keepdims=True)))
+        return [together, *rates]
+
+
+def _rate(test: str, text: str) -> Sample:
+    load, metric = RATES[test]
+    found = {sample.metric: sample for sample in load.parse(text)}[metric]
+    return replace(found, metric=f"{METRIC} [test={test}]")
+
+
+def _of(load: Workload, hosts: Mapping[str, Host]) -> dict[str, Host]:
+    return {role: hosts[role] for role in load.roles}
+
+
+# So that the sections of a test's own output are none of the whole.
+def _indented(text: str) -> str:
+    return "".join(f" {line}\n" for line in text.split("\n"))
+
+
+# As the tool printed it: what `parted` takes from the ends of a section is put back.
+def _whole(part: str) -> str:
+    return re.sub(r"^ ", "", part, flags=re.MULTILINE) + "\n"
