@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections import Counter
-from pathlib import Path
-
 import numpy as np
 
-from labkit.errors import ResultsError
 from labkit.imports._reading import insist, sample
 from labkit.telemetry import counters
 from labkit.workload import Sample
@@ -20,11 +15,9 @@ def read(text: str) -> list[Sample]:
     A metric is named as the counter, such as `\\host\Physical Cpu(_Total)\% Util Time`, which says
     its unit too. Of several counters of one name, the second is `... #2`.
     """
-    found = _columns(text)
-    samples, seen = [], Counter[str]()
-    for counter, values in zip(found.names, found.values.T, strict=True):
-        seen[counter] += 1
-        name = f"{counter} #{seen[counter]}" if seen[counter] > 1 else counter
+    found = counters.of_text(text)
+    samples = []
+    for name, values in zip(counters.numbered(found.names), found.values.T, strict=True):
         numbers = values[np.isfinite(values)]
         if numbers.size:
             samples.append(sample(name, "", numbers))
@@ -35,15 +28,4 @@ def left_out(text: str) -> str:
     """What is said of a last line that was cut off, and of words after the rows."""
     last = text.rstrip().rpartition("\n")[2]
     whole = text.endswith("\n") and last[:1] in '"0123456789'
-    return "" if whole else _columns(text).cut
-
-
-def _columns(text: str) -> counters.Columns:
-    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-        file = Path(folder) / "esxtop.csv"
-        file.write_bytes(text.encode())
-        try:
-            return counters.read(file)
-        except ResultsError as odd:
-            what = odd.what.replace(str(file), "esxtop")
-            raise ResultsError(what, said=odd.said, hint=odd.hint) from None
+    return "" if whole else counters.of_text(text).cut

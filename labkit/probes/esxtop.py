@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 
 import numpy as np
-import numpy.typing as npt
 
 from labkit.errors import HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
+from labkit.telemetry import counters
+from labkit.telemetry.counters import Columns
 
 PROGRAMS = ("esxtop",)
 
@@ -83,15 +83,16 @@ class Esxtop:
         """From what `watching` printed: names of guests, then CSV; the first moment is left out."""
         lines = text.splitlines(keepends=True)
         head = "".join(line for line in lines if line.startswith(f"{WORD} "))
-        names, moments, values = read("".join(line for line in lines if not line.startswith(WORD)))
-        columns = {name: n for n, name in enumerate(names)}
+        read = _read("".join(line for line in lines if not line.startswith(WORD)))
+        columns = {name: n for n, name in enumerate(read.names)}
         machines = _named(head)
         shares = {
-            guest: {what: float(values[1:, n].mean()) / 100 for what, n in found.items()}
+            guest: {what: float(read.values[1:, n].mean()) / 100 for what, n in found.items()}
             for guest, found in ((g, _columns_of(vm, columns)) for g, vm in machines.items())
         }
-        cpus = sorted({int(m[1]) for name in names if (m := CPU.fullmatch(_parts(name)[0]))})
-        return cls((moments[-1] - moments[0]).total_seconds(), tuple(cpus), shares)
+        cpus = sorted({int(m[1]) for name in read.names if (m := CPU.fullmatch(_parts(name)[0]))})
+        seconds = float((read.times[-1] - read.times[0]) / np.timedelta64(1, "s"))
+        return cls(seconds, tuple(cpus), shares)
 
     @property
     def guests(self) -> list[str]:
@@ -113,20 +114,14 @@ class Esxtop:
         return self.seconds * sum(self.shares[guest][what] for guest in guests or self.shares)
 
 
-def read(text: str) -> tuple[list[str], list[datetime], npt.NDArray[np.float64]]:
-    """The counters' names, the moments, and a row of values for each; a cut last line is none."""
-    head, *rows = csv.reader(io.StringIO(text)) if text.strip() else [[]]
-    whole = [row for row in rows if len(row) == len(head)]
-    if not head or not head[0].startswith("(PDH-CSV"):
+# The first moment's rates are of a time nobody chose, so that one alone is none.
+def _read(text: str) -> Columns:
+    if not text.startswith('"(PDH-CSV'):
         raise ResultsError("this is not what `esxtop -b` prints", said=text[:200] or "nothing")
-    if len(whole) < 2:
-        raise ResultsError(f"esxtop: {len(whole)} moments are too few")
-    try:
-        moments = [datetime.strptime(row[0], "%m/%d/%Y %H:%M:%S") for row in whole]
-        values = np.array([[float(one or "nan") for one in row[1:]] for row in whole])
-    except ValueError as odd:
-        raise ResultsError("esxtop: a line cannot be read", said=str(odd)) from None
-    return head[1:], moments, values
+    found = counters.of_text(text)
+    if found.times.size < 2:
+        raise ResultsError(f"esxtop: {found.times.size} moments are too few")
+    return found
 
 
 # Thousands of columns are printed; of some a run has use.

@@ -1,4 +1,4 @@
 """Counters from large CSV files, such as those of esxtop.
 
-Start with `counters.py`.
+polars reads them: start with `counters.py`. `lines.py` reads by hand what is odd.
 """

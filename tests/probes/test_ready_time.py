@@ -98,7 +98,8 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_too_few_are_refused():
 
 @pytest.mark.parametrize("old, new, wrong", [
     ("guest lab", "guest nobody", "known: lab, shop"), ("% Used", "% Run", "says no % Used of lab"),
-    ("(PDH", "(CSV", "not what `esxtop -b` prints"), ("0.50", "x", "cannot be read"),
+    ("(PDH", "(CSV", "not what `esxtop -b` prints"),
+    ("0.50", "x", "esxtop: cannot read line 3, field 5"),
 ])  # fmt: skip
 def test_what_esxtop_does_not_say_is_refused_by_name(old, new, wrong):
     with pytest.raises((ResultsError, Unknown), match=re.escape(wrong)):

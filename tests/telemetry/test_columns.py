@@ -1,5 +1,4 @@
 import random
-import time
 
 import numpy as np
 import pytest
@@ -8,9 +7,8 @@ from hypothesis import strategies as st
 
 from labkit.errors import BadInput, ResultsError
 from labkit.telemetry import counters as columns
-from labkit.telemetry import fields
+from labkit.telemetry import lines as by_lines
 from labkit.telemetry.counters import counters, read
-from labkit.telemetry.pieces import Lines
 
 HEAD = '"(PDH-CSV 4.0) (UTC)(0)"'
 
@@ -98,7 +96,7 @@ def test_one_odd_field_is_read_or_refused_as_if_it_were_alone(tmp_path_factory, 
     texts[at] = odd
     path = tmp_path_factory.mktemp("odd") / "file.csv"
     path.write_text(csv_of([texts]))
-    if fields.NUMBER.fullmatch(odd.encode()) or fields.NO_VALUE.fullmatch(odd.encode()):
+    if by_lines.NUMBER.fullmatch(odd.encode()) or by_lines.NO_VALUE.fullmatch(odd.encode()):
         expected = [float(text.strip() or "nan") for text in texts]
         assert np.array_equal(read(path).values[0], expected, equal_nan=True)
     else:
@@ -111,8 +109,14 @@ def wide(rows, columns):
     return [[f"{chosen.randrange(10**6) / 100:.2f}" for _ in range(columns)] for _ in range(rows)]
 
 
-def test_few_of_many_columns_are_the_same_as_in_all_of_them(file, monkeypatch):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 10_000)  # so that pieces end within lines
+def by_hand(monkeypatch):
+    def odd(*_):
+        raise columns._Odd
+
+    monkeypatch.setattr(columns, "_as_it_lies", odd)
+
+
+def test_few_of_many_columns_are_the_same_as_in_all_of_them(file):
     rows = wide(40, 500)
     path = file(csv_of(rows))
     names = counters(path)
@@ -134,27 +138,17 @@ def test_few_of_many_columns_are_found_among_empty_ones(file, quote):
     assert np.array_equal(read(path, names).values, expected, equal_nan=True)
 
 
-@pytest.mark.parametrize("searched", [1, 3, 1000])
-@pytest.mark.parametrize("piece", [70, 1000, 1 << 20])
-def test_lines_end_at_the_same_places_however_they_are_found(file, monkeypatch, piece, searched):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
-    monkeypatch.setattr("labkit.telemetry.pieces.SEARCHED", searched)
+@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
+def test_what_follows_the_last_line_end_is_no_row(file, monkeypatch, hand):
+    if hand:
+        by_hand(monkeypatch)
     rows = wide(200, 3)
     found = read(file(csv_of(rows) + "\0\0"))
     assert found.values.tolist() == [[float(x) for x in row] for row in rows]
     assert "the last line is not whole" in found.cut
 
 
-def test_what_was_found_in_earlier_pieces_is_let_go(file, monkeypatch):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 1000)
-    path = file(csv_of(wide(200, 3)))
-    with columns.FileIO(path) as source:
-        lines = Lines(path, source)
-        assert max(len(lines.breaks) for _ in lines.pieces(4)) < 4
-
-
-def test_memory_grows_when_the_first_lines_were_longer_than_the_others(file, monkeypatch):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 300)
+def test_the_first_lines_may_be_longer_than_the_others(file):
     rows = [["1234567890.12"] * 5] * 10 + [["1"] * 5] * 300
     assert read(file(csv_of(rows, stamps=["11/21/2026 09:00:00"] * 310))).values.shape == (310, 5)
 
@@ -171,9 +165,11 @@ def test_a_byte_order_mark_and_commas_in_names_are_taken(file):
     assert read(path, [name])[name].tolist() == [1.5]
 
 
+@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, monkeypatch, few):
-    monkeypatch.setattr("labkit.telemetry.counters.FEW", 0 if few else 1 << 19)
+def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, monkeypatch, few, hand):
+    if hand:
+        by_hand(monkeypatch)
     rows, names = wide(20, 40), tuple(f"n{n}" for n in range(40))
     text = csv_of(rows, names=names).replace(',"n7"', ',   -"n7"')
     for row in rows:
@@ -181,8 +177,9 @@ def test_what_esxtop_puts_before_a_quoted_value_is_no_part_of_it(file, monkeypat
     assert text.count('73.1"') == 20 and text.count('   -"') == 1
     path = file(text)
     assert counters(path) == names
-    found = read(path, ["n7", "n8", "n6"])
-    assert found.values.tolist() == [[float(row[n]) for n in (7, 8, 6)] for row in rows]
+    chosen = (7, 8, 6) if few else range(40)
+    found = read(path, [f"n{n}" for n in chosen] if few else None)
+    assert found.values.tolist() == [[float(row[n]) for n in chosen] for row in rows]
 
 
 @pytest.mark.parametrize("odd", ['x"1"', '1"2"3"', ' 1"', ' 1"2', '1"2"'])
@@ -216,9 +213,10 @@ def test_a_last_line_without_a_line_end_is_taken_when_its_quote_proves_it_whole(
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-@pytest.mark.parametrize("piece", [50, 1 << 20], ids=["small", "large"])
-def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
+@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
+def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, hand):
+    if hand:
+        by_hand(monkeypatch)
     rows = [[f"{n}.50", "2"] for n in range(9)]
     header, *lines = csv_of(rows, end=end).split(end)[:-1]
     again = [header, *lines[:3], header, header, *lines[3:8], header, lines[8], header, ""]
@@ -229,9 +227,10 @@ def test_a_header_that_came_again_is_no_row(file, monkeypatch, end, few, piece):
 
 
 @pytest.mark.parametrize("few", [True, False], ids=["few", "all"])
-@pytest.mark.parametrize("piece", [40, 1 << 20], ids=["small", "large"])
-def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypatch, few, piece):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
+@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
+def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypatch, few, hand):
+    if hand:
+        by_hand(monkeypatch)
     table = csv_of([["7.0625001143654654", " "]] * 3, end="\r\n")
     path = file(f"\r\n{table}Exiting, please wait...   \r\nThe command completed.\r\n\r\n\r")
     found = read(path, counters(path)[:1] if few else None)
@@ -239,9 +238,10 @@ def test_what_typeperf_says_before_and_after_its_rows_is_left_out(file, monkeypa
     assert "what follows the last row is left out: 'Exiting, please wait..." in found.cut
 
 
-@pytest.mark.parametrize("piece", [40, 1 << 20], ids=["small", "large"])
-def test_words_between_rows_are_refused(file, monkeypatch, piece):
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", piece)
+@pytest.mark.parametrize("hand", [True, False], ids=["hand", "polars"])
+def test_words_between_rows_are_refused(file, monkeypatch, hand):
+    if hand:
+        by_hand(monkeypatch)
     header, *rows = csv_of([["1.50"]] * 4).split("\n")
     with pytest.raises(
         ResultsError, match=r"line 3 has 2 fields|no row may follow words|cannot read line 3"
@@ -285,19 +285,11 @@ def test_what_cannot_be_read_is_refused_with_its_place(file, change, said, few):
     assert said in str(refused.value)
 
 
-def test_of_several_odd_lines_the_first_is_told_whoever_reads_it_when(file, monkeypatch):
-    read_piece = fields.FieldPiece.read
-
-    def later_for_the_first(piece, *asked):
-        if piece.line <= 302 < piece.line + piece.rows:
-            time.sleep(0.3)  # meanwhile the next piece is refused
-        return read_piece(piece, *asked)
-
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 3000)
-    monkeypatch.setattr(fields.FieldPiece, "read", later_for_the_first)
+def test_of_several_odd_lines_the_first_is_told_whatever_is_odd_of_it(file):
     lines = csv_of(wide(900, 4)).split("\n")
     for odd in (*range(301, 450), 899):
         lines[odd] = lines[odd].replace(",", ",x", 1)
+    lines[310], lines[700] = lines[310] + ",1", "The end."
     with pytest.raises(ResultsError, match="cannot read line 302, field 2"):
         read(file("\n".join(lines)))
 
@@ -350,8 +342,7 @@ def test_names_that_are_unknown_or_not_unique_are_refused(file, tmp_path):
 
 
 def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
-    monkeypatch.setattr("labkit.telemetry.pieces.LONGEST_LINE", 10_000)
-    monkeypatch.setattr("labkit.telemetry.pieces.PIECE", 1000)
+    monkeypatch.setattr("labkit.telemetry.lines.LONGEST_LINE", 10_000)
     with pytest.raises(ResultsError, match="a line is longer"):
         read(file(csv_of([["1"] * 5]) + "1," * 10_000))
 

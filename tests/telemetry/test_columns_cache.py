@@ -6,7 +6,8 @@ import pytest
 
 from labkit.errors import ResultsError
 from labkit.telemetry import counters
-from labkit.telemetry.counters import cached, read
+from labkit.telemetry.counters import read
+from labkit.telemetry.kept import cached
 from tests.telemetry.test_columns import csv_of, file  # noqa: F401
 
 

@@ -1,4 +1,4 @@
-"""Few columns found both ways, by a list of all delimiters and by their bits."""
+"""What polars reads at once is what is read field by field, of whole and of damaged files."""
 
 import numpy as np
 import pytest
@@ -7,26 +7,12 @@ from hypothesis import strategies as st
 
 from labkit.errors import ResultsError
 from labkit.telemetry.counters import counters, read
-from tests.telemetry.test_columns import csv_of
-
-SIZES = {
-    "few_columns.PART": [64, 128, 1 << 19],
-    "few_columns.AT_ONCE": [64, 640, 1 << 22],
-    "few_columns.STRETCH": [1, 300, 1 << 23],
-    "few_columns.WAITING": [0, 10, 1 << 14],
-}
-
-
-def draw_sizes(patch, data):
-    for name, sizes in SIZES.items():
-        patch.setattr(f"labkit.telemetry.{name}", data.draw(st.sampled_from(sizes)))
+from tests.telemetry.test_columns import by_hand, csv_of
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from(['"', ""]), st.sampled_from(["\n", "\r\n"]))
-def test_both_ways_to_find_columns_read_the_same_wherever_parts_end(
-    tmp_path_factory, data, quote, end
-):
+def test_both_ways_to_read_columns_find_the_same(tmp_path_factory, data, quote, end):
     columns, rows = data.draw(st.integers(30, 90)), data.draw(st.integers(1, 9))
     texts = data.draw(st.lists(st.lists(st.sampled_from(["", "7", "12.34", "1e3", "123456789.25"]),
         min_size=columns, max_size=columns), min_size=rows, max_size=rows))  # fmt: skip
@@ -35,10 +21,9 @@ def test_both_ways_to_find_columns_read_the_same_wherever_parts_end(
     path.write_text(whole[: len(whole) - data.draw(st.integers(0, 20))], newline="")
     at = data.draw(st.integers(0, columns - 1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labkit.telemetry.pieces.PIECE", data.draw(st.integers(64, 4000)))
-        draw_sizes(patch, data)
-        for few in (0, 1 << 19):  # as few of many, and as many
-            patch.setattr("labkit.telemetry.counters.FEW", few)
+        for hand in (False, True):
+            if hand:
+                by_hand(patch)
             expected = [float(row[at] or "nan") for row in texts]
             try:
                 found = read(path, [counters(path)[at]])
@@ -84,9 +69,9 @@ def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(
     names = [counters(path)[data.draw(st.sampled_from([0, 7, 34]))]]
     told = []
     with pytest.MonkeyPatch.context() as patch:
-        draw_sizes(patch, data)
-        for few in (0, 1 << 19):
-            patch.setattr("labkit.telemetry.counters.FEW", few)
+        for hand in (False, True):
+            if hand:
+                by_hand(patch)
             try:
                 found = read(path, names)
                 told.append((found.times.tolist(), found.values.tolist(), found.cut))
