@@ -15,16 +15,20 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from errno import EEXIST, ENOTEMPTY
 from gzip import compress
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 from labkit.machine.places import out
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FORMAT = 1
 MOST_TEXT = 256 << 20
@@ -228,6 +232,18 @@ class Results:
         """The runs that can be judged."""
         return [run for run in self.runs() if run.state == "finished"]
 
+    def frame(self) -> pl.DataFrame:
+        """A polars data frame of finished runs: a row for each figure of each metric of a run."""
+        import polars as pl
+
+        tier = str(self.asked.get("lab", {}).get("tier", ""))
+        rows = [
+            {**facts_of(run, row), "tier": tier, "figure": figure, "value": row[figure]}
+            for run in self.finished() for row in run.rows
+            for figure in row if figure not in ("n", "lost") and FIGURE.fullmatch(figure)
+        ]  # fmt: skip
+        return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+
     def by_block(self) -> dict[tuple[str, int], str]:
         """Condition and block -> the folder of the run that can be judged, as charts name it."""
         return {(run.condition, run.block): run.path.name for run in self.finished()}
@@ -285,6 +301,17 @@ def judged_as(asked: Mapping[str, Any]) -> str:
     claimed = asked.get("claims")
     named = claimed.get("study") if isinstance(claimed, dict) else ""
     return str(named or asked.get("study", ""))
+
+
+def facts_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row of a data frame says beside its value: of which run it is, and of what."""
+    metric, _, point = str(row.get("metric", "")).partition(" [")
+    return {
+        "condition": run.condition, "block": run.block, "order": run.order,
+        "time": datetime.fromisoformat(run.started) if run.started else None,
+        "metric": metric, "point": point.removesuffix("]"), "unit": str(row.get("unit", "")),
+        "n": row.get("n"), "lost": row.get("lost"),
+    }  # fmt: skip
 
 
 # A note of what was begun may be taken away just now.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +18,28 @@ from labkit.errors import BadInput, Unknown
 from labkit.event import Event, event_samples, kept_text
 from labkit.gates import watch
 from labkit.noise_floor import Noise
-from labkit.results import Results, Run
+from labkit.results import Results, Run, facts_of
 from labkit.statistics import steady
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FRAME = (
+    "condition",
+    "block",
+    "order",
+    "time",
+    "tier",
+    "metric",
+    "point",
+    "unit",
+    "number",
+    "value",
+)
+"""The columns of a study's data frame; `number` counts the values of a run from 1."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +135,18 @@ class Study:
                 values[self._named(sample.metric, run.condition)][run.block] = sample.values
         return dict(values)
 
+    def frame(self, results: Results) -> pl.DataFrame:
+        """A polars data frame of finished runs: a row for each value that was measured."""
+        import polars as pl
+
+        tier = str(results.asked.get("lab", {}).get("tier", ""))
+        parts = [
+            _framed(sample, facts_of(run, {"metric": sample.metric, "unit": sample.unit}), tier)
+            for run in results.finished()
+            for sample in self.samples(run)
+        ]
+        return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame()
+
     def at(self, results: Results, point: str) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
         ends = f" [{point}]"
@@ -183,6 +212,15 @@ class Study:
             {**asdict(one), "condition": at if at in names else one.condition}
             for one, at in at_points
         ]
+
+
+def _framed(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame:
+    import polars as pl
+
+    numbers = np.arange(1, len(sample.values) + 1)
+    whole = pl.DataFrame({"number": numbers, "value": sample.values})
+    same = {name: pl.lit(fact) for name, fact in {**facts, "tier": tier}.items()}
+    return whole.with_columns(**same).select(*FRAME)
 
 
 # A condition that was measured, but is not what the document means by it.

@@ -6,7 +6,7 @@ Start with `latency.py`; `look.py` holds colours and axes.
 from __future__ import annotations
 
 from labkit.charts.compared import Fit, downtime, ratios, speed_up
-from labkit.charts.export import save
+from labkit.charts.export import frame, save
 from labkit.charts.heat import cores
 from labkit.charts.latency import ladder, named, spread
 from labkit.charts.look import (
@@ -28,8 +28,9 @@ from labkit.charts.over_time import Happened, over_time, shares
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
-    "V5_SCHEMA", "Fit", "Happened", "bundle", "cores", "downtime", "enable", "ladder", "named",
-    "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg", "thinned",
+    "V5_SCHEMA", "Fit", "Happened", "bundle", "cores", "downtime", "enable", "frame", "ladder",
+    "named", "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg",
+    "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

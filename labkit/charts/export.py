@@ -6,11 +6,11 @@ import functools
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import vl_convert
@@ -18,6 +18,9 @@ import vl_convert
 from labkit.charts.look import V5, bundle, escaped, svg
 from labkit.errors import Unknown
 from labkit.machine import account, records
+
+if TYPE_CHECKING:
+    import polars as pl
 
 VEGA = "6.4"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.4.1.json"
@@ -64,11 +67,50 @@ def vega() -> str:
 
 
 def save(chart: alt.TopLevelMixin, file: Path | str) -> Path:
-    """Write a chart to a file, whose ending says how: .svg, .png or .html."""
+    """Write a chart to a file, as its ending says: .svg, .png, .html, or .csv for its numbers."""
     path = Path(file)
+    if path.suffix == ".csv":
+        return save_csv(frame(chart), path)
     if path.suffix not in _FORMS:
-        raise Unknown("kind of picture", path.suffix or path.name, _FORMS)
-    whole = _FORMS[path.suffix](bundle(chart.to_dict())[V5])
+        raise Unknown("kind of picture", path.suffix or path.name, [*_FORMS, ".csv"])
+    return _written(path, _FORMS[path.suffix](bundle(chart.to_dict())[V5]))
+
+
+def save_csv(rows: pl.DataFrame, file: Path | str) -> Path:
+    """Write a data frame as CSV, whole or not at all; a list in a cell becomes words."""
+    import polars as pl
+
+    nested = [name for name, kind in rows.schema.items() if kind.is_nested()]
+    plain = rows.with_columns(pl.col(name).cast(pl.List(pl.String)).list.join("; ")
+                              for name in nested)  # fmt: skip
+    return _written(Path(file), plain.write_csv().encode())
+
+
+def frame(chart: alt.TopLevelMixin) -> pl.DataFrame:
+    """A polars data frame of what a chart shows: its marks in `layer`, and the rows of each."""
+    import polars as pl
+
+    spec = chart.to_dict()
+    rows = [row for part in _layers(spec) for row in _rows(part, spec.get("datasets", {}))]
+    return pl.DataFrame(rows, infer_schema_length=None, strict=False)
+
+
+# A picture is one layer, or has several, of which each has rows of its own.
+def _layers(spec: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for part in spec.get("layer", [spec]):
+        if "layer" in part:
+            yield from _layers(part)
+        else:
+            yield {"data": spec.get("data", {}), **part}
+
+
+def _rows(part: Mapping[str, Any], named: Mapping[str, Any]) -> list[dict[str, Any]]:
+    mark = part["mark"] if isinstance(part["mark"], str) else part["mark"]["type"]
+    rows = part["data"].get("values") or named.get(part["data"].get("name"), [])
+    return [{"layer": mark, **row} for row in rows]
+
+
+def _written(path: Path, whole: bytes) -> Path:
     with records.keeping(f"{path}"), records.half(path) as half:
         half.write_bytes(whole)
         os.replace(half, path)

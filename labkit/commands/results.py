@@ -17,6 +17,8 @@ from labkit.errors import BadInput, readable
 from labkit.machine.units import shown
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from labkit.results import Results, Run
     from labkit.running.compared import Fact
     from labkit.verdict import Verdict
@@ -81,12 +83,14 @@ def _add_looking(inner: Any) -> None:
     )  # fmt: skip
     one.add_argument("sql", metavar="SELECT", help="a SELECT in SQLite's SQL; changes nothing")
     one.add_argument("folders", nargs="*", type=Path, metavar="FOLDER", help=OTHERS)
+    one.add_argument("--csv", type=Path, metavar="FILE", help="write the rows to a CSV file")
 
 
 def _add_moving(inner: Any) -> None:
     one = verb(
         inner, "export", _export, "write results to one file that opens anywhere",
         "lat_ping -o mine.labkit | the newest of this study",
+        "lat_ping -o mine.csv | its figures as a table",
         "lat_ping --small -o data/recorded/lat_ping.labkit | to come with labkit",
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", help=RESULTS)
@@ -95,7 +99,7 @@ def _add_moving(inner: Any) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="output file (default: named after the results)",
+        help="output file (default: named after the results); .csv for a table of figures",
     )
     one.add_argument(
         "--small", action="store_true", help="make a smaller file, slower to write and to open"
@@ -289,6 +293,9 @@ def _export(asked: argparse.Namespace) -> None:
 
     results = _named(asked.what)[0]
     file = asked.output or Path(f"{results.study}-{results.path.name}{bundle.SUFFIX}")
+    if file.suffix == ".csv":
+        _csv(results.frame(), file, asked.json)
+        return
     with busy(f"checking and writing {results.path}"):
         written = bundle.export(results, file, asked.small)
     if asked.json:
@@ -297,13 +304,24 @@ def _export(asked: argparse.Namespace) -> None:
         print(f"{file}: {len(written.files)} files, sha256 {written.digest}")
 
 
+def _csv(frame: pl.DataFrame, file: Path, as_json: bool) -> None:
+    from labkit.charts.export import save_csv
+
+    save_csv(frame, file)
+    said = {"path": str(file), "rows": frame.height, "columns": frame.columns}
+    print_json(said) if as_json else print(f"{file}: {frame.height} rows")
+
+
 def _query(asked: argparse.Namespace) -> None:
     from labkit.pages import tables
     from labkit.runs.index import open_store
 
     with busy("reading what is new"):
-        rows = open_store(*asked.folders).query(asked.sql)
-    if asked.json:
+        store = open_store(*asked.folders)
+        rows = store.query(asked.sql)
+    if asked.csv:
+        _csv(store.frame(asked.sql), asked.csv, asked.json)
+    elif asked.json:
         print_json(rows)
     else:
         print(tables.table(rows).text() if rows else "no rows")

@@ -9,7 +9,8 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
@@ -20,6 +21,8 @@ from labkit.errors import LabkitError
 from labkit.files import Moved, Tell
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine import records
+from labkit.machine.places import out
 from labkit.machine.stopping import together
 from labkit.pages.tables import Table, safe, table
 from labkit.pages.terminal import ProgressLine
@@ -27,8 +30,12 @@ from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.study import Study
 
+if TYPE_CHECKING:
+    import polars as pl
+
 BATCH = "LABKIT_BATCH"
 LOOK_SECONDS = 10.0
+SAVED = (".png", ".svg", ".csv")
 COLUMNS = ("role", "address", "state", "kernel", "cpus")
 LADDERS = {
     "all five": charts.PERCENTILES,
@@ -143,7 +150,7 @@ class LadderPanel:
     """The ladder of percentiles, with a choice of percentiles, scale and conditions."""
 
     def __init__(self, results: Results, study: Study) -> None:
-        self.study, self.note = study, note(results)
+        self.study, self.note, self.named = study, note(results), results.path.name
         self.measured, self.runs = study.blocks(results), results.by_block()
 
     def chart(
@@ -161,6 +168,18 @@ class LadderPanel:
             note=self.note, among=list(self.measured), runs=self.runs,
         )  # fmt: skip
 
+    def frame(self) -> pl.DataFrame:
+        """A polars data frame of what the picture shows."""
+        return charts.frame(self.chart())
+
+    def save(self, chart: alt.LayerChart | None = None) -> list[Path]:
+        """Write the picture as PNG and SVG, and its numbers as CSV; return the files."""
+        folder = out() / "pictures"
+        with records.keeping(f"pictures in {folder}"):
+            folder.mkdir(parents=True, exist_ok=True)
+        drawn, stem = chart or self.chart(), f"{self.study.name}-ladder-{self.named}"
+        return [charts.save(drawn, folder / f"{stem}{kind}") for kind in SAVED]
+
     def _ipython_display_(self) -> None:
         show(self.chart() if alone() else self.view())
 
@@ -172,9 +191,12 @@ class LadderPanel:
         picture = widgets.Output()
         picture.layout.min_height = "430px"
 
-        def redraw(_: object = None) -> None:
+        def chart() -> alt.LayerChart:
             chosen = [name for name, tick in ticks.items() if tick.value]
-            drawn = _tried(lambda: self.chart(LADDERS[rungs.value], scale.value, chosen))
+            return self.chart(LADDERS[rungs.value], scale.value, chosen)
+
+        def redraw(_: object = None) -> None:
+            drawn = _tried(chart)
             # Set as a value: capturing what a callback prints depends on the thread it runs in.
             picture.outputs = (
                 {"output_type": "display_data", "data": drawn, "metadata": charts.EMBEDDED},
@@ -183,7 +205,22 @@ class LadderPanel:
         for control in (rungs, scale, *ticks.values()):
             control.observe(redraw, names="value")
         redraw()
-        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), picture])
+        saving = _saving(lambda: self.save(chart()))
+        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), picture, saving])
+
+
+def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
+    button = widgets.Button(description="Save PNG, SVG, CSV", icon="download")
+    button.layout.width, said = "auto", widgets.HTML()
+
+    def pressed(_: object) -> None:
+        try:
+            said.value = paragraph("saved: " + ", ".join(safe(str(file)) for file in save()))
+        except LabkitError as refused:
+            said.value = paragraph(safe(str(refused)))
+
+    button.on_click(pressed)
+    return wrapped([button, said])
 
 
 def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:

@@ -18,12 +18,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import BadInput, LabkitError, ResultsError
 from labkit.machine.places import HOME, out
 from labkit.results import Results, Run, judged_as
 from labkit.runs import bundle
+
+if TYPE_CHECKING:
+    import polars as pl
 
 VERSION = 1
 WAIT_SECONDS = 30
@@ -50,6 +53,12 @@ class Store:
 
     file: Path
     folders: tuple[Path, ...]
+
+    def frame(self, sql: str, values: Sequence[Any] = ()) -> pl.DataFrame:
+        """The rows that one SELECT gives, as a polars data frame."""
+        import polars as pl
+
+        return pl.DataFrame(self.query(sql, values), infer_schema_length=None, strict=False)
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """The rows that one SELECT gives, as name -> value."""

@@ -54,11 +54,13 @@ class Columns:
         return self.values[:, _place(self.names, name, "these columns")]
 
     def frame(self) -> pl.DataFrame:
-        """A polars data frame: `time`, then each counter; the second of one name is `... #2`."""
+        """A polars data frame of `time` and each counter; the second of one name is `... #2`."""
         import polars as pl
 
         series = zip(numbered(self.names), self.values.T, strict=True)
-        return pl.DataFrame({"time": self.times, **{n: np.array(one) for n, one in series}})
+        return pl.DataFrame(
+            {"time": self.times, **{n: np.array(one) for n, one in series}}, nan_to_null=True
+        )
 
 
 def numbered(names: Sequence[str]) -> list[str]:

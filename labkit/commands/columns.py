@@ -1,0 +1,103 @@
+"""`labkit columns`: what a file of esxtop or perfmon counts, as a list, a table and a picture."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.errors import BadInput, readable
+from labkit.machine.units import figure
+
+if TYPE_CHECKING:
+    from labkit.telemetry.counters import Columns
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs, "columns", _columns, "list and draw the counters of an esxtop file",
+        "esxtop.csv | every counter, one line each",
+        "esxtop.csv '% Ready' | mean and range of these counters",
+        "esxtop.csv 'Group Cpu*web*% Ready' --chart ready.html | draw them over time",
+        "esxtop.csv '% Ready' --csv ready.csv | time and these counters as a table",
+    )  # fmt: skip
+    said = "the CSV of `esxtop -b`, perfmon or typeperf"
+    parser.add_argument("file", type=Path, metavar="FILE", help=said)
+    parser.add_argument(
+        "patterns", nargs="*", metavar="PATTERN",
+        help="part of a counter's name; * and ? stand for any text and any letter",
+    )  # fmt: skip
+    said = "draw the counters over time: .html, .svg or .png"
+    parser.add_argument("--chart", type=Path, metavar="FILE", help=said)
+    said = "write time and counters to a CSV file"
+    parser.add_argument("--csv", type=Path, metavar="FILE", help=said)
+    json_flag(parser)
+
+
+def _columns(asked: argparse.Namespace) -> None:
+    from labkit.telemetry.counters import counters
+    from labkit.telemetry.kept import cached
+    from labkit.telemetry.matching import matching
+
+    names = counters(asked.file)
+    if not asked.patterns:
+        if asked.chart or asked.csv:
+            raise BadInput("which counters?", hint=f"name one, such as {_last(names[0])!r}")
+        print_json(list(names)) if asked.json else print(*map(readable, names), sep="\n")
+        return
+    chosen = matching(names, asked.patterns)
+    alone = [name for name in chosen if names.count(name) == 1]
+    if not alone:
+        raise BadInput(f"{asked.file}: several counters have the name {chosen[0]!r}")
+    with busy(f"reading {asked.file}"):
+        found = cached(asked.file, alone)
+    files = _written(asked, found)
+    _print(asked, found, files, len(chosen) - len(alone))
+
+
+def _written(asked: argparse.Namespace, found: Columns) -> list[Path]:
+    from labkit.charts.counters import counters as drawn
+    from labkit.charts.export import save, save_csv
+
+    files = []
+    if asked.chart:
+        files.append(save(drawn(found, title=asked.file.name), asked.chart))
+    if asked.csv:
+        files.append(save_csv(found.frame(), asked.csv))
+    return files
+
+
+def _print(asked: argparse.Namespace, found: Columns, files: list[Path], left: int) -> None:
+    from labkit.pages import tables
+
+    rows = [_summary(name, found[name]) for name in found.names]
+    times = [str(found.times[n].astype("datetime64[s]")).replace("T", " ") for n in (0, -1)]
+    if asked.json:
+        print_json({"from": times[0], "to": times[1], "moments": found.times.size, "counters": rows,
+                    "left_out": found.cut, "files": [str(file) for file in files]})  # fmt: skip
+        return
+    shown = [{k: figure(v) if isinstance(v, float) else v for k, v in row.items()} for row in rows]
+    print(tables.table(shown, ("counter", "mean", "least", "most", "values")).text())
+    print(f"{found.times.size} moments, from {times[0]} to {times[1]}")
+    if left:
+        print(f"left out: {left} counters that share their name with another")
+    if found.cut:
+        print(readable(f"left out: {found.cut}"))
+    print(*(f"wrote {file}" for file in files), sep="\n", end="\n" if files else "")
+
+
+def _summary(name: str, values: Any) -> dict[str, Any]:
+    there = values[np.isfinite(values)]
+    if not there.size:
+        return {"counter": name, "mean": None, "least": None, "most": None, "values": 0}
+    told = {"mean": there.mean(), "least": there.min(), "most": there.max()}
+    plain = {key: float(value) for key, value in told.items()}
+    return {"counter": name, **plain, "values": int(there.size)}
+
+
+def _last(name: str) -> str:
+    return name.rpartition("\\")[2]

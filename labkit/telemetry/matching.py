@@ -1,0 +1,46 @@
+"""Which counters of a file somebody means, and short names for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fnmatch import translate
+
+from labkit.errors import BadInput, Unknown
+
+# \\host\Group Cpu(7:web)\% Ready: where, of what, and what is counted.
+PARTS = re.compile(r"\\\\[^\\]*\\(.+)\\([^\\]+)")
+MOST_KNOWN = 40
+"""A longer list of what there is helps nobody."""
+INSTANCE = re.compile(r".*\((?:\d+:)?(.+)\)")
+
+
+def matching(names: Sequence[str], patterns: Sequence[str]) -> list[str]:
+    """The names that a pattern is a part of; * and ? stand for any text and any letter."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        meant = re.compile(translate(f"*{_literal(pattern)}*"), re.IGNORECASE)
+        fitting = [name for name in names if meant.match(name)]
+        if not fitting:
+            known = sorted({(PARTS.fullmatch(name) or ["", "", name])[2] for name in names})
+            if len(known) <= MOST_KNOWN:
+                raise Unknown("counter", pattern, known)
+            hint = "`labkit columns FILE` lists them all"
+            raise BadInput(f"no counter of {len(names)} has {pattern!r} in its name", hint=hint)
+        found |= dict.fromkeys(fitting)
+    return list(found)
+
+
+# Names have brackets of their own.
+def _literal(pattern: str) -> str:
+    return pattern.replace("[", "[[]")
+
+
+def short(names: Sequence[str]) -> tuple[str, list[str]]:
+    """What all of them count, if it is the same, and names without it; never two alike."""
+    parts = [found.groups() if (found := PARTS.fullmatch(name)) else ("", name) for name in names]
+    if len({counter for _, counter in parts}) > 1 or not all(thing for thing, _ in parts):
+        return "", [name.partition("\\\\")[2].partition("\\")[2] or name for name in names]
+    told = [found[1] if (found := INSTANCE.fullmatch(thing)) else thing for thing, _ in parts]
+    alike = len(set(told)) < len(told)
+    return parts[0][1], [thing for thing, _ in parts] if alike else told
