@@ -14,7 +14,7 @@ MOST = 12
 """More lines than these nobody tells from each other."""
 
 
-def counters(columns: Columns, *, title: str = "", note: str = "") -> alt.LayerChart:
+def counters_over_time(columns: Columns, *, title: str = "", note: str = "") -> alt.LayerChart:
     """Each counter as a line, over the seconds since the first moment of the file."""
     if len(columns.names) > MOST:
         what = f"{len(columns.names)} counters are too many for one picture, which takes {MOST}"

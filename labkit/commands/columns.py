@@ -60,12 +60,12 @@ def _columns(asked: argparse.Namespace) -> None:
 
 
 def _written(asked: argparse.Namespace, found: Columns) -> list[Path]:
-    from labkit.charts.counters import counters as drawn
+    from labkit.charts.counters import counters_over_time
     from labkit.charts.export import save, save_csv
 
     files = []
     if asked.chart:
-        files.append(save(drawn(found, title=asked.file.name), asked.chart))
+        files.append(save(counters_over_time(found, title=asked.file.name), asked.chart))
     if asked.csv:
         files.append(save_csv(found.frame(), asked.csv))
     return files
