@@ -5,8 +5,8 @@ memory is that of a fresh process, without its imports: from the path of the fil
 The peers take turns in each round, and before each of them memory is touched and let go: a virtual
 machine that gives free memory back to its host gets the same memory ten or fifty times as slowly as
 a warm one, and who happens to run first would pay for all. Bare polars is told the types of all
-columns, and guesses them: ours is compared with the quicker and with the smaller of the two. Memory
-counts the pages of the file that are mapped, which the system takes back as soon as it needs them.
+columns, and guesses them: ours is compared with the quicker and with the smaller of the two. polars
+holds the text of the file while it reads it, so memory is about the size of the file at least.
 """
 
 import csv
