@@ -150,8 +150,11 @@ class Sessions:
             known = LONG_SECONDS < connection.round_trip < math.inf or connection.asked_about
             if not known:
                 begun = time.monotonic()
-                with connection.client.listening():
-                    connection.client.global_request("keepalive@openssh.com", wait=True)
+                try:
+                    with connection.client.listening():
+                        connection.client.global_request("keepalive@openssh.com", wait=True)
+                except LOST:
+                    self.drop(connection)
                 if not connection.client.is_active():  # how long that took is no round trip
                     return self.round_trip()
                 connection.round_trip = time.monotonic() - begun

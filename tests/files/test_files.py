@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from sshd import known, reached
-from wire import Cut
+from wire import Cut, Wire
 
 from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
 from labkit.files.blocks import Blocks, Cksum
@@ -301,6 +301,18 @@ def same(one, other):
 
 
 CUTS = [[20_000], [30_000_000], [SIZE - 9_000], [SIZE + 20_000], [20_000_000] * 2]
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
+def test_a_connection_that_was_cut_before_a_copy_begins_is_made_again(server, tmp_path, reset):
+    for number in range(5):
+        with Wire(server.port) as wire, through(server, wire) as host:
+            host.check("true")
+            wire.reset = reset
+            wire.part_all()
+            assert host.round_trip() > 0  # what a copy asks first
+            host.put(noise(3 * MIB), str(tmp_path / str(number)))
+    assert {path.stat().st_size for path in tmp_path.iterdir()} == {3 * MIB}
 
 
 @pytest.mark.slow
