@@ -33,8 +33,8 @@ class Overhead:
         if not self.measured:
             return "nothing was measured"
         return (
-            f"measured {self.measured:.0f} s of {self.seconds:.0f} s: {self.share:.1%} on top;"
-            f" {self.share - self.own:.1%} changing settings, {self.own:.1%} all else"
+            f"measured {self.measured:.0f} s of {self.seconds:.0f} s: {self.share:.1%} on top"
+            f" ({self.share - self.own:.1%} settings, {self.own:.1%} else)"
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 from labkit import find_study
 from labkit.charts.two_tools import beside
 from labkit.results import Results, Run
-from labkit.runs.overhead import overhead
+from labkit.runs.overhead import Overhead, overhead
 from labkit.workload import Sample, row
 
 
@@ -23,9 +23,12 @@ def test_changes_that_a_study_asks_for_are_told_from_everything_else(results):
     found = overhead(results)
     assert (found.seconds, found.measured, found.changes) == (25.0, 20.0, 2.0)
     assert found.share == pytest.approx(0.25) and found.own == pytest.approx(0.15)
-    assert str(found) == (
-        "measured 20 s of 25 s: 25.0% on top; 10.0% changing settings, 15.0% all else"
-    )
+    assert str(found) == ("measured 20 s of 25 s: 25.0% on top (10.0% settings, 15.0% else)")
+
+
+def test_what_two_hours_cost_fits_the_line_of_a_terminal():
+    line = f"cost      {Overhead(seconds=9999.0, measured=7999.0, changes=999.0)}"
+    assert len(line) <= 80
 
 
 def test_nothing_measured_costs_nothing(results):
