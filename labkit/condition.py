@@ -123,9 +123,13 @@ class Condition:
         return ""
 
     def refusal(
-        self, lab: Lab, workload: Workload, plan: Plan, absent: Mapping[str, Sequence[str]]
-    ) -> str:
-        """Why this lab, whose hosts lack these programs, cannot do it; empty when it can."""
+        self, lab: Lab, workload: Workload, plan: Plan, absent: Mapping[str, Sequence[str]],
+        prepare: str = "",
+    ) -> str:  # fmt: skip
+        """Why this lab, whose hosts lack these programs, cannot do it; empty when it can.
+
+        `prepare` is the command that brings the programs.
+        """
         if why := self.lacks_host(lab, workload):
             return why
         together = self.pairs(lab, workload)
@@ -136,7 +140,8 @@ class Condition:
         why = why or next(filter(None, (event.refusal(lab) for event in self.events)), "")
         load = self.load(workload)
         lacking = (load.lacking(hosts) for hosts in together.values())
-        return why or pairs.missing_tool(load, together, absent) or next(filter(None, lacking), "")
+        why = why or pairs.missing_tool(load, together, absent, prepare)
+        return why or next(filter(None, lacking), "")
 
 
 # A server whose address VMkernel answers at is no bare Linux, whatever runs below its tools. Beside

@@ -58,6 +58,8 @@ class Workload(ABC):
     """What makes the load: each run keeps which version of it was there."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Roles of hosts that it only looks at, and that need none of its tools."""
+    here: ClassVar[tuple[str, ...]] = ()
+    """Programs that the machine labkit runs on needs for it."""
 
     @property
     def tools(self) -> Mapping[str, str]:

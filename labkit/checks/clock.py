@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from labkit.check import COMMAND_SECONDS, OK, WARNING, Check, Finding, Subject
 from labkit.fleet import clock
+from labkit.programs.packages import brings
 
 PROGRAMS = ("chronyc",)
 
@@ -24,7 +25,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     service = "ntp" if "esxi" in place.greeting.kinds else "chrony"
     fix = "esxcli system ntp set -e true -s pool.ntp.org" if service == "ntp" else (
-        "apt-get install -y chrony && chronyc makestep"
+        f"{brings('chronyc')} && chronyc makestep"
     )  # fmt: skip
     yield Finding(WARNING, found, fix=fix)
 

@@ -7,22 +7,16 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 from labkit.machine.scripts import beside
+from labkit.programs.packages import brings, system_of
 
 PROGRAMS = ("ip", "netperf", "ping")
 
 BOTH, ASKS, ANSWERS = "both", "asks", "answers"
-# Program: which end of a study needs it, and Debian's package of it.
+# Program: which end of a study needs it.
 TOOLS = {
-    "ping": (ASKS, "iputils-ping"),
-    "ip": (BOTH, "iproute2"),
-    "tc": (BOTH, "iproute2"),
-    "ethtool": (BOTH, "ethtool"),
-    "taskset": (BOTH, "util-linux"),
-    "chrt": (BOTH, "util-linux"),
-    "netperf": (ASKS, "netperf"),
-    "netserver": (ANSWERS, "netperf"),
-    "sockperf": (BOTH, "sockperf"),
-    "iperf3": (BOTH, "iperf3"),
+    **dict.fromkeys(("ping", "netperf"), ASKS),
+    **dict.fromkeys(("ip", "tc", "ethtool", "taskset", "chrt", "sockperf", "iperf3"), BOTH),
+    "netserver": ANSWERS,
 }
 REQUIRED = {"ping", "ip"}
 SHOWN = beside(__file__, "tools_shown.sh")
@@ -32,7 +26,7 @@ PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
 
 def _look(place: Subject) -> Iterator[Finding]:
     asks = place.role == "client"
-    wanted = [t for t, (end, _) in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
+    wanted = [t for t, end in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
     lines = place.shown(SHOWN, *wanted).splitlines()
     absent = [line[1:] for line in lines if line.startswith("-")]
     there = [_version(line[1:]) for line in lines if line.startswith("+")]
@@ -51,7 +45,7 @@ def _pings(place: Subject) -> Iterator[Finding]:
     if not tried.ok:
         yield Finding(
             FAILED, "its ping cannot send a request each millisecond and print when (-i, -D)",
-            tried.stderr or tried.stdout, "iputils' ping, as root: apt-get install -y iputils-ping",
+            tried.stderr or tried.stdout, f"iputils' ping, as root: {brings('ping')}",
         )  # fmt: skip
 
 
@@ -61,15 +55,11 @@ def _version(line: str) -> str:
     return f"{tool} {found[0]}" if found else tool
 
 
-def _install(system: str, absent: list[str]) -> str:
-    packages = " ".join(sorted({TOOLS[tool][1] for tool in absent}))
-    if "debian" in system or "ubuntu" in system:
-        note = "   # netperf: Debian's component non-free" if "netperf" in packages else ""
-        return f"apt-get install -y {packages}{note}"
-    if "rhel" in system or "fedora" in system:
-        names = packages.replace("iputils-ping", "iputils").replace("iproute2", "iproute-tc")
-        return f"dnf install -y {names}"
-    return f"install {', '.join(absent)} (Debian's packages: {packages})"
+def _install(said: str, absent: list[str]) -> str:
+    name, *like = said.split() or [""]
+    system = system_of({"ID": name, "ID_LIKE": " ".join(like)})
+    how = brings(*absent, system=system)
+    return how if system else f"install {', '.join(absent)} (on Debian: {how})"
 
 
 check = Check("the programs of workloads and settings are there", _look, "kind", kinds=("linux",))

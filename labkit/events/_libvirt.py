@@ -13,6 +13,7 @@ from labkit.errors import HostError, LabkitError
 from labkit.event import Say
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.programs.packages import brings
 
 PROGRAMS = ("ping", "virsh")
 
@@ -92,7 +93,7 @@ def refusal(lab: Lab, asked: LiveMigration) -> str:
         return f"{here.name} has no guest {asked.guest}: give it a vm = in the lab file"
     for host in (here, there):
         if not host.run("virsh", "version").ok:
-            how = "apt-get install libvirt-clients"
+            how = brings("virsh")
             return f"libvirt does not answer on {host.name}; to get it: {how}"
     return _too_near(here, there, asked.rtt_ms)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import shlex
 import shutil
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -125,6 +126,16 @@ def system_of(release: Mapping[str, str]) -> str:
     like = {"rhel": "fedora", "centos": "fedora", "sles": "suse", "opensuse": "suse"}
     found = (like.get(word, word.partition("-")[0]) for word in words)
     return next((like.get(word, word) for word in found if like.get(word, word) in SYSTEMS), "")
+
+
+def brings(*programs: str, system: str = "") -> str:
+    """How these programs are had on a system, else on Debian: a command for root, or the maker."""
+    if made := next((unpackaged()[word] for word in programs if word in unpackaged()), ""):
+        return made
+    system = system or "debian"
+    rows = [package_of(program) for program in programs]
+    parts = "".join(sorted({f", of Debian's component {row.source}" for row in rows if row.source}))
+    return shlex.join([*install_words(system), *names_of(programs, system)]) + parts
 
 
 def this_system() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from labkit.changes.plan import Plan
@@ -34,8 +35,16 @@ def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, s
     absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
     whys: dict[str, str] = {}
     for c, load in each:
-        whys[c.name] = whys.get(c.name, "") or c.refusal(lab, load, planned, absent)
+        whys[c.name] = whys.get(c.name, "") or c.refusal(
+            lab, load, planned, absent, prepare_command(study, lab)
+        )
     return {name: why for name, why in whys.items() if why}
+
+
+def prepare_command(study: Study, lab: Lab) -> str:
+    """The command that brings what the study calls to the hosts of this lab."""
+    own = () if lab.emulated or not lab.path.name else ("--lab", str(lab.path))
+    return shlex.join(["labkit", "prepare", study.name, *own])
 
 
 def able(study: Study, lab: Lab, refused: Mapping[str, str]) -> list[Condition]:

@@ -31,7 +31,13 @@ HERE = "this machine"
 OF_KIND = {"virsh", "docker"}
 LOOK = """\
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-for one; do command -v "$one" >/dev/null || echo "-$one"; done
+for one; do
+    case $one in
+    /*) for file in $one; do if [ -e "$file" ]; then continue 2; fi; done ;;
+    *) if command -v "$one" >/dev/null; then continue; fi ;;
+    esac
+    echo "-$one"
+done
 [ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
 """
 INSTALL_SECONDS = 1800.0
@@ -66,6 +72,7 @@ def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str
         for study in studies:
             for asked in _of_conditions(study):
                 found |= {program: who for program, who in asked.items() if program not in found}
+            found |= _compiled_for(study)
         return {HERE: found}
     return _of_lab(studies, lab)
 
@@ -89,7 +96,14 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
             for setting in condition.asked(lab):
                 if setting.role in found:
                     found[setting.role].update(_called(setting))
+    if here := dict(one for study in studies for one in _compiled_for(study).items()):
+        found[HERE] = here
     return found
+
+
+def _compiled_for(study: Study) -> dict[str, str]:
+    """What the machine that labkit runs on needs, so that hosts need it not."""
+    return {word: type(load).__name__ for load in study.loads for word in load.here}
 
 
 def _called(one: object) -> dict[str, str]:
@@ -107,7 +121,8 @@ def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -
 
 
 def _hosts(lab: Lab | None) -> Mapping[str, Host]:
-    return lab.hosts if lab else {HERE: Host(HERE, "127.0.0.1", Local())}
+    here = {HERE: Host(HERE, "127.0.0.1", Local())}
+    return {**lab.hosts, **here} if lab else here
 
 
 def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
+from labkit.programs.packages import brings, this_system
 
 PROGRAMS = ("gcc",)
 
 SOURCES = Path(__file__).parent
-COMPILER, PACKAGES = "gcc", "gcc libc6-dev"
-"""Debian's packages; the compiler is needed on the machine that labkit runs on, not on hosts."""
+COMPILER = "gcc"
+"""It is needed on the machine that labkit runs on, not on hosts."""
 LOOK_MILLISECONDS = 200
 UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on its machine"
 Words = Sequence[str]
@@ -31,7 +32,11 @@ def lacking() -> str:
     """Why nothing can be compiled here; empty when it can."""
     if shutil.which(COMPILER):
         return ""
-    return f"{COMPILER} is missing on this machine, to get it: apt-get install {PACKAGES}"
+    return f"{COMPILER} is missing on this machine, to get it: {_how()}"
+
+
+def _how() -> str:
+    return brings(COMPILER, system=this_system())
 
 
 @functools.cache
@@ -46,7 +51,7 @@ def compiled(name: str, *options: str) -> bytes:
         if done.returncode:
             raise BadInput(
                 f"{name}.c cannot be compiled here", said=done.stderr[-500:],
-                hint=f"apt-get install {PACKAGES}",
+                hint=_how(),
             )  # fmt: skip
         return out.read_bytes()
 

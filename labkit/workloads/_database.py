@@ -10,13 +10,15 @@ from pathlib import Path
 
 from labkit import shop
 from labkit.host import Host
+from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads._brought import bring, bring_files, could_bring
 from labkit.workloads._server import serving
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "nginx", "python3")
 
-ENGINES = {"postgresql": "postgresql", "mariadb": "mariadb-server"}
+ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
+"""What serves each; the table of packages knows what brings it."""
 """The packages of Debian that bring them."""
 SCRIPTS = Path(shop.__file__).parent
 KEPT = "/var/tmp/labkit-shop"
@@ -121,10 +123,10 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
     needed = [client, server] if way == "web" else [client]
     for host in needed:
         if not host.run("python3", "-c", PYTHON).ok:
-            return f"Python 3.9 or newer is missing on {host.name}: apt-get install python3"
+            return f"Python 3.9 or newer is missing on {host.name}: {brings('python3')}"
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
-        return f"nginx is missing on {server.name}, to get it: apt-get install nginx-light"
+        return f"nginx is missing on {server.name}, to get it: {brings('nginx')}"
     if not server.run("sh", "-c", FIND, "find", engine).ok and not could_bring(engine, server):
-        how = f"apt-get install {ENGINES[engine]}"
+        how = brings(ENGINES[engine])
         return f"{engine} is missing on {server.name}, to get it: {how}"
     return ""

@@ -16,6 +16,7 @@ from labkit.errors import BadInput, HostError, ResultsError
 from labkit.fleet.fleet import AT_ONCE, Fleet
 from labkit.host import Host
 from labkit.machine.stopping import together
+from labkit.programs.packages import installable, package_of
 from labkit.results import Run
 from labkit.setting import Words
 from labkit.workload import Beside, Sample, Workload
@@ -153,12 +154,21 @@ def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, li
 
 
 def missing_tool(
-    workload: Workload, pairs: Mapping[str, Pair], absent: Mapping[str, Sequence[str]]
+    workload: Workload,
+    pairs: Mapping[str, Pair],
+    absent: Mapping[str, Sequence[str]],
+    prepare: str = "",
 ) -> str:
-    """A program that the workload needs and one of the hosts lacks, and how to get it; or ""."""
+    """A program that the workload needs and one of the hosts lacks, and how to get it; or "".
+
+    Where a package brings it, `prepare` is the command that does so over SSH.
+    """
     for host in _needing(workload, pairs):
         for program in (one for one in absent[host.name] if one in workload.tools):
-            return f"{program} is missing on {host.name}, to get it: {workload.tools[program]}"
+            how = workload.tools[program]
+            if prepare and installable(program):
+                how = prepare + (" --non-free" if package_of(program).source else "")
+            return f"{program} is missing on {host.name}, to get it: {how}"
     return ""
 
 

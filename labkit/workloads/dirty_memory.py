@@ -13,6 +13,7 @@ import numpy as np
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
+from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload
 
 PROGRAMS = ("perl",)
@@ -37,7 +38,7 @@ class DirtyMemory(Workload):
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = "closed"
     programs: ClassVar[tuple[str, ...]] = ("perl",)
-    tools: ClassVar[Mapping[str, str]] = {"perl": "apt-get install perl-base"}
+    tools: ClassVar[Mapping[str, str]] = {"perl": brings("perl")}
     ours: ClassVar[tuple[str, ...]] = ("perl",)
 
     mebibytes: int = 150

@@ -12,6 +12,7 @@ import numpy as np
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes import cpu_time
+from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity, capacity, smallest
 from labkit.workload import Sample, Workload
 from labkit.workloads import _compiled
@@ -47,9 +48,10 @@ class Fio(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = "closed"
+    here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
     ours: ClassVar[tuple[str, ...]] = ("fio", "watch_cpus")
     programs: ClassVar[tuple[str, ...]] = ("fio",)
-    tools: ClassVar[Mapping[str, str]] = {"fio": "apt-get install --no-install-recommends fio"}
+    tools: ClassVar[Mapping[str, str]] = {"fio": brings("fio")}
 
     mebibytes: int = 0
     duration: int = 4

@@ -12,18 +12,20 @@ import numpy as np
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.probes import cpu_time
+from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity, capacity, smallest
 from labkit.workload import Sample, Workload
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
+
+PROGRAMS = ("/usr/lib/*/openblas-pthread/libopenblas.so.0",)
 
 SIZES = {"45K": 45_000, "65K": 65_000}
 """The document's two problem sizes."""
 FITTING_PERCENT, MEMORY_SHARE = 10, 0.4
 """Of the document's sizes a tenth, or less where the larger took more than this of the memory."""
 LIBRARIES = {
-    "openblas": ("/usr/lib/*/openblas-pthread/libopenblas.so.0", "apt-get install "
-                 "--no-install-recommends libopenblas0-pthread"),
+    "openblas": (*PROGRAMS, brings(*PROGRAMS)),
     "mkl": ("/usr/local/lib/mkl/lib/libmkl_rt.so.*", "pip install --prefix /usr/local/lib/mkl mkl"),
 }  # fmt: skip
 """Where a host has each, and how one gets it: where its containers and guests find it too."""
@@ -51,6 +53,7 @@ class Linpack(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = ""
+    here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
     ours: ClassVar[tuple[str, ...]] = ("linpack", "watch_cpus")
 
     percent: int = 0

@@ -12,6 +12,7 @@ import numpy as np
 
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
+from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
 from labkit.workloads._server import serving
@@ -63,8 +64,7 @@ class Netperf(Workload):
     @property
     def tools(self) -> Mapping[str, str]:
         """Both come in one package."""
-        source = "apt-get install netperf, of Debian's component non-free"
-        return dict.fromkeys(("netperf", "netserver"), source)
+        return {word: brings(word) for word in PROGRAMS}
 
     @property
     def seconds(self) -> float:

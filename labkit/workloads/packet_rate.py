@@ -15,6 +15,7 @@ from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.probes.esxtop import Esxtop
 from labkit.probes.ready_time import Between, ReadyTime, between
+from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
@@ -42,7 +43,7 @@ class PacketRate(Workload):
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
-    tools: ClassVar[Mapping[str, str]] = {"sockperf": "apt-get install sockperf"}
+    tools: ClassVar[Mapping[str, str]] = {"sockperf": brings("sockperf")}
 
     size: int = 64
     rates: tuple[int, ...] = (2_000, 5_000, 10_000, 30_000)

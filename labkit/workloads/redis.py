@@ -14,6 +14,7 @@ import numpy as np
 from labkit.errors import BadInput, CommandFailed, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
+from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
@@ -40,8 +41,7 @@ KEPT = (
     "redis_version:", "used_cpu_", "used_memory:", "total_commands", "evicted_keys:",
     "keyspace_", "cmdstat_", "aof_delayed", "server_time_usec:", "db0:",
 )  # fmt: skip
-PACKAGES = dict.fromkeys(("redis-server", "redis-benchmark", "redis-cli"),
-                         "apt-get install redis-server redis-tools")  # fmt: skip
+PACKAGES = {word: brings(word) for word in ("redis-server", "redis-benchmark", "redis-cli")}
 SIDES = ("client", "host")
 
 

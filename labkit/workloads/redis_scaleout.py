@@ -18,6 +18,7 @@ from labkit.fleet.together import served
 from labkit.host import Host
 from labkit.machine.stopping import together
 from labkit.probes.busy import BusyCpus, spent
+from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
@@ -30,7 +31,7 @@ MOST_SERVERS = 8
 SERVERS = tuple(f"server{n}" if n else "server" for n in range(MOST_SERVERS))
 GETS, SETS = 6, 2
 """Processes of redis-benchmark for each: three quarters ask, as the post says."""
-BALANCERS = {"nutcracker": "apt-get install nutcracker", "haproxy": "apt-get install haproxy"}
+BALANCERS = {word: brings(word) for word in ("nutcracker", "haproxy")}
 FIND = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
 # All servers of one host, for a connection has few turns. Their folder goes with them; the port
 # that is waited for is opened last.

@@ -47,8 +47,6 @@ class SharedHost(Workload):
     loop: ClassVar[str] = "closed"
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
 
-    tools: ClassVar[Mapping[str, str]] = {"awk": "apt-get install mawk"}
-
     size: int = 1024
     duration: int = 3
     guests: tuple[str, ...] = ("guest", "guest2", "guest3")

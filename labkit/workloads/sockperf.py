@@ -14,11 +14,12 @@ import numpy.typing as npt
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
+from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
 from labkit.workloads._server import serving
 
-PROGRAMS = ("onload",)
+PROGRAMS = ("onload", "sockperf")
 
 SPINS = ("none", "client", "both")
 PROTOCOLS = ("tcp", "udp")
@@ -79,8 +80,8 @@ class Sockperf(Workload):
     @property
     def tools(self) -> Mapping[str, str]:
         """sockperf, and what it is to run through."""
-        onload = {"onload": "OpenOnload, from the maker of an adapter that it can drive"}
-        return {"sockperf": "apt-get install sockperf", **(onload if self.onload else {})}
+        words = ("sockperf", *(("onload",) if self.onload else ()))
+        return {word: brings(word) for word in words}
 
     @property
     def seconds(self) -> float:

@@ -10,7 +10,7 @@ from labkit import studies
 from labkit.cli import main
 from labkit.commands.prepare import rendered
 from labkit.lab import opened
-from labkit.running.preparing import HERE, _lack, lacking, needed
+from labkit.running.preparing import HERE, LOOK, _lack, lacking, needed
 from tests.checks.test_checks import written
 
 PROGRAMS = ("sockperf",)
@@ -89,10 +89,26 @@ def test_the_answer_for_scripts_has_its_keys(lab, capsys):
     code = main(["prepare", "--all", "--lab", str(lab), "--json"])
     said = json.loads(capsys.readouterr().out)
     assert said.keys() == {"ready", "hosts"} and said["ready"] == (code == 0)
-    assert {one["host"] for one in said["hosts"]} == {"client", "server"}
+    assert {one["host"] for one in said["hosts"]} == {"client", "server", HERE}
 
 
 @pytest.mark.parametrize("words", [["prepare"], ["prepare", "lat_ping", "--all"]])
 def test_studies_are_named_or_all_of_them_are_meant(words, capsys):
     assert main(words) == 2
     assert "name studies, or say --all" in capsys.readouterr().err
+
+
+def test_what_is_compiled_takes_a_compiler_here_and_none_on_the_hosts(lab):
+    with opened(lab) as hosts:
+        found = needed([studies.find("docker_linpack")], hosts)
+    assert "gcc" in found[HERE]
+    assert not any("gcc" in programs for host, programs in found.items() if host != HERE)
+
+
+def test_a_program_that_is_named_by_its_path_is_looked_for_as_a_pattern(lab, tmp_path):
+    (tmp_path / "15").mkdir()
+    (tmp_path / "15/postgres").touch()
+    asked = ("sh", "-c", LOOK, "labkit", f"{tmp_path}/*/postgres", "/no/*/such", "sh", "no-such")
+    with opened(lab) as hosts:
+        said = hosts.host("client").check(*asked).splitlines()
+    assert [line for line in said if line.startswith("-")] == ["-/no/*/such", "-no-such"]

@@ -8,6 +8,7 @@ import shutil
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from knobs import Knob
@@ -28,7 +29,7 @@ from labkit.transports.local import Local
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 
-PROGRAMS = ("ping",)
+PROGRAMS = ("netperf", "onload", "ping")
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 
@@ -299,6 +300,27 @@ def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
     study = replace(a_study(A), workload=Rare())
     assert possible.refusals(study, lab)["a"] == (
         "no-such-program is missing on client, to get it: apt-get install it"
+    )
+
+
+class NotHere(Ping):
+    @property
+    def tools(self):
+        return {"zypper": "", "onload": "its maker", "netperf": "apt-get"}
+
+
+def test_where_a_package_brings_it_labkit_prepare_does(lab):
+    load, there = NotHere(), {"here": lab.hosts}
+    for program, how in (
+        ("netperf", "labkit prepare a --non-free"),
+        ("onload", "its maker"),
+    ):
+        absent = {host.name: [program] for host in lab.hosts.values()}
+        said = pairs.missing_tool(load, there, absent, "labkit prepare a")
+        assert said.endswith(f"to get it: {how}")
+    own = replace(lab, tier="hosts", path=Path("/my labs/lab.toml"))
+    assert possible.prepare_command(a_study(A), own) == (
+        f"labkit prepare {a_study(A).name} --lab '/my labs/lab.toml'"
     )
 
 
