@@ -51,7 +51,7 @@ def neighbours(lab):
 def skip_unless_possible(settings, lab):
     """A server may have one CPU, and a machine no disk that takes executable files."""
     if whys := [step.why for step in plan(settings, lab.hosts).steps if step.why]:
-        pytest.skip(whys[0])
+        pytest.skip(f"this machine cannot be set so: {whys[0]}")
 
 
 @pytest.mark.parametrize("settings", ALL, ids=lambda settings: str(settings[-1]))

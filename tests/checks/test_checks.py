@@ -18,6 +18,7 @@ from labkit.checks import port as port_check
 from labkit.checks.conditions import pairs
 from labkit.commands.doctor import SIGNS, rendered
 from labkit.lab import opened
+from tests.ssh import test_dropbear as dropbear
 
 PROGRAMS = ("ssh-keygen",)
 
@@ -251,7 +252,6 @@ def test_an_esxi_host_is_told_its_power_policy_and_the_command_mends_it(tmp_path
 
 
 def test_a_small_host_behind_dropbear_is_looked_at_as_any_other(tmp_path, monkeypatch):
-    dropbear = pytest.importorskip("test_dropbear")
     if not dropbear.DROPBEAR or os.geteuid():
         pytest.skip("no dropbear here; to get it: make system-test")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
