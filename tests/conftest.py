@@ -11,12 +11,13 @@ from hypothesis import settings
 from knobs import Bench
 from sshd import SSHD, reached, serving
 from sshds import sshd
+from watches import end_below
 
 from labkit.commands import _machine as doctor
 from labkit.host import Host
 from labkit.transports.local import Local
 
-pytest_plugins = ["boxes"]
+pytest_plugins = ["boxes", "skips"]
 
 # The same cases each time, so that a change fails for what it changed; `make torture` draws others.
 settings.register_profile("same", derandomize=True, database=None)
@@ -86,6 +87,13 @@ def long_first(item):
     # A process that has had a browser has a loop of asyncio for good, and other tests begin theirs.
     first = [of != one for one in ("machine", DEMO, SETTINGS)]
     return [of == BROWSER, *first, not of.startswith("tests/box/"), *late(item)]
+
+
+# The first fixture of all ends last.
+@pytest.fixture(scope="session", autouse=True)
+def _no_watch_outlives_the_tests(tmp_path_factory):
+    yield
+    end_below(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session")

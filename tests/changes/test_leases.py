@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from knobs import SCRIPT, Knob
+from watches import end_below, watches_below
 
 from labkit.changes.in_force import InForce, applied
 from labkit.changes.journal import hello
@@ -21,6 +22,7 @@ from labkit.changes.restore import restore
 from labkit.errors import Busy, Unfinished
 from labkit.host import Host
 from labkit.transports.local import Local
+from tests.box.machine import awaited
 
 PROGRAMS = ("unshare",)
 
@@ -196,3 +198,12 @@ def test_a_holder_who_is_stopped_at_any_moment_writes_nothing_more(bench, host):
             time.sleep(chance.uniform(0, 0.5))
             code, said = stopped_and_taken_over(bench, host, holder)
             assert code == 0 or "our lease has ended" in said, said
+
+
+def test_no_watch_over_a_lease_outlives_the_tests(tmp_path, bench):
+    with python(HOLDER, bench.folder / "a", bench.folder / "b") as holder:
+        assert holder.stdout.readline() == "in force\n"
+        holder.kill()
+    assert watches_below(tmp_path), "by itself it waits for a quarter of an hour"
+    end_below(tmp_path)
+    awaited(lambda: not watches_below(tmp_path))

@@ -7,6 +7,7 @@ import subprocess
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,10 @@ from labkit.ssh.connection import Address
 PROGRAMS = ("systemctl", "/usr/lib/*/security/pam_systemd.so")
 
 SCRIPT = Path(__file__).with_suffix(".sh")
-HIERARCHIES = ("/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified", "/sys/fs/cgroup")
+# That of version 2, and all of version 1: in each of them systemd makes groups of its own. Only
+# CPU sets take nobody in before they have CPUs, and systemd makes none of those.
+HIERARCHIES = ("/sys/fs/cgroup", "/sys/fs/cgroup/*")
+WITHOUT = "cpuset"
 BOOT_SECONDS = 60.0
 ENTER = 'for group in $GROUPS_OF_IT; do echo $$ >"$group/cgroup.procs" || exit 1; done; exec "$@"'
 
@@ -77,8 +81,8 @@ def machine(folder):
 def control_groups():
     """A group of its own in each hierarchy that systemd uses; emptied by the end of the machine."""
     made = []
-    for root in map(Path, HIERARCHIES):
-        if (root / "cgroup.procs").exists():
+    for root in (Path(found) for one in HIERARCHIES for found in glob(one)):
+        if (root / "cgroup.procs").exists() and WITHOUT not in root.name and root.is_mount():
             made.append(root / f"labkit-systemd-{os.getpid()}")
             made[-1].mkdir()
     try:
