@@ -18,6 +18,7 @@ from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, JobStatus, Tell, silent
 from labkit.machine.turns import Steps
+from labkit.programs.packages import installable
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 KEPT = 64 << 20
@@ -334,7 +335,9 @@ class Host:
 
 def _hint(done: Completed) -> str:
     if done.code == 127:
-        return f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
+        asked = f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
+        brought = " `labkit prepare STUDY --lab FILE` brings it over SSH"
+        return asked + (brought if installable(done.words[0]) else "")
     if done.code == 126:
         return f"`{done.words[0]}` exists on {done.host} but may not be run"
     return ""
