@@ -7,6 +7,7 @@ import signal
 import sys
 import tempfile
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from boxes import NAME
@@ -129,7 +130,9 @@ def test_a_killed_sshd_is_told_and_up_makes_it_anew(user, up):
 def test_down_leaves_nothing_also_of_a_box_whose_maker_was_killed(user, turn):
     user.labkit("box", "down", "--name", NAME)
     assert user.processes() == {}
-    (user.home / "words").write_text(f"exec {sys.executable} -m labkit.cli box up --name {NAME}\n")
+    (user.home / "words").write_text(
+        f"exec {quote(sys.executable)} -m labkit.cli box up --name {NAME}\n"
+    )
     began = lambda: len(user.processes()) >= 2  # noqa: E731
     maker_killed(user.words(), began, random.Random(turn).uniform(0, 2))
     done = user.labkit("box", "down", "--name", NAME)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from shlex import quote
 
 import pytest
 from boxes import NAME
@@ -230,7 +231,9 @@ def test_a_killed_keeper_is_told_and_nothing_of_the_box_outlives_it(user, up):
     "turn", [0, *(pytest.param(n, marks=pytest.mark.torture) for n in range(1, 20))]
 )
 def test_down_leaves_nothing_of_a_box_whose_maker_was_killed(user, turn):
-    (user.home / "words").write_text(f"exec {sys.executable} -m labkit.cli box up --name {NAME}\n")
+    (user.home / "words").write_text(
+        f"exec {quote(sys.executable)} -m labkit.cli box up --name {NAME}\n"
+    )
     began = lambda: len(left_of(user)[0]) >= 4  # noqa: E731
     maker_killed(user.words(), began, random.Random(turn).uniform(0, 3))
     done = user.labkit("box", "down", "--name", NAME)

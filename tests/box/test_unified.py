@@ -46,9 +46,9 @@ mount -t cgroup2 cgroup2 sys/fs/cgroup
 echo "+cpuset +cpu +memory +pids" > sys/fs/cgroup/cgroup.subtree_control
 ip link set lo up
 cp /unified.py run/
-exec busybox chroot . /usr/bin/env -i HOME=/run TMPDIR=/run/tmp PYTHONPATH={CHECKOUT} \\
+exec busybox chroot . /usr/bin/env -i HOME=/run TMPDIR=/run/tmp "PYTHONPATH={CHECKOUT}" \\
     PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PYTHONDONTWRITEBYTECODE=1 \\
-    sh -c '{sys.executable} /run/unified.py; echo "= end"; sleep 1000'
+    sh -c '"{sys.executable}" /run/unified.py; echo "= end"; sleep 1000'
 """
 
 

@@ -279,7 +279,7 @@ def test_a_real_cpu_limit_that_held_the_host_back_is_told():
     group = own_limit()
     script = f"""echo $$ >{group}/cgroup.procs
     {COLLECT[2]}
-    {sys.executable} -c 'import time; e = time.monotonic() + 1
+    "{sys.executable}" -c 'import time; e = time.monotonic() + 1
 while time.monotonic() < e: pass'
     {COLLECT[2]}"""
     try:
