@@ -13,6 +13,7 @@ from labkit.changes.in_force import Op, in_force, stages
 from labkit.changes.journal_lines import decoded
 from labkit.changes.plan import Step
 from labkit.host import Host
+from labkit.setting import Details
 from labkit.transports.local import Local
 
 BEAT = Path(journal.__file__).parent / f"{journal.BEAT}.sh"
@@ -99,8 +100,8 @@ class Told(Knob):
 
     def way(self, kind, host):
         reads = ("sh", "-c", 'echo >> "$1.looks"; cat "$1"', "sh", self.path)
-        words = {"value": lambda text: text.split()[0], "settle_seconds": 0.4}
-        return replace(super().way(kind, host), reads=reads, foretold=lambda _: self.told, **words)
+        way = replace(super().way(kind, host), reads=reads, value=lambda text: text.split()[0])
+        return way.plus(Details(settle_seconds=0.4, foretold=lambda _: self.told))
 
 
 @pytest.mark.parametrize(("told", "looks"), [("new\n", 1), ("", 2), ("new or so\n", 3)])
