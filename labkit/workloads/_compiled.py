@@ -7,13 +7,15 @@ import hashlib
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
 from labkit.programs.packages import brings, this_system
+from labkit.workloads import _lasting
 
 PROGRAMS = ("gcc",)
 
@@ -22,6 +24,9 @@ COMPILER = "gcc"
 """It is needed on the machine that labkit runs on, not on hosts."""
 LOOK_MILLISECONDS = 200
 UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on its machine"
+REMOVING = 'folder=$1; shift; trap "rm -rf \\"$folder\\"" EXIT; trap "exit 143" TERM INT; "$@"'
+"""A job's command, which may outlive whoever would remove what was made for it."""
+KILLED = 128 + 9
 Words = Sequence[str]
 FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")
 """Fixed, as figures depend on them: no -march, so that any x86-64 host runs the same code, and no
@@ -61,17 +66,59 @@ def digest(program: bytes) -> str:
     return hashlib.sha256(program).hexdigest()[:12]
 
 
+def removing(path: str) -> tuple[str, ...]:
+    """What begins a command that removes a path at its end, also where nobody waits for it."""
+    return ("sh", "-c", REMOVING, "removing", path)
+
+
 @contextmanager
 def lent(host: Host, **programs: bytes) -> Iterator[dict[str, str]]:
     """The host has these programs until the block ends; yields the path of each."""
+    folder, paths = _put(host, programs)
+    try:
+        yield paths
+    finally:
+        host.run("rm", "-rf", folder)
+
+
+def _put(host: Host, programs: Mapping[str, bytes]) -> tuple[str, dict[str, str]]:
     folder = host.check("mktemp", "-d", "/tmp/labkit-programs.XXXXXXXX").strip()
     paths = {name: f"{folder}/{name}" for name in programs}
     try:
         for name, program in programs.items():
             host.put(program, paths[name], 0o755)
-        yield paths
-    finally:
+    except BaseException:
         host.run("rm", "-rf", folder)
+        raise
+    return folder, paths
+
+
+def asked_with(
+    host: Host, programs: Mapping[str, bytes], words: Callable[[dict[str, str]], Words],
+    seconds: float, too_much: str,
+) -> str:  # fmt: skip
+    """What the words print, which are told where the host has these programs meanwhile.
+
+    Within a run that lasts, the job that does so removes them at its end.
+    """
+    if not host.measuring:
+        with lent(host, **programs) as paths:
+            return checked(host, words(paths), seconds, too_much)
+
+    def brought() -> tuple[str, ...]:
+        folder, paths = _put(host, programs)
+        return (*removing(folder), *words(paths))
+
+    done = _lasting.ended(host, [*programs], brought, seconds)
+    killed = done.status.signal == "KILL" or done.status.code == KILLED
+    name = next((one for one in programs if one != "watch_cpus"), "its command")
+    if killed:
+        raise _killed(host, name, done.err, too_much)
+    if not done.status.ok:
+        raise HostError(
+            f"{host.name}: {name} {done.status}", said=(done.err or done.out)[-500:], hint=too_much
+        )
+    return done.out
 
 
 def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
@@ -79,26 +126,32 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
 
     NAME=VALUE among the first words is for its environment.
     """
-    with lent(host, watch_cpus=compiled("watch_cpus", "-static"), **{name: program}) as paths:
-        around = [word for word in words if "=" in word.partition("/")[0]]
-        own = [word for word in words if word not in around]
-        whole = [paths["watch_cpus"], name, str(LOOK_MILLISECONDS)]
-        whole += ["env", *around] if around else []
-        return checked(host, [*whole, paths[name], *own], seconds, hint)
+    around = [word for word in words if "=" in word.partition("/")[0]]
+    own = [word for word in words if word not in around]
+
+    def whole(at: dict[str, str]) -> Words:
+        environment = ["env", *around] if around else []
+        return [at["watch_cpus"], name, str(LOOK_MILLISECONDS), *environment, at[name], *own]
+
+    programs = {"watch_cpus": compiled("watch_cpus", "-static"), name: program}
+    return asked_with(host, programs, whole, seconds, hint)
 
 
 def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
     """What the words print; `too_much` says what to try where the kernel has killed them."""
-    name = words[1] if words[0].endswith("/watch_cpus") else Path(words[0]).name
+    behind = [second for first, second in pairwise(words) if first.endswith("/watch_cpus")]
+    name = behind[0] if behind else Path(words[0]).name
     done = host.run(*words, seconds=seconds)
     if done.signal == "KILL":
-        raise HostError(
-            f"{host.name}: {name} was killed in mid-run, as for lack of memory",
-            said=done.stderr[-300:], hint=f"{too_much}; {UML_PAGES}",
-        )  # fmt: skip
+        raise _killed(host, name, done.stderr, too_much)
     if not done.ok:
         raise HostError(
             f"{host.name}: {name} ended with code {done.code}",
             said=(done.stderr or done.stdout)[-500:], hint=too_much,
         )  # fmt: skip
     return done.stdout
+
+
+def _killed(host: Host, name: str, said: str, too_much: str) -> HostError:
+    what = f"{host.name}: {name} was killed in mid-run, as for lack of memory"
+    return HostError(what, said=said[-300:], hint=f"{too_much}; {UML_PAGES}")

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from labkit.errors import CommandFailed, TimedOut
 from labkit.host import Host
 from labkit.job import Job, JobStatus, State
+from labkit.setting import Words
 from labkit.workload import Workload
 
 LASTS_SECONDS = 8.0
 """A shorter command is sooner repeated than found again; of a longer one a job is at most 5 %."""
 DIGITS = 20
+SERVES = "serves-"
+"""What is in the key of a server's job, behind those of the run and of the changes."""
 
 
 def digest(*parts: object) -> str:
@@ -47,7 +51,7 @@ def under_way(workload: Workload, pairs: Mapping[str, Mapping[str, Host]], measu
         f"{job}: {status}, {status.seconds:.1f} s after its beginning\n"
         for host in hosts.values()
         for job, status in host.jobs().items()
-        if job.key.startswith(f"{measuring}-")
+        if job.key.startswith(f"{measuring}-") and SERVES not in job.key
     )
 
 
@@ -56,46 +60,79 @@ def checked(host: Host, *words: str, seconds: float) -> str:
 
     Within a run that lasts it is a job, or the one that an earlier process started for this run.
     """
+    return once(host, words, lambda: words, seconds)
+
+
+def once(host: Host, name: object, words: Callable[[], Words], seconds: float) -> str:
+    """As `checked`, of a command that goes by `name`: `words` is asked where it is not under way.
+
+    What is made ready there, such as a file on the host, is made ready once.
+    """
     if not host.measuring:
-        return host.check(*words, seconds=seconds)
-    key = f"{host.measuring}-{digest(words)}"
-    _end_others(host, key)
-    job = host.start(*words, key=key, seconds=seconds)
+        return host.check(*words(), seconds=seconds)
+    return _insisted(ended(host, name, words, seconds))
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """How a job of a run ended, and what it printed."""
+
+    command: str
+    status: JobStatus
+    out: str
+    err: str
+
+
+def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) -> JobEnd:
+    """How the job of that name of this run ended, whoever began it; the host keeps it no more."""
+    key = f"{host.measuring}-{digest(name)}"
+    there = {job.key: job for job in host.jobs()}
+    _end_others(host, key, there.values())
+    job = there.get(key)
+    asked = () if job else words()
+    job = job or host.start(*asked, key=key, seconds=seconds)
     try:
         status = job.wait()
         said = job.output(), b"" if status.ok else job.output(stream="err")
     except KeyboardInterrupt:
-        job.cancel()
-        job.forget()
+        end(job)
         raise
     job.forget()
-    return _insisted(host, words, status, *(part.decode("utf-8", "replace") for part in said))
+    command = f"{host.name}: `{shlex.join(asked)}`" if asked else str(job)
+    return JobEnd(command, status, *(part.decode("utf-8", "replace") for part in said))
 
 
-# What an earlier try of this run left, under other changes or to a server that is gone.
-def _end_others(host: Host, key: str) -> None:
-    run, _, _ = key.partition("-")
-    for job in host.jobs():
-        if job.key.startswith(f"{run}-") and job.key != key:
-            _end(job)
+def found(host: Host, beginning: str) -> dict[Job, JobStatus]:
+    """The jobs of a host whose key begins so, and what is known of each."""
+    return {job: known for job, known in host.jobs().items() if job.key.startswith(beginning)}
 
 
-def _end(job: Job) -> None:
+def end(job: Job) -> None:
+    """End a job, and have its host forget it."""
     job.cancel()
     job.forget()
 
 
-def _insisted(host: Host, words: tuple[str, ...], status: JobStatus, out: str, err: str) -> str:
-    command = f"{host.name}: `{shlex.join(words)}`"
+# What an earlier try of this run left, under other changes or to a server that is gone.
+def _end_others(host: Host, key: str, jobs: Iterable[Job]) -> None:
+    run, _, _ = key.partition("-")
+    for job in jobs:
+        servers = job.key.startswith(f"{host.measuring}-{SERVES}")
+        if job.key.startswith(f"{run}-") and job.key != key and not servers:
+            end(job)
+
+
+def _insisted(how: JobEnd) -> str:
+    status = how.status
     if status.state is State.TIMED_OUT:
         raise TimedOut(
-            f"{command} had not ended at its deadline", said=err,
+            f"{how.command} had not ended at its deadline", said=how.err,
             hint="it was asked to end; is the host far busier than usual?",
         )  # fmt: skip
     if not status.ok:
-        raise CommandFailed(f"{command} {status}", said=err or out)
+        raise CommandFailed(f"{how.command} {status}", said=how.err or how.out)
     if status.out.kept < status.out.size:
         raise CommandFailed(
-            f"{command} printed {status.out.size} bytes; {status.out.kept} were kept"
+            f"{how.command} printed {status.out.size} bytes; {status.out.kept} were kept"
         )
-    return out
+    return how.out

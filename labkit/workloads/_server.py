@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from labkit.errors import HostError, TimedOut
+from labkit.errors import HostError, TimedOut, Unreachable
 from labkit.fleet import together
 from labkit.host import Host
+from labkit.job import Job
 from labkit.machine.scripts import beside
 from labkit.setting import Words
+from labkit.workloads import _lasting
 
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
 TRIES = 4
+READY_SECONDS, PAUSE_SECONDS = 20.0, 0.02
+SPARE_SECONDS = 60.0
+"""So much longer than its client's job a server's may last: it begins before, and ends after."""
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
 TAKEN = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
 # To look again takes a guest less than to start a shell that looks once.
@@ -29,11 +35,10 @@ def serving(
 
     Between looking and serving somebody may take it: then another one is tried.
     """
-    taken = _ports(host.run(*TAKEN).stdout)
-    free = random.SystemRandom().sample([p for p in PORTS if p not in taken], TRIES)
+    free = _free(host)
     with ExitStack() as stack:
         for last, port in ((port == free[-1], port) for port in free):
-            ready = ("sh", "-c", LISTENS, "sh", f"{port:04X}", STATE[protocol], protocol)
+            ready = _listens(port, protocol)
             try:
                 stack.enter_context(together.served(host, command(port), ready, seconds))
             except HostError as refused:
@@ -41,14 +46,104 @@ def serving(
                     raise
             else:
                 break
-        try:
+        with _hinting(host, protocol, port):
             yield port
-        except TimedOut as late:
-            if "firewall" in late.hint:  # of a server that this one serves beside
+
+
+@contextmanager
+def serving_on(
+    host: Host, client: Host, command: Callable[[int], Words], lasts: float, protocol: str = "tcp"
+) -> Iterator[int]:
+    """As `serving`; within a run that lasts, a job that outlives us by `lasts` seconds at most.
+
+    An earlier process may have begun it for this run: then `client` still asks it.
+    """
+    if not host.measuring:
+        with serving(host, command, protocol) as port:
+            yield port
+        return
+    job, port = _known(host, client, command) or _begun(host, command, lasts, protocol)
+    try:
+        with _hinting(host, protocol, port):
+            yield port
+    except Unreachable:
+        raise  # of the client, which goes on asking: it ends at its deadline
+    except BaseException:
+        _lasting.end(job)
+        raise
+    _lasting.end(job)
+
+
+def _mark(host: Host, command: Callable[[int], Words]) -> str:
+    return f"{host.measuring}-{_lasting.SERVES}{_lasting.digest(command(0))[:8]}-"
+
+
+# One that has ended is as good, where what asked it has ended before. The rest is of no more use.
+def _known(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[Job, int] | None:
+    run, mark, kept = host.measuring.partition("-")[0], _mark(host, command), None
+    for job, status in _lasting.found(host, f"{run}-").items():
+        if not job.key.startswith(mark) or kept:
+            if _lasting.SERVES in job.key:
+                _lasting.end(job)
+        elif not status.over or _has_asked(client):
+            kept = job, int(job.key.rpartition("-")[2])
+        else:
+            _lasting.end(job)
+    return kept
+
+
+def _has_asked(client: Host) -> bool:
+    jobs = _lasting.found(client, f"{client.measuring}-")
+    return any(_lasting.SERVES not in job.key and status.over for job, status in jobs.items())
+
+
+def _begun(
+    host: Host, command: Callable[[int], Words], lasts: float, protocol: str
+) -> tuple[Job, int]:
+    for port in (free := _free(host)):
+        key = f"{_mark(host, command)}{port}"
+        job = host.start(*command(port), key=key, seconds=lasts)
+        try:
+            _await(host, job, _listens(port, protocol))
+        except BaseException as refused:
+            _lasting.end(job)
+            if port == free[-1] or "in use" not in str(refused):
                 raise
-            way = f"{protocol.upper()} port {port} of {host.name}"
-            hint = f"does a firewall drop what goes to {way}? `labkit doctor --lab FILE` tries it"
-            raise TimedOut(late.what, said=late.said, hint=f"{hint}; {late.hint}") from None
+        else:
+            return job, port
+    raise AssertionError("there is a last port")
+
+
+def _await(host: Host, job: Job, ready: Words) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while not host.run(*ready).ok:
+        status = job.status()
+        if status.over or time.monotonic() > until:
+            said = (job.output(stream="err") or job.output()).decode("utf-8", "replace")
+            why = "ended before it was ready" if status.over else "was not ready in time"
+            raise HostError(f"{host.name}: the server {why}", said=said)
+        time.sleep(PAUSE_SECONDS)
+
+
+def _free(host: Host) -> list[int]:
+    taken = _ports(host.run(*TAKEN).stdout)
+    return random.SystemRandom().sample([p for p in PORTS if p not in taken], TRIES)
+
+
+def _listens(port: int, protocol: str) -> Words:
+    return ("sh", "-c", LISTENS, "sh", f"{port:04X}", STATE[protocol], protocol)
+
+
+@contextmanager
+def _hinting(host: Host, protocol: str, port: int) -> Iterator[None]:
+    try:
+        yield
+    except TimedOut as late:
+        if "firewall" in late.hint:  # of a server that this one serves beside
+            raise
+        way = f"{protocol.upper()} port {port} of {host.name}"
+        hint = f"does a firewall drop what goes to {way}? `labkit doctor --lab FILE` tries it"
+        raise TimedOut(late.what, said=late.said, hint=f"{hint}; {late.hint}") from None
 
 
 def _ports(listed: str) -> set[int]:

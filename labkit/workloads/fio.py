@@ -112,15 +112,21 @@ class Fio(Workload):
         host = hosts["server"]
         there = capacity(host)
         whole = self if self.mebibytes else self.fitted([there])
-        file = host.check("mktemp", f"{there.folder}/labkit-fio.XXXXXXXX").strip()
+        files: list[str] = []
+
+        def words(at: dict[str, str]) -> list[str]:
+            file = host.check("mktemp", f"{there.folder}/labkit-fio.XXXXXXXX").strip()
+            files.append(file)
+            watched = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
+            return [*_compiled.removing(file), *watched, *whole.words(file)]
+
+        programs = {"watch_cpus": _compiled.compiled("watch_cpus", "-static")}
+        longest = 120 + 10 * whole.seconds
         try:
-            with _compiled.lent(host, watch_cpus=_compiled.compiled("watch_cpus", "-static")) as at:
-                words = [at["watch_cpus"], "fio", str(_compiled.LOOK_MILLISECONDS)]
-                said = _compiled.checked(
-                    host, [*words, *whole.words(file)], 120 + 10 * whole.seconds, LEAVES
-                )
+            said = _compiled.asked_with(host, programs, words, longest, LEAVES)
         finally:
-            host.run("rm", "-f", file)
+            if files and not host.measuring:
+                host.run("rm", "-f", *files)
         return f"=== asked ===\nfolder={there.folder} mebibytes={whole.size}\n{said}"
 
     def words(self, file: str) -> list[str]:

@@ -15,7 +15,7 @@ from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
-from labkit.workloads._server import serving
+from labkit.workloads._server import SPARE_SECONDS, serving_on
 
 PROGRAMS = ("netperf", "netserver")
 
@@ -71,10 +71,14 @@ class Netperf(Workload):
         """About how long one run takes."""
         return float(self.duration)
 
+    @property
+    def _most_seconds(self) -> float:
+        return 30 + 3 * self.seconds
+
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Test from the client to a netserver of our own on the server, which ends with the run."""
         with self.asking(hosts) as words:
-            return _lasting.checked(hosts["client"], *words, seconds=30 + 3 * self.seconds)
+            return _lasting.checked(hosts["client"], *words, seconds=self._most_seconds)
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
@@ -86,7 +90,8 @@ class Netperf(Workload):
         def netserver(port: int) -> tuple[str, ...]:
             return ("netserver", "-D", "-4", "-L", at, "-p", str(port))
 
-        with serving(hosts["server"], netserver) as port:
+        ends = hosts["server"], hosts["client"]
+        with serving_on(*ends, netserver, SPARE_SECONDS + self._most_seconds) as port:
             yield (
                 "netperf", "-4", "-H", at, "-p", str(port),
                 "-t", self.test, "-l", str(self.duration),

@@ -17,8 +17,9 @@ from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
 from labkit.workload import Sample, Workload
+from labkit.workloads import _lasting
 from labkit.workloads._sections import joined, parted
-from labkit.workloads._server import serving
+from labkit.workloads._server import SPARE_SECONDS, serving_on
 
 PROGRAMS = ("redis-benchmark", "redis-server", "taskset")
 
@@ -30,6 +31,7 @@ SPARE_FILES = 64
 # redis-benchmark that may not open as many files as it has clients asks for ever.
 LIMITED = 'ulimit -n "$1" || exit; shift; exec "$@"'
 MAY_OPEN = "ulimit -Hn"
+SAID_BEFORE = 'printf %s "$1"; shift; exec "$@"'
 LEAST_REQUESTS = 4
 """Of each client, before it is known how fast they are answered."""
 COLUMNS = {"avg_latency_ms": "mean", "p50_latency_ms": "p50", "p99_latency_ms": "p99"}
@@ -99,32 +101,53 @@ class Redis(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Serve, warm up, then measure between two looks at the server and both machines."""
-        with serving(hosts["server"], lambda port: self._server(hosts["server"], port)) as port:
-            asked = LEAST_REQUESTS * self.clients
-            parts = {"warm-up": self._benchmark(hosts, port, asked)}
-            asked = max(asked, int(self.duration * _rate(parts["warm-up"])))
-            parts |= self._looks(hosts, port, "before")
-            parts["benchmark"] = self._benchmark(hosts, port, asked)
-            parts |= self._looks(hosts, port, "after")
-        return joined({**parts, "requests": str(asked)})
+        ends, client = (hosts["server"], hosts["client"]), hosts["client"]
+        most = SPARE_SECONDS + 3 * self._most_seconds
+        with serving_on(*ends, lambda port: self._server(ends[0], port), most) as port:
+
+            def words() -> Words:
+                return ("sh", "-c", SAID_BEFORE, "said", *self._begun(hosts, port))
+
+            try:
+                said = _lasting.once(client, f"{self} {port}", words, self._most_seconds)
+            except CommandFailed as failed:
+                raise ended(failed, hosts["server"], port) from None
+            return said + joined(self._looks(hosts, port, "after"))
+
+    @property
+    def _most_seconds(self) -> float:
+        return 50 + 10 * self.duration
+
+    # What was seen before the benchmark goes the same way as what it prints: that may be read by
+    # another process than this one.
+    def _begun(self, hosts: Mapping[str, Host], port: int) -> Words:
+        asked = LEAST_REQUESTS * self.clients
+        parts = {"warm-up": self._warm_up(hosts, port, asked)}
+        asked = max(asked, int(self.duration * _rate(parts["warm-up"])))
+        parts |= self._looks(hosts, port, "before")
+        parts["requests"] = str(asked)
+        return (joined({**parts, "benchmark": ""}), *self._benchmark(hosts, port, asked))
 
     def _server(self, host: Host, port: int) -> Words:
         pinned = ("taskset", "-c", self.pin) if self.pin else ()
         return limited(self.files, (*pinned, *server_words(host.address, port),
                        "--maxclients", str(self.clients + 32)))  # fmt: skip
 
-    def _benchmark(self, hosts: Mapping[str, Host], port: int, requests: int) -> str:
+    def _warm_up(self, hosts: Mapping[str, Host], port: int, requests: int) -> str:
+        words = self._benchmark(hosts, port, requests)
+        try:
+            return hosts["client"].check(*words, seconds=self._most_seconds)
+        except CommandFailed as failed:
+            raise ended(failed, hosts["server"], port) from None
+
+    def _benchmark(self, hosts: Mapping[str, Host], port: int, requests: int) -> Words:
         words = (
             "redis-benchmark", "-h", hosts["server"].address, "-p", str(port), "--csv",
             "-t", self.test, "-n", str(requests), "-c", str(self.clients),
             "-P", str(self.pipeline), "-d", str(self.size), "-r", str(self.keys),
         )  # fmt: skip
         limit = 30 + 10 * self.duration
-        ending = ("timeout", "-k", "2", str(limit), *words)
-        try:
-            return hosts["client"].check(*limited(self.files, ending), seconds=limit + 20)
-        except CommandFailed as failed:
-            raise ended(failed, hosts["server"], port) from None
+        return limited(self.files, ("timeout", "-k", "2", str(limit), *words))
 
     def _looks(self, hosts: Mapping[str, Host], port: int, when: str) -> dict[str, str]:
         looks = {f"{side} {when}": BusyCpus().look(hosts[side]) for side in SIDES}

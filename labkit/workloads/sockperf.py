@@ -17,7 +17,7 @@ from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
-from labkit.workloads._server import serving
+from labkit.workloads._server import SPARE_SECONDS, serving_on
 
 PROGRAMS = ("onload", "sockperf")
 
@@ -88,10 +88,14 @@ class Sockperf(Workload):
         """About how long one run takes: it sleeps for 2 s first, and reads its log again."""
         return self.duration + 2.5
 
+    @property
+    def _most_seconds(self) -> float:
+        return 30 + 3 * self.seconds
+
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Ask from the client a sockperf of our own on the server, which ends with the run."""
         with self.asking(hosts) as words:
-            return _lasting.checked(hosts["client"], *words, seconds=30 + 3 * self.seconds)
+            return _lasting.checked(hosts["client"], *words, seconds=self._most_seconds)
 
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
@@ -106,7 +110,8 @@ class Sockperf(Workload):
             own = spins if self.spin == "both" else ()
             return (*tool, "server", *at, "-p", str(port), *how, *own)
 
-        with serving(hosts["server"], server, self.protocol) as port:
+        ends = hosts["server"], hosts["client"]
+        with serving_on(*ends, server, SPARE_SECONDS + self._most_seconds, self.protocol) as port:
             yield (
                 "sh", "-c", LOGGED, "sh",
                 *tool, "ping-pong", *at, "-p", str(port), *how, "--full-rtt",

@@ -7,6 +7,7 @@
     _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
     _peers.py TOOL fleet-words 1 HOSTS      the same, where the login shell answers by itself
 
+TOOL may be labkit:PIECE, which is labkit without one of the pieces of _without.py.
 HOSTS is a JSON file: a list of objects with port, user, key and known_hosts. Imports are not timed.
 """
 
@@ -279,6 +280,11 @@ def main():
     name, task, count, hosts = sys.argv[1:]
     if task.endswith("words"):
         PROGRAM, task = WORD, task.removesuffix("-words")
+    name, _, without = name.partition(":")
+    if without:
+        from _without import PIECES
+
+        PIECES[without]()
     tool, hosts, count = TOOLS[name](), json.loads(Path(hosts).read_text()), int(count)
     if task == "fleet":
         steps = tool.fleet(hosts)

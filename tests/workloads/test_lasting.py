@@ -5,12 +5,14 @@ import os
 import shutil
 import signal
 import time
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from labkit.claim import Ratio
 from labkit.condition import Condition
-from labkit.errors import CommandFailed, TimedOut
+from labkit.errors import CommandFailed, HostError, TimedOut, Unreachable
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.results import Results
@@ -18,10 +20,16 @@ from labkit.running import loop
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads import _lasting
+from labkit.workloads import _pairs as pairs
 from labkit.workloads._lasting import checked, key_of
+from labkit.workloads._server import serving_on
+from labkit.workloads.fio import Fio
+from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
+from labkit.workloads.redis import Redis
+from labkit.workloads.sockperf import Sockperf
 
-PROGRAMS = ("ping",)
+PROGRAMS = ("netperf", "netserver", "ping")
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 SECONDS = 9
@@ -46,18 +54,23 @@ def here(tmp_path, monkeypatch):
 
 def begun(here, count):
     until = time.monotonic() + 60
-    while len(here.jobs()) < count:
+    while len(clients(here)) < count:
         assert time.monotonic() < until
         time.sleep(0.1)
-    return [job.key for job in here.jobs()]
+    return clients(here)
 
 
-def measure(path):
+def clients(here):
+    return [job.key for job in here.jobs() if _lasting.SERVES not in job.key]
+
+
+def measure(path, study=STUDY):
     transport = Local("here")
-    hosts = {role: Host(role, "127.0.0.1", transport) for role in ("client", "server")}
+    roles = ("client", "server", "host")
+    hosts = {role: Host(role, "127.0.0.1", transport) for role in roles}
     lab = Lab("loopback", hosts, tier="loopback")
     results = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}})
-    loop.run(STUDY, lab, results, repeats=1)
+    loop.run(study, lab, results, repeats=1)
 
 
 def test_a_study_whose_process_was_killed_goes_on_with_the_run_that_is_still_running(
@@ -74,7 +87,76 @@ def test_a_study_whose_process_was_killed_goes_on_with_the_run_that_is_still_run
     (run,) = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}}).finished()
     assert keys[0] in run.text("under_way.txt")
     assert run.text("ping.txt").count(" bytes from ") == SECONDS * 10
-    assert run.measured_seconds < SECONDS - 1.5
+    assert run.measured_seconds < SECONDS - 1
+    assert here.jobs() == {}
+
+
+def of(load):
+    """What the study above asks, of another load."""
+    sample = {"Fio": ("max iops", "1/s"), "Redis": ("throughput", "1/s"),
+              "Netperf": ("netperf rate", "1/s"), "Sockperf": ("round trip", "us")}  # fmt: skip
+    metric, unit = sample[type(load).__name__]
+    return replace(STUDY, workload=load, metric=metric, unit=unit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "load",
+    [Netperf(duration=7), Sockperf(duration=7), Redis(duration=7, clients=50),
+     Fio(mebibytes=8, duration=2, jobs=1)],
+    ids=lambda load: load.name,
+)  # fmt: skip
+def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(
+    here, tmp_path, monkeypatch, load
+):
+    if why := lacking(here, load):
+        pytest.skip(why)
+    monkeypatch.setattr(_lasting, "LASTS_SECONDS", 3.0)
+    study, path = of(load), tmp_path / "results"
+    before = set(Path("/tmp").glob("labkit-programs.*"))
+    first = multiprocessing.get_context("fork").Process(target=measure, args=(path, study))
+    first.start()
+    (key,) = begun(here, 1)
+    os.kill(first.pid, signal.SIGKILL)
+    first.join()
+    time.sleep(3)
+    measure(path, study)
+    (run,) = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}}).finished()
+    assert key in run.text("under_way.txt") and load.parse(run.text(f"{load.name}.txt"))
+    assert run.measured_seconds < load.seconds
+    assert here.jobs() == {} and set(Path("/tmp").glob("labkit-programs.*")) <= before
+
+
+def lacking(here, load):
+    hosts = dict.fromkeys(load.roles, here)
+    absent = pairs.absent([(load, {"": hosts})])
+    return pairs.missing_tool(load, {"": hosts}, absent) or load.lacking(hosts)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_server_of_a_run_is_found_again_unless_it_ended_unasked(here, gone):
+    def command(port):
+        return ("netserver", "-D", "-4", "-L", "127.0.0.1", "-p", str(port))
+
+    with pytest.raises(Unreachable), serving_on(here, here, command, 60) as port:
+        raise Unreachable("as if the connection had been lost")
+    (job,) = here.jobs()
+    if gone:
+        job.cancel()
+    with serving_on(here, here, command, 60) as again:
+        assert (again == port) is not gone
+        assert checked(here, "netperf", "-4", "-H", "127.0.0.1", "-p", str(again), "-l", "1",
+                       seconds=30)  # fmt: skip
+    assert here.jobs() == {}
+
+
+def test_a_server_that_cannot_serve_says_why_and_is_not_left(here):
+    failing = ("sh", "-c", "echo no such thing >&2; exit 1")
+    with (
+        pytest.raises(HostError, match=r"ended before it was ready[\s\S]*no such thing"),
+        serving_on(here, here, lambda _: failing, 60),
+    ):
+        pass
     assert here.jobs() == {}
 
 
