@@ -162,7 +162,7 @@ ODD = (
 
 @contextmanager
 def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
-    with ExitStack() as opened:
+    with _said_of(file), ExitStack() as opened:
         try:
             whole = opened.enter_context(zipfile.ZipFile(opened.enter_context(_archive(file))))
         except FileNotFoundError:
@@ -173,10 +173,16 @@ def _opened(file: Path) -> Iterator[zipfile.ZipFile]:
                 hint="--from TOOL reads what another tool wrote",
             ) from None  # fmt: skip
         whole.filename = str(file)
-        try:
-            yield whole
-        except OSError as refused:
-            raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
+        yield whole
+
+
+# A disk that is about to fail may say so when a file is closed.
+@contextmanager
+def _said_of(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as refused:
+        raise ResultsError(f"{file}: cannot be read", said=str(refused)) from None
 
 
 def read_json(bundle: Bundle, name: str) -> dict[str, Any]:
