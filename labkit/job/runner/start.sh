@@ -4,12 +4,12 @@
 spool() {
     if [ "$1" ]; then
         spool=$1
+    elif [ "$(id -u)" != 0 ]; then
+        spool=${HOME:?}/.local/state/labkit/jobs
     elif [ -d /run/labkit/etc ] && ! [ -w /var/lib ]; then
         spool=/run/labkit-jobs # a host of a box, whose own folders are in /run
-    elif [ "$(id -u)" = 0 ]; then
-        spool=/var/lib/labkit/jobs
     else
-        spool=${HOME:?}/.local/state/labkit/jobs
+        spool=/var/lib/labkit/jobs
     fi
 }
 
