@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import paramiko
 from paramiko.common import (
@@ -28,6 +28,7 @@ from labkit.ssh.conversation import Conversation
 from labkit.ssh.known_hosts import KnownHosts
 from labkit.ssh.login import log_in
 from labkit.ssh.openssh import resolved
+from labkit.ssh.private import hidden
 from labkit.ssh.refusals import Refusals
 from labkit.ssh.way import MOMENT_SECONDS, Carrier, through
 
@@ -38,7 +39,7 @@ ALIVE_SECONDS = 5
 # of CPU less for each login than curve25519, which OpenSSH computes without the CPU's help.
 _FIRST = ("mlkem768x25519-sha256", "ecdh-sha2-nistp256")
 KEX = tuple(sorted(
-    paramiko.Transport._preferred_kex,  # type: ignore[attr-defined]
+    hidden(paramiko.Transport)._preferred_kex,
     key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST),
 ))  # fmt: skip
 # Most hosts compute AES in hardware; 1.25 x paramiko's default choice. No CBC, which with MACs
@@ -57,20 +58,6 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
-@dataclass(frozen=True)
-class Negotiated:
-    """What a connection came to: how its keys were exchanged, and what protects it."""
-
-    kex: str
-    host_key: str
-    cipher: str
-    mac: str
-    """Empty when the cipher protects against changes itself, as GCM does."""
-    strict_kex: bool
-    """Whether both sides count messages from the first (against Terrapin)."""
-    server: str
-
-
 # paramiko passes over the message that says which signal ended a command, and reports -1.
 def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> None:
     begun = message.packet.tell()
@@ -81,14 +68,14 @@ def _channel_request(channel: paramiko.Channel, message: paramiko.Message) -> No
         channel.status_event.set()
         return
     message.packet.seek(begun)
-    channel._handle_request(message)  # type: ignore[attr-defined]
+    hidden(channel)._handle_request(message)
 
 
 # It is the host that says no, and it has said all; what paramiko makes of that looks as if the
 # connection had been lost.
 def _nothing_started(channel: paramiko.Channel, message: paramiko.Message) -> None:
     channel.eof_received = True
-    channel._request_failed(message)  # type: ignore[attr-defined]
+    hidden(channel)._request_failed(message)
 
 
 Hand = Callable[[paramiko.Channel, paramiko.Message], None]
@@ -107,7 +94,7 @@ def _in_its_window(hand: Hand) -> Hand:
 
 # Whoever has input for a command waits for room himself, and is told by the channel's own event.
 def _has_room(channel: paramiko.Channel, message: paramiko.Message) -> None:
-    channel._window_adjust(message)  # type: ignore[attr-defined]
+    hidden(channel)._window_adjust(message)
     channel.event.set()
 
 
@@ -115,12 +102,12 @@ class Client(Conversation):
     """paramiko's connection, with the key the host showed and the way that it runs over."""
 
     _channel_handler_table = {  # noqa: RUF012
-        **paramiko.Transport._channel_handler_table,  # type: ignore[attr-defined]
+        **hidden(paramiko.Transport)._channel_handler_table,
         MSG_CHANNEL_FAILURE: _nothing_started,
         MSG_CHANNEL_REQUEST: _channel_request,
         MSG_CHANNEL_WINDOW_ADJUST: _has_room,
-        MSG_CHANNEL_DATA: _in_its_window(paramiko.Channel._feed),  # type: ignore[attr-defined]
-        MSG_CHANNEL_EXTENDED_DATA: _in_its_window(paramiko.Channel._feed_extended),  # type: ignore[attr-defined]
+        MSG_CHANNEL_DATA: _in_its_window(hidden(paramiko.Channel)._feed),
+        MSG_CHANNEL_EXTENDED_DATA: _in_its_window(hidden(paramiko.Channel)._feed_extended),
     }
     # paramiko computes these lists anew each time it asks for them, 14 times a login.
     preferred_kex, preferred_ciphers, preferred_macs = KEX, CIPHERS, MACS
@@ -166,12 +153,12 @@ class Client(Conversation):
 
     # Keys are exchanged again now and then. ssh looks at the key each time, paramiko does not.
     def _verify_key(self, host_key: bytes, sig: bytes) -> None:
-        super()._verify_key(host_key, sig)  # type: ignore[misc]
+        super()._verify_key(host_key, sig)
         if self.shown and self.shown != host_key:
             raise paramiko.SSHException("the host showed another key than before")
         self.shown = host_key
         # paramiko forgets it as soon as the new keys are in use.
-        names = {kind: name for name, kind in self._kex_info.items()}  # type: ignore[attr-defined]
+        names = {kind: name for name, kind in self._kex_info.items()}
         self.kex = names[type(self.kex_engine)]
 
     # paramiko reads it, and keeps it to itself.
@@ -203,19 +190,6 @@ class Client(Conversation):
     def heard(self) -> str:
         """The last words of whatever answered, if it was no SSH server."""
         return "\n".join(line.strip() for line in self._packets.lines if line.strip())
-
-
-def negotiated(client: Client) -> Negotiated:
-    """How this connection is protected."""
-    aead = client._cipher_info[client.local_cipher].get("is_aead")  # type: ignore[attr-defined]
-    return Negotiated(
-        client.kex,
-        str(client.host_key_type),
-        str(client.local_cipher),
-        "" if aead else str(client.local_mac),
-        client.agreed_on_strict_kex,  # type: ignore[attr-defined]
-        client.remote_version,
-    )
 
 
 def connect(at: Address, seconds: float = CONNECT_SECONDS) -> Client:

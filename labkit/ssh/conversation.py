@@ -15,7 +15,6 @@ from functools import lru_cache
 from typing import Any
 
 import paramiko
-from paramiko.auth_handler import AuthHandler
 from paramiko.common import (
     MSG_CHANNEL_OPEN_FAILURE,
     MSG_CHANNEL_OPEN_SUCCESS,
@@ -36,6 +35,7 @@ from paramiko.transport import _active_threads  # type: ignore[attr-defined]
 from labkit.machine.turns import Steps
 from labkit.ssh.bells import Ring
 from labkit.ssh.packets import Packets
+from labkit.ssh.private import OpenAuthHandler, OpenTransport, hidden
 
 KEX_KINDS = range(30, 42)
 STRICT = "kex-strict-c-v00@openssh.com"
@@ -59,26 +59,26 @@ def _offered(
     return made.asbytes()
 
 
-class _Login(AuthHandler):
+class _Login(OpenAuthHandler):
     """Says who we are in one breath with the wish to say so: one way there and back less."""
 
     # What RSA keys sign with depends on what sshd says first, on its own or with its answer.
     def _request_auth(self) -> None:
         assert self.private_key is not None
         self._said = "rsa" not in self.private_key.get_name()
-        with self.transport.in_one():  # type: ignore[attr-defined]
-            super()._request_auth()  # type: ignore[misc]
+        with self.transport.in_one():
+            super()._request_auth()
             if self._said:
                 accepted = paramiko.Message()
                 accepted.add_string("ssh-userauth")
-                super()._parse_service_accept(paramiko.Message(accepted.asbytes()))  # type: ignore[misc]
+                super()._parse_service_accept(paramiko.Message(accepted.asbytes()))
 
     def _parse_service_accept(self, message: paramiko.Message) -> None:
         if not self._said:
-            super()._parse_service_accept(message)  # type: ignore[misc]
+            super()._parse_service_accept(message)
 
 
-class Conversation(paramiko.Transport):
+class Conversation(OpenTransport):
     """paramiko's connection, whose thread begins once we are logged in."""
 
     def __init__(self, end: Any) -> None:
@@ -134,8 +134,8 @@ class Conversation(paramiko.Transport):
             self._send_kex_init()
         while not self._packets.has_banner():
             yield self._packets.awaited()
-        self._check_banner()  # type: ignore[attr-defined]
-        self._expect_packet(MSG_KEXINIT)  # type: ignore[attr-defined]
+        self._check_banner()
+        self._expect_packet(MSG_KEXINIT)
 
     # What paramiko sends, made once for all hosts that are asked for the same kinds of key.
     def _send_kex_init(self) -> None:
@@ -149,7 +149,7 @@ class Conversation(paramiko.Transport):
         )  # fmt: skip
         said = cMSG_KEXINIT + os.urandom(16) + offered
         self.local_kex_init = self._latest_kex_init = said
-        self._send_message(paramiko.Message(said))  # type: ignore[attr-defined]
+        self._send_message(paramiko.Message(said))
 
     def hears(self, done: Callable[[], bool], seconds: float) -> Steps[bool]:
         """Hear what comes until that is done, while paramiko's thread has not begun.
@@ -183,51 +183,51 @@ class Conversation(paramiko.Transport):
     # One message, as paramiko's own thread would take it; False when it is the last.
     def _take(self, kind: int, message: paramiko.Message) -> bool:
         if kind == MSG_DISCONNECT:
-            self._parse_disconnect(message)  # type: ignore[attr-defined]
+            self._parse_disconnect(message)
             return False
         if kind in (MSG_IGNORE, MSG_DEBUG):
-            self._enforce_strict_kex(kind)  # type: ignore[attr-defined]
+            self._enforce_strict_kex(kind)
             return True
         if self._expected_packet:
             self._check_turn(kind)
             if kind in KEX_KINDS:
-                self.kex_engine.parse_next(kind, message)
+                hidden(self.kex_engine).parse_next(kind, message)
                 return True
-        if kind in self._handler_table:  # type: ignore[attr-defined]
-            self._handler_table[kind](message)  # type: ignore[attr-defined]
+        if kind in self._handler_table:
+            self._handler_table[kind](message)
             return True
-        if kind in self._channel_handler_table:  # type: ignore[attr-defined]
+        if kind in self._channel_handler_table:
             return self._take_of_channel(kind, message)
-        login = self.auth_handler._handler_table if self.auth_handler else {}  # type: ignore[attr-defined]
+        login = hidden(self.auth_handler)._handler_table if self.auth_handler else {}
         if kind in login:
             login[kind](message)
         elif kind != MSG_UNIMPLEMENTED:
             answer = paramiko.Message()
             answer.add_byte(cMSG_UNIMPLEMENTED)
             answer.add_int(message.seqno)
-            self._send_message(answer)  # type: ignore[attr-defined]
+            self._send_message(answer)
         return True
 
     def _check_turn(self, kind: int) -> None:
-        expected: tuple[int, ...] = self._expected_packet  # type: ignore[has-type]
+        expected: tuple[int, ...] = self._expected_packet
         self._expected_packet = ()
         if kind not in expected:
-            strict = self.agreed_on_strict_kex  # type: ignore[attr-defined]
+            strict = self.agreed_on_strict_kex
             wrong = MessageOrderError if strict else paramiko.SSHException
             raise wrong(f"Expecting packet from {expected!r}, got {kind:d}")
 
     # One that is closed may still be spoken of; of one that never was nobody may speak.
     def _take_of_channel(self, kind: int, message: paramiko.Message) -> bool:
         number = message.get_int()
-        channel = self._channels.get(number)  # type: ignore[attr-defined]
+        channel = self._channels.get(number)
         if channel is not None:
-            self._channel_handler_table[kind](channel, message)  # type: ignore[attr-defined]
+            self._channel_handler_table[kind](channel, message)
         return channel is not None or number in self.channels_seen
 
     # Whoever waits for anything is told that it will not come.
     def _end(self, failed: Exception | None) -> None:
         self.saved_exception = failed or self.saved_exception
-        for channel in self._channels.values():  # type: ignore[attr-defined]
+        for channel in self._channels.values():
             channel._unlink()
         if self.active:
             self.active = False
@@ -253,7 +253,7 @@ class Conversation(paramiko.Transport):
             if (left := until - time.monotonic()) <= 0:
                 raise paramiko.SSHException("Timeout opening channel.")
             self._packets.wait(bell, min(left, TURN_SECONDS), self._give)
-        if self._channels.get(number) is None or not self.active:  # type: ignore[attr-defined]
+        if self._channels.get(number) is None or not self.active:
             raise self.get_exception() or paramiko.SSHException("Unable to open channel.")
         return channel
 
@@ -262,7 +262,7 @@ class Conversation(paramiko.Transport):
         channel, _ = self._asked_for_channel(None, None)
         number = channel.chanid
         answered = yield from self.hears(lambda: self._answered(number), seconds)
-        opened = self.active and self._channels.get(number) is not None  # type: ignore[attr-defined]
+        opened = self.active and self._channels.get(number) is not None
         return channel if answered and opened else None
 
     def open_channel(self, *given: Any, **named: Any) -> paramiko.Channel:
@@ -277,19 +277,19 @@ class Conversation(paramiko.Transport):
         self, window: int | None, part: int | None
     ) -> tuple[paramiko.Channel, Ring]:
         with self.lock:
-            number, bell = self._next_channel(), Ring()  # type: ignore[attr-defined]
+            number, bell = self._next_channel(), Ring()
             channel, message = paramiko.Channel(number), paramiko.Message()
-            sizes = self._sanitize_window_size(window), self._sanitize_packet_size(part)  # type: ignore[attr-defined]
+            sizes = self._sanitize_window_size(window), self._sanitize_packet_size(part)
             message.add_byte(cMSG_CHANNEL_OPEN)
             message.add_string("session")
             for size in (number, *sizes):
                 message.add_int(size)
-            self._channels.put(number, channel)  # type: ignore[attr-defined]
+            self._channels.put(number, channel)
             self.channel_events[number] = bell
             self.channels_seen[number] = True
-            channel._set_transport(self)  # type: ignore[attr-defined]
-            channel._set_window(*sizes)  # type: ignore[attr-defined]
-        self._send_user_message(message)  # type: ignore[attr-defined]
+            hidden(channel)._set_transport(self)
+            hidden(channel)._set_window(*sizes)
+        self._send_user_message(message)
         return channel, bell
 
     def _answered(self, number: int) -> bool:
@@ -303,12 +303,12 @@ class Conversation(paramiko.Transport):
         if kind in (MSG_IGNORE, MSG_DEBUG):
             return True
         if kind in ABOUT_CHANNELS:
-            self._handler_table[kind](message)  # type: ignore[attr-defined]
+            self._handler_table[kind](message)
             return True
-        hand = self._channel_handler_table.get(kind)  # type: ignore[attr-defined]
+        hand = self._channel_handler_table.get(kind)
         begun = message.packet.tell()
-        channel = self._channels.get(message.get_int()) if hand else None  # type: ignore[attr-defined]
-        if channel is None:
+        channel = self._channels.get(message.get_int()) if hand else None
+        if hand is None or channel is None:
             message.packet.seek(begun)
             return False
         hand(channel, message)
@@ -317,13 +317,13 @@ class Conversation(paramiko.Transport):
     # paramiko writes down what all six are made of, six times.
     def _compute_key(self, name: str, size: int) -> bytes:
         assert self.H is not None and self.session_id is not None
-        digest = self.kex_engine.hash_algo  # type: ignore[union-attr]
+        digest = hidden(self.kex_engine).hash_algo
         if digest().digest_size < size:
-            key: bytes = super()._compute_key(name, size)  # type: ignore[misc]
+            key: bytes = super()._compute_key(name, size)
             return key
         if self._secret[:2] != (self.K, self.H):
             shared = paramiko.Message()
-            self._add_K(shared)  # type: ignore[attr-defined]
+            self._add_K(shared)
             self._secret = self.K, self.H, shared.asbytes()
         made: bytes = digest(self._secret[2] + self.H + name.encode() + self.session_id).digest()
         return made[:size]
@@ -331,13 +331,13 @@ class Conversation(paramiko.Transport):
     # That our first keys are in use is said with what we say by them.
     def _activate_outbound(self) -> None:
         with nullcontext() if self.initial_kex_done else self._packets.later():
-            super()._activate_outbound()  # type: ignore[misc]
+            super()._activate_outbound()
 
     def _parse_newkeys(self, message: paramiko.Message) -> None:
-        super()._parse_newkeys(message)  # type: ignore[misc]
+        super()._parse_newkeys(message)
         self._secret = None, None, b""
 
     # paramiko makes a text of each step, and then finds that nobody reads it.
     def _log(self, level: int, text: Any, *words: Any) -> None:
         if self.logger.isEnabledFor(level):
-            super()._log(level, text, *words)  # type: ignore[misc]
+            super()._log(level, text, *words)

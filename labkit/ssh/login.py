@@ -23,6 +23,7 @@ from labkit.machine.turns import Steps
 from labkit.ssh.address import Target
 from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint, packed
 from labkit.ssh.conversation import Conversation
+from labkit.ssh.private import hidden
 from labkit.ssh.refusals import Refusals
 
 AUTH_SECONDS = 15.0
@@ -125,7 +126,7 @@ def _agent(path: str) -> Iterator[AgentSSH]:
         asked.settimeout(AUTH_SECONDS)
         with suppress(OSError, paramiko.SSHException):
             asked.connect(path)
-            agent._connect(asked)  # type: ignore[attr-defined]
+            hidden(agent)._connect(asked)
         yield agent
 
 

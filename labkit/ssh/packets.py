@@ -123,7 +123,7 @@ class Packets(Sending):
         """The next message, if all of it is there, or whoever asks has to wait for that."""
         self._used = time.monotonic()
         if self.told and not self._has_packet() and not (self._more(0) and self._has_packet()):
-            self._check_keepalive()  # type: ignore[attr-defined]
+            self._check_keepalive()
             return None
         return self._next()
 
@@ -226,7 +226,7 @@ class Packets(Sending):
                 return False
             if self._poll.poll(1000 * min(left, QUIET_SECONDS)):
                 return True
-            self._check_keepalive()  # type: ignore[attr-defined]
+            self._check_keepalive()
         raise EOFError
 
     # --- the socket -------------------------------------------------------------------------
@@ -253,11 +253,11 @@ class Packets(Sending):
             if not self._more():
                 if not self._read and self.need_rekey():
                     raise NeedRekeyException
-                self._check_keepalive()  # type: ignore[attr-defined]
+                self._check_keepalive()
         kind, message = self._opener.opened(self._read)
         message.seqno, self._heard = self._heard, (self._heard + 1) % (1 << 32)
         if self._opener.worn and not self.need_rekey():
-            self._trigger_rekey()  # type: ignore[attr-defined]
+            self._trigger_rekey()
         return kind, message
 
     def readline(self, timeout: float) -> str:
@@ -284,7 +284,7 @@ class Packets(Sending):
                 continue
             if check_rekey and not self._read and self.need_rekey():
                 raise NeedRekeyException
-            self._check_keepalive()  # type: ignore[attr-defined]
+            self._check_keepalive()
         part = bytes(self._read[:n])
         del self._read[:n]
         return part

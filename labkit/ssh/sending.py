@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import paramiko
-from paramiko.packet import Packetizer
 
+from labkit.ssh.private import OpenPacketizer
 from labkit.ssh.sealed import Sealer
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 QUIET_SECONDS = 1.0
 
 
-class Sending(Packetizer):
+class Sending(OpenPacketizer):
     """paramiko's packets, sealed and sent with less ado."""
 
     def __init__(self, end: Any) -> None:
@@ -55,7 +55,7 @@ class Sending(Packetizer):
             self.write_all(self._sealer.sealed(data.asbytes()))
             worn = self._sealer.worn
         if worn and not self.need_rekey():
-            self._trigger_rekey()  # type: ignore[attr-defined]
+            self._trigger_rekey()
 
     # After fork(2) a child has the socket too: what it sent or read would be its parent's.
     def _not_inherited(self) -> None:

@@ -17,6 +17,7 @@ from paramiko.common import cMSG_CHANNEL_REQUEST, cMSG_CHANNEL_WINDOW_ADJUST
 
 from labkit.ssh.bells import Ring
 from labkit.ssh.connection import ALIVE_SECONDS, CONNECT_SECONDS, LOST, Client
+from labkit.ssh.private import hidden
 from labkit.ssh.shell import TURN_SECONDS, Gone
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class Session:
         request.add_boolean(True)
         request.add_string(script.encode("utf-8", "surrogateescape"))
         client = self.connection.client
-        self._telling(lambda: client._send_user_message(request))  # type: ignore[attr-defined]
+        self._telling(lambda: client._send_user_message(request))
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
@@ -145,13 +146,13 @@ class Session:
     # reading would then lose what it has read, though more may have come behind that.
     def _taken(self, buffer: BufferedPipe[bytes]) -> bytes:
         part = buffer.read(MANY) if buffer.read_ready() else b""
-        if room := self.channel._check_add_window(len(part)):  # type: ignore[attr-defined]
+        if room := hidden(self.channel)._check_add_window(len(part)):
             adjust = paramiko.Message()
             adjust.add_byte(cMSG_CHANNEL_WINDOW_ADJUST)
             adjust.add_int(self.channel.remote_chanid)
             adjust.add_int(room)
             with suppress(*LOST):
-                self.connection.client._send_user_message(adjust)  # type: ignore[attr-defined]
+                self.connection.client._send_user_message(adjust)
         return part
 
     def close(self) -> None:

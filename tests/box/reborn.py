@@ -112,7 +112,7 @@ class Machine:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         end = time.monotonic() + 120
-        while not greets("127.0.0.1", port=self.port):
+        while not greets("127.0.0.1", 20, self.port):
             assert self.process.poll() is None and time.monotonic() < end, self.log()
             time.sleep(0.1)
 

@@ -9,13 +9,14 @@ from dataclasses import replace
 
 import paramiko
 import pytest
+from negotiated import Negotiated, negotiated
 from paramiko.common import cMSG_CHANNEL_DATA, cMSG_CHANNEL_EXTENDED_DATA
 from sshds import agent, refused, sshd, unreachable
 from stubs import Stub, answering, hurry, stub, stub_target
 
 from labkit.ssh import connection
 from labkit.ssh.address import Address
-from labkit.ssh.connection import CIPHERS, KEX, MACS, Negotiated, negotiated
+from labkit.ssh.connection import CIPHERS, KEX, MACS
 
 pytestmark = pytest.mark.usefixtures("state")
 

@@ -1,0 +1,30 @@
+"""How a connection of labkit is protected, as paramiko keeps it to itself."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Negotiated:
+    """What a connection came to: how its keys were exchanged, and what protects it."""
+
+    kex: str
+    host_key: str
+    cipher: str
+    mac: str
+    """Empty when the cipher protects against changes itself, as GCM does."""
+    strict_kex: bool
+    """Whether both sides count messages from the first (against Terrapin)."""
+    server: str
+
+
+def negotiated(client):
+    """How this connection is protected."""
+    aead = client._cipher_info[client.local_cipher].get("is_aead")
+    return Negotiated(
+        client.kex,
+        str(client.host_key_type),
+        str(client.local_cipher),
+        "" if aead else str(client.local_mac),
+        client.agreed_on_strict_kex,
+        client.remote_version,
+    )
