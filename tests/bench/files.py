@@ -13,6 +13,7 @@ from pathlib import Path
 from _figures import at_least, median, seconds, write
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from labkit.files.lanes import Lanes
 from tests.helpers.sshd import known, reached, serving
 from tests.helpers.wire import delayed
 
@@ -39,6 +40,16 @@ def scp(at, source, target):
     subprocess.run(words, check=True)
 
 
+def one_stream(action):
+    """The same, through one stream of the usual width: what labkit/files/lanes.py is for."""
+    up, down = Lanes.up, Lanes.down
+    Lanes.up = Lanes.down = lambda host: Lanes(host, 1)
+    try:
+        action()
+    finally:
+        Lanes.up, Lanes.down = up, down
+
+
 def measured(server, folder, round_trip):
     there, here = folder / "there", folder / "here"
     with way(server, round_trip) as port:
@@ -51,6 +62,9 @@ def measured(server, folder, round_trip):
                 "scp down": lambda: scp(at, f"{at.user}@127.0.0.1:{there}", here),
                 "scp up": lambda: scp(at, there, f"{at.user}@127.0.0.1:{here}"),
             }
+            if round_trip == max(TARGETS):
+                actions |= {"one down": lambda: one_stream(actions["down"]),
+                            "one up": lambda: one_stream(actions["up"])}  # fmt: skip
             times = {name: [] for name in [*actions, "login"]}
             for _ in range(ROUNDS if round_trip < 0.1 else 3):
                 for name, action in actions.items():
@@ -69,6 +83,10 @@ def figures(round_trip, taken):
         id = f"{way}-{1000 * round_trip:g}"
         yield at_least(id, f"{MB} MB {way} {at}, MB/s", MB / taken[way], peer, peer_rate, target)
         cold = MB / (taken[way] + taken["login"])
+        if f"one {way}" in taken:
+            yield at_least(f"{id}-lanes", f"{MB} MB {way} {at}, MB/s", MB / taken[way],
+                           "through one stream of the usual width", MB / taken[f"one {way}"],
+                           1.2)  # fmt: skip
         yield at_least(f"{id}-login", "the same and a login, MB/s", cold, peer, peer_rate, target)
 
 

@@ -14,6 +14,7 @@ from _without import PIECES
 from ssh import ROUND_TRIP, hosts, told
 
 COMMANDS, FAR, HOSTS, GAIN = 150, 15, 32, 1.2
+COLD, GAINED = 1.3, ("T1", "T2", "T3 held")
 FILE = OUT / "ssh_pieces.json"
 TASKS = ("T1", "T2", "T3 cold", "T3 held")
 
@@ -62,7 +63,16 @@ def main():
         OUT.mkdir(parents=True, exist_ok=True)
         FILE.write_text(json.dumps({"seconds": found, "ratios": rows}, indent=1) + "\n")
     for name, row in rows.items():
-        print(f"{name:25}", *(f"{task} {row[task]:6.2f}" for task in TASKS))
+        print(f"{name:25}", *(f"{task} {row[task]:6.2f}" for task in TASKS), kept(name, rows))
+
+
+def kept(name, rows):
+    """What follows for a piece: it stays for what it gains, or where logins would be too slow."""
+    row = rows[name]
+    if not name.startswith("labkit:"):
+        return ""
+    slow = row["T3 cold"] > COLD * rows["asyncssh"]["T3 cold"]
+    return "stays" if slow or max(row[task] for task in GAINED) >= GAIN else "goes"
 
 
 if __name__ == "__main__":
