@@ -15,9 +15,14 @@ from watches import end_below
 
 from labkit.commands import _machine as doctor
 from labkit.host import Host
+from labkit.machine.lean import start_lean
 from labkit.transports.local import Local
 
-pytest_plugins = ["boxes", "skips"]
+pytest_plugins = ["boxes", "skips", "durations", "again"]
+
+# Seconds in each process of the tests, which are labkit's own; `house/test_import.py` looks at the
+# processes of users.
+start_lean()
 
 # The same cases each time, so that a change fails for what it changed; `make torture` draws others.
 settings.register_profile("same", derandomize=True, database=None)

@@ -82,7 +82,7 @@ def timed(name, length, up, took):
 
 
 def ran(name, where, folder, *words):
-    command = (sys.executable, "-m", "labkit.cli", "run", name, "--where", where, *words, "--json")
+    command = (sys.executable, "-m", "labkit", "run", name, "--where", where, *words, "--json")
     done = []
 
     def run():

@@ -67,7 +67,7 @@ class PlainUser:
 
     def labkit(self, *words, **more):
         """Run labkit."""
-        return self.run(sys.executable, "-m", "labkit.cli", *words, **more)
+        return self.run(sys.executable, "-m", "labkit", *words, **more)
 
     def processes(self):
         """What runs as this user, by number."""

@@ -167,7 +167,7 @@ def test_status_and_picture_show_containers(four):
 )
 def test_down_leaves_nothing_of_a_box_with_containers_whose_maker_was_killed(turn):
     before, machine = snapshot(OTHER), of_the_machine()
-    words = [sys.executable, "-m", "labkit.cli", "box", "up", "containers", "--name", OTHER]
+    words = [sys.executable, "-m", "labkit", "box", "up", "containers", "--name", OTHER]
     # At some moment after the hosts came up, so while the engine starts or runs its first.
     maker_killed(words, Folder(OTHER).lab.exists, random.Random(turn).uniform(0, 2.5))
     box.down(OTHER)

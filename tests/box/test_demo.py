@@ -31,7 +31,7 @@ def traces():
 
 def labkit(*words, out):
     return subprocess.run(
-        [sys.executable, "-m", "labkit.cli", *words],
+        [sys.executable, "-m", "labkit", *words],
         capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(out)},
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ def test_make_demo_works_from_a_fresh_clone(tmp_path):
 def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
     before = traces()
     demo = subprocess.Popen(
-        [sys.executable, "-m", "labkit.cli", "demo"],
+        [sys.executable, "-m", "labkit", "demo"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
         env={**os.environ, "LABKIT_OUT": str(tmp_path)},
     )  # fmt: skip
@@ -100,7 +100,7 @@ def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
 def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
     before = traces()
     demo = subprocess.Popen(
-        [sys.executable, "-m", "labkit.cli", "demo"],
+        [sys.executable, "-m", "labkit", "demo"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "LABKIT_OUT": str(tmp_path)},
     )  # fmt: skip

@@ -44,7 +44,7 @@ def lab_file(tmp_path_factory):
 def labkit(tmp_path, monkeypatch):
     def call(*words):
         done = subprocess.run(
-            [sys.executable, "-m", "labkit.cli", *words, "--json"],
+            [sys.executable, "-m", "labkit", *words, "--json"],
             capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
         )  # fmt: skip
         assert done.returncode == 0, done.stderr or done.stdout

@@ -131,7 +131,7 @@ def test_down_leaves_nothing_also_of_a_box_whose_maker_was_killed(user, turn):
     user.labkit("box", "down", "--name", NAME)
     assert user.processes() == {}
     (user.home / "words").write_text(
-        f"exec {quote(sys.executable)} -m labkit.cli box up --name {NAME}\n"
+        f"exec {quote(sys.executable)} -m labkit box up --name {NAME}\n"
     )
     began = lambda: len(user.processes()) >= 2  # noqa: E731
     maker_killed(user.words(), began, random.Random(turn).uniform(0, 2))

@@ -13,7 +13,7 @@ from tests.box.machine import snapshot
 
 pytestmark = pytest.mark.box
 
-UP = f"exec {shlex.quote(sys.executable)} -m labkit.cli box up --name {OTHER}"
+UP = f"exec {shlex.quote(sys.executable)} -m labkit box up --name {OTHER}"
 PIDS = Path("/sys/fs/cgroup/pids")
 
 

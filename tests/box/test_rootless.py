@@ -232,7 +232,7 @@ def test_a_killed_keeper_is_told_and_nothing_of_the_box_outlives_it(user, up):
 )
 def test_down_leaves_nothing_of_a_box_whose_maker_was_killed(user, turn):
     (user.home / "words").write_text(
-        f"exec {quote(sys.executable)} -m labkit.cli box up --name {NAME}\n"
+        f"exec {quote(sys.executable)} -m labkit box up --name {NAME}\n"
     )
     began = lambda: len(left_of(user)[0]) >= 4  # noqa: E731
     maker_killed(user.words(), began, random.Random(turn).uniform(0, 3))

@@ -117,7 +117,7 @@ def test_an_impossible_box_starts_nothing(tmp_path):
 
 
 def ssh(*words):
-    command = [sys.executable, "-m", "labkit.cli", "box", "ssh", "--name", NAME, *words]
+    command = [sys.executable, "-m", "labkit", "box", "ssh", "--name", NAME, *words]
     return subprocess.run(command, capture_output=True, text=True)
 
 

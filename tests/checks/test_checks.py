@@ -63,7 +63,7 @@ def looked(file, names=None, seconds=20.0):
 
 def labkit(*words, folder):
     return subprocess.run(
-        [sys.executable, "-m", "labkit.cli", *words], capture_output=True, text=True, cwd=HOME,
+        [sys.executable, "-m", "labkit", *words], capture_output=True, text=True, cwd=HOME,
         env={**os.environ, "LABKIT_OUT": str(folder / "out")},
     )  # fmt: skip
 

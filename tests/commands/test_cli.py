@@ -18,7 +18,7 @@ from labkit.running.open_lab import named_results, recorded
 
 def run(*words, env=None):
     return subprocess.run(
-        [sys.executable, "-m", "labkit.cli", *words], capture_output=True, text=True, env=env
+        [sys.executable, "-m", "labkit", *words], capture_output=True, text=True, env=env
     )
 
 

@@ -25,7 +25,7 @@ from labkit.ssh.connection import CONNECT_SECONDS
 PROGRAMS = ("find", "sudo", "unshare")
 
 HOME = Path(__file__).resolve().parents[2]
-LABKIT = (sys.executable, "-m", "labkit.cli")
+LABKIT = (sys.executable, "-m", "labkit")
 
 
 def run(*words, env=(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how):

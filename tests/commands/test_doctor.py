@@ -153,7 +153,7 @@ def test_it_is_quick_and_writes_nothing(tmp_path):
     begun = time.process_time()
     doctor.examine()
     assert time.process_time() - begun < 0.2
-    subprocess.run([sys.executable, "-m", "labkit.cli", "doctor"], cwd=tmp_path, check=True)
+    subprocess.run([sys.executable, "-m", "labkit", "doctor"], cwd=tmp_path, check=True)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -51,7 +51,7 @@ def labkit(tmp_path):
 
     def call(*words):
         return subprocess.run(
-            [sys.executable, "-m", "labkit.cli", *words],
+            [sys.executable, "-m", "labkit", *words],
             capture_output=True, text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
         )  # fmt: skip
 

@@ -31,7 +31,7 @@ def installed(wheel, tmp_path_factory):
 def labkit(site, *words, **more):
     env = {**os.environ, "PYTHONPATH": str(site), "HOME": str(site / "home"), **more}
     env.pop("LABKIT_OUT", None)
-    done = subprocess.run([sys.executable, "-m", "labkit.cli", *words],
+    done = subprocess.run([sys.executable, "-m", "labkit", *words],
                           cwd=site, env=env, capture_output=True, text=True)  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

@@ -68,7 +68,7 @@ def told(esxi, folder, *words):
     """What `labkit ... --json` prints about the lab."""
     file = lab_of(esxi, folder)
     done = subprocess.run(
-        [sys.executable, "-m", "labkit.cli", *words, "--lab", str(file), "--json"],
+        [sys.executable, "-m", "labkit", *words, "--lab", str(file), "--json"],
         capture_output=True, text=True, cwd=HOME, env={**os.environ, "LABKIT_OUT": str(folder)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -119,7 +119,7 @@ def test_a_revoked_key_cannot_be_trusted(lab, own, capsys):
     ("answer", "kept"), [("yes", 2), ("no", 0), ("", 0), ("y", 0), ("{fingerprint}", 1)]
 )
 def test_on_a_terminal_a_human_is_asked_once(lab, own, answer, kept):
-    words = [sys.executable, "-m", "labkit.cli", "trust", "client", "--lab", str(lab)]
+    words = [sys.executable, "-m", "labkit", "trust", "client", "--lab", str(lab)]
     parent, child = pty.openpty()
     process = subprocess.Popen(words, stdin=child, stdout=child, stderr=child)
     os.close(child)

@@ -36,7 +36,7 @@ def box(verb: str, name: str, tell: Tell, *more: str) -> None:
     tell(f"box {verb} needs root: using sudo")
     # As root nothing is imported from the folder in which somebody happens to be (-P).
     words = ["sudo", *([] if sys.stdin.isatty() else ["-n"])]
-    words += [sys.executable, "-P", "-m", "labkit.cli"]
+    words += [sys.executable, "-P", "-m", "labkit"]
     # sudo asks on the terminal itself, so nothing of its question is lost here.
     done = subprocess.run(
         [*words, "box", verb, *more, "--name", name, "--json"],

@@ -92,7 +92,7 @@ class Rootless(OfUser):
 
     def verb(self, verb: str, *more: str, tell: Tell = lambda _: None) -> dict[str, Any]:
         """Have `labkit box VERB` done in there; what it says of the box."""
-        labkit = [sys.executable, "-m", "labkit.cli", "box", verb, *more]
+        labkit = [sys.executable, "-m", "labkit", "box", verb, *more]
         done = subprocess.run(
             [*self._entering, *labkit, "--name", self.name, "--json"],
             stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self._environment,
