@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from ipaddress import IPv4Network
@@ -16,7 +17,9 @@ from labkit.box.network.link import LinkPlan
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
 
-NAME = re.compile(r"[a-z][a-z0-9-]{0,9}")
+NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
+MOST_IN_A_LINK = 12
+"""Letters of a box's name in that of its link, behind `lk-`."""
 BENCHMARKING = IPv4Network("198.18.0.0/15")
 """Set aside for tests between networks (RFC 2544), so nothing real is there."""
 PAIRS = 256
@@ -224,16 +227,21 @@ def data_net(pair: int) -> IPv4Network:
 
 
 def link_name(name: str) -> str:
-    """The link in this machine's own network that leads to box `name`."""
-    return f"lk-{name}"
+    """The link in this machine's own network that leads to box `name`.
+
+    The kernel takes 15 letters; a longer name is cut there, and made its own by a checksum.
+    """
+    if len(name) <= MOST_IN_A_LINK:
+        return f"lk-{name}"
+    return f"lk-{name[: MOST_IN_A_LINK - 5]}-{zlib.crc32(name.encode()) & 0xFFFF:04x}"
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that could not become part of a link's name."""
+    """Refuse a name that could not name links, folders and hosts."""
     if not NAME.fullmatch(name):
         raise BadInput(
             f"{name!r} cannot be the name of a box",
-            hint="use 1 to 10 small letters, digits and dashes, a letter first",
+            hint="use 1 to 20 small letters, digits and dashes, a letter first",
         )
 
 

@@ -161,8 +161,10 @@ def _plain(box: Plain) -> BoxStatus:
 def names() -> list[str]:
     """All boxes of which there is anything."""
     folders = [path.name for path in (*BOXES.glob("*"), *kept().glob("*")) if path.is_dir()]
-    links = [link.removeprefix("lk-") for _, link in socket.if_nameindex() if is_ours(link)]
-    return sorted({*folders, *groups(), *links})
+    known = {*folders, *groups()}
+    links = {link for _, link in socket.if_nameindex() if is_ours(link)}
+    # Of a box that left nothing but its link, only the link says a name: one that ends it.
+    return sorted(known | {link[3:] for link in links - {link_name(name) for name in known}})
 
 
 def left_over(name: str) -> tuple[str, ...]:

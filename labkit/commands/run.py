@@ -33,7 +33,6 @@ def add(verbs: Any) -> None:
 
 def _run(asked: argparse.Namespace) -> None:
     from labkit import studies
-    from labkit.running.open_lab import LONGEST_NAME
 
     study = studies.find(asked.study)
     given = dict(_pair(word) for word in asked.parameter)
@@ -43,8 +42,7 @@ def _run(asked: argparse.Namespace) -> None:
         given["quick"] = "true"
     show_answer(study, given, asked)
     if given["where"] == "box" and not asked.json:
-        name = study.topology[:LONGEST_NAME]
-        own = f" --name {name}" if name else ""
+        own = f" --name {study.topology}" if study.topology else ""
         print(f"box       stays up for the next run; `labkit box down{own}` ends it")
 
 

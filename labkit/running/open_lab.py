@@ -28,7 +28,6 @@ from labkit.runs.facts import READ, of_run, parse
 from labkit.study import Study
 from labkit.workload import Workload
 
-LONGEST_NAME = 10
 # As many CPUs as it may use, where `facts` asks how many there are.
 FACTS = f"{READ}f cpus $(nproc)"
 KEPT = ("kernel", "cpus", "cpu", "clock")
@@ -42,7 +41,7 @@ def open_lab(where: str, topology: str = "") -> Lab | None:
     if is_stored(where):
         return None
     if where == "box":
-        return Lab.read(box.up(topology[:LONGEST_NAME], made_of=topology) if topology else box.up())
+        return Lab.read(box.up(topology, made_of=topology) if topology else box.up())
     return Lab.read(Path(os.path.expanduser(where)))
 
 

@@ -16,11 +16,12 @@ from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
 from labkit.box.network import subnets
 from labkit.box.rootless import sudo
+from labkit.box.status import left_over
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from labkit.running import possible
 from labkit.studies import find
-from tests.box.machine import awaited, kept_by_the_kernel, snapshot
+from tests.box.machine import another, awaited, kept_by_the_kernel, snapshot
 
 PROGRAMS = ("ip", "ping", "sshd")
 
@@ -215,10 +216,20 @@ def test_two_at_once_make_one_box():
     assert snapshot(TWO) - before == set()
 
 
+def test_a_long_name_is_whole_wherever_a_user_looks_and_cut_in_a_link_alone():
+    name = f"{TWO}-and-more-letters"[:20]
+    with another(name, "pair") as lab:
+        assert lab.name == name and name in box.names()
+        assert not [one for one in box.names() if one != name and one.startswith(TWO[:6] + "-and")]
+        assert lab.host("server").check("hostname").strip() == f"{name}-server"
+        link = next(what for what in left_over(name) if what.startswith("link "))
+        assert len(link.split()[1]) == 15 and box.status(name).state == "up"
+
+
 @pytest.mark.parametrize(
-    "name", ["", "Lab", "9lab", "-x", "a b", "averylongname", "a/b", "..", "a\n"]
+    "name", ["", "Lab", "9lab", "-x", "a b", "a-name-of-21-letters-", "a/b", "..", "a\n"]
 )
-def test_a_name_that_cannot_be_a_link_is_refused(name):
+def test_a_name_that_cannot_be_one_everywhere_is_refused(name):
     with pytest.raises(BadInput):
         box.up(name)
 

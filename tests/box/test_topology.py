@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from labkit.box import draw, topology
-from labkit.box.layout import Layout
+from labkit.box.layout import Layout, link_name
 from labkit.box.network.links import at_host, at_switch, wires
 from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 from labkit.box.topology import GuestPlan, HostPlan, Topology
@@ -22,6 +22,20 @@ CPUS = tuple(sorted(os.sched_getaffinity(0)))
 def test_a_built_in_topology_has_a_layout_that_comes_back_from_its_text(name):
     layout = Layout("lab", 3, CPUS, topology.find(name))
     assert Layout.from_json(layout.to_json()) == layout
+
+
+def test_the_link_of_a_box_has_15_letters_at_most_and_no_other_box_has_it():
+    names = [
+        "pair",
+        "twelve-long",
+        "four-guests",
+        "long-distance",
+        "long-distances",
+        "long-distant",
+    ]
+    links = [link_name(name) for name in names]
+    assert len(set(links)) == len(names) and max(map(len, links)) == 15
+    assert links[:3] == ["lk-pair", "lk-twelve-long", "lk-four-guests"]
 
 
 @pytest.mark.parametrize("name", topology.names())
