@@ -1,0 +1,127 @@
+"""What `labkit new study` writes passes the tests of all studies as it stands."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from labkit import studies
+from labkit.errors import BadInput
+from labkit.running import new_study
+
+HOME = Path(__file__).resolve().parents[2]
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "__pycache__", ".*_cache", "*.egg-info")
+# All that looks at studies, their notebooks and their published files, and needs no box.
+GENERIC = (
+    "tests/studies/test_every_study.py", "tests/pages/test_notebooks.py",
+    "tests/house/test_published.py", "tests/house/test_architecture.py",
+    "tests/house/test_readme.py", "tests/house/test_prose.py", "tests/claims/test_claims.py",
+)  # fmt: skip
+# In the folder of a copy, Python takes the labkit of that copy.
+CLEAN = {name: word for name, word in os.environ.items() if not name.startswith("PYTEST_")}
+
+
+def ran(folder, *words):
+    words = (sys.executable, "-m", *words)
+    return subprocess.run(words, cwd=folder, env=CLEAN, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the tree with two new studies: one has claims already, the other gets one."""
+    folder = tmp_path_factory.mktemp("copy") / "labkit"
+    shutil.copytree(HOME, folder, ignore=LEFT_OUT, symlinks=True)
+    for words in (
+        ("disk_cache", "--document", "Disk Caches of Virtual Machines"),
+        ("ip-stacks", "--question", "Which stack answers a ping sooner?", "--title", "Two stacks"),
+        (claimed(),),
+    ):
+        done = ran(folder, "labkit", "new", "study", *words)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def claimed():
+    """A study whose claims are there, and no more; there may be none left one day."""
+    stems = sorted(path.stem for path in (HOME / "data/published").glob("*.toml"))
+    return next((stem for stem in stems if stem not in studies.names()), "last_one")
+
+
+@pytest.mark.slow
+def test_a_new_study_passes_all_tests_of_studies(copy):
+    done = ran(copy, "pytest", "-q", "-p", "no:cacheprovider", *GENERIC)
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
+def test_a_new_study_is_listed_as_a_draft_and_its_source_is_listed_too(copy):
+    listed = {
+        one["name"]: one for one in json.loads(ran(copy, "labkit", "studies", "--json").stdout)
+    }
+    assert listed["disk_cache"]["draft"] and listed["disk_cache"]["claims"] == ["disk-cache-01"]
+    assert listed["ip_stacks"]["question"] == "Which stack answers a ping sooner?"
+    sources = (copy / "data/published/SOURCES.md").read_text("utf-8")
+    assert "| Disk Caches of Virtual Machines | not named | disk_cache |" in sources
+
+
+def test_a_second_study_of_a_document_joins_its_row(copy):
+    words = ("--document", "Disk Caches of Virtual Machines")
+    assert ran(copy, "labkit", "new", "study", "disk_queue", *words).returncode == 0
+    sources = (copy / "data/published/SOURCES.md").read_text("utf-8")
+    assert "| Disk Caches of Virtual Machines | not named | disk_cache, disk_queue |" in sources
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("lat_ping",), "there is a study lat_ping already"),
+        (("Disk Cache",), "small letters, digits and single underscores"),
+        (("_disk",), "cannot be called '_disk'"),
+        (("../disk",), "cannot be called"),
+        (("class",), "cannot be called 'class'"),
+        (("d" * 31,), "at most 30"),
+        (("disk", "--question", "Fast"), "ends with a question mark"),
+        (("disk", "--title", 'a "title"'), "the title of a study cannot be"),
+    ],
+)
+def test_a_name_or_a_text_that_cannot_be_meant_is_refused_and_nothing_is_written(words, said):
+    before = subprocess.run(["git", "status", "--short"], cwd=HOME, capture_output=True).stdout
+    done = ran(HOME, "labkit", "new", "study", *words)
+    assert done.returncode == 2 and said in done.stderr, done
+    after = subprocess.run(["git", "status", "--short"], cwd=HOME, capture_output=True).stdout
+    assert after == before
+
+
+def test_nothing_is_written_where_one_of_the_files_is_there(monkeypatch, tmp_path):
+    made = new_study.NewStudy("disk_cache")
+    there = tmp_path / "there"
+    there.write_text("mine")
+    files = {tmp_path / "new": "text", there: "text"}
+    monkeypatch.setattr(new_study.NewStudy, "files", lambda self: files)
+    with pytest.raises(BadInput, match="is there already"):
+        new_study.write(made)
+    assert there.read_text() == "mine" and not (tmp_path / "new").exists()
+
+
+def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
+    """Each study's notebook has each of them, unless it takes its lab or tables in another way."""
+    notebooks = [path for path in sorted((HOME / "notebooks").glob("*.ipynb")) if studied(path)]
+    lacking = dict.fromkeys(new_study.shared(), 0)
+    for path in notebooks:
+        found = {cell.source for cell in nbformat.read(path, as_version=4).cells}
+        for cell in lacking:
+            lacking[cell] += cell not in found
+    assert len(lacking) == 5 and len(notebooks) >= 16
+    assert sorted(lacking.values()) == [0, 0, 0, *OTHER_WAYS], lacking
+
+
+OTHER_WAYS = [3, 5]
+"""Notebooks that open the lab, or show the conditions, in their own way; may only shrink."""
+
+
+def studied(path):
+    return path.stem[3:].replace("-", "_") in studies.names()
