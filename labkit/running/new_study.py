@@ -14,6 +14,7 @@ from typing import Any
 
 from labkit import studies
 from labkit.claims import published
+from labkit.claims.printed import FOLDER
 from labkit.errors import BadInput
 from labkit.machine.places import HOME, PACKAGE
 
@@ -81,13 +82,13 @@ class NewStudy:
         }
         for name, ending in () if self.claimed else (("claims", "toml"), ("figures", "csv")):
             text = filled(f"{name}.txt", self.words)
-            made[published.FOLDER / f"{self.name}.{ending}"] = text
+            made[FOLDER / f"{self.name}.{ending}"] = text
         return made
 
 
 def write(study: NewStudy) -> list[Path]:
     """Write all files and rows of a study; where one of the files is there, nothing is written."""
-    readme, sources = HOME / "README.md", published.FOLDER / "SOURCES.md"
+    readme, sources = HOME / "README.md", FOLDER / "SOURCES.md"
     if not readme.is_file():
         raise BadInput("a study is added to a checkout of labkit", hint="clone it and try again")
     files, rows = study.files(), {}
@@ -142,7 +143,7 @@ def _notebook(number: int, words: Mapping[str, str]) -> dict[str, Any]:
 
 def _cell(name: str, kind: str, text: str, mark: str) -> dict[str, Any]:
     tagged = {"tags": ["parameters"]} if mark == "parameters" else {}
-    ran = {"execution_count": None, "outputs": []} if kind == "code" else {}
+    ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
     lines = text.splitlines(keepends=True)
     return {"cell_type": kind, "id": name, "metadata": tagged, "source": lines, **ran}
 
