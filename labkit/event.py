@@ -115,7 +115,7 @@ class Event(ABC):
 
 @dataclass
 class Say:
-    """Collects what is seen of one event, as lines of JSON."""
+    """Collects what shows of one event, as lines of JSON."""
 
     lines: list[str] = field(default_factory=list)
 

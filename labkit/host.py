@@ -65,7 +65,7 @@ class Completed:
         """The signal that ended it, such as "KILL", or "".
 
         Read from the code as a shell counts it, 128 and the number: a command that itself ends
-        with code 137 cannot be told from a killed one.
+        with code 137 cannot be distinguished from a killed one.
         """
         known = {number.value: number.name for number in signal.Signals}
         return known.get(self.code - 128, "").removeprefix("SIG")
@@ -103,7 +103,7 @@ class Streaming(Protocol):
 
     @property
     def done(self) -> Completed:
-        """How it ended; reads what is left of it first."""
+        """How it ended; reads what remains of it first."""
 
 
 class Begun(Protocol):
@@ -250,7 +250,7 @@ class Host:
         """The same host, with everything done as root through sudo, if the login is not root.
 
         Where sudo wants a password, `password` is called once; without it the keyring is asked
-        (service "labkit", name "user@host"), then whoever sits at the terminal.
+        (service "labkit", name "user@host"), then the one who sits at the terminal.
         """
         return replace(self, transport=self.transport.as_root(password))
 
@@ -297,7 +297,7 @@ class Host:
     ) -> AbstractContextManager[files.Pipe]:
         """A command whose streams stay open: for what is not text, or not yet at its end.
 
-        It waits so many `seconds` for its turn, and then runs as long as somebody wants it.
+        It waits that many `seconds` for its turn, and then runs as long as somebody wants it.
         """
         return self.transport.raw(tuple(words), window=window, seconds=seconds)
 
@@ -318,7 +318,7 @@ class Host:
         return detached.attach(self, key, spool)
 
     def jobs(self, spool: str = "") -> dict[Job, JobStatus]:
-        """All jobs of this user on the host, and what is known of each."""
+        """All jobs of this user on the host, and the known facts about each."""
         return detached.listed(self, spool)
 
     def rest(self) -> None:

@@ -250,7 +250,7 @@ def held_by(stem: str) -> str:
 
 
 def held(file: Path) -> bool:
-    """Whether somebody keeps a lock on a file; the kernel takes it from whoever ends."""
+    """Whether somebody keeps a lock on a file; the kernel takes it from the one who ends."""
     try:
         descriptor = os.open(file, os.O_RDONLY)
     except FileNotFoundError:

@@ -103,7 +103,7 @@ class Faults:
     def lose(self, role: str) -> None:
         """`role` is gone at once, with all that it had not written; `labkit box up` brings it back.
 
-        A host takes its guests along, and the box is then broken until it is made anew.
+        A host takes its guests along, and the box is then broken until it is made again.
         """
         with self._made("lose", role):
             pass

@@ -32,7 +32,7 @@ class Folder:
 
     @property
     def lock(self) -> Path:
-        """Held by whoever brings the box up or takes it down."""
+        """Held by the one who brings the box up or takes it down."""
         return BOXES / f"{self.name}.lock"
 
     @property

@@ -1,4 +1,4 @@
-"""What is there of a box, and whether it works."""
+"""What exists of a box, and whether it works."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class GuestStatus:
 
 @dataclass(frozen=True)
 class BoxStatus:
-    """`state` is `up`, `down` or `broken`; `left` names what is there of a box that is not up."""
+    """`state` is `up`, `down` or `broken`; `left` names what exists of a box that is not up."""
 
     name: str
     state: str
@@ -82,7 +82,7 @@ class BoxStatus:
 
 
 def status(name: str = "lab") -> BoxStatus:
-    """What is there of box `name`, and whether its hosts answer."""
+    """What exists of box `name`, and whether its hosts answer."""
     check_name(name)
     if not needs.is_root() and Rootless(name).exists:
         return _rootless(Rootless(name))
@@ -159,7 +159,7 @@ def _plain(box: Plain) -> BoxStatus:
 
 
 def names() -> list[str]:
-    """All boxes of which there is anything."""
+    """All boxes with anything left."""
     folders = [path.name for path in (*BOXES.glob("*"), *kept().glob("*")) if path.is_dir()]
     known = {*folders, *groups()}
     links = {link for _, link in socket.if_nameindex() if is_ours(link)}

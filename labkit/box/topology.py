@@ -252,7 +252,7 @@ class Topology:
         return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
 
     def link(self, role: str) -> LinkPlan:
-        """What is asked of the link of one machine."""
+        """What is wanted of the link of one machine."""
         return next((link for link in self.links if link.role == role), LinkPlan(role))
 
     def check_machine(self, cpus: Sequence[int]) -> None:

@@ -88,7 +88,7 @@ class ChangeSet:
         return seen
 
     def beat(self, after: float) -> None:
-        """Let the host hear us, if it has not for so many seconds."""
+        """Let the host hear us, if it has not for that many seconds."""
         if time.monotonic() - self.heard >= after:
             beat(self.host, self.token)
             self.heard = time.monotonic()
@@ -110,7 +110,7 @@ class ChangeSet:
         refuse(self.host, self._ask("leave", [], SECONDS))
 
     def anew(self) -> None:
-        """Forget what a host that has been started anew does not know either."""
+        """Forget what a host that has been started again does not know either."""
         self.number, self.token, self.lease, self.held, self.whole = "new", "", "", {}, ()
 
     def _ask(

@@ -33,7 +33,7 @@ class Drift:
 
 
 def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[Drift]:
-    """Those that are no longer as they were made, on one host; whoever asks knows the times."""
+    """Those that are no longer as they were made, on one host; the one who asks knows the times."""
     ways = {step.thing: (step, way) for step in steps if (way := step.way)}
     looks = [
         Look(thing, way.reads, live=way.more.live, several=way.more.several)

@@ -60,7 +60,7 @@ class Restored:
 def restore(
     host: Host, owner: str = "restore", *, breaking: bool = False, forgetting: bool = False
 ) -> Restored:
-    """Put back whatever is not put back on a host, whoever changed it and however that ended.
+    """Put back whatever is not put back on a host, no matter who changed it and however that ended.
 
     `breaking` takes the host from somebody who is at work there; `forgetting` closes the journal
     also on what cannot be put back.

@@ -106,7 +106,7 @@ def speed_up(
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """How much more so many workers do than the fewest, beside the ideal and the laws fitted.
+    """How much more some workers do than the fewest, beside the ideal and the laws fitted.
 
     `runs` names the run of a number of workers (`"8"`) and block.
     """

@@ -201,7 +201,7 @@ def framed(drawn: Drawn, height: int, title: str, subtitle: str, note: str, said
 
 
 def tip(field: str, form: str = "", title: str = "") -> alt.Tooltip:
-    """One line of what is said of a mark when it is hovered: a number if it has a form."""
+    """One line of the words about a mark when it is hovered: a number if it has a form."""
     if form:
         return alt.Tooltip(f"{field}:Q", title=title or field, format=form)
     return alt.Tooltip(f"{field}:N", title=title or field)

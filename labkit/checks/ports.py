@@ -1,7 +1,7 @@
 """Can the client reach the ports that servers of the workloads will listen on?
 
 Nothing is started for it: a host that says "refused" was reached, a firewall is mostly silent or
-says "no route". A firewall that answers as a closed port does cannot be told from one.
+says "no route". A firewall that answers as a closed port does cannot be distinguished from one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`labkit restore`: put back whatever is not put back on hosts, whoever changed it."""
+"""`labkit restore`: put back whatever is not put back on hosts, no matter who changed it."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Meter:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, size: int, sent: bool = True) -> None:
-        """So many bytes more have moved, or were found there."""
+        """That many bytes more have moved, or were found there."""
         with self._lock:
             self.done += size
             self.sent += size if sent else 0
@@ -63,7 +63,7 @@ class Meter:
                 self._say()
 
     def there(self, size: int) -> None:
-        """So many bytes are there already; those of a stream that was cut count no more."""
+        """That many bytes are there already; those of a stream that was cut count no more."""
         with self._lock:
             self.done = size
             self._say()
@@ -109,7 +109,7 @@ class Lanes:
         return 2 * self.count if self.count == 2 else self.count
 
     def run(self, works: Iterable[Work]) -> None:
-        """Do all of them, so many at a time."""
+        """Do all of them, that many at a time."""
         with ThreadPoolExecutor(self.count) as pool:
             futures: list[Future[None]] = []
             try:

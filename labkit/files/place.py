@@ -30,7 +30,7 @@ class Place:
 
     @classmethod
     def at(cls, host: str, path: str, beneath: str = "") -> Place:
-        """The place that `path` names; a path that cannot be meant is refused."""
+        """The place that `path` names; a path that makes no sense is refused."""
         name = posixpath.basename(path)
         if name in ("", ".", "..") or not sendable(path + beneath):
             raise BadInput(f"{host}: {path!r} names no file", hint="end it with a file's name")

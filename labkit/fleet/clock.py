@@ -30,7 +30,7 @@ class ClockReading:
 
     @property
     def bound(self) -> float:
-        """Half the way there and back, for nobody knows how long each way took."""
+        """Half the way there and back, for no one can say how long each way took."""
         return self.round_trip / 2 + self.resolution
 
 

@@ -46,7 +46,7 @@ class Counters:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def collect(self, host: Host) -> str:
-        """What the host counts; asked anew where the program has ended, as with its machine."""
+        """What the host counts; asked again where the program has ended, as with its machine."""
         if host in self._there:
             try:
                 return self._asked(host)

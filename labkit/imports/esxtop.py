@@ -25,7 +25,7 @@ def read(text: str) -> list[Sample]:
 
 
 def left_out(text: str) -> str:
-    """What is said of a last line that was cut off, and of words after the rows."""
+    """The words about a last line that was cut off, and of words after the rows."""
     last = text.rstrip().rpartition("\n")[2]
     whole = text.endswith("\n") and last[:1] in '"0123456789'
     return "" if whole else counters.of_text(text).cut

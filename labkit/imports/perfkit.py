@@ -1,7 +1,7 @@
 """PerfKitBenchmarker, its samples as newline-delimited JSON (`perfkitbenchmarker_results.json`).
 
 It gives one name to what it measured under different conditions - iperf over the internal and the
-external address, CoreMark with one thread and with all - and tells them apart by labels only. So
+external address, CoreMark with one thread and with all - and only labels separate them. So
 samples of one name whose labels differ in a word, or in a number of threads and the like, are
 metrics of their own; labels that were measured beside (a round trip, a count) tell nothing apart.
 

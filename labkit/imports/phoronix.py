@@ -49,7 +49,7 @@ def read(text: str) -> list[Sample]:
 
 
 def left_out(text: str) -> str:
-    """What is said of tests that failed: they have no value."""
+    """The words about tests that failed: they have no value."""
     failed = [metric for metric, _, trials in _told(text) if not trials]
     return f"{len(failed)} without a result: {', '.join(failed)[:200]}" if failed else ""
 

@@ -243,7 +243,7 @@ def start(
 
 
 def attach(host: Runs, key: str, spool: str = "") -> Job:
-    """The job that was started with this key, whoever started it."""
+    """The job that was started with this key, no matter who started it."""
     known = {job.key: job for job in listed(host, spool)}
     if key not in known:
         raise Unknown(f"job of {host.name}", key, known)
@@ -251,7 +251,7 @@ def attach(host: Runs, key: str, spool: str = "") -> Job:
 
 
 def listed(host: Runs, spool: str = "") -> dict[Job, JobStatus]:
-    """All jobs that this user has on the host, with what is known of each."""
+    """All jobs that this user has on the host, with the known facts about each."""
     nonce = secrets.token_hex(16)
     found = _answers(host, (*RUNNER, "list", spool, nonce), nonce, LIST_SECONDS)
     return {Job(host, Path(one.folder).name, one.folder): judged(one) for one, _ in found}

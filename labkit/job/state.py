@@ -39,7 +39,7 @@ class Printed:
 
 @dataclass(frozen=True)
 class JobStatus:
-    """What is known of a job at one moment."""
+    """The known facts about a job at one moment."""
 
     state: State
     why: str = ""

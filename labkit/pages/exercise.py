@@ -1,4 +1,4 @@
-"""The exercises of a notebook: what is said of a reader's answer."""
+"""The exercises of a notebook: the words about a reader's answer."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_number(answer: object, right: float, said: str = "", *, within: float 
 
 
 def check_name(answer: object, names: Mapping[str, float], right: str, unit: str = "") -> str:
-    """Whether the right one of these names is given; what is said of a name is its value."""
+    """Whether the right one of these names is given; the answer to a name has its value."""
     if answer is None:
         return EMPTY
     found = {name.lower(): name for name in names}.get(str(answer).strip().lower())

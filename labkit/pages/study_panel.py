@@ -53,7 +53,7 @@ class Standing:
 
 
 def standing(study: Study, results: Results, repeats: int, words: str, state: str) -> Standing:
-    """What is kept of a study, read from its results."""
+    """What remains of a study, read from its results."""
     runs = [run for run in results.finished() if run.block <= repeats]
     kept = {(run.condition, run.block) for run in runs}
     refused = results.asked.get("refused", {})

@@ -1,4 +1,4 @@
-"""How busy all CPUs are that a host may use, whoever keeps them so."""
+"""How busy all CPUs are that a host may use, no matter who keeps them so."""
 
 from __future__ import annotations
 

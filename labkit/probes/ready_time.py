@@ -156,7 +156,7 @@ class ReadyTime(Probe):
 
     @contextmanager
     def watching(self, host: Host, seconds: float) -> Iterator[Watched]:
-        """What the host says before and after the block, which takes about so many seconds."""
+        """What the host says before and after the block, which takes about that many seconds."""
         before = self.look(host)
         if before.startswith(esxtop.WORD):
             with esxtop.watching(host, before, seconds) as watched:

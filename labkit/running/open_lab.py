@@ -46,7 +46,7 @@ def open_lab(where: str, topology: str = "") -> Lab | None:
 
 
 def check_place(where: str) -> None:
-    """Refuse a place that cannot be meant, before anything is started."""
+    """Refuse a place that makes no sense, before anything is started."""
     if not is_stored(where) and where != "box":
         Lab.read(Path(os.path.expanduser(where)))
 

@@ -34,7 +34,7 @@ def scaled(study: Study) -> str:
 
 
 def demands(study: Study, results: Results, repeats: int) -> str:
-    """What so many blocks will take, in a sentence: sizes, memory, disk, time."""
+    """What a number of blocks will take, in a sentence: sizes, memory, disk, time."""
     able = len(study.conditions) - len(results.asked.get("refused", {}))
     runs, each = able * repeats, 3 + sum(load.seconds for load in study.loads)
     sizes = f"{scaled(study)}; " if scaled(study) else ""

@@ -1,4 +1,4 @@
-"""Where a study stands, told to whoever watches it, in this process or in another."""
+"""Where a study stands, told to the one who watches it, in this process or in another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def ask_to_stop(watched: Path) -> None:
 
 
 def stop_asked() -> bool:
-    """Whether whoever watches asked for it; between two cells a kernel hears no interrupt."""
+    """Whether the one who watches asked for it; between two cells a kernel hears no interrupt."""
     name = os.environ.get(WATCHED)
     return bool(name) and Path(str(name)).with_suffix(".stop").exists()
 

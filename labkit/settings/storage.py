@@ -224,7 +224,7 @@ class StorageLayout(OnHost):
     """How a pool keeps its data on its disks: the profile of a btrfs that is mounted at `path`.
 
     It stands for what an array calls RAID groups and pools, which no host's shell can set. All
-    data is written anew, so a change takes as long as copying it.
+    data is written again, so a change takes as long as copying it.
     """
 
     path: str

@@ -28,7 +28,7 @@ TABLES = (*COLUMNS, "reorder", "loaded")
 
 
 def quoted(one: object) -> str:
-    """A value as SQL has it; lists are JSON."""
+    """A value as SQL writes it; lists are JSON."""
     if isinstance(one, int):
         return str(one)
     text = str(one).replace("\\", "\\\\").replace("'", "''")

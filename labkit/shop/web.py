@@ -138,7 +138,7 @@ def ask(database: Database, name: str, given: Sequence[object]) -> Rows:
 
 
 def serve(at: Listening, databases: Sequence[Database]) -> None:
-    """Serve pages until somebody ends it; so many at once as there are databases."""
+    """Serve pages until somebody ends it; as many at once as there are databases."""
     free: queue.Queue[Database] = queue.Queue()
     for one in databases:
         free.put(one)

@@ -140,7 +140,7 @@ class Client(Conversation):
         return self._way.address
 
     def ended_by(self) -> str:
-        """Who ended it, in words for people; empty when nobody knows."""
+        """Who ended it, in words for people; empty when no one can say."""
         # Its channels end a moment before it knows what went with it.
         self.join(2 * MOMENT_SECONDS)
         return self.lost_on_the_way or self.farewell

@@ -1,4 +1,4 @@
-"""Lines that are added to a file for good: whole, or not at all, and never by writing it anew."""
+"""Lines that are added to a file for good: whole, or not at all, and never by writing it again."""
 
 from __future__ import annotations
 

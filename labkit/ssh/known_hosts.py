@@ -95,7 +95,7 @@ class Name:
 
     @property
     def second(self) -> str:
-        """The name that is looked for when nobody knows the first; empty when there is none."""
+        """The name that is looked for when the first is unknown; empty when there is none."""
         return "" if self.alias or self.port == 22 else lower(self.address)
 
     @property

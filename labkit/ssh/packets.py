@@ -1,7 +1,7 @@
 """Who reads a connection: the thread that waits for an answer, where it is the only one.
 
 paramiko has a thread that reads and wakes those who wait: two changes of thread, and of CPU, for
-each part of an answer. Here that thread stands aside for a moment, and whoever asks reads for
+each part of an answer. Here that thread stands aside for a moment, and the one who asks reads for
 itself. Where several wait, or what came is no channel's, it is paramiko's thread again.
 """
 
@@ -120,7 +120,7 @@ class Packets(Sending):
     # --- whoever logs in, while that thread has not begun -----------------------------------
 
     def arrived(self) -> Received | None:
-        """The next message, if all of it is there, or whoever asks has to wait for that."""
+        """The next message, if all of it is there, or the one who asks has to wait for that."""
         self._used = time.monotonic()
         if self.told and not self._has_packet() and not (self._more(0) and self._has_packet()):
             self._check_keepalive()
@@ -276,7 +276,7 @@ class Packets(Sending):
         return line
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
-        """So many bytes; paramiko calls this for each part of a packet."""
+        """That many bytes; paramiko calls this for each part of a packet."""
         if n > LARGEST:
             raise paramiko.SSHException(f"a packet of {n} bytes")
         while len(self._read) < n:
@@ -290,7 +290,7 @@ class Packets(Sending):
         return part
 
     def close(self) -> None:
-        """Close the socket, and wake whoever waits for it."""
+        """Close the socket, and wake all that wait for it."""
         if self._quiet and os.getpid() == self._process:
             with suppress(OSError):
                 self._socket.shutdown(socket.SHUT_RDWR)
@@ -345,7 +345,7 @@ class Packets(Sending):
     # --- paramiko has a thread for this, on every connection --------------------------------
 
     def start_handshake(self, timeout: float) -> None:
-        """From now on the keys have so many seconds to be exchanged."""
+        """From now on the keys have that many seconds to be exchanged."""
         self._deadline = time.monotonic() + timeout
 
     def handshake_timed_out(self) -> bool:

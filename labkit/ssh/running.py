@@ -20,7 +20,7 @@ CHUNK = 1 << 16
 
 
 class Ending(Protocol):
-    """Whoever can have a command on its host told to end."""
+    """Can have a command on its host ended."""
 
     name: str
 
@@ -88,7 +88,7 @@ class Running:
         return bool(self._cut or not order or order.ended)
 
     def split(self) -> None:
-        """Keep its lines for whoever iterates."""
+        """Keep its lines for the one who iterates."""
         for kept, split in zip(self._streams, self._splits, strict=True):
             kept.tell = split.add
 

@@ -81,7 +81,7 @@ class Sending(OpenPacketizer):
             self._later, self._unsent = self._later + self._unsent, None
 
     def write_all(self, out: Buffer) -> None:
-        """Send so many bytes, or keep them until the rest is said."""
+        """Send that many bytes, or keep them until the rest is said."""
         if self._unsent is not None:
             self._unsent += out
             return

@@ -97,7 +97,7 @@ class Sessions:
 
     @contextmanager
     def first(self) -> Iterator[Callable[[Connection], None] | None]:
-        """What makes the first connection known to all, once whoever made it hears it no more.
+        """What makes the first connection known to all, once the one who made it hears it no more.
 
         Until then all others wait; None where there is one already, is about to be, or has been.
         """

@@ -133,7 +133,7 @@ def cut(channel: Channel) -> str:
 
 @dataclass
 class Kept:
-    """What is kept of one stream of one command; `size` counts what was dropped, too."""
+    """What remains of one stream of one command; `size` counts what was dropped, too."""
 
     cap: int
     tell: Callable[[bytes], None] | None = None
@@ -150,7 +150,7 @@ class Kept:
             self.tell(part)
 
     def unsay(self, size: int) -> None:
-        """Forget so many bytes at its end, should they be a shell's complaint of a signal."""
+        """Forget that many bytes at its end, should they be a shell's complaint of a signal."""
         whole = self.size == len(self.content)
         if size and whole and KILLED.fullmatch(self.content, max(self.size - size, 0)):
             self.size -= size
@@ -179,7 +179,7 @@ class ShellCommand:
 
     @property
     def complained(self) -> int:
-        """So many bytes the shell itself said while it ran the command."""
+        """That many bytes the shell itself said while it ran the command."""
         last = b"".join(self.words[3:][-1:])
         return int(last) if last.isdigit() else 0
 

@@ -43,7 +43,7 @@ class Password:
         return "Password()"
 
     def get(self) -> str:
-        """The password; whoever asks at the same time waits for the one answer."""
+        """The password; several that ask at the same time wait for one answer."""
         with self._lock:
             if self._known is None:
                 self._known = self._ask().rstrip("\n")

@@ -78,5 +78,5 @@ def is_known(target: Target, keys: Sequence[Shown]) -> bool:
 
 
 def keep(file: Path, target: Target, keys: Sequence[Shown]) -> None:
-    """Make keys known: lines are added to `file`, which is never written anew."""
+    """Make keys known: lines are added to `file`, which is never written again."""
     append(file, *(key.line(target.known_as.first) for key in keys))

@@ -6,7 +6,7 @@ own (in logarithms), which its median shows. The luck's spread is uncertain in t
 (chi-squared, k - 1 degrees of freedom); each spread that it may have gives a percentile of
 endlessly many runs, and the limit is the 95 % point of those. This is Weerahandi's generalized
 interval (1993) for a sum of parts between and within runs, summed over a grid instead of drawn.
-Of several conditions it gives percentiles that go together (`possible`), for what is made of them.
+Of several conditions it gives percentiles that go together (`possible`), for what becomes of them.
 """
 
 from __future__ import annotations

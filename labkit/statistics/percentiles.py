@@ -269,7 +269,7 @@ def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
 def steps(error: float, own: Iterable[float], t: float) -> float:
     """How many errors of its own each figure of several may be off, if their luck is shared.
 
-    `error` is that of what is made of them, `own` that of each with the others held still.
+    `error` is that of what becomes of them, `own` that of each with the others held still.
     """
     alone = math.hypot(*own)
     return t * min(error / alone, MOST_STEPS) if alone else 0.0
@@ -347,7 +347,7 @@ def _measured(blocks: Blocks, q: float) -> bool:
 
 
 def student(freedom: float, share: float = 0.975) -> float:
-    """Student's quantile; as it stands, so many standard errors are half a 95 % interval."""
+    """Student's quantile; as it stands, that many standard errors are half a 95 % interval."""
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, share))

@@ -113,7 +113,7 @@ class Pooled:
         return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)
 
     def around(self, q: float, value: float, errors: float) -> tuple[float, float]:
-        """Where the percentile may lie when its rank is so many standard errors off.
+        """Where the percentile may lie when its rank is that many standard errors off.
 
         Ranks that reach beyond all samples would end at the slowest one; they are held to where the
         blocks' own percentiles may lie, if each block has samples enough beyond its own.
@@ -149,7 +149,7 @@ def percentile(values: npt.ArrayLike, q: float) -> float:
 
 
 def rank(q: float, n: int) -> int:
-    """The place of a percentile among so many sorted samples, from 0."""
+    """The place of a percentile among that many sorted samples, from 0."""
     if not 0 <= q <= 100:
         raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
     # Rounded first: 99.9 % of 1,000 is 999.0000000000001 in binary, and is the 999th.
@@ -157,7 +157,7 @@ def rank(q: float, n: int) -> int:
 
 
 def beyond(q: float, samples: int) -> int:
-    """How many of so many samples lie beyond the percentile, on its nearer side."""
+    """How many of that many samples lie beyond the percentile, on its nearer side."""
     at = rank(q, samples)
     return min(at, samples - 1 - at) if q < 50 else samples - 1 - at
 

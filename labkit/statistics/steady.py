@@ -72,7 +72,7 @@ class Trend:
 
 
 def steady(values: npt.ArrayLike) -> Steady:
-    """Where a run's warm-up ends, and what is left of it."""
+    """Where a run's warm-up ends, and what remains of it."""
     whole = checked_samples(values)
     if whole.size < FEWEST:
         why = f"{whole.size} samples are too few to find a warm-up in; {FEWEST} are not"

@@ -110,7 +110,7 @@ class Process:
         return parts[0], parts[1]
 
     def close(self) -> None:
-        """Close its streams; end what is left of its group."""
+        """Close its streams; end what remains of its group."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(0.2 if self.ended else 0)
         if self._process.returncode is None:

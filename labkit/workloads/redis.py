@@ -179,7 +179,7 @@ def server_words(address: str, port: int) -> Words:
 
 
 def limited(files: int, words: Words) -> Words:
-    """The command, allowed to open so many files."""
+    """The command, allowed to open that many files."""
     return ("sh", "-c", LIMITED, "limited", str(files), *words)
 
 

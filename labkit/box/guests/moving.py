@@ -1,4 +1,4 @@
-"""How a guest of a box is to move, and what is seen of it while it does."""
+"""How a guest of a box is to move, and what shows of it while it does."""
 
 from __future__ import annotations
 

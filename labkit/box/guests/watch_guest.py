@@ -31,7 +31,7 @@ TOP = (
 
 
 def told(answer: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of QEMU's answer to `query-migrate`."""
+    """What remains of QEMU's answer to `query-migrate`."""
     ram = answer.get("ram", {})
     kept = {key: answer[key] for key in TOP if key in answer}
     return kept | {key: ram[key] for key in RAM if key in ram}
@@ -94,7 +94,7 @@ class Monitor:
 
 
 def say(line: dict[str, Any]) -> None:
-    """One line for whoever started us."""
+    """One line for the process that started us."""
     print(json.dumps({"t": round(time.time(), 4)} | line, separators=(",", ":")), flush=True)
 
 
@@ -119,7 +119,7 @@ def heard(monitor: Monitor, line: dict[str, Any], mirrors: set[str]) -> None:
 
 
 def main(place: str, every: str, *others: str) -> None:
-    """Watch until the guest, or whoever reads this, is gone."""
+    """Watch until the guest, or the one who reads this, is gone."""
     mirrors = {one.partition("=")[2] for one in others if one.startswith("mirror=")}
     pids = [one for one in others if one.isdecimal()]
     monitor = Monitor(place)

@@ -86,7 +86,7 @@ class Shaping:
         return {one.role for one in self.links if one.by} | {*more}
 
     def now(self, role: str) -> LinkStatus:
-        """What is asked of one link, and what was measured; nothing for one as it comes."""
+        """What is wanted of one link, and what was measured; nothing for one as it comes."""
         return next((one for one in self.links if one.role == role), LinkStatus(role, "", {}))
 
     def keep(self, links: Iterable[LinkStatus]) -> None:
