@@ -133,6 +133,7 @@ def test_every_part_of_the_script_is_sent_and_none_is_long():
     assert max(len(path.read_text().splitlines()) for path in folder.glob("*.sh")) <= 400
 
 
+@pytest.mark.slow
 def test_the_script_is_plain_sh():
     if not shutil.which("shellcheck"):
         pytest.skip("no shellcheck")

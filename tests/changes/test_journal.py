@@ -49,6 +49,7 @@ def other(study="theirs"):
     return Owner("bob", "elsewhere", "1", "1", "another boot", study)
 
 
+@pytest.mark.slow
 @given(st.text())
 def test_any_text_becomes_one_field_and_comes_back(text):
     field = encoded(text)

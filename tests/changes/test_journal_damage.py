@@ -63,6 +63,7 @@ def as_applied(bench):
 
 
 # All but the very last byte, the end of its line: without it that is a torn tail, and no damage.
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_byte_is_found_by_labkit(bench):
     whole = as_applied(bench)
     for at, bit in product(range(len(whole) - 1), range(8)):
@@ -71,6 +72,7 @@ def test_a_flipped_bit_in_any_byte_is_found_by_labkit(bench):
             list(frames(io.StringIO(changed), "1.open"))
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_in_any_byte_is_found_by_the_script_and_nothing_is_put_back(bench):
     whole = as_applied(bench)
     changed = [with_flipped(whole, at, at % 8) for at in range(len(whole) - 1)]

@@ -110,6 +110,7 @@ def test_the_device_refuses_a_wrong_order(tmp_path, hosts):
         assert "cannot be on while" in no.value.said and values(tmp_path) == NONE
 
 
+@pytest.mark.slow
 def test_every_order_of_asking_is_made_in_the_right_one_on_each_host_and_goes_back(tmp_path, hosts):
     with in_force(hosts) as changes:
         for order in ORDERS:
@@ -130,6 +131,7 @@ def test_a_process_that_knows_nothing_of_the_order_puts_back_in_the_right_one(tm
     assert all(restore(host).ok for host in hosts.values()) and values(tmp_path) == NONE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, seed):
     chance = random.Random(seed)

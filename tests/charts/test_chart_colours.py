@@ -56,6 +56,7 @@ def test_colours_are_told_apart_without_red_or_green_the_first_ones_best(eyes, f
     assert nearest >= apart
 
 
+@pytest.mark.slow
 def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
     """A window of 800 pixels leaves 356 of them beside the list of files."""
     names = [f"VM-Latency-SRIOV of a long name [vms={n}]" for n in range(7)]

@@ -83,6 +83,7 @@ def rows(chart, **wanted):
     return [row for row in found if wanted.items() <= row.items()]
 
 
+@pytest.mark.slow
 @every_picture
 @pytest.mark.parametrize("version", ["5.8", "6.4"])
 def test_it_compiles_for_the_vega_of_jupyterlab_and_of_reports(name, version):
@@ -90,6 +91,7 @@ def test_it_compiles_for_the_vega_of_jupyterlab_and_of_reports(name, version):
     assert vl_convert.vegalite_to_vega(spec, vl_version=version)["marks"]
 
 
+@pytest.mark.slow
 @every_picture
 def test_it_shows_itself_in_a_form_that_jupyterlab_draws_and_asks_no_server(name):
     bundle = shown(PICTURES[name]())
@@ -100,6 +102,7 @@ def test_it_shows_itself_in_a_form_that_jupyterlab_draws_and_asks_no_server(name
     assert "/v5" in bundle[charts.V5]["$schema"]
 
 
+@pytest.mark.slow
 @every_picture
 def test_it_speaks_to_a_screen_reader_and_bears_the_note(name):
     bundle = shown(PICTURES[name]())
@@ -108,6 +111,7 @@ def test_it_speaks_to_a_screen_reader_and_bears_the_note(name):
     assert NOTE in bundle[charts.V5]["title"]["subtitle"]
 
 
+@pytest.mark.slow
 @every_picture
 def test_it_leaves_text_and_background_to_the_theme_so_that_a_dark_one_can_be_read(name):
     spec = shown(PICTURES[name]())[charts.V5]
@@ -192,6 +196,7 @@ def test_what_a_host_said_is_text_in_the_picture_and_nothing_else():
     assert "<script" not in drawn and "&lt;script" in drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "odd",
     [
@@ -340,6 +345,7 @@ DRAWN_OF = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN_OF)
 def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
     said = said_of_marks(PICTURES[name]())

@@ -166,6 +166,7 @@ def test_a_finding_that_stands_alone_can_drown_among_many_comparisons():
     assert "not clear among 25 comparisons" in together.why
 
 
+@pytest.mark.slow
 def test_equal_conditions_give_any_confident_verdict_in_at_most_5_of_100_studies():
     rng = np.random.default_rng(4)
     order = Order("o", "s", "f", percentiles=(50, 90), conditions=NAMES)
@@ -227,6 +228,7 @@ def test_compare_takes_blocks_and_names_and_says_when_it_only_knows_single_runs(
     assert "from single runs" in single.why and single.blocks == 1
 
 
+@pytest.mark.slow
 def test_compare_calls_equal_samples_different_in_at_most_5_of_100_pairs():
     rng = np.random.default_rng(6)
     many = 400

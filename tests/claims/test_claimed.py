@@ -203,6 +203,7 @@ def test_imported_runs_are_listed_shown_drawn_and_exported_as_of_their_study(cap
     assert verdicts == ["holds"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [[], {"study": "docker_fio"}, {"study": "docker_fio", "ways": [1]},
                                  {"study": "x", "ways": {}}])  # fmt: skip
 def test_results_that_say_oddly_what_they_are_of_are_named_and_the_others_read(home, odd):

@@ -144,6 +144,7 @@ def test_each_verb_can_say_what_it_takes(parser):
     assert f"usage: {parser.prog}" in parser.format_help()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", VERBS.values(), ids=VERBS)
 def test_each_verb_says_what_it_is_for_with_an_example_that_can_be_meant(parser, capsys):
     shown = parser.format_help()

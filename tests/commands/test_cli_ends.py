@@ -96,6 +96,7 @@ def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch,
     assert second == "  hint: LABKIT_OUT names another folder"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -187,6 +188,7 @@ def test_a_broken_notebook_is_refused_by_its_name(tmp_path, text):
         notebook.parameters(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_who_stops_a_command_is_told_so_and_sees_130(tmp_path, number):
     """Ctrl-C, or a terminal that is closed; here while a host says nothing, which may take 45 s."""
@@ -265,6 +267,7 @@ def test_a_user_without_account_and_home_is_served_too():
     assert second == "box nobodys is down"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("term", "drawn"), [("xterm", True), ("dumb", False)])
 def test_a_dumb_terminal_gets_no_escapes(tmp_path, term, drawn):
     ours, theirs = pty.openpty()
@@ -299,6 +302,7 @@ def test_a_python_package_that_is_missing_is_named_with_what_installs_it():
     assert "-m pip install" in hint and "'paramiko" in hint
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_query_without_an_end_can_be_stopped(signal_sent, tmp_path):
     endless = "with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"

@@ -35,6 +35,7 @@ def said(capsys):
     return say
 
 
+@pytest.mark.slow
 def test_results_are_listed_with_how_many_runs_finished(home, said):
     listed = said("list", "--study", "lat-ping", "--json")
     mine = next(row for row in listed if row["path"].startswith(str(home)))
@@ -80,6 +81,7 @@ def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeyp
     assert said("query", asked, str(home), "--json")[0]["n"] == 3  # in the bundle
 
 
+@pytest.mark.slow
 def test_what_was_changed_since_is_found_and_the_rest_stays_readable(home, said):
     assert said("verify", "--json")["wrong"] == []
     run = home / "out" / "results" / "lat_ping" / "a" / "runs" / "001-Native-b1" / "run.json"
@@ -124,6 +126,7 @@ def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said
     assert "the other is not" in said("diff", str(other), run, code=2)
 
 
+@pytest.mark.slow
 def test_what_has_one_value_a_run_is_compared_by_its_mean_and_long_facts_stay_on_the_screen(
     said, monkeypatch, tmp_path
 ):
@@ -152,6 +155,7 @@ def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(
     assert "no results at lat_pong" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_terminal_obeys_nothing_that_results_of_others_say(home, said):
     a, b = (home / "out" / "results" / "lat_ping" / name for name in "ab")
     synthetic.write_results(b, STUDY, 3, 80)

@@ -34,6 +34,7 @@ def left_in(folder):
 # --- one file -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0, 1, MIB, MIB + 1, 3 * MIB, 2 * MIB + 12345])
 def test_what_arrives_is_what_was_sent_and_nothing_is_left_beside_it(host, tmp_path, size):
     content = noise(size)

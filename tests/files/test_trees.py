@@ -73,6 +73,7 @@ def left_in(folder):
     return [name for name in os.listdir(folder) if name.startswith(".labkit-")]
 
 
+@pytest.mark.slow
 def test_a_tree_arrives_as_it_was_and_comes_back_as_it_was(host, tmp_path):
     source = planted(tmp_path / "source")
     told = []
@@ -305,6 +306,7 @@ def test_a_host_that_lists_a_million_names_is_stopped_at_what_is_allowed(liar, t
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_host_that_sends_without_end_is_stopped(liar, tmp_path):
     folder, host = liar
     subprocess.run(["truncate", "-s", "4G", folder / "says"], check=True)

@@ -225,6 +225,7 @@ def test_works_that_nobody_waits_for_any_more_are_closed():
     assert closed == [True]
 
 
+@pytest.mark.slow
 def test_a_socket_is_waited_for_even_when_another_closes_it():
     ours, theirs = socket.socketpair()
 

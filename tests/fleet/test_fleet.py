@@ -387,6 +387,7 @@ def test_each_clock_is_known_within_half_the_way_there_and_back(fleet):
         assert reading.host_utc.endswith("+00:00")
 
 
+@pytest.mark.slow
 def test_a_clock_that_tells_whole_seconds_is_known_within_a_second(tmp_path):
     (tmp_path / "sshd").mkdir()
     with only(tmp_path / "sshd", busybox()) as host:

@@ -85,6 +85,7 @@ def test_every_word_arrives_byte_for_byte(host, word):
 PARTS = [*HOSTILE, *"azAZ09é漢 \t\n\r'\"\\$`|&;<>(){}[]*?!#~=%-", "\x1b]0;x\a", "labkit", "eval "]
 
 
+@pytest.mark.slow
 def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(host):
     """F77: as words, as a batch, in the environment and beside standard input."""
     pick = Random(77)

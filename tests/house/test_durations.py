@@ -49,6 +49,7 @@ def ran(folder, *words):
     return subprocess.run(words, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["in one process", "in several"])
 def test_a_test_on_the_list_runs_once_more_and_says_so_and_another_one_does_not(tmp_path, words):
     done = ran(tmp_path, *words)

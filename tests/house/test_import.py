@@ -30,6 +30,7 @@ for part in before.keys() - {"modules"}:
 NAMES = "from labkit import applied, compare, find_study, open_lab, study_results"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("imports", ["import labkit", NAMES])
 def test_importing_labkit_changes_nothing_outside_labkit(imports):
     code = SEEN.replace("IMPORTS", imports)
