@@ -33,8 +33,8 @@ def test_every_command_that_the_readme_names_prints_its_help(capsys):
         assert f"labkit {command}" in capsys.readouterr().out
 
 
-def test_the_readme_fits_two_screens():
-    assert len(README.splitlines()) <= 110
+def test_the_readme_fits_two_screens_apart_from_the_row_of_each_study():
+    assert len(README.splitlines()) - len(studies.names()) <= 90
 
 
 def test_every_command_that_prints_json_is_in_the_table_for_scripts():
