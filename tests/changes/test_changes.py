@@ -54,6 +54,7 @@ BOOT, ME = Path("/proc/sys/kernel/random/boot_id").read_text().strip(), os.getpi
 
 
 # What a process leaves that was killed, then a later one with its number, then the host's reboot.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "turn", [f"{BOOT} 999999999 1", f"{BOOT} {ME} 1", f"before {ME} 1"],
     ids=["killed", "another now", "rebooted"],

@@ -368,6 +368,7 @@ def test_a_journal_without_a_place_changes_nothing(bench, hosts, monkeypatch):
     assert bench.values() == OLD
 
 
+@pytest.mark.slow
 def test_twenty_settings_cost_at_most_six_round_trips(bench, hosts):
     class Counting(Local):
         calls: typing.ClassVar = []

@@ -62,6 +62,7 @@ def test_a_host_that_has_lost_it_is_told_it_again(changes, bench, counting):
     assert counting.given[0] == 0 and counting.given[1] > len(journal.script())
 
 
+@pytest.mark.slow
 def test_what_is_too_long_for_a_command_goes_with_the_script(changes, bench, counting):
     changes.move_to([knob(bench, "new")])
     counting.given.clear()

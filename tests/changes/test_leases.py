@@ -153,6 +153,7 @@ print(lease.ended, lease_of(replace(me, pid="4000000")).ended)
 """
 
 
+@pytest.mark.slow
 @needs_root
 def test_a_process_that_is_hidden_from_us_is_not_called_ended():
     before = ("unshare", "--pid", "--mount-proc", "--fork", "--kill-child")
@@ -174,6 +175,7 @@ def stopped_and_taken_over(bench, host, holder):
     return holder.returncode, said
 
 
+@pytest.mark.slow
 def test_a_holder_who_was_stopped_and_taken_over_writes_nothing_more_and_says_why(bench, host):
     with holding(bench) as holder:
         assert holder.stdout.readline() == "in force\n"

@@ -103,6 +103,7 @@ ALL, NONE = {role: {*NEEDS} for role in KINDS}, {role: set() for role in KINDS}
 ORDERS = list(itertools.permutations(NEEDS))
 
 
+@pytest.mark.slow
 def test_the_device_refuses_a_wrong_order(tmp_path, hosts):
     for order in ORDERS[1::5]:
         with pytest.raises(SettingRefused) as no, in_force(hosts) as changes:
@@ -164,6 +165,7 @@ def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mi
             assert {*step.way.more.after} <= before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_settings_that_wait_for_each_other_in_a_circle_are_refused_in_the_plan(
     tmp_path, hosts, size

@@ -218,6 +218,7 @@ def test_any_text_that_a_host_may_say_can_be_drawn(odd):
     shown(charts.over_time({odd: ([1, 2], [1, 2])}, [charts.Happened(odd, 1)], unit=odd, **words))
 
 
+@pytest.mark.slow
 def test_importing_charts_leaves_out_what_makes_it_slow():
     code = (
         "import sys; from labkit.machine import lean; lean.start_lean(); import labkit.charts;"
@@ -353,6 +354,7 @@ def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
     assert all(any(run in text for text in told) for run in DRAWN_OF[name]), said[:3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "draw"),
     [

@@ -183,6 +183,7 @@ def test_files_that_tell_one_figure_in_two_units_are_refused(home):
         imports.take_in("netperf", {"Native": [NETPERF], "VM": [other]}, "x", claimed)
 
 
+@pytest.mark.slow
 def test_imported_runs_are_listed_shown_drawn_and_exported_as_of_their_study(capsys):
     assert main(words("fio", "docker_fio", IOPS, FIO)) == 0
     results = named_results("docker-fio")

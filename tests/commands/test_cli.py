@@ -110,6 +110,7 @@ def test_a_parameter_that_a_study_cannot_have_is_refused_before_anything_begins(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_results_of_a_study_that_was_never_measured_here_are_the_recorded_ones(
     tmp_path, monkeypatch, capsys
 ):

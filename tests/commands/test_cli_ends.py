@@ -46,6 +46,7 @@ def gone():
         os.close(writing)
 
 
+@pytest.mark.slow
 def test_where_the_reader_has_gone_the_true_exit_code_comes_and_no_complaint():
     with gone() as pipe:
         done = run("results", "--help", stdout=pipe)
@@ -70,6 +71,7 @@ def test_a_stream_that_is_closed_is_no_reason_to_fail(closed, code):
     assert (done.returncode, done.stdout + done.stderr) == (code, b"")
 
 
+@pytest.mark.slow
 def test_what_an_old_encoding_cannot_write_is_written_as_an_escape(tmp_path):
     shutil.copytree(recorded("lat_vmxnet3"), tmp_path / "☃ lab/lat_vmxnet3")
     env = {"PYTHONIOENCODING": "ascii", "LABKIT_OUT": str(tmp_path / "out")}
@@ -211,6 +213,7 @@ def test_who_stops_a_command_is_told_so_and_sees_130(tmp_path, number):
     assert command.returncode == 130
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("sudo") or os.geteuid(), reason="as root, with sudo")
 def test_what_sudo_runs_imports_nothing_from_the_folder_that_somebody_is_in(tmp_path, monkeypatch):
     (tmp_path / "labkit").mkdir()
@@ -222,6 +225,7 @@ def test_what_sudo_runs_imports_nothing_from_the_folder_that_somebody_is_in(tmp_
     assert not (tmp_path / "taken over").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(os.geteuid()), reason="needs root, to mount a small disk")
 def test_a_full_disk_is_told_and_nothing_half_is_left(tmp_path):
     small = f"mount -t tmpfs -o size=40k tmpfs {tmp_path} && df {tmp_path} >/dev/null || exit 77"
@@ -258,6 +262,7 @@ sys.exit(main(["box", "status", "--name", "nobodys"]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(bool(os.geteuid()), reason="needs root, to become somebody without an account")
 def test_a_user_without_account_and_home_is_served_too():
     done = subprocess.run([sys.executable, "-c", HOMELESS], capture_output=True, text=True)

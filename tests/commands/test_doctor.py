@@ -149,6 +149,7 @@ def test_kvm_is_never_believed_by_its_file():
     }
 
 
+@pytest.mark.slow
 def test_it_is_quick_and_writes_nothing(tmp_path):
     begun = time.process_time()
     doctor.examine()

@@ -68,6 +68,7 @@ def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, cap
     assert "vcenter_ha" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_guests_that_share_a_cpu_of_their_own_are_judged_on_real_hosts_only(tmp_path):
     known, few = recorded("lat_ping"), shutil.ignore_patterns("*-b[3-9]")
     box, real = (tmp_path / name / "lat_ping" / "a" for name in ("box", "real"))

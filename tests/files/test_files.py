@@ -56,6 +56,7 @@ def test_a_file_may_have_any_name(host, tmp_path, number):
     assert host.get(path) == b"content"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755, 0o444])
 @pytest.mark.parametrize("size", [10, MIB + 1])
 def test_the_mode_of_a_local_file_goes_with_it_both_ways(host, tmp_path, mode, size):

@@ -37,6 +37,7 @@ def labkit(site, *words, **more):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(wheel):
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",

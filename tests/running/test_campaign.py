@@ -30,6 +30,7 @@ def rerun(folder, *cells):
     return nbformat.read(run.target, as_version=4)
 
 
+@pytest.mark.slow
 def test_a_notebook_runs_with_its_parameters_and_its_source_stays(tmp_path):
     executed = rerun(tmp_path, "print(n * 2)")
     assert executed.cells[-1].outputs[0].text == "10\n"
@@ -37,6 +38,7 @@ def test_a_notebook_runs_with_its_parameters_and_its_source_stays(tmp_path):
     assert [file.name for file in (tmp_path / "made").iterdir()] == ["out.ipynb"]
 
 
+@pytest.mark.slow
 def test_an_error_of_labkit_keeps_its_words(tmp_path):
     code = "from labkit.errors import BadInput\nraise BadInput('it broke', said='why', hint='try')"
     with pytest.raises(BadInput, match="it broke") as failed:
@@ -45,6 +47,7 @@ def test_an_error_of_labkit_keeps_its_words(tmp_path):
     assert "out.ipynb" in failed.value.hint
 
 
+@pytest.mark.slow
 def test_a_kernel_that_dies_is_never_called_finished(tmp_path):
     with pytest.raises(LabkitError, match="did not run to its end"):
         rerun(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1 + 1")

@@ -49,6 +49,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("read", "kind", "name"), CASES)
 def test_a_bomb_is_refused_within_two_seconds_and_100_mib(tmp_path, read, kind, name):
     bomb = tmp_path / f"bomb.{kind}"

@@ -128,6 +128,7 @@ def test_a_small_bundle_is_read_where_only_the_cache_of_a_user_can_be_written(
     assert bundle.open_bundle(small.path) == folder and not (out() / "bundles").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", [
     lambda whole: whole[:-9], lambda whole: whole + b"more",
     lambda whole: whole[:40] + b"\0\0\0\0" + whole[44:], lambda whole: lzma.compress(b"no zip"),

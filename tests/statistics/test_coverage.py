@@ -116,6 +116,7 @@ def counted(what, found):
               f"{100 * held.min():.1f} to {100 * held.max():.1f}", flush=True)  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("samples", [40, 1000])
 @pytest.mark.parametrize("between", [0, 0.15])
 def test_what_is_simulated_at_once_is_what_labkit_makes_of_each_study(between, samples):
@@ -269,6 +270,7 @@ def test_known_effects_are_found_as_often_as_students_power_says(effect):
         assert share == pytest.approx(power(effect), abs=0.08), what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 1, 5])
 def test_equal_conditions_are_called_different_in_at_most_5_of_100_studies(step):
     rng = np.random.default_rng(8)

@@ -51,6 +51,7 @@ blocks_of_values = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(blocks_of_values, st.randoms(use_true_random=False))
 def test_the_order_of_samples_and_of_blocks_changes_nothing(values, random):
@@ -72,6 +73,7 @@ def test_other_units_scale_the_interval_and_leave_ratios_alone(values, factor, q
     assert one.value == pytest.approx(1 / factor)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(blocks_of_values, st.floats(1, 99), st.floats(1, 99))
 def test_a_higher_percentile_is_never_lower_and_lies_inside_its_interval(values, p, q):
@@ -82,6 +84,7 @@ def test_a_higher_percentile_is_never_lower_and_lies_inside_its_interval(values,
         assert i.low <= i.value * (1 + 1e-12) and i.value <= i.high * (1 + 1e-12)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(blocks_of_values, blocks_of_values)
 def test_turning_a_ratio_over_turns_its_interval_over(first, second):

@@ -114,6 +114,7 @@ def test_equal_blocks_are_said_to_drift_in_at_most_5_of_100_studies():
     assert np.mean(found) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 1000)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(arrays(np.float64, st.integers(1, 400), elements=st.floats(-1e9, 1e9)))
 def test_any_run_has_an_answer(values):
@@ -156,6 +157,7 @@ def standing(rng, conditions, blocks, *, shared=0.05, slope=0.0, step=0.0):
     return {f"c{n}": {k: np.array([v]) for k, v in enumerate(row)} for n, row in enumerate(figures)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("conditions", [1, 2, 7])
 @pytest.mark.parametrize("step", [0, 1])
 @pytest.mark.parametrize("shared", [0, 0.05])
