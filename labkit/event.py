@@ -132,7 +132,7 @@ class Say:
     @property
     def text(self) -> str:
         """All of them."""
-        return "".join(f"{line}\n" for line in self.lines)
+        return "".join(f"{line}\n" for line in list(self.lines))
 
 
 def said(text: str) -> list[dict[str, Any]]:
@@ -163,7 +163,7 @@ class Happening:
 
     events: Sequence[Event]
     lab: Lab
-    texts: dict[str, str] = field(default_factory=dict)
+    said: dict[str, Say] = field(default_factory=dict)
     failed: list[BaseException] = field(default_factory=list)
     _thread: threading.Thread | None = None
     _over: threading.Event = field(default_factory=threading.Event)
@@ -174,6 +174,11 @@ class Happening:
         if self.events and self._thread is None:
             self._thread = threading.Thread(target=self._each, daemon=True)
             self._thread.start()
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """What was said of each event so far, under the name that its text is kept as."""
+        return {name: say.text for name, say in list(self.said.items())}
 
     @property
     def going(self) -> bool:
@@ -193,12 +198,9 @@ class Happening:
             self._over.set()
 
     def _one(self, event: Event) -> None:
-        say = Say()
-        try:
-            say.clocks(self.lab.fleet.clocks().ok)
-            event.happen(self.lab, say)
-        finally:
-            self.texts[f"{event.name}.txt"] = say.text
+        say = self.said[f"{event.name}.txt"] = Say()
+        say.clocks(self.lab.fleet.clocks().ok)
+        event.happen(self.lab, say)
 
     def _ended(self) -> None:
         self._given_up.set()

@@ -8,9 +8,9 @@ import altair as alt
 import numpy as np
 
 from labkit.charts.over_time import Happened, over_time
-from labkit.errors import BadInput
+from labkit.errors import BadInput, ResultsError
 from labkit.event import TimeLine
-from labkit.events.migration import seen_over_time
+from labkit.events.migration import LiveMigration, seen_over_time
 from labkit.results import Run
 from labkit.study import Study
 from labkit.workload import Series
@@ -25,28 +25,39 @@ def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.
     if not found:
         raise BadInput(f"the load of {study.name} tells nothing over time")
     metric = next(iter(found))
-    return _drawn(found, line, metric, unit, run, note)
+    return _drawn(found, line, metric, unit, run.condition, run.path.name, note)
 
 
 def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
     """What came in at the destination in each half second, and the CPUs that both sides spent."""
     found = seen_over_time(_text(study, run))
-    return _drawn(found, _line(study, run), "Gbit/s, and CPUs", "1", run, note)
+    line, of = _line(study, run), (run.condition, run.path.name)
+    return _drawn(found, line, "Gbit/s, and CPUs", "1", *of, note)
+
+
+def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | None:
+    """The same of a move that may be under way; None before anything of it was seen."""
+    try:
+        found, line = seen_over_time(text), LiveMigration.time_line(text)
+    except ResultsError:
+        return None
+    if not any(at.size for at, _ in found.values()):
+        return None
+    return _drawn(found, line, "Gbit/s, and CPUs", "1", condition, "by hand", note)
 
 
 def _drawn(
-    found: Mapping[str, Series], line: TimeLine, metric: str, unit: str, run: Run, note: str
-) -> alt.LayerChart:
+    found: Mapping[str, Series], line: TimeLine, metric: str, unit: str,
+    condition: str, run: str, note: str,
+) -> alt.LayerChart:  # fmt: skip
     series = {name: (at - line.begun, values) for name, (at, values) in found.items() if at.size}
     first = min((float(np.min(at)) for at, _ in series.values()), default=0.0)
     marks = [
         Happened(one.name, one.begun - line.begun, one.ended - line.begun) for one in line.phases
     ]
-    title = f"{run.condition}: {metric} while the guest moves"
+    title = f"{condition}: {metric} while the guest moves"
     shown = [mark for mark in marks if mark.begin >= first]
-    return over_time(
-        series, shown, metric=metric, unit=unit, run=run.path.name, title=title, note=note
-    )
+    return over_time(series, shown, metric=metric, unit=unit, run=run, title=title, note=note)
 
 
 def _line(study: Study, run: Run) -> TimeLine:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,10 +17,9 @@ from labkit.errors import BadInput, BoxError
 from tests.box.conftest import MOVING, with_cpus
 from tests.box.test_migration import COUNTER, counted, goes_on, on
 
-PROGRAMS = ("perl",)
+PROGRAMS = ("mount", "perl", "umount")
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
-SLOW = Moving(rate="60 Mbit/s")
 WRITER = """\
 (perl -e '$m = "\\1" x (40 << 20); for (;;) { substr($m, 4096 * int(rand 10240), 1) = "x" }' \
     > /dev/null 2>&1 & echo $! > /tmp/writer); sleep 2"""
@@ -44,21 +44,41 @@ def check_on_one_side(lab, expected):
     goes_on(lab.host("guest"), counted(lab.host("guest")))
 
 
-def killed_there(lab, to):
-    while not lab.host(to).run("guest", "list").stdout.split():
-        time.sleep(0.05)
-    time.sleep(1)
-    for pid in lab.host(to).run("guest", "@guest", "pids").stdout.split():
-        lab.host(to).run("kill", "-KILL", pid)
-
-
 def test_a_move_whose_target_is_killed_leaves_the_guest_where_it_was(lab_of_two):
     at, to = box.status(MOVING).guests[0].on, other()
-    killer = threading.Thread(target=killed_there, args=(lab_of_two, to))
-    killer.start()
-    with pytest.raises(BoxError, match=f"stays on {at}"):
-        box.migrate(MOVING, "guest", to=to, how=SLOW)
-    killer.join()
+    there, under_way = lab_of_two.host(to), threading.Event()
+
+    def hears(line):
+        if line["host"] == at and line.get("said", {}).get("transferred", 0) > 1 << 20:
+            under_way.set()
+
+    def killed():
+        assert under_way.wait(60)
+        pids = there.check("guest", "@guest", "pids").split()
+        there.check("kill", "-KILL", *pids)
+
+    with ThreadPoolExecutor(1) as pool:
+        killing = pool.submit(killed)
+        with pytest.raises(BoxError, match=f"stays on {at}"):
+            box.migrate(MOVING, "guest", to=to, how=Moving(rate="20 Mbit/s"), hears=hears)
+        killing.result()
+    check_on_one_side(lab_of_two, at)
+
+
+LITTLE = """\
+sed 's/^MemAvailable:.*/MemAvailable: 2048 kB/' /proc/meminfo > /run/little || exit
+mount --bind /run/little /proc/meminfo"""
+
+
+def test_a_move_to_a_host_with_too_little_memory_is_refused_before_it_begins(lab_of_two):
+    at, to = box.status(MOVING).guests[0].on, other()
+    there = lab_of_two.host(to)
+    there.check("sh", "-c", LITTLE)
+    try:
+        with pytest.raises(BadInput, match=rf"takes \d+ MiB of memory, and {to} has 2 MiB"):
+            box.migrate(MOVING, "guest", to=to)
+    finally:
+        there.check("umount", "/proc/meminfo")
     check_on_one_side(lab_of_two, at)
 
 

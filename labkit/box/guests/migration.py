@@ -15,7 +15,7 @@ from typing import Any
 
 from labkit.box import needs
 from labkit.box.folder import Folder, not_up, up_again
-from labkit.box.guests import mirror
+from labkit.box.guests import fitting, mirror
 from labkit.box.guests.arriving import ENDED, AwaitedMove
 from labkit.box.guests.move import Move, in_network, run
 from labkit.box.guests.moving import Hears, Moving, WatchedMove
@@ -110,7 +110,7 @@ def migrate(
         then = _checked(folder, now, guest, to)
         move = Move(folder, lab, now, then, guest, how or Moving(), hears, patience)
         told = _told(move, how is not None, asked)
-        _refuse_what_loses_writes(move)
+        fitting.check(move)
         seen_by = seen_from or next(
             (role for role in now.hosts if role not in (to, now.on(guest))), ""
         )
@@ -156,10 +156,13 @@ def _settle(folder: Folder, lab: Lab) -> str:
     if now.on(guest) != to:
         then = _checked(folder, now, guest, to)
         move = Move(folder, lab, now, then, guest, Moving(), lambda _: None, CANCEL_SECONDS)
-        if _arrived(move):
-            _leave(move)
-        else:
-            _stay(move, _new_wires(move))
+        try:
+            if _arrived(move):
+                _leave(move)
+            else:
+                _stay(move, _new_wires(move))
+        finally:
+            note.unlink(missing_ok=True)
     note.unlink(missing_ok=True)
     return Layout.from_json(folder.layout.read_text()).on(guest)
 
@@ -206,18 +209,6 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
         )
     plans = tuple(replace(p, on=to) if p.role == guest else p for p in now.topology.guests)
     return replace(now, topology=replace(now.topology, guests=plans))
-
-
-# Emulated CPUs that run side by side write to pages that count as sent: of seven such migrations
-# with QEMU 7.2 two left a guest broken, and of eighteen with one CPU none.
-def _refuse_what_loses_writes(move: Move) -> None:
-    vcpus = move.origin.check("guest", f"@{move.guest}", "get", "vcpus").strip()
-    if move.now.plan(move.guest).accelerator == "tcg" and vcpus != "1":
-        raise BadInput(
-            f"{move.guest} is emulated (tcg) with {vcpus} CPUs, and can lose writes as it moves",
-            hint=f"on {move.origin.name}: "
-            + "; ".join(f"guest @{move.guest} {word}" for word in ("stop", "set vcpus=1", "start")),
-        )
 
 
 def _moved(move: Move, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -311,9 +302,16 @@ def _prepare(move: Move, new: dict[str, Wire]) -> None:
 
 
 def _stay(move: Move, new: dict[str, Wire]) -> None:
-    with suppress(LabkitError):
-        move.to.run("guest", f"@{move.guest}", "stop")
+    try:
+        with suppress(LabkitError):
+            move.to.run("guest", f"@{move.guest}", "stop")
         _go_on(move)
+    finally:
+        _clear(move, new)
+
+
+# What was made at the destination for it.
+def _clear(move: Move, new: dict[str, Wire]) -> None:
     _forget(move.to, move.guest)
     to = move.pid(move.to.name)
     with suppress(BoxError):

@@ -128,7 +128,7 @@ def main(place: str, every: str, *others: str) -> None:
     while True:
         for line in monitor.lines(time.monotonic() + float(every)):
             heard(monitor, line, mirrors)
-        say({"cpu": threads(pids), "net": lines_of()})
+        say({"t": round(time.time(), 4), "net": lines_of(), "cpu": threads(pids)})
         if not monitor.owed:
             monitor.ask("query-migrate")
 

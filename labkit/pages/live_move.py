@@ -1,0 +1,45 @@
+"""A guest that moves under its load, drawn while it does: a run by hand in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+
+from labkit.charts.moving import seen_live
+from labkit.event import Happening, happening
+from labkit.lab import Lab
+from labkit.study import Study
+
+Show = Callable[[object], None]
+REDRAWN_SECONDS = 1.0
+
+
+def watched(study: Study, lab: Lab, condition: str, show: Show | None = None) -> dict[str, str]:
+    """Load and move the guest as a run of the condition does, and move it back.
+
+    `show` is given a new picture each second. Returns the texts that a run keeps, by their names.
+    """
+    show, asked = show or _in_notebook(), study.condition(condition)
+    load = asked.load(study.workload)
+    hosts = next(iter(asked.pairs(lab, load).values()))
+    with ThreadPoolExecutor(1) as pool, happening(asked.events, lab) as beside:
+        loading = pool.submit(load.during, hosts, beside)
+        while wait([loading], REDRAWN_SECONDS).not_done:
+            _draw(beside, condition, show)
+        text = loading.result()
+        _draw(beside, condition, show)
+    return {f"{load.name}.txt": text, **beside.texts}
+
+
+# Nothing has come in before it begins.
+def _draw(beside: Happening, condition: str, show: Show) -> None:
+    for text in beside.texts.values():
+        if picture := seen_live(text, condition):
+            show(picture)
+
+
+def _in_notebook() -> Show:
+    from IPython.display import display
+
+    handle = display(display_id=True)  # type: ignore[no-untyped-call]
+    return handle.update if handle else lambda _: None
