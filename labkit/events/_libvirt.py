@@ -34,6 +34,8 @@ EVENTS = {
 # What `virsh domjobinfo` prints of a job: a name, a figure, and its unit.
 FIGURE = re.compile(r"([A-Z][\w ]+):\s+([\d.]+)\s*(\S*)", re.ASCII)
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
+CPU = re.compile(r"<cpu\b[^>]*?(?:/>|>.*?</cpu>)", re.DOTALL)
+KIND = re.compile(r"<domain type='(\w+)'", re.ASCII)
 NEAR = 1.2
 """A link may have so many times the round trip that is asked for, or a part of it."""
 MEASURED = re.compile(r" = [\d.]+/([\d.]+)/")
@@ -95,7 +97,21 @@ def refusal(lab: Lab, asked: LiveMigration) -> str:
         if not host.run("virsh", "version").ok:
             how = brings("virsh")
             return f"libvirt does not answer on {host.name}; to get it: {how}"
-    return _too_near(here, there, asked.rtt_ms)
+    return _other_cpu(here, there, _vm(lab, asked)) or _too_near(here, there, asked.rtt_ms)
+
+
+# What libvirt says of it at the destination. A CPU that is passed through has no model to compare.
+def _other_cpu(here: Host, there: Host, vm: str) -> str:
+    described = here.run("virsh", "dumpxml", "--migratable", vm).stdout
+    if not (cpu := CPU.search(described)) or "<model" not in cpu[0]:
+        return ""
+    kind = KIND.search(described)
+    words = ("hypervisor-cpu-compare", "/dev/stdin", *(("--virttype", kind[1]) if kind else ()))
+    done = there.run("virsh", *words, stdin=cpu[0].encode())
+    if done.ok or "incompatible" not in done.stdout + done.stderr:
+        return ""
+    why = f"{there.name} has not the CPU that {vm} was given on {here.name}"
+    return f"{why}; give it a model that both have (virsh hypervisor-cpu-baseline)"
 
 
 # A real link cannot be made longer from here: tc with netem on a router between them can.

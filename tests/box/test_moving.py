@@ -127,6 +127,39 @@ def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two)
     check_on_one_side(lab_of_two, at)
 
 
+@pytest.mark.parametrize("escape", ["stop and copy", "post-copy", "throttle"])
+def test_each_way_out_brings_a_guest_over_that_writes_faster_than_its_link(lab_of_two, escape):
+    to, guest = other(), lab_of_two.host("guest")
+    guest.check("sh", "-c", WRITER)
+    try:
+        box.migrate(
+            MOVING, "guest", to=to, how=Moving(rate="200 Mbit/s", deadline=3, escape=escape)
+        )
+        check_on_one_side(lab_of_two, to)
+    finally:
+        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
+
+
+def moved(lab, **how):
+    done = box.migrate(MOVING, "guest", to=other(), how=Moving(**how))
+    check_on_one_side(lab, done.to)
+    return done
+
+
+def test_a_faster_link_a_longer_way_and_a_guest_that_writes_show_in_how_it_moves(lab_of_two):
+    slow, fast = (moved(lab_of_two, rate=rate) for rate in ("100 Mbit/s", "400 Mbit/s"))
+    far = moved(lab_of_two, rate="400 Mbit/s", delay="75 ms")
+    guest = lab_of_two.host("guest")
+    guest.check("sh", "-c", WRITER)
+    try:
+        written = moved(lab_of_two, rate="400 Mbit/s", deadline=5, escape="stop and copy")
+    finally:
+        guest.run("sh", "-c", "kill $(cat /tmp/writer)")
+    assert fast.total_ms < slow.total_ms
+    assert far.silence_ms > fast.silence_ms
+    assert written.rounds > fast.rounds
+
+
 @pytest.mark.parametrize(
     "odd",
     [{"channels": 0}, {"escape": "pray"}, {"deadline": 0}, {"channels": 2, "post_copy": True}],

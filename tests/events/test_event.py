@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from labkit.charts.moving import seen_live
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.event import Event, Say, TimeLine, happening, said
 from labkit.events import _dip, _libvirt
@@ -112,6 +113,14 @@ def test_figures_of_a_migration_come_from_what_was_counted():
     assert at["share of line"] == pytest.approx(0.5, rel=0.01)
     assert at["cpu of the destination"] == pytest.approx(0.5, rel=0.01)
     assert at["arrived share"] == 1
+
+
+def test_a_move_under_way_is_drawn_as_soon_as_something_of_it_was_seen():
+    lines = moved().splitlines(keepends=True)
+    assert seen_live("", "far") is None and seen_live(lines[0], "far") is None
+    half, whole = (seen_live("".join(part), "far") for part in (lines[:30], lines))
+    assert "far: Gbit/s" in half.to_json() and "switch-over" not in half.to_json()
+    assert "switch-over" in whole.to_json()
 
 
 def test_a_load_that_falls_once_has_one_dip_and_recovers():
