@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
-    """Move the guest over a link of its own, if a rate or a round trip is asked for."""
+    """Move the guest over a link of its own, if a rate or a round trip is asked for.
+
+    A study that was killed may have left it at the destination.
+    """
+    back(lab, asked)
     how = Moving(
         asked.channels, asked.throttle, asked.post_copy, asked.disks,
         f"{asked.rate_mbit:g} Mbit/s" if asked.rate_mbit else "",

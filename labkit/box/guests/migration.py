@@ -127,6 +127,8 @@ def migrate(
 def settle(name: str) -> str:
     """Where the guest is whose move nobody ended, since who asked for it was killed; or ""."""
     folder = Folder(name)
+    if not _note(folder).exists():
+        return ""
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
         return _settle(folder, lab)
 
