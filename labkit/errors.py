@@ -170,6 +170,10 @@ class BoxError(LabkitError):
     """The lab in a box cannot do this on this machine."""
 
 
+class EndedAfterMove(BoxError):
+    """A guest went on at its destination and ended: to wake its old memory would undo work."""
+
+
 class ResultsError(LabkitError):
     """Stored results are missing, damaged or too new."""
 

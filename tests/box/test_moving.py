@@ -65,6 +65,24 @@ def test_a_move_whose_target_is_killed_leaves_the_guest_where_it_was(lab_of_two)
     check_on_one_side(lab_of_two, at)
 
 
+def test_a_guest_that_is_killed_as_it_arrives_is_started_there_and_never_wakes_here(lab_of_two):
+    to, pids = other(), []
+    there = lab_of_two.host(to)
+
+    def hears(line):
+        if line["host"] == to and not pids:
+            pids.extend(there.check("guest", "@guest", "pids").split())
+        if line["host"] == to and line.get("event") == "RESUME":
+            there.check("kill", "-KILL", *pids)
+
+    with pytest.raises(BoxError):
+        box.migrate(MOVING, "guest", to=to, hears=hears)
+    box.up(MOVING)
+    lab_of_two.host("guest").close()
+    assert on(lab_of_two) == {host: ["guest"] if host == to else [] for host in on(lab_of_two)}
+    assert not lab_of_two.host("guest").run("test", "-e", "/tmp/count").ok
+
+
 LITTLE = """\
 sed 's/^MemAvailable:.*/MemAvailable: 2048 kB/' /proc/meminfo > /run/little || exit
 mount --bind /run/little /proc/meminfo"""

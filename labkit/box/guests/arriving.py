@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.box.guests.move import Move
 from labkit.box.guests.moving import LONGEST_STOP, WatchedMove
-from labkit.errors import BoxError
+from labkit.errors import BoxError, EndedAfterMove, LabkitError
 
 ENDED = ("completed", "failed", "cancelled")
 
@@ -78,8 +78,16 @@ class AwaitedMove:
 
     def _runs(self) -> None:
         move, until = self.move, time.monotonic() + self.move.patience
-        while move.qmp(move.to, "query-status")["status"] != "running":
-            if time.monotonic() > until:
-                raise BoxError(f"{move.guest} arrived on {move.to.name} and does not run there")
-            time.sleep(0.02)
-        move.qmp(move.to, "announce-self", initial=10, max=100, rounds=5, step=20)
+        try:
+            while move.qmp(move.to, "query-status")["status"] != "running":
+                if time.monotonic() > until:
+                    raise BoxError(f"{move.guest} arrived on {move.to.name} and does not run there")
+                time.sleep(0.02)
+            move.qmp(move.to, "announce-self", initial=10, max=100, rounds=5, step=20)
+        except LabkitError as silent:
+            if not self.watched.happened(move.to.name, "RESUME", self.asked):
+                raise
+            raise EndedAfterMove(
+                f"{move.guest} went on on {move.to.name}, and ended there as in a power failure",
+                said=str(silent), hint="labkit box up starts it there",
+            ) from silent  # fmt: skip

@@ -32,7 +32,7 @@ from labkit.box.network.links import (
 )
 from labkit.box.status import in_force, status
 from labkit.box.view import GUESTS
-from labkit.errors import BadInput, BoxError, LabkitError, Unknown
+from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab, opened
 from labkit.machine.scripts import beside
@@ -219,6 +219,9 @@ def _moved(move: Move, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
         _prepare(move, new)
         with _crossed(move) as at:
             return _across(move, told, at)
+    except EndedAfterMove:
+        _leave(move)
+        raise
     except BaseException as failed:
         _stay(move, new)
         if isinstance(failed, LabkitError):
