@@ -8,18 +8,23 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from boxes import NAME
 
 from labkit import box
 from labkit.box import Faults
 from labkit.box.guests.migration import settle
 from labkit.box.guests.moving import Moving
 from labkit.errors import BadInput, BoxError
+from labkit.workloads.dvdstore import DvdStore
 from tests.box.conftest import MOVING, with_cpus
+from tests.box.machine import another
 from tests.box.test_migration import COUNTER, counted, goes_on, on
 
 PROGRAMS = ("mount", "perl", "umount")
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
+SHOP = f"{NAME}-6"
+BOOT = "/proc/sys/kernel/random/boot_id"
 WRITER = """\
 (perl -e '$m = "\\1" x (40 << 20); for (;;) { substr($m, 4096 * int(rand 10240), 1) = "x" }' \
     > /dev/null 2>&1 & echo $! > /tmp/writer); sleep 2"""
@@ -33,8 +38,8 @@ def lab_of_two(hypervisors):
     return hypervisors
 
 
-def other():
-    return {"server": "server2", "server2": "server"}[box.status(MOVING).guests[0].on]
+def other(name=MOVING):
+    return {"server": "server2", "server2": "server"}[box.status(name).guests[0].on]
 
 
 def check_on_one_side(lab, expected):
@@ -217,12 +222,18 @@ def test_a_link_cut_at_30_moments_leaves_the_guest_on_one_side_each_time(lab_of_
 
 
 @pytest.mark.torture
-def test_50_moves_there_and_back_lose_nothing(lab_of_two):
-    guest, boot = lab_of_two.host("guest"), "/proc/sys/kernel/random/boot_id"
-    first, before = guest.check("cat", boot), counted(guest)
-    for _ in range(50):
-        to = other()
-        box.migrate(MOVING, "guest", to=to, how=Moving(channels=2))
-        assert counted(guest) > before and guest.check("cat", boot) == first
-        before = counted(guest)
-    check_on_one_side(lab_of_two, to)
+def test_50_moves_under_load_lose_no_order_that_was_committed():
+    load = DvdStore(users=3, duration=60, warm_up=3, buffers=16, patience=30)
+    with another(SHOP, "long-distance") as lab, ThreadPoolExecutor(1) as pool:
+        hosts = {"client": lab.host("client"), "server": lab.host("guest")}
+        boot, moves = hosts["server"].check("cat", BOOT), 0
+        while moves < 50:
+            ordering = pool.submit(load.run, hosts)
+            while not ordering.done():
+                how = Moving(channels=1 + moves % 2, escape="stop and copy", deadline=20)
+                box.migrate(SHOP, "guest", to=other(SHOP), how=how)
+                moves += 1
+            # It refuses a shop that lacks an order, or has one twice.
+            assert load.parse(ordering.result())
+        assert hosts["server"].check("cat", BOOT) == boot
+        assert sorted(on(lab).values()) == [[], ["guest"]]
