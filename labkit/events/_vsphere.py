@@ -11,7 +11,7 @@ import importlib.util
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import BadInput, HostError, LoginRefused, Unknown
@@ -76,14 +76,19 @@ def ended_well(task: Any, say: Say, host: str, deadline: float) -> None:
     while str(task.info.state) in ("queued", "running"):
         say(host=host, progress=task.info.progress or 0, by="controller")
         if time.monotonic() > until:
-            if not task.info.cancelable:
-                raise HostError("the task takes too long, and cannot be cancelled")
-            task.CancelTask()
+            _cancel(task)
             until = float("inf")
         time.sleep(EVERY)
     info = task.info
     if str(info.state) != "success":
-        raise HostError(getattr(info.error, "localizedMessage", "") or type(info.error).__name__)
+        raise HostError(getattr(info.error, "msg", "") or type(info.error).__name__)
+
+
+# One that cannot be cancelled any more is waited for: what becomes of it has to be known.
+def _cancel(task: Any) -> None:
+    faults = importlib.import_module("pyVmomi")
+    with suppress(faults.vmodl.fault.NotSupported, faults.vim.fault.InvalidState):
+        task.CancelTask()
 
 
 def move(lab: Lab, asked: LiveMigration, say: Say) -> None:

@@ -16,6 +16,7 @@ PROGRAMS = ("openssl",)
 
 SIMULATOR = "github.com/vmware/govmomi/vcsim@v0.46.3"
 BUILD_SECONDS = 580
+MOVE_MS = 1500
 SERVES = re.compile(r"GOVC_URL=https://[^@]*@127\.0\.0\.1:(\d+)/sdk")
 
 
@@ -50,7 +51,9 @@ def certificate(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def port(vcsim, certificate):
-    words = [vcsim, "-l", "127.0.0.1:0", "-cluster", "1", "-host", "2", "-standalone-host", "0",
+    slowly = f"RelocateVm:{MOVE_MS},LockHandoff:0"
+    words = [vcsim, "-method-delay", slowly, "-l", "127.0.0.1:0", "-cluster", "1",
+             "-host", "2", "-standalone-host", "0",
              "-vm", "1", "-username", "user", "-password", "pass", "-tlscert",
              str(certificate / "cert"), "-tlskey", str(certificate / "key")]  # fmt: skip
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as vcsim:
@@ -102,6 +105,14 @@ def test_a_task_that_fails_says_why(session):
     assert vm.runtime.powerState == "poweredOn"
     with pytest.raises(HostError, match=r"(?i)power"):
         ended_well(vm.PowerOnVM_Task(), Say(), "host", 10)
+
+
+def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session):
+    vm = machine(session)
+    at, to = vm.runtime.host.name, other_host(session, vm)
+    with pytest.raises(HostError, match=f"was not moved to {to}, and is on {at}") as failed:
+        relocated(session, vm.name, to, Say(), deadline=0.2)
+    assert "canceled" in failed.value.said
 
 
 def test_a_wrong_password_and_an_unknown_certificate_let_nobody_in(port, certificate):
