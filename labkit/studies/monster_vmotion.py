@@ -46,7 +46,7 @@ def _scaling(name: str, gbps: int, **knobs: int) -> Condition:
 
 study = Study(
     name="monster_vmotion",
-    draft="two conditions have run by hand, but the study has not run yet",
+    draft="five of its conditions have run, but the whole study has not yet",
     title="Moving a monster: how fast a large guest's memory goes over",
     question="How much of a fast line does a live migration fill, what limits it, and what does "
     "a guest that writes a lot change?",
