@@ -16,22 +16,28 @@ from typing import ClassVar
 
 import numpy.typing as npt
 
-from labkit.errors import BadInput, LabkitError
-from labkit.statistics import percentiles as stats
+from labkit.errors import BadInput
 from labkit.statistics.figure import check_statistic
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.pooled import as_blocks
 from labkit.statistics.quantity import Quantity, Statistic
+from labkit.statistics.spending import spent
 from labkit.verdict import (
     CONTRADICTED,
     HOLDS,
+    MARGIN,
     NOT_TESTABLE,
     RISK,
+    SAME,
     UNDECIDED,
     Comparison,
     Found,
     Verdict,
+    check_margin,
+    close,
     figure,
+    found_of,
+    together,
     wanting,
 )
 
@@ -42,7 +48,7 @@ class Claim(ABC):
 
     `hardware` says why its figure is the document's own: it is then judged on real hosts only.
     `dispute` says where a document contradicts this, and what was made of that; `prints` is what it
-    prints of it, in words.
+    prints of it, in words. `margin` is what it calls too close to matter, if it does: 0.1 is 10 %.
     """
 
     form: ClassVar[str]
@@ -54,6 +60,7 @@ class Claim(ABC):
     hardware: str = field(default="", kw_only=True)
     dispute: str = field(default="", kw_only=True)
     prints: str = field(default="", kw_only=True)
+    margin: float | None = field(default=None, kw_only=True)
 
     @abstractmethod
     def comparisons(self) -> list[Comparison]:
@@ -68,11 +75,14 @@ class Claim(ABC):
         if wrong := [f for f in found if f.clear and not f.good]:
             shown = min(wrong, key=lambda f: f.p)
             return self._verdict(CONTRADICTED, self._seen(shown), shown)
-        if waiting := [f for f in found if not f.clear]:
+        clear = sum(f.clear for f in found)
+        so_far = f"{clear} of {len(found)} {self._clearly}; " if clear else ""
+        if waiting := [f for f in found if not f.clear and not f.same]:
             shown = max(waiting, key=lambda f: (f.estimate.enough, f.more))
-            clear = len(found) - len(waiting)
-            so_far = f"{clear} of {len(found)} {self._clearly}; " if clear else ""
             return self._verdict(UNDECIDED, so_far + wanting(waiting, shown), shown)
+        if alike := [f for f in found if not f.clear]:
+            shown = max(alike, key=lambda f: f.p_same)
+            return self._verdict(SAME, so_far + close(shown), shown)
         shown = max(found, key=lambda f: f.p)
         many = f"; the least clear of {len(found)}{self._many}" if len(found) > 1 else ""
         return self._verdict(HOLDS, self._seen(shown) + many, shown)
@@ -110,7 +120,9 @@ class Claim(ABC):
         alone = what.ratio and not what.metric and not isinstance(what.statistic, str)
         return Verdict(
             *about, found.estimate.value, low, high, printed, found.blocks, self.source,
-            float(what.statistic) if alone else None, found.among,
+            float(what.statistic) if alone else None, found.among, found.p, found.counted,
+            found.looks, spent(RISK, found.looks[0], found.looks[-1]) if found.looks else None,
+            found.more if verdict == UNDECIDED else None, found.comparison.margin or None,
         )  # fmt: skip
 
 
@@ -306,26 +318,40 @@ def judge(
     *,
     emulated: bool = False,
     decided: Mapping[str, str] | None = None,
+    looks: Sequence[int] = (),
+    margin: float | None = None,
+    floors: Mapping[float, float] | None = None,
 ) -> list[Verdict]:
     """One verdict per claim, in the same order; every comparison of all of them is counted.
 
-    `decided` are claims whose outcome something else decides, and what.
+    `decided` are claims whose outcome something else decides, and what. `looks` are the blocks that
+    there were at each look at these results, this one included; without them it is the first.
+    What differs by less than `margin` is the same; without one the claim's own counts, else the
+    lab's noise at that percentile (`floors`), else 5 %.
     """
+    if margin is not None:
+        check_margin(margin)
     claims = list(claims)
     whys = {
         claim.id: _untestable(claim, measured, emulated) or (decided or {}).get(claim.id, "")
         for claim in claims
     }
     testable = [claim for claim in claims if not whys[claim.id]]
-    asked = {c.id: [one.measurable(measured) for one in c.comparisons()] for c in testable}
-    found, refused = _find((c for claim in testable for c in asked[claim.id]), measured)
-    together = {f.comparison: f for f in _together(found)}
+    asked = {
+        c.id: [
+            one.measurable(measured).near(c.margin if margin is None else margin, floors or {})
+            for one in c.comparisons()
+        ]
+        for c in testable
+    }
+    found, refused = found_of((c for claim in testable for c in asked[claim.id]), measured)
+    judged = {f.comparison: f for f in together(found, looks)}
     for claim in testable:
         whys[claim.id] = next((refused[c] for c in asked[claim.id] if c in refused), "")
     return [
         claim.not_testable(whys[claim.id])
         if whys[claim.id]
-        else claim.decide([together[c] for c in asked[claim.id]])
+        else claim.decide([judged[c] for c in asked[claim.id]])
         for claim in claims
     ]
 
@@ -335,10 +361,15 @@ def compare(
     b: npt.ArrayLike | Blocks,
     percentile: Statistic = 50,
     names: tuple[str, str] = ("a", "b"),
+    *,
+    looks: Sequence[int] = (),
+    margin: float = MARGIN,
 ) -> Verdict:
     """Is `a` lower than `b` at this statistic? holds: lower; contradicted: higher; undecided.
 
+    They are the same within the margin if they clearly differ by less than that share.
     Give values in the order they were measured, or, better, block number -> values of each.
+    `looks` are the blocks at which you looked before, so that all looks share one risk.
     """
     check_statistic(percentile)
     if len(set(names)) != 2:
@@ -346,7 +377,10 @@ def compare(
     order = Order("compare", f"{names[0]} is lower than {names[1]}", "", (percentile,), names)
     # Stretches of single runs do not belong together, so no number may occur in both.
     firsts = zip(names, (a, b), (-1000, -2000), strict=True)
-    verdict = order.judge({name: as_blocks(one, first, name) for name, one, first in firsts})
+    measured = {name: as_blocks(one, first, name) for name, one, first in firsts}
+    now = max(len(blocks) for blocks in measured.values())
+    all_looks = [*looks, now] if looks and looks[-1] != now else looks
+    verdict = judge([order], measured, looks=all_looks, margin=margin)[0]
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return verdict
     caution = "from single runs cut into stretches, so how runs differ is not in it"
@@ -361,27 +395,3 @@ def _untestable(claim: Claim, measured: Mapping[str, Blocks], emulated: bool) ->
     if claim.hardware and emulated:
         return f"the figure is of the document's hardware: {claim.hardware}"
     return ""
-
-
-# What divides by nothing, or has a 0 where a ratio needs more, has no figure to judge.
-def _find(
-    asked: Iterable[Comparison], measured: Mapping[str, Blocks]
-) -> tuple[list[Found], dict[Comparison, str]]:
-    found: list[Found] = []
-    refused: dict[Comparison, str] = {}
-    for c in dict.fromkeys(asked):
-        try:
-            found.append(Found.of(c, measured))
-        except LabkitError as odd:
-            refused[c] = odd.what
-    return found, refused
-
-
-def _together(found: list[Found]) -> list[Found]:
-    tested = [f for f in found if f.estimate.enough]
-    adjusted = stats.holm([f.p for f in tested])
-    clear = {f.comparison: p <= RISK for f, p in zip(tested, adjusted, strict=True)}
-    # Holm's next step would ask this much of the smallest p value that is left.
-    level = RISK / max(1, list(clear.values()).count(False))
-    counted = [replace(f, among=len(tested), clear=clear.get(f.comparison, False)) for f in found]
-    return [f if f.clear or not f.estimate.enough else f.after(level) for f in counted]

@@ -57,6 +57,11 @@ class Noise:
     levels: tuple[Level, ...]
     results: str
 
+    @property
+    def floors(self) -> dict[float, float]:
+        """The percentiles whose noise is known, and the noise."""
+        return {found.percentile: found.floor for found in self.levels if found.ratio.enough}
+
     def remark(self, percentile: float, effect: float) -> str:
         """What to add to a verdict whose ratio drowns in the noise; empty when it does not."""
         level = next((found for found in self.levels if found.percentile == percentile), None)

@@ -83,6 +83,8 @@ class Run:
     """Role -> what was wrong on its host meanwhile -> why; not all of it makes a run invalid."""
     untold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Role -> what nobody can say of its host, as it does not count it -> why."""
+    looks: int = 0
+    """How many looks had been taken at the results when it began (`labkit/runs/looks.py`)."""
     path: Path = field(default=Path(), compare=False)
 
     @property
@@ -332,8 +334,8 @@ def stored(study: str) -> list[Path]:
 
 # A file may come from anywhere: names in it become paths, and figures go into charts.
 def _sensible(run: Run) -> Run:
-    shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int, "gates": dict,
-              "untold": dict, "started": str, "seconds": int | float,
+    shapes = {"condition": str, "state": str, "why": str, "block": int, "order": int, "looks": int,
+              "gates": dict, "untold": dict, "started": str, "seconds": int | float,
               "settings": dict, "before": dict, "raw": dict, "facts": dict}  # fmt: skip
     for name, shape in shapes.items():
         if not isinstance(getattr(run, name), shape):

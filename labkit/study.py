@@ -19,6 +19,7 @@ from labkit.event import Event, event_samples, kept_text
 from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run, facts_of
+from labkit.runs.looks import look
 from labkit.statistics import steady
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
@@ -160,15 +161,22 @@ class Study:
         other = "" if head == self.metric else f"{head.replace(' ', '_')}: "
         return f"{other}{condition}{bracket}{point}"
 
-    def judge(self, results: Results) -> list[Verdict]:
-        """A verdict on each claim; what could not be measured says why."""
+    def judge(self, results: Results, margin: float | None = None) -> list[Verdict]:
+        """A verdict on each claim; what could not be measured says why.
+
+        What differs by less than `margin` is the same; without one, the lab's noise says what.
+        """
+        looks = look(results)
         refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         untold = self.untold if emulated else {}
         measured = {name: b for name, b in self.measured(results).items() if name not in untold}
-        verdicts = judge(self.claims, measured, emulated=emulated, decided=self.decided(results))
-        whys = {**refused, **untold}
         noise = self.noise(results)
+        verdicts = judge(
+            self.claims, measured, emulated=emulated, decided=self.decided(results),
+            looks=looks, margin=margin, floors=noise.floors if noise else {},
+        )  # fmt: skip
+        whys = {**refused, **untold}
         other = [c.name for c in self.conditions if c.name in untold]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
         return [_in_noise(verdict, noise) for verdict in told]

@@ -8,16 +8,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from labkit.statistics import percentiles
+from labkit.errors import BadInput, LabkitError
+from labkit.statistics import percentiles, spending
 from labkit.statistics.distribution import Distribution, Values
 from labkit.statistics.estimate import blocks_lacking, estimated, samples_beyond
 from labkit.statistics.holm import RISK as RISK
+from labkit.statistics.holm import holm
 from labkit.statistics.interval import FAR, ends, lacking
 from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.quantity import Quantity, Statistic
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
+SAME = "same within the margin"
+MARGIN = 0.05
+"""What is too close to matter, where neither a lab's noise nor a document says otherwise."""
+MOST_MARGIN = 0.2
+"""A lab whose noise is larger has nothing to call equal by."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +50,18 @@ class Verdict:
     """Of the study's metric, if `effect` is one condition's over another's."""
     among: int = 0
     """So many comparisons share one risk of 5 % with those of this claim (Holm)."""
+    p: float | None = None
+    """Of `effect`, as if this were the only comparison and the only look."""
+    counted: float | None = None
+    """The same p value as it counts among all comparisons, over all looks: clear up to 0.05."""
+    looks: tuple[int, ...] = ()
+    """The blocks that there were at each look at these results, the last one being this."""
+    spent: float | None = None
+    """How much of the risk of 5 % these looks have spent."""
+    more: int | None = None
+    """About how many more blocks would decide it, if it is undecided."""
+    margin: float | None = None
+    """What was too close to matter: 0.05 is 5 % to either side of the limit."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +77,8 @@ class Comparison:
     outside: bool = False
     printed: float | None = None
     order: bool = False
+    margin: float = 0.0
+    """A figure clearly within this share of the nearest limit is too close to it to matter."""
 
     @classmethod
     def lower(cls, a: str, b: str, statistic: Statistic = 50, metric: str = "") -> Comparison:
@@ -73,6 +94,13 @@ class Comparison:
             return self
         return replace(self, what=self.what.as_difference(), high=0.0, printed=None)
 
+    def near(self, margin: float | None, floors: Mapping[float, float]) -> Comparison:
+        """Itself with this margin; without one, with the lab's noise at its percentile, or 5 %."""
+        if margin is None:
+            at = {q for q in self.what.percentiles.values() if q in floors}
+            margin = min(max((floors[q] for q in at), default=MARGIN), MOST_MARGIN)
+        return replace(self, margin=margin)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -85,6 +113,10 @@ class Found:
     more: int = 0
     clear: bool = False
     among: int = 1
+    counted: float = 1.0
+    looks: tuple[int, ...] = ()
+    same: bool = False
+    """Whether it clearly lies so near to its limit as not to matter."""
 
     @classmethod
     def of(cls, c: Comparison, measured: Mapping[str, Blocks]) -> Found:
@@ -104,7 +136,30 @@ class Found:
         """Two-sided p value against the side of the band on which the figure is seen."""
         low, high, e = self.comparison.low, self.comparison.high, self.estimate
         inside = max(_above(e, low), _below(e, high))
-        return min(1.0, 2 * min(inside, _below(e, low), _above(e, high)))
+        # Of three places the figure is in one, so two ends share a risk only where they meet.
+        sides = 1 if math.isfinite(low) and math.isfinite(high) else 2
+        return min(1.0, sides * inside, 2 * _below(e, low), 2 * _above(e, high))
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """Where it would be too close to the nearest limit to matter; None where nothing is."""
+        c, e = self.comparison, self.estimate
+        limits = [limit for limit in (c.low, c.high) if math.isfinite(limit)]
+        if not limits or not c.margin or c.outside:
+            return None
+        at = min(limits, key=lambda limit: abs(_scaled(e, e.value) - _scaled(e, limit)))
+        if e.logarithmic and at > 0:
+            return at / (1 + c.margin), at * (1 + c.margin)
+        reach = c.margin * (abs(at) or e.scale)
+        return (at - reach, at + reach) if math.isfinite(reach) else None
+
+    @property
+    def p_same(self) -> float:
+        """Of two one-sided tests against "it lies outside of `band`" (Schuirmann 1987)."""
+        if self.band is None:
+            return 1.0
+        low, high = self.band
+        return max(_above(self.estimate, low), _below(self.estimate, high))
 
     @property
     def side(self) -> int:
@@ -156,20 +211,78 @@ class Found:
 
     def after(self, level: float) -> Found:
         """With the number of blocks that would make it clear at this level."""
-        return replace(self, more=max(self.more, self._blocks_needed(level)))
+        apart = self._blocks_needed(self._nearest, level / 2)
+        alike = self._blocks_needed(self._farthest, level) if self.band else apart
+        return replace(self, more=max(self.more, min(apart, alike)))
 
-    def _blocks_needed(self, level: float) -> int:
-        c, e = self.comparison, self.estimate
+    # How far it is from the limit that it is nearest to, and the error on that side.
+    @property
+    def _nearest(self) -> tuple[float, float]:
+        e, c = self.estimate, self.comparison
         value = _scaled(e, e.value)
         limits = [_scaled(e, x) for x in (c.low, c.high) if math.isfinite(x)]
         nearest = min(limits, key=lambda limit: abs(value - limit), default=value)
-        to_go, error = abs(value - nearest), max(e.up if value < nearest else e.down, 1e-12)
-        have = percentiles.counted(e.blocks) if c.what.percentiles else e.blocks
+        return abs(value - nearest), e.up if value < nearest else e.down
+
+    # How far it is inside of the margin, on the worse side; below 0 if it is outside.
+    @property
+    def _farthest(self) -> tuple[float, float]:
+        e, (low, high) = self.estimate, self.band or (math.nan, math.nan)
+        value = _scaled(e, e.value)
+        sides = (value - _scaled(e, low), e.down), (_scaled(e, high) - value, e.up)
+        return min(sides, key=lambda side: side[0] / max(side[1], 1e-12))
+
+    def _blocks_needed(self, to_go: tuple[float, float], level: float) -> int:
+        (far, error), e = to_go, self.estimate
+        have = percentiles.counted(e.blocks) if self.comparison.what.percentiles else e.blocks
         for more in range(max(self.more, 1), percentiles.MOST_BLOCKS + 1):
-            t = to_go / error * math.sqrt((have + more) / have)
-            if 2 * _tail(e.freedom + more, t) <= level:
+            t = far / max(error, 1e-12) * math.sqrt((have + more) / have)
+            if _tail(e.freedom + more, t) <= level:
                 return more
         return percentiles.MOST_BLOCKS + 1
+
+
+def found_of(
+    asked: Iterable[Comparison], measured: Mapping[str, Blocks]
+) -> tuple[list[Found], dict[Comparison, str]]:
+    """What was measured of each; what divides by nothing has no figure, and why."""
+    found: list[Found] = []
+    refused: dict[Comparison, str] = {}
+    for c in dict.fromkeys(asked):
+        try:
+            found.append(Found.of(c, measured))
+        except LabkitError as odd:
+            refused[c] = odd.what
+    return found, refused
+
+
+def together(found: Sequence[Found], looks: Sequence[int] = ()) -> list[Found]:
+    """Which of them are clear if all share one risk, over all looks; how many blocks may be."""
+    looks = tuple(looks) or (max((f.blocks for f in found), default=1),)
+    tested = [f for f in found if f.estimate.enough]
+    counted = holm([spending.counted(f.p, looks) for f in tested])
+    by = {f.comparison: p for f, p in zip(tested, counted, strict=True)}
+    # Holm's next step would ask this much of the smallest p value that is left.
+    left = max(1, sum(p > RISK for p in counted))
+    level = spending.levels([*looks, 2 * looks[-1]], RISK / left)[-1]
+    judged = [
+        replace(f, among=len(tested), counted=by.get(f.comparison, 1.0), looks=looks)
+        for f in found
+    ]  # fmt: skip
+    alike = dict(zip(by, holm([spending.counted(f.p_same, looks) for f in tested]), strict=True))
+    judged = [
+        replace(f, clear=f.counted <= RISK, same=alike.get(f.comparison, 1.0) <= RISK)
+        for f in judged
+    ]  # fmt: skip
+    done = [f.clear or f.same or not f.estimate.enough for f in judged]
+    return [f if ready else f.after(level) for f, ready in zip(judged, done, strict=True)]
+
+
+def check_margin(margin: float) -> None:
+    """Refuse a margin that nothing can be within, or that everything is."""
+    if not 0 < margin <= 1:
+        what = f"a margin lies above 0 and is at most 1 (100 %), not {margin:g}"
+        raise BadInput(what, hint="0.05 calls the same what differs by less than 5 %")
 
 
 def _above_0(values: Values | Distribution) -> bool:
@@ -200,8 +313,7 @@ def wanting(waiting: Sequence[Found], shown: Found) -> str:
     lacking = max((f for f in waiting if not f.estimate.enough), key=lambda f: f.more, default=None)
     parts = []
     if shown.estimate.enough:
-        crowd = f", not clear among {shown.among} comparisons" if shown.p <= RISK else ""
-        parts.append(f"{shown.figures}{crowd}: {_blocks(shown.more)}")
+        parts.append(f"{shown.figures}{_crowd(shown)}: {_blocks(shown.more)}")
     if lacking and (
         not lacking.lacking or lacking.blocks + lacking.more == percentiles.FEWEST_BLOCKS
     ):
@@ -213,6 +325,36 @@ def wanting(waiting: Sequence[Found], shown: Found) -> str:
         few = f"{named(q)} needs {percentiles.BEYOND} samples beyond it and has {beyond}"
         parts.append(f"{few}: {_blocks(more)} of this size")
     return "; ".join(parts)
+
+
+def close(shown: Found) -> str:
+    """What to say of a figure that is too close to its limit to matter."""
+    low, high = shown.band or (math.nan, math.nan)
+    return f"{shown.figures}, within {figure(low, 3)} to {figure(high, 3)}: too close to matter"
+
+
+# What would be clear by itself, and is not.
+def _crowd(shown: Found) -> str:
+    if shown.p > RISK:
+        return ""
+    among = f" among {shown.among} comparisons" if shown.among > 1 else ""
+    many = len(shown.looks)
+    over = f" at look {many}" if many > 1 else " at a first look" if not among else ""
+    return f", not clear{among}{over}"
+
+
+def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
+    """What to say of the looks that verdicts have taken, and spent; empty if none was judged."""
+    looks, spent = max(((tuple(at), part or 0.0) for at, part in taken), default=((), 0.0))
+    if not looks:
+        return ""
+    ordinal = f"Look {len(looks)} at these results, at {_listed(looks)} blocks"
+    return f"{ordinal}: {100 * spent:.2g} % of the risk of 5 % is spent."
+
+
+def _listed(looks: Sequence[int]) -> str:
+    first = ", ".join(map(str, looks[:-1]))
+    return f"{first} and {looks[-1]}" if first else str(looks[-1])
 
 
 def _blocks(more: int) -> str:

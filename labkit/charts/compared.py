@@ -50,13 +50,15 @@ def ratios(
     statistic: Statistic = "mean",
     metric: str = "throughput",
     noise: float | None = None,
+    margin: float | None = None,
     runs: Runs | None = None,
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
     """Each condition over the `native` one, with its 95 % interval; the document's in grey.
 
-    `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `runs`
+    `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `margin`
+    the band in which conditions are the same, as its verdicts have it. `runs`
     (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
     insist(measured)
@@ -75,7 +77,7 @@ def ratios(
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    shade = [_shade(noise, x)] if noise else []
+    shade = [_shade(band, x) for band in (noise, margin) if band]
     layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots,
               *ends.arrows(rows, base, "x", _tips(f"over {native}"))]  # fmt: skip
     if theirs:
@@ -83,7 +85,8 @@ def ratios(
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     legend = f"Bars: 95 % intervals. {ends.legend(rows)}"
     legend += "Grey diamonds: the document's own. " if theirs else ""
-    legend += f"Shaded: this lab's noise, {100 * noise:.2g} %." if noise else ""
+    legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
+    legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
     title = title or f"{metric.capitalize()}, relative to {native}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
     return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")

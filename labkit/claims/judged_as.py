@@ -107,13 +107,16 @@ class Claimed:
                 return Sample(metric, unit, found.values, found.lost)
         return None
 
-    def judge(self, measured: Mapping[str, Blocks]) -> list[Verdict]:
+    def judge(
+        self, measured: Mapping[str, Blocks], looks: Sequence[int] = (),
+        margin: float | None = None,
+    ) -> list[Verdict]:  # fmt: skip
         """A verdict on each claim; of what runs tell one value of, their mean is judged."""
         plain = published.of(self.study)
         asked = [_of_single(claim, measured) for claim in plain]
         of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}
         whys = {claim.id: _untold(claim, measured) for claim in asked}
-        found = judge((c for c in asked if not whys[c.id]), measured)
+        found = judge((c for c in asked if not whys[c.id]), measured, looks=looks, margin=margin)
         judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in found}
         return [
             claim.not_testable(whys[claim.id]) if whys[claim.id] else judged[claim.id]

@@ -33,7 +33,12 @@ where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
 
-A_IS = {"holds": "lower", "contradicted": "higher", "undecided": "not clearly other"}
+A_IS = {
+    "holds": "lower",
+    "contradicted": "higher",
+    "same within the margin": "the same",
+    "undecided": "not clearly other",
+}
 RESULTS = "a folder of results, one of its runs, a bundle, or a study (its newest)"
 OTHERS = "folders to search instead of this machine's results"
 

@@ -9,7 +9,7 @@ from typing import Any
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import ResultsError
 
-VERDICTS = ("holds", "contradicted", "undecided", "not-testable")
+VERDICTS = ("holds", "contradicted", "same", "undecided", "not-testable")
 
 
 def add(verbs: Any) -> None:
@@ -35,6 +35,10 @@ def add(verbs: Any) -> None:
         "--verdict", default="", choices=VERDICTS, metavar="WORD",
         help=f"only claims with this verdict: {', '.join(VERDICTS)}",
     )  # fmt: skip
+    parser.add_argument(
+        "--margin", type=float, default=None, metavar="SHARE",
+        help="what is too close to matter: 0.02 is 2 %% (default: the lab's noise, or 5 %%)",
+    )  # fmt: skip
     parser.add_argument("--disputed", action="store_true", help="only claims in dispute")
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="print the whole table as Markdown")
@@ -49,7 +53,7 @@ def _scorecard(asked: argparse.Namespace) -> None:
     from labkit.pages.scorecard import WORDS, plain, scorecard
 
     with busy("judging all results"):
-        whole = scorecard(*asked.folders, study=asked.study.replace("-", "_"))
+        whole = scorecard(*asked.folders, study=asked.study.replace("-", "_"), margin=asked.margin)
     verdict = dict(zip(VERDICTS, WORDS, strict=True)).get(asked.verdict, "")
     card = whole.only(asked.document, verdict, asked.disputed)
     empty = not whole.unread and not any(line.evidence for line in whole.lines)

@@ -24,7 +24,7 @@ from labkit.statistics.distribution import tail_note
 from labkit.statistics.interval import ends
 from labkit.statistics.percentiles import PERCENTILES, intervals
 from labkit.study import Study
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, one_risk
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, looked, one_risk
 
 HEADS = {50.0: "median"}
 
@@ -136,6 +136,7 @@ def rendered(study: Study, found: Answer) -> str:
             ["claim", "verdict", "what was measured"],
         ),
         one_risk(v["among"] for v in found.verdicts),
+        looked((v["looks"], v["spent"]) for v in found.verdicts),
         "\n".join(map(paragraph, found.remarks)),
         f"notebook  {found.notebook}\nreport    {found.report}\nruns      {found.results}\n"
         f"cost      {found.cost}",
@@ -145,7 +146,7 @@ def rendered(study: Study, found: Answer) -> str:
 
 def finding(found: Answer) -> str:
     """What was found, in a sentence: the claim that was decided most clearly, if any was."""
-    decided = [v for v in found.verdicts if v["verdict"] in (HOLDS, CONTRADICTED)]
+    decided = [v for v in found.verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
     judged = [v for v in found.verdicts if v["verdict"] != NOT_TESTABLE]
     if not decided:
         return f"Found: none of {len(judged)} claims could be decided by so few runs."

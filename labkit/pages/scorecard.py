@@ -20,9 +20,9 @@ from labkit.running import measured
 from labkit.runs import bundle
 from labkit.runs.index import chosen, found
 from labkit.statistics.interval import ends
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED, Verdict
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict, check_margin
 
-WORDS = (HOLDS, CONTRADICTED, UNDECIDED, NOT_TESTABLE)
+WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
 HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
@@ -152,11 +152,13 @@ class Scorecard:
         return " ".join([*said, *(f"Not read: {what}." for what in self.unread)])
 
 
-def scorecard(*folders: Path, study: str = "") -> Scorecard:
+def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> Scorecard:
     """Judge all claims on all results below these folders, on those of this machine if none.
 
-    With a `study`, only its claims.
+    With a `study`, only its claims; what differs by less than a `margin` is the same.
     """
+    if margin is not None:
+        check_margin(margin)
     if study and study not in claims.names():
         raise Unknown("study with claims", study, claims.names())
     lines: dict[str, list[ScoreLine]] = {name: [] for name in claims.names() if study in ("", name)}
@@ -167,7 +169,7 @@ def scorecard(*folders: Path, study: str = "") -> Scorecard:
             name = results.judged_as
             known = results.study in (*studies.names(), imports.STUDY)
             if known and name in lines:
-                lines[name] += _judged(results, name)
+                lines[name] += _judged(results, name, margin)
         except LabkitError as refused:
             unread.append(refused.what)
     whole = [line for name, known in lines.items() for line in known or _untested(name)]
@@ -176,7 +178,7 @@ def scorecard(*folders: Path, study: str = "") -> Scorecard:
     )
 
 
-def _judged(results: Results, study: str) -> list[ScoreLine]:
+def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLine]:
     own = {claim.id: claim for claim in claims.of(study)}
     lab = results.asked.get("lab", {})
     about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
@@ -185,7 +187,7 @@ def _judged(results: Results, study: str) -> list[ScoreLine]:
     when = max((run.started for run in results.runs()), default="")
     when = when or str(results.asked.get("imported", ""))
     runs = len(results.finished())
-    verdicts = [verdict for verdict in measured.judged(results) if verdict.claim in own]
+    verdicts = [verdict for verdict in measured.judged(results, margin) if verdict.claim in own]
     if results.study == imports.STUDY:
         verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
     on = results.asked.get("kernels", {})

@@ -89,7 +89,7 @@ class StudyPanel:
     study: Study
     lab: Lab | None
     results: Results
-    repeats: int = 5
+    repeats: int | str = 5
     _stop: threading.Event = field(default_factory=threading.Event, repr=False)
     _told: queue.SimpleQueue[Progress] = field(
         default_factory=queue.SimpleQueue, repr=False
@@ -150,9 +150,12 @@ class StudyPanel:
         return " (recorded)" if self.lab is None else ""
 
     def _now(self, words: str, state: str) -> Standing:
-        repeats = self.repeats
-        if self.lab is None:  # nothing will be added to what is recorded
-            repeats = max((run.block for run in self.results.finished()), default=repeats)
+        there = max((run.block for run in self.results.finished()), default=0)
+        # Nothing will be added to what is recorded; until it is decided, nobody knows how much.
+        growing = isinstance(self.repeats, str)
+        repeats = max(there, 1) if growing else int(self.repeats)
+        if self.lab is None:
+            repeats = there or repeats
         now = standing(self.study, self.results, repeats, words, state)
         if state == "running" and now.done == now.of:
             return replace(now, words="putting settings back")

@@ -13,7 +13,7 @@ from labkit.machine.units import shown
 from labkit.pages import terminal
 from labkit.results import Results
 from labkit.study import Study
-from labkit.verdict import Verdict, one_risk
+from labkit.verdict import Verdict, looked, one_risk
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
@@ -23,6 +23,7 @@ LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
 CHIPS = {
     "holds": ("#00704F", "✔"),
     "contradicted": ("#B03A00", "✘"),
+    "same within the margin": ("#1F5A8C", "="),
     "undecided": ("#5B5B5B", "?"),
     "not testable here": ("#5B5B5B", "-"),
 }
@@ -98,6 +99,7 @@ def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     judged = list(verdicts)
     rows = tuple((v.claim, v.statement, v.verdict, v.why) for v in judged)
     said = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
+    said.append(looked((v.looks, v.spent) for v in judged))
     return Table(VERDICTS, rows, " ".join(part for part in said if part))
 
 

@@ -17,7 +17,7 @@ from labkit.verdict import Verdict
 PERCENTILES = (50.0, 99.0)
 # Every two runs differ in these.
 ALWAYS = ("name", "order", "block", "started", "seconds", "measured_seconds",
-          "changes_seconds", "rows", "raw", "path")  # fmt: skip
+          "changes_seconds", "rows", "raw", "looks", "path")  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from dataclasses import replace
 
 from labkit.changes.in_force import PERIOD_SECONDS, in_force
 from labkit.condition import Condition
@@ -12,9 +13,10 @@ from labkit.gates import watch
 from labkit.gates.counter import counting
 from labkit.lab import Lab
 from labkit.results import Results
-from labkit.running import possible
+from labkit.running import possible, until_decided
 from labkit.running.visit import PlannedRun, Visit
-from labkit.runs.progress import Tell
+from labkit.runs.looks import look
+from labkit.runs.progress import Progress, Tell
 from labkit.statistics.percentiles import enough
 from labkit.study import Study
 
@@ -26,7 +28,7 @@ def run(
     lab: Lab,
     results: Results,
     *,
-    repeats: int = 5,
+    repeats: int | str = 5,
     width: float | None = None,
     most: int = 20,
     tell: Tell = lambda _: None,
@@ -37,23 +39,24 @@ def run(
 
     With a `width`, such as 0.1, blocks are added until the 95 % interval of each condition's
     median is at most that wide, as a share of its value; `most` limits the blocks.
+    With `repeats` "until decided in 10 minutes" blocks are added until every claim is decided, or
+    the budget is spent.
     Settings are read before, during (every `reread_seconds`) and after each run. A run in which
     somebody else changed them is kept as invalid, and repeated; so is one that failed a gate.
     """
     check_repeats(repeats)
+    budget = until_decided.asked(repeats)
     if width is not None:
         enough({}, 50, width, most)  # refuses a nonsensical width before anything runs
     with in_force(lab.hosts, study.name, period=reread_seconds) as changes, counting() as counters:
         refused = possible.refusals(study, lab, changes.learn(possible.settings(study, lab)))
         able = possible.able(study, lab, refused)
-        seed = int(results.asked["seed"])
         stop = stop or threading.Event()
         visit = Visit(study.loads, lab, results, tell, stop, changes, counters)
-        blocks = repeats
-        visit.through(_order(able, blocks, seed))
-        while width is not None and (more := _lacking(study, results, width, most, blocks)):
-            blocks += more
-            visit.through(_order(able, blocks, seed))
+        if budget is not None:
+            _until_decided(visit, study, able, budget)
+        else:
+            _through(visit, study, able, int(repeats), width, most)
     if not results.finished():
         whys = "\n".join(watch.left_out(results).values())
         helped = "what cannot be helped on these hosts can be named: `tolerates` of a lab file"
@@ -61,8 +64,41 @@ def run(
     return results
 
 
-def check_repeats(repeats: int) -> None:
+def _through(
+    visit: Visit, study: Study, able: list[Condition], blocks: int, width: float | None, most: int
+) -> None:
+    seed = int(visit.results.asked["seed"])
+    visit.through(_order(able, blocks, seed))
+    while width is not None and (more := _lacking(study, visit.results, width, most, blocks)):
+        blocks += more
+        visit.through(_order(able, blocks, seed))
+
+
+# The numbers of runs go on where they are, as a later stage has fewer conditions.
+def _until_decided(
+    visit: Visit, study: Study, able: list[Condition], budget: until_decided.Budget
+) -> None:
+    results, seed = visit.results, int(visit.results.asked["seed"])
+    stage = until_decided.first(study, results, able, budget)
+    while stage.conditions:
+        runs = results.finished()
+        after = max((run.block for run in runs), default=0)
+        steps = _order(list(stage.conditions), stage.blocks, seed, after)
+        number = max((run.order for run in results.runs()), default=0)
+        steps = [replace(step, order=step.order + number) for step in steps]
+        if steps:
+            visit.through(steps)
+        stage = until_decided.following(study, results, stage.conditions, budget)
+        if stage.conditions and not stage.blocks:
+            break
+    for remark in stage.given_up:
+        visit.tell(Progress("finished", "", 0, visit.done, visit.done, 0.0, remark))
+
+
+def check_repeats(repeats: int | str) -> None:
     """Refuse a number of blocks that makes no sense."""
+    if until_decided.asked(repeats) or isinstance(repeats, str):
+        return
     if not 1 <= repeats <= MOST_REPEATS:
         hint = "each condition is measured that many times; the notebooks take 3 to 5"
         raise BadInput(f"repeats must be 1 to {MOST_REPEATS}, not {repeats}", hint=hint)
@@ -70,14 +106,15 @@ def check_repeats(repeats: int) -> None:
 
 # More blocks than these; 0 when there are enough. Some may lack a valid run.
 def _lacking(study: Study, results: Results, width: float, most: int, blocks: int) -> int:
+    look(results)  # what stops or goes on by what it sees has looked
     measured = study.blocks(results)
     return min(enough(measured, 50, width, most), most - blocks) if measured else 0
 
 
 # Each block holds every condition once, in an order of its own: drift of the lab hits all.
-def _order(able: list[Condition], repeats: int, seed: int) -> list[PlannedRun]:
+def _order(able: list[Condition], repeats: int, seed: int, after: int = 0) -> list[PlannedRun]:
     steps: list[PlannedRun] = []
-    for block in range(1, repeats + 1):
+    for block in range(after + 1, after + repeats + 1):
         shuffled = list(able)
         random.Random(f"{seed}/{block}").shuffle(shuffled)
         steps += [PlannedRun(block, len(steps) + i, c) for i, c in enumerate(shuffled, 1)]

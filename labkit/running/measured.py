@@ -9,6 +9,7 @@ from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.results import Results, Run
+from labkit.runs.looks import look
 from labkit.statistics.figure import Values
 from labkit.verdict import Verdict
 from labkit.workload import Sample
@@ -42,12 +43,12 @@ def of_metric(results: Results, metric: str) -> Measured:
     return dict(values)
 
 
-def judged(results: Results) -> list[Verdict]:
+def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     """A verdict on each claim of the study that these runs are of, or were imported as."""
     if results.study != imports.STUDY:
-        return studies.find(results.study).judge(results)
-    claimed = Claimed.of(results.asked)
-    return claimed.judge(of_claims(results)) if claimed else []
+        return studies.find(results.study).judge(results, margin)
+    claimed, looks = Claimed.of(results.asked), look(results)
+    return claimed.judge(of_claims(results), looks, margin) if claimed else []
 
 
 def of_claims(results: Results) -> Measured:

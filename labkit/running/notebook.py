@@ -23,6 +23,7 @@ from traitlets.config import Config
 
 from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
 from labkit.machine.places import HOME
+from labkit.running import until_decided
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
 
 Parameters = Mapping[str, Any]
@@ -81,6 +82,8 @@ def read_parameters(source: Path, given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _value(name: str, kind: str, word: str) -> object:
+    if name == "repeats" and word.startswith(until_decided.WORDS):
+        return word
     readers: dict[str, Callable[[str], object]] = {"int": int, "float": float, "bool": _flag}
     try:
         return readers.get(kind, str)(word)

@@ -33,8 +33,10 @@ def scaled(study: Study) -> str:
     return "; ".join(filter(None, (load.scaled for load in study.loads)))
 
 
-def demands(study: Study, results: Results, repeats: int) -> str:
+def demands(study: Study, results: Results, repeats: int | str) -> str:
     """What a number of blocks will take, in a sentence: sizes, memory, disk, time."""
+    if isinstance(repeats, str):
+        return "; ".join(filter(None, (scaled(study), repeats)))
     able = len(study.conditions) - len(results.asked.get("refused", {}))
     runs, each = able * repeats, 3 + sum(load.seconds for load in study.loads)
     sizes = f"{scaled(study)}; " if scaled(study) else ""

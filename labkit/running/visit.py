@@ -21,6 +21,7 @@ from labkit.gates import watch as gated
 from labkit.gates.counter import Counters
 from labkit.lab import Lab
 from labkit.results import Results, Run
+from labkit.runs import looks
 from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
 from labkit.workload import Workload, row
@@ -63,6 +64,7 @@ class Visit:
     done: int = 0
     spent: list[float] = field(default_factory=list)
     left_out: set[tuple[str, int]] = field(default_factory=set)
+    looks: int = 0
     _writer: ThreadPoolExecutor = field(init=False)
     _unwritten: list[Future[Run]] = field(default_factory=list)
 
@@ -70,7 +72,7 @@ class Visit:
         """Make the runs that the results lack."""
         kept = {(run.condition, run.block) for run in self.results.finished()}
         lacking = [step for step in steps if step.of not in kept]
-        self.done = len(steps) - len(lacking)
+        self.done, self.looks = len(steps) - len(lacking), len(looks.taken(self.results))
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
             _both(lambda: self._begin_to_count(todo), self._take)
@@ -193,7 +195,7 @@ class Visit:
         started = datetime.now(UTC).isoformat(timespec="milliseconds")
         return Run(
             step.condition.name, step.block, step.order, "finished", "", wanted, started=started,
-            reread_seconds=self.changes.period,
+            reread_seconds=self.changes.period, looks=self.looks,
         )  # fmt: skip
 
     # What was said before a failure is kept with it.

@@ -27,6 +27,7 @@ from labkit.errors import BadInput, ResultsError
 from labkit.machine import account, records
 from labkit.machine.places import out
 from labkit.results import MOST_TEXT, Results
+from labkit.runs import looks
 
 FORMAT = 1
 SUFFIX = ".labkit"
@@ -41,7 +42,7 @@ MOST_SMALL, MOST_MEMORY = 256 << 20, 128 << 20
 # All that results may hold; what matches can neither leave the folder nor hide in it.
 RUN = r"runs/[0-9]{3,9}-[A-Za-z0-9-][A-Za-z0-9.-]{0,149}"
 NAME = re.compile(
-    rf"study\.json|{RUN}/(run\.json|SHA256SUMS|raw/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}\.gz)"
+    rf"(study|looks)\.json|{RUN}/(run\.json|SHA256SUMS|raw/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}\.gz)"
 )
 STUDY = re.compile(r"[a-z][a-z0-9_]{0,63}")
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
@@ -113,7 +114,9 @@ def take_in(file: Path) -> tuple[Results, bool]:
     if not folder.exists():
         return unpack(bundle, folder), True
     there = {name: records.digest(folder / name) for name in _names(folder)}
-    if {name: there.get(name) for name in bundle.files} != dict(bundle.files):
+    # Somebody may have looked at them once more since.
+    wanted = {name: digest for name, digest in bundle.files.items() if name != looks.FILE}
+    if {name: there.get(name) for name in wanted} != wanted:
         raise BadInput(
             f"{folder} holds other results of that name; nothing was changed",
             hint=f"open the bundle where it is: where = {str(file)!r}",

@@ -7,7 +7,6 @@ import pytest
 
 from labkit.claim import Bound, Order, judge
 from labkit.errors import BadInput
-from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import (
     MOST_BLOCKS,
     blocks_needed,
@@ -18,7 +17,7 @@ from labkit.statistics.percentiles import (
     samples_needed,
     width,
 )
-from labkit.statistics.quantity import Quantity
+from labkit.statistics.spending import levels
 
 
 def test_more_blocks_are_asked_for_until_the_effect_shows_and_then_it_does():
@@ -110,33 +109,34 @@ def first(sides, count):
     return [{k: side[k] for k in range(count)} for side in sides]
 
 
-def by_ratio(sides):
-    return ratio(*sides, 50), 1
+def by_ratio():
+    return Order("o", "s", "f", (50,), ("a", "b"))
 
 
-def by_difference(sides):
-    return estimated(Quantity("'a' - 'b'", 50), dict(zip("ab", sides, strict=True))).interval(), 0
+def by_difference():
+    return Bound("o", "s", "f", what=("'a' - 'b'",), high=0)
+
+
+def verdict_on(sides, judged, looks=()):
+    """With no margin to speak of, so that a difference is what blocks are for."""
+    return judge([judged()], dict(zip("ab", sides, strict=True)), looks=looks, margin=1e-6)[0]
 
 
 def told(sides, judged):
     """How many more blocks a verdict advises; 201 for more than 200."""
-    order = Order("o", "s", "f", (50,), ("a", "b"))
-    bound = Bound("o", "s", "f", what=("'a' - 'b'",), high=0)
-    claim = order if judged is by_ratio else bound
-    (verdict,) = judge([claim], dict(zip("ab", sides, strict=True)))
+    verdict = verdict_on(sides, judged)
     advised = re.search(r"(about|more than) (\d+) more block", verdict.why)
     return int(advised[2]) + (advised[1] != "about")
 
 
-def unclear(sides, judged):
-    found, same = judged(sides)
-    return found.low <= same <= found.high
+def unclear(sides, judged, looks=()):
+    return verdict_on(sides, judged, looks).verdict == "undecided"
 
 
 def needed(sides, have, judged):
-    """How many more blocks it really took, looked at after each; 120 in all at most."""
+    """How many more blocks it took to be clear at a second look; 120 in all at most."""
     for count in range(have + 1, len(sides[0])):
-        if not unclear(first(sides, count), judged):
+        if not unclear(first(sides, count), judged, (have, count)):
             return count - have
     return len(sides[0]) - have
 
@@ -173,6 +173,7 @@ def test_the_advice_for_a_difference_is_within_a_factor_of_two_in_the_median_of_
 def test_a_verdict_advises_what_is_foreseen_for_its_ratio():
     sides = first(pair(np.random.default_rng(19), 1.03, 0.05), 4)
     (verdict,) = judge(
-        [Order("o", "s", "f", (50,), ("a", "b"))], dict(zip("ab", sides, strict=True))
+        [Order("o", "s", "f", (50,), ("a", "b"))], dict(zip("ab", sides, strict=True)), margin=1e-6
     )
-    assert f"about {blocks_needed(*sides, 50)} more block" in verdict.why
+    later = blocks_needed(*sides, 50, level=levels([4, 8])[-1])
+    assert f"about {later} more block" in verdict.why and verdict.more == later

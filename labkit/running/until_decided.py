@@ -1,0 +1,143 @@
+"""Blocks until every claim is decided, or until a budget of minutes is spent.
+
+After the first blocks the claims are judged, and again whenever there are about half as many blocks
+more. Conditions that no undecided claim speaks of are measured no longer, nor those of claims that
+the rest of the budget cannot decide by far.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from labkit.condition import Condition
+from labkit.errors import BadInput
+from labkit.results import Results
+from labkit.runs import looks
+from labkit.statistics.percentiles import MOST_BLOCKS
+from labkit.study import Study
+from labkit.verdict import UNDECIDED, Verdict
+
+WORDS = "until decided"
+ASKED = re.compile(rf"{WORDS}(?: in (?P<minutes>\d+(?:\.\d+)?) min(?:utes?)?)?")
+MINUTES = 30.0
+"""The budget where none is named."""
+MOST_MINUTES = 60 * 24 * 7.0
+FIRST_BLOCKS = 4
+"""Made before the first look: one at three tells little, and costs as much."""
+LEAST_STEP, MOST_STEP = 0.25, 0.75
+"""The next look is after so large a part of the blocks that there are, at least and at most."""
+HOPELESS = 3.0
+"""An advice is right within a factor of two or so: what needs more than this is given up."""
+SET_UP_SECONDS = 3.0
+"""What a run takes beside its load, until one was made."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The conditions of the next blocks, and how many of these; none when it is time to stop."""
+
+    conditions: tuple[Condition, ...]
+    blocks: int
+    given_up: tuple[str, ...] = ()
+    """The claims that cannot be decided for what is left of the budget, and why."""
+
+
+@dataclass
+class Budget:
+    """How many minutes may be spent, and what a run takes."""
+
+    minutes: float
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return 60 * self.minutes - (time.monotonic() - self.begun)
+
+    def blocks(self, study: Study, results: Results, conditions: int) -> int:
+        """How many blocks of so many conditions can still be made."""
+        return max(int(self.left / (conditions * run_seconds(study, results))), 0)
+
+
+def asked(repeats: int | str) -> Budget | None:
+    """The budget of `until decided in 10 minutes`; None for a number of blocks."""
+    if not isinstance(repeats, str):
+        return None
+    said = ASKED.fullmatch(repeats.strip())
+    if not said:
+        raise BadInput(
+            f"repeats is a number of blocks or {WORDS!r}, not {repeats[:80]!r}",
+            hint=f"with a budget: {WORDS} in 10 minutes",
+        )
+    minutes = float(said["minutes"] or MINUTES)
+    if not 0 < minutes <= MOST_MINUTES:
+        raise BadInput(f"a budget is above 0 and at most {MOST_MINUTES:g} minutes, not {minutes:g}")
+    return Budget(minutes)
+
+
+def run_seconds(study: Study, results: Results) -> float:
+    """How long a run takes: as the finished ones took, else as its load says."""
+    took = [run.seconds for run in results.finished() if run.seconds]
+    return sum(took) / len(took) if took else SET_UP_SECONDS + _load_seconds(study)
+
+
+def _load_seconds(study: Study) -> float:
+    return sum(load.seconds for load in study.loads)
+
+
+def first(study: Study, results: Results, able: Sequence[Condition], budget: Budget) -> Stage:
+    """The blocks before the first look; refused if the budget allows none."""
+    have, affordable = looks.blocks(results), budget.blocks(study, results, len(able))
+    if not have and not affordable:
+        each = run_seconds(study, results)
+        raise BadInput(
+            f"a budget of {budget.minutes:g} min allows no block: one of {len(able)} runs of "
+            f"about {each:.0f} s takes {len(able) * each / 60:.1f} min"
+        )
+    return Stage(tuple(able), max(min(FIRST_BLOCKS - have, affordable), 0))
+
+
+def following(study: Study, results: Results, among: Sequence[Condition], budget: Budget) -> Stage:
+    """What to measure after this look, of the conditions that were measured so far."""
+    have = looks.blocks(results)
+    waiting = [v for v in study.judge(results) if v.verdict == UNDECIDED]
+    hopeful, given_up = [], []
+    for verdict in waiting:
+        conditions = _of(study, [verdict], among)
+        affordable = budget.blocks(study, results, max(len(conditions), 1))
+        more = verdict.more or 1
+        if more > MOST_BLOCKS or more > HOPELESS * affordable or not affordable:
+            given_up.append(_told(study, results, verdict, len(conditions)))
+        else:
+            hopeful.append(verdict)
+    conditions = _of(study, hopeful, among)
+    if not conditions:
+        return Stage((), 0, tuple(given_up))
+    wanted = min(v.more or 1 for v in hopeful)
+    least, most = math.ceil(LEAST_STEP * have), math.ceil(MOST_STEP * have)
+    step = min(max(wanted, least), most, budget.blocks(study, results, len(conditions)))
+    return Stage(conditions, step, tuple(given_up))
+
+
+def _of(
+    study: Study, verdicts: Sequence[Verdict], among: Sequence[Condition]
+) -> tuple[Condition, ...]:
+    claims = {claim.id: claim for claim in study.claims}
+    names = [name for v in verdicts for name in claims[v.claim].names()]
+    plain = {name.rpartition(": ")[2] for name in names}
+    # A claim speaks of a condition, or of one at a point of its own.
+    return tuple(c for c in among if any(n == c.name or n.startswith(f"{c.name} [") for n in plain))
+
+
+def _told(study: Study, results: Results, verdict: Verdict, conditions: int) -> str:
+    more = verdict.more or 1
+    minutes = more * conditions * run_seconds(study, results) / 60
+    need = (
+        f"about {more} more blocks, {minutes:.0f} min" if more <= MOST_BLOCKS
+        else f"more than {MOST_BLOCKS} more blocks"
+    )  # fmt: skip
+    return f"{verdict.claim} is not decided for this budget: it needs {need}"

@@ -1,0 +1,106 @@
+"""Looks at results: each time they are judged at more blocks than before, that is written down.
+
+`looks.json` lies beside study.json. Every run says how many looks there had been when it began, so
+looks that were deleted are missed; and a run of another question (another seed or design) that was
+put among the others is named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import ResultsError
+from labkit.machine import records
+from labkit.results import Results, Run
+from labkit.statistics.pooled import FEWEST_BLOCKS
+
+FILE = "looks.json"
+FORMAT = 1
+MOST_LOOKS = 1000
+
+
+def taken(results: Results) -> tuple[int, ...]:
+    """The blocks that there were at each look so far; refused if some of the looks are gone."""
+    file = results.path / FILE
+    kept = _read(file) if file.exists() else ()
+    runs = results.runs()
+    told = max(runs, key=lambda run: run.looks, default=None)
+    if told and told.looks > len(kept):
+        raise ResultsError(
+            f"{file}: looks were deleted: {told.looks} had been taken before {told.path.name}, "
+            f"and {len(kept)} are kept",
+            hint="put the file back from a copy; without it verdicts would be wrong too often",
+        )
+    _insist_on_one_question(results, runs)
+    return kept
+
+
+def look(results: Results) -> tuple[int, ...]:
+    """As `taken`, with the look that is taken now; it is written down where that can be."""
+    before, now = taken(results), blocks(results)
+    # Of fewer there is no verdict, whatever they show.
+    if now < FEWEST_BLOCKS or (before and before[-1] >= now):
+        return before
+    looks = (*before, now)
+    if "bundles" not in results.path.parts[:-1]:  # what was unpacked to read never grows
+        with suppress(OSError):
+            _write(results.path / FILE, looks)
+    return looks
+
+
+def blocks(results: Results) -> int:
+    """How many blocks there are that a verdict can rest on."""
+    return len({run.block for run in results.finished()})
+
+
+def _write(file: Path, looks: Sequence[int]) -> None:
+    if not os.access(file.parent, os.W_OK):
+        return
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    times = _parsed(file)["at"] if file.exists() else []
+    whole = {"format": FORMAT, "blocks": list(looks), "at": [*times, at]}
+    records.write(file, records.pretty(whole))
+
+
+def _read(file: Path) -> tuple[int, ...]:
+    return tuple(_parsed(file)["blocks"])
+
+
+def _parsed(file: Path) -> dict[str, Any]:
+    whole = records.read_json(file)
+    looks, at = whole.get("blocks"), whole.get("at")
+    sound = (
+        whole.get("format") == FORMAT
+        and isinstance(looks, list)
+        and isinstance(at, list)
+        and 0 < len(looks) == len(at) <= MOST_LOOKS
+        and all(type(one) is int and one > 0 for one in looks)
+        and all(a < b for a, b in pairwise(looks))
+    )
+    if not sound:
+        raise ResultsError(
+            f"{file}: is no list of looks",
+            said=f"its blocks are {str(looks)[:80]}",
+            hint="each look is at more blocks than the one before; put it back from a copy",
+        )
+    return whole
+
+
+# The checksums of a run hold that of the question that it was made for.
+def _insist_on_one_question(results: Results, runs: Sequence[Run]) -> None:
+    question = "../../study.json"
+    own = records.digest(results.path / "study.json")
+    for run in runs:
+        made_for = records.listed(run.path).get(question, own)
+        if made_for != own:
+            raise ResultsError(
+                f"{run.path}: was measured for another question than {results.path.name}: "
+                "its study.json, with seed and design, was not the same",
+                hint="judge each by itself; `labkit results diff` compares two",
+            )

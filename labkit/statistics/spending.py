@@ -1,0 +1,124 @@
+"""What repeated looks at growing results cost: the levels at which each of them may decide.
+
+The risk is spent as blocks come in (Lan and DeMets, Biometrika 70, 1983). The first look spends
+`FIRST` of it; the rest goes as `1 - (first / blocks) ** SLOWLY`, so that it lasts for any number of
+looks, at whatever blocks. The level of a look is the p value which spends no more than
+its part, computed for a sum that grows by independent blocks (Armitage, McPherson and Rowe, 1969).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+
+from labkit.errors import BadInput
+from labkit.statistics.distribution import Values
+from labkit.statistics.holm import RISK
+
+FIRST, SLOWLY = 0.6, 0.5
+"""The part of the risk that the first look spends, and how fast the rest goes.
+
+Chosen by simulation (tests/bench/verdict.py): the most power at later looks that leaves the first
+one most of its own."""
+MOST_LOOKS = 1000
+POINTS = 48
+"""Points of the sum at each look, between its bounds; more of them if a step is small."""
+FARTHEST = 9.0
+RISKS = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.9)
+"""Those at which p values are held against levels; between them it is interpolated."""
+
+
+def spent(risk: float, first: float, blocks: float) -> float:
+    """How much of a risk is spent once so many blocks were looked at."""
+    return risk * (1.0 - (1.0 - FIRST) * math.pow(first / blocks, SLOWLY))
+
+
+def check(looks: Sequence[int]) -> None:
+    """Refuse looks that cannot have been: each is at more blocks than the one before."""
+    if not looks or looks[0] < 1 or any(b <= a for a, b in pairwise(looks)):
+        said = ", ".join(map(str, looks)) or "none"
+        raise BadInput(f"looks are at 1 block or more, each at more than the last, not at {said}")
+    if len(looks) > MOST_LOOKS:
+        raise BadInput(f"{len(looks)} looks are too many; at most {MOST_LOOKS} are counted")
+
+
+def levels(looks: Sequence[int], risk: float = RISK) -> list[float]:
+    """The level of each look, at so many blocks, with which all together keep the risk."""
+    check(looks)
+    return list(_levels(tuple(looks), risk))
+
+
+def counted(p: float, looks: Sequence[int]) -> float:
+    """A p value as it counts at the last of these looks: the least risk that it would clear."""
+    found = _last_levels(tuple(looks))
+    if p <= found[0]:
+        return p * RISKS[0] / found[0]
+    at = float(np.interp(math.log(p), np.log(found), np.log(RISKS), right=0.0))
+    return min(1.0, math.exp(at))
+
+
+@lru_cache(256)
+def _last_levels(looks: tuple[int, ...]) -> Values:
+    check(looks)
+    found: Values = np.array([_levels(looks, risk)[-1] for risk in RISKS])
+    return found
+
+
+@lru_cache(4096)
+def _levels(looks: tuple[int, ...], risk: float) -> tuple[float, ...]:
+    gone = [0.0, *(spent(risk, looks[0], n) for n in looks)]
+    parts = [after - before for before, after in pairwise(gone)]
+    found = [parts[0]]
+    at, mass = _begun(looks[0], _bound(parts[0]))
+    for before, now, part in zip(looks, looks[1:], parts[1:], strict=False):
+        bound = _spending(at, mass, math.sqrt(now - before), math.sqrt(now), part)
+        found.append(2 * _beyond(bound))
+        at, mass = _moved(at, mass, math.sqrt(now - before), bound * math.sqrt(now))
+    return tuple(found)
+
+
+def _bound(level: float) -> float:
+    from scipy.special import ndtri
+
+    return min(-float(ndtri(level / 2)), FARTHEST)
+
+
+def _beyond(bound: float) -> float:
+    from scipy.special import ndtr
+
+    return float(ndtr(-bound))
+
+
+@lru_cache(64)
+def _nodes(count: int) -> tuple[Values, Values]:
+    at, weights = np.polynomial.legendre.leggauss(count)
+    return at, weights
+
+
+# The sum of the blocks so far, where it has not crossed: points, and the chance at each.
+def _begun(blocks: int, bound: float) -> tuple[Values, Values]:
+    return _moved(np.zeros(1), np.ones(1), math.sqrt(blocks), bound * math.sqrt(blocks))
+
+
+def _moved(at: Values, mass: Values, step: float, edge: float) -> tuple[Values, Values]:
+    nodes, weights = _nodes(POINTS * math.ceil(max(edge / step / 12, 1)))
+    to = nodes * edge
+    away = (to[:, None] - at[None, :]) / step
+    density = np.exp(-0.5 * away**2) @ mass / (step * math.sqrt(2 * math.pi))
+    return to, density * weights * edge
+
+
+# The bound, in deviations of the sum, that is crossed for the first time with this chance.
+def _spending(at: Values, mass: Values, step: float, scale: float, part: float) -> float:
+    from scipy.special import ndtr
+
+    low, high = 0.0, FARTHEST
+    for _ in range(50):
+        bound = (low + high) / 2
+        crossed = ndtr((at - bound * scale) / step) + ndtr((-at - bound * scale) / step)
+        low, high = (bound, high) if float(crossed @ mass) > part else (low, bound)
+    return high

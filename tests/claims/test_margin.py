@@ -1,0 +1,95 @@
+"""Too close to matter is a verdict: of orders, ratios, shapes and `compare`, within a margin."""
+
+import numpy as np
+import pytest
+
+from labkit.claim import Order, Ratio, Shape, compare, judge
+from labkit.errors import BadInput
+from labkit.statistics.estimate import estimated
+from labkit.verdict import SAME, Comparison
+
+RNG = np.random.default_rng(24)
+
+
+def pair(by=1.0, blocks=10, own=0.01):
+    luck = RNG.normal(0, 0.05, blocks)
+    return {
+        name: {k: at * np.exp(luck[k] + RNG.normal(0, own)) * RNG.lognormal(4, 0.1, 400)
+               for k in range(blocks)}
+        for name, at in (("a", by), ("b", 1.0))
+    }  # fmt: skip
+
+
+def test_equal_conditions_are_the_same_within_the_margin_and_say_what_it_is():
+    sides = pair()
+    verdict = compare(sides["a"], sides["b"])
+    assert verdict.verdict == SAME and verdict.margin == 0.05
+    assert "within 0.952 to 1.050: too close to matter" in verdict.why
+
+
+def test_a_difference_beyond_the_margin_is_never_the_same():
+    verdicts = [compare(*pair(0.9).values()).verdict for _ in range(20)]
+    assert SAME not in verdicts and "holds" in verdicts
+
+
+def test_equal_by_a_wide_margin_and_undecided_by_a_narrow_one():
+    sides = pair(own=0.03)
+    assert compare(sides["a"], sides["b"], margin=0.2).verdict == SAME
+    narrow = compare(sides["a"], sides["b"], margin=0.001)
+    assert narrow.verdict == "undecided" and "more block" in narrow.why
+
+
+@pytest.mark.parametrize("margin", [0, -0.1, 1.01, np.nan])
+def test_a_margin_of_nothing_or_over_100_percent_is_refused(margin):
+    sides = pair(blocks=3)
+    with pytest.raises(BadInput, match="margin"):
+        compare(sides["a"], sides["b"], margin=margin)
+
+
+def test_an_order_with_an_equal_pair_is_the_same_and_a_difference_of_means_knows_it_too():
+    sides = pair()
+    sides["c"] = {k: 2 * v for k, v in sides["b"].items()}
+    order = Order("o", "s", "f", conditions=("a", "b", "c"))
+    assert order.judge(sides).verdict == SAME
+    assert "1 of 2 pairs are clearly in order; a / b" in order.judge(sides).why
+    moved = {name: {k: v - 10_000 for k, v in blocks.items()} for name, blocks in sides.items()}
+    assert judge([Order("o", "s", "f", conditions=("a", "b"))], moved)[0].verdict == SAME
+
+
+def test_a_ratio_at_the_edge_of_its_band_is_the_same_as_the_edge():
+    edge = Ratio("r", "s", "f", over="a", under="b", published=0.8, within=1.25)
+    verdict = edge.judge(pair(own=0.005))
+    assert verdict.verdict in (SAME, "holds", "contradicted")
+    assert edge.judge(pair(0.9)).verdict == "holds"
+    assert edge.judge(pair(1.2)).verdict == "contradicted"
+
+
+def test_flat_holds_by_two_one_sided_tests():
+    flat = Shape("s", "s", "f", kind="flat", points={1: "a", 2: "b"}, within=1.1)
+    assert flat.judge(pair()).verdict == "holds"
+
+
+def test_the_margin_is_the_claims_own_else_the_labs_noise_else_5_percent():
+    own = Order("o", "s", "f", conditions=("a", "b"), margin=0.3)
+    plain = Order("p", "s", "f", conditions=("a", "b"))
+    sides, floors = pair(own=0.03), {50: 0.12}
+    found = {v.claim: v.margin for v in judge([own, plain], sides, floors=floors)}
+    assert found == {"o": 0.3, "p": 0.12}
+    assert judge([plain], sides)[0].margin == 0.05
+    assert {v.margin for v in judge([own, plain], sides, floors=floors, margin=0.07)} == {0.07}
+    assert judge([plain], sides, floors={50: 3.0})[0].margin == 0.2
+
+
+def test_conditions_at_the_edge_of_the_margin_are_called_the_same_in_at_most_5_of_100():
+    found = [compare(*pair(1.05, 6, 0.02).values(), margin=0.05) for _ in range(300)]
+    same = sum(v.verdict == SAME for v in found)
+    assert same <= 0.05 * 300 + 3 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_more_blocks_settle_equal_pairs_instead_of_never():
+    comparison = Comparison.lower("a", "b").near(None, {})
+    assert comparison.margin == 0.05
+    sides = pair(own=0.03, blocks=4)
+    verdict = judge([Order("o", "s", "f", conditions=("a", "b"))], sides)[0]
+    more = int(verdict.why.split("about ")[1].split()[0]) if "about" in verdict.why else 0
+    assert estimated(comparison.what, sides).blocks == 4 and more <= 60

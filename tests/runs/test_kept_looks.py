@@ -1,0 +1,103 @@
+"""Looks at results are kept, counted and paid for; none can be taken away unseen."""
+
+import json
+import shutil
+
+import pytest
+from synthetic import write_results
+
+from labkit import studies
+from labkit.errors import ResultsError
+from labkit.results import Results, Run
+from labkit.runs import bundle, looks
+
+STUDY = studies.find("lat_ping")
+
+
+def more(results, blocks, taken):
+    """The same results with blocks copied to new numbers, begun after so many looks."""
+    runs = results.finished()
+    for block in blocks:
+        for run in (one for one in runs if one.block == 1):
+            again = Run(run.condition, block, run.order + 100 * block, "finished",
+                        rows=run.rows, looks=taken)  # fmt: skip
+            results.keep(again, {name: run.text(name) for name in run.raw})
+    return Results.open(results.path)
+
+
+@pytest.fixture
+def results(tmp_path):
+    return write_results(tmp_path / "results" / "lat_ping" / "one", STUDY, repeats=3, count=300)
+
+
+def test_a_look_at_more_blocks_is_kept_and_the_same_look_again_costs_nothing(results):
+    first = STUDY.judge(results)
+    assert {v.looks for v in first} <= {(), (3,)} and looks.taken(results) == (3,)
+    assert STUDY.judge(results) == first and looks.taken(results) == (3,)
+    more(results, (4, 5), 1)
+    second = STUDY.judge(results)
+    assert looks.taken(results) == (3, 5)
+    judged = [v for v in second if v.looks]
+    assert judged and all(v.looks == (3, 5) for v in judged)
+    assert all(0.03 < v.spent < 0.05 for v in judged)
+    assert all(v.counted >= v.p for v in judged)
+    assert [len(json.loads((results.path / looks.FILE).read_text())[k]) for k in ("blocks", "at")]
+
+
+def test_looks_that_were_deleted_are_missed_and_nothing_is_lost(results):
+    STUDY.judge(results)
+    more(results, (4,), 1)
+    STUDY.judge(results)
+    before = sorted(results.path.rglob("*"))
+    kept = (results.path / looks.FILE).read_text()
+    (results.path / looks.FILE).unlink()
+    with pytest.raises(ResultsError, match=r"1 had been taken before 401-\S+b4, and 0 are kept"):
+        STUDY.judge(results)
+    (results.path / looks.FILE).write_text(kept)
+    assert STUDY.judge(results)[0].looks in ((), (3, 4))
+    assert sorted(results.path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "blocks", ["[5, 3]", "[0]", "[]", '["3"]', "[true]", "{}", "[3, 3]", f"[{'1,' * 2000}2]"]
+)
+def test_looks_that_cannot_have_been_are_refused(results, blocks):
+    whole = f'{{"format": 1, "blocks": {blocks}, "at": ["x", "y"]}}'
+    (results.path / looks.FILE).write_text(whole)
+    with pytest.raises(ResultsError, match="is no list of looks"):
+        STUDY.judge(results)
+
+
+def test_a_run_of_another_seed_put_among_the_others_is_named(results, tmp_path):
+    other = write_results(tmp_path / "results" / "lat_ping" / "two", STUDY, repeats=1, count=300)
+    asked = json.loads((other.path / "study.json").read_text()) | {"seed": 2}
+    shutil.rmtree(other.path)
+    Results.begin(other.path, {k: v for k, v in asked.items() if k != "format"})
+    made = Results.open(other.path).keep(Run("Native", 4, 40, "finished"), {"ping.txt": "x"})
+    shutil.copytree(made.path, results.path / "runs" / made.path.name)
+    with pytest.raises(ResultsError, match=r"040-Native-b4: was measured for another question"):
+        STUDY.judge(results)
+
+
+def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    STUDY.judge(results)
+    more(results, (4,), 1)
+    file = tmp_path / "one.labkit"
+    bundle.export(results, file)
+    unpacked = Results.open(bundle.open_bundle(file))
+    judged = [v for v in STUDY.judge(unpacked) if v.looks]
+    assert judged and all(v.looks == (3, 4) for v in judged)
+    assert looks.taken(unpacked) == (3,)
+
+
+def test_what_was_imported_is_imported_again_after_a_look_at_it(results, tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    STUDY.judge(results)
+    file = tmp_path / "one.labkit"
+    bundle.export(results, file)
+    there, new = bundle.take_in(file)
+    assert new
+    more(there, (4,), 1)
+    STUDY.judge(there)
+    assert bundle.take_in(file)[1] is False
