@@ -20,7 +20,8 @@ from labkit.results import Results, Run
 from labkit.statistics.distribution import Values
 from labkit.statistics.interval import FAR
 from labkit.statistics.percentiles import PERCENTILES, Interval, ratio, samples_needed
-from labkit.statistics.pooled import Blocks
+from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks
+from labkit.statistics.power import per_block, smallest
 from labkit.workload import Sample
 
 ONE, OTHER = "one", "the other"
@@ -56,6 +57,16 @@ class Noise:
     blocks: int
     levels: tuple[Level, ...]
     results: str
+
+    def finds(self, percentile: float, blocks: int, among: int = 1) -> float | None:
+        """The smallest difference that 80 of 100 studies of so many blocks find; None if unknown.
+
+        `among` comparisons share the risk.
+        """
+        level = next((found for found in self.levels if found.percentile == percentile), None)
+        if level is None or not level.ratio.enough or self.blocks < FEWEST_BLOCKS:
+            return None
+        return smallest(per_block(level.ratio, self.blocks), blocks, among)
 
     @property
     def floors(self) -> dict[float, float]:

@@ -8,6 +8,8 @@ from typing import Any
 from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
 from labkit.errors import BadInput
 
+FOUND = "5 / 10 / 20 blocks find"
+
 
 def add(verbs: Any) -> None:
     """Add the verb."""
@@ -73,5 +75,6 @@ def _noise(asked: argparse.Namespace) -> None:
         print_json(noise.told(found))
         return
     print(f"{found.metric} of {found.study}, {found.condition} against itself on {found.lab}\n")
-    print(table(noise.rows(found), ["percentile", "noise", "what it means"]))
+    print(table(noise.rows(found), ["percentile", "noise", FOUND, "what it means"]))
+    print("\nSo large a difference is found in 80 of 100 studies of so many blocks.")
     print(f"\nkept in {found.results}; verdicts on this lab are held against it")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
     from labkit.changes.plan import Plan
@@ -23,6 +23,10 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
+    parser.add_argument(
+        "--repeats", type=at_least_one, default=5, metavar="N",
+        help="say what so many blocks would find (default: 5)",
+    )  # fmt: skip
     lab_flag(parser, made=True)
     json_flag(parser)
 
@@ -37,10 +41,33 @@ def _plan(asked: argparse.Namespace) -> None:
         found = possible.plan(study, lab, asked.condition)
     if asked.json:
         print_json(
-            {"study": study.name, "condition": asked.condition, "lab": asked.lab, **found.told()}
+            {
+                "study": study.name,
+                "condition": asked.condition,
+                "lab": asked.lab,
+                **found.told(),
+                "foreseen": foreseen(study, lab.name, asked.repeats),
+            }
         )
     else:
         print(rendered(study, found))
+        print(f"\n{foreseen(study, lab.name, asked.repeats)}")
+
+
+def foreseen(study: Study, lab: str, blocks: int) -> str:
+    """The smallest difference that so many blocks of the study would find there, in a sentence."""
+    from labkit import noise_floor
+
+    noise = noise_floor.kept(study, lab)
+    among = max(sum(len(claim.comparisons()) for claim in study.claims), 1)
+    finds = {q: noise.finds(q, blocks, among) for q in noise.floors} if noise and blocks > 1 else {}
+    said = [f"{noise_floor.percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
+    if not said:
+        return f"What {blocks} blocks would find there is not known: labkit noise {study.name}"
+    return (
+        f"{blocks} blocks find differences of {', '.join(said)} in 80 of 100 studies, "
+        f"among the {among} comparisons of {study.name}."
+    )
 
 
 def rendered(study: Study, plan: Plan) -> str:

@@ -42,14 +42,34 @@ def measure(
     return read(itself, results)
 
 
-def rows(noise: Noise) -> list[tuple[str, str, str]]:
-    """For a table: the percentile, its noise, and what to make of it."""
-    return [(f"p{level.percentile:g}", _floor(level), _meaning(level)) for level in noise.levels]
+def rows(noise: Noise) -> list[tuple[str, str, str, str]]:
+    """For a table: the percentile, its noise, what blocks would find, what to make of it."""
+    return [
+        (f"p{level.percentile:g}", _floor(level), _finds(noise, level), _meaning(level))
+        for level in noise.levels
+    ]
+
+
+FORESEEN = (5, 10, 20)
+"""So many blocks it is said for what they would find."""
+
+
+def _finds(noise: Noise, level: Level) -> str:
+    found = [noise.finds(level.percentile, blocks) for blocks in FORESEEN]
+    known = [one for one in found if one is not None]
+    return " / ".join(percent(one) for one in known) if known else "not known"
 
 
 def told(noise: Noise) -> dict[str, Any]:
     """For JSON: an end that the measurements do not bind is None, and so is a floor beyond it."""
-    return {**asdict(noise), "levels": [_told(level) for level in noise.levels]}
+    return {**asdict(noise), "levels": [_told(level) | _foreseen(noise, level)
+                                        for level in noise.levels]}  # fmt: skip
+
+
+def _foreseen(noise: Noise, level: Level) -> dict[str, Any]:
+    found = {str(blocks): noise.finds(level.percentile, blocks) for blocks in FORESEEN}
+    return {"finds": {n: one if one is not None and one <= FAR else None
+                      for n, one in found.items()}}  # fmt: skip
 
 
 def _told(level: Level) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def counted(p: float, looks: Sequence[int]) -> float:
     """A p value as it counts at the last of these looks: the least risk that it would clear."""
     found = _last_levels(tuple(looks))
     if p <= found[0]:
-        return p * RISKS[0] / found[0]
+        return p * RISKS[0] / float(found[0])
     at = float(np.interp(math.log(p), np.log(found), np.log(RISKS), right=0.0))
     return min(1.0, math.exp(at))
 

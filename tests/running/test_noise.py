@@ -12,6 +12,7 @@ import pytest
 from labkit import box, noise_floor, studies
 from labkit.claim import Order
 from labkit.cli import main
+from labkit.commands import plan
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
@@ -87,7 +88,7 @@ def test_a_lab_on_which_equal_comes_out_different_says_so():
     levels = noise_floor.levels(*pairs(2, between=0.01, bias=1.2))
     assert levels[0].different
     found = noise_floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
-    assert "equal came out different" in noise.rows(found)[0][2]
+    assert "equal came out different" in noise.rows(found)[0][-1]
     assert "about 44 more blocks" in noise.rows(found)[-1][2]
 
 
@@ -210,3 +211,23 @@ def test_the_noise_of_the_box_is_measured_and_printed_as_json(monkeypatch, tmp_p
     assert found["levels"][0]["floor"] > 0
     study = with_load(studies.find("lat_ping"), count=1000)
     assert noise_floor.kept(study, found["lab"]).blocks == 3
+
+
+def test_a_plan_says_before_anything_runs_what_blocks_would_find(monkeypatch, tmp_path):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    study = studies.find("lat_ping")
+    assert plan.foreseen(study, "mine", 5).endswith("is not known: labkit noise lat_ping")
+    known = noise_floor.Noise(
+        "lat_ping", "mine", "c", "m", "us", 6, noise_floor.levels(*pairs(1)), ""
+    )
+    monkeypatch.setattr(noise_floor, "kept", lambda study, lab: known)
+    few, many = (known.finds(50, blocks) for blocks in (5, 20))
+    assert 0 < many < few < known.finds(50, 5, among=9)
+    said = plan.foreseen(study, "mine", 10)
+    assert (
+        re.match(r"10 blocks find differences of \d+(\.\d+)? % at p50", said)
+        and "among the" in said
+    )
+    table = noise.rows(known)
+    assert table[0][2].count(" / ") == 2 and table[-1][2] == "not known"
+    assert noise.told(known)["levels"][0]["finds"]["5"] == few

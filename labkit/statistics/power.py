@@ -1,0 +1,51 @@
+"""The smallest difference that so many blocks would find, before any of them is made.
+
+Student's t test of paired blocks, at the level that a first look spends: the noncentral t
+distribution says how large a difference must be for 80 of 100 studies to find it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from labkit.errors import BadInput
+from labkit.statistics.holm import RISK
+from labkit.statistics.interval import Interval
+from labkit.statistics.spending import FIRST
+
+POWER = 0.8
+HALVINGS = 60
+MOST = 1e4
+
+
+def per_block(found: Interval, blocks: int) -> float:
+    """How far the logarithms of single blocks scatter, if so many of them have this interval."""
+    from scipy.special import stdtrit
+
+    half = (math.log(found.high) - math.log(found.low)) / 2
+    return half / float(stdtrit(blocks - 1, 0.975)) * math.sqrt(blocks)
+
+
+def smallest(scatter: float, blocks: int, among: int = 1) -> float:
+    """The difference, as a share, that 80 of 100 studies of so many blocks find.
+
+    `scatter` is how far the logarithms of single blocks differ; `among` comparisons share the risk.
+    """
+    from scipy.special import stdtrit
+
+    if blocks < 2 or among < 1:
+        raise BadInput(f"a difference shows from 2 blocks on, not from {blocks}")
+    bound = float(stdtrit(blocks - 1, 1 - FIRST * RISK / among / 2))
+    return math.expm1(min(_away(blocks - 1, bound) * scatter / math.sqrt(blocks), 700.0))
+
+
+# How many standard errors away the truth must be for 80 of 100 to come out beyond the bound.
+def _away(freedom: int, bound: float) -> float:
+    from scipy.special import nctdtr
+
+    low, high = 0.0, max(4 * bound, 10.0)
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        missed = float(nctdtr(freedom, middle, bound))
+        low, high = (middle, high) if missed > 1 - POWER else (low, middle)
+    return high
