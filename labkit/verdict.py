@@ -269,7 +269,8 @@ def together(found: Sequence[Found], looks: Sequence[int] = ()) -> list[Found]:
         replace(f, among=len(tested), counted=by.get(f.comparison, 1.0), looks=looks)
         for f in found
     ]  # fmt: skip
-    alike = dict(zip(by, holm([spending.counted(f.p_same, looks) for f in tested]), strict=True))
+    same = holm([spending.counted(f.p_same, looks, spending.SAME_FIRST) for f in tested])
+    alike = dict(zip(by, same, strict=True))
     judged = [
         replace(f, clear=f.counted <= RISK, same=alike.get(f.comparison, 1.0) <= RISK)
         for f in judged

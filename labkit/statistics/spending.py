@@ -19,8 +19,9 @@ from labkit.errors import BadInput
 from labkit.statistics.distribution import Values
 from labkit.statistics.holm import RISK
 
-FIRST, SLOWLY = 0.6, 0.5
-"""The part of the risk that the first look spends, and how fast the rest goes.
+FIRST, SAME_FIRST, SLOWLY = 0.6, 0.3, 0.5
+"""The part of the risk that the first look spends (of sameness less, as few blocks never show it),
+and how fast the rest goes.
 
 Chosen by simulation (tests/bench/verdict.py): the most power at later looks that leaves the first
 one most of its own."""
@@ -32,9 +33,9 @@ RISKS = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.9)
 """Those at which p values are held against levels; between them it is interpolated."""
 
 
-def spent(risk: float, first: float, blocks: float) -> float:
+def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> float:
     """How much of a risk is spent once so many blocks were looked at."""
-    return risk * (1.0 - (1.0 - FIRST) * math.pow(first / blocks, SLOWLY))
+    return risk * (1.0 - (1.0 - share) * math.pow(first / blocks, SLOWLY))
 
 
 def check(looks: Sequence[int]) -> None:
@@ -46,15 +47,15 @@ def check(looks: Sequence[int]) -> None:
         raise BadInput(f"{len(looks)} looks are too many; at most {MOST_LOOKS} are counted")
 
 
-def levels(looks: Sequence[int], risk: float = RISK) -> list[float]:
+def levels(looks: Sequence[int], risk: float = RISK, share: float = FIRST) -> list[float]:
     """The level of each look, at so many blocks, with which all together keep the risk."""
     check(looks)
-    return list(_levels(tuple(looks), risk))
+    return list(_levels(tuple(looks), risk, share))
 
 
-def counted(p: float, looks: Sequence[int]) -> float:
+def counted(p: float, looks: Sequence[int], share: float = FIRST) -> float:
     """A p value as it counts at the last of these looks: the least risk that it would clear."""
-    found = _last_levels(tuple(looks))
+    found = _last_levels(tuple(looks), share)
     if p <= found[0]:
         return p * RISKS[0] / float(found[0])
     at = float(np.interp(math.log(p), np.log(found), np.log(RISKS), right=0.0))
@@ -62,15 +63,15 @@ def counted(p: float, looks: Sequence[int]) -> float:
 
 
 @lru_cache(256)
-def _last_levels(looks: tuple[int, ...]) -> Values:
+def _last_levels(looks: tuple[int, ...], share: float) -> Values:
     check(looks)
-    found: Values = np.array([_levels(looks, risk)[-1] for risk in RISKS])
+    found: Values = np.array([_levels(looks, risk, share)[-1] for risk in RISKS])
     return found
 
 
 @lru_cache(4096)
-def _levels(looks: tuple[int, ...], risk: float) -> tuple[float, ...]:
-    gone = [0.0, *(spent(risk, looks[0], n) for n in looks)]
+def _levels(looks: tuple[int, ...], risk: float, share: float) -> tuple[float, ...]:
+    gone = [0.0, *(spent(risk, looks[0], n, share) for n in looks)]
     parts = [after - before for before, after in pairwise(gone)]
     found = [parts[0]]
     at, mass = _begun(looks[0], _bound(parts[0]))

@@ -212,7 +212,9 @@ def difference(a, b, q, factor):
 
 def _steps(error, own, count):
     t = stdtrit(count - 1, 0.975)
-    return t * error, t * np.minimum(error / np.hypot(*own), percentiles.MOST_STEPS)
+    alone = np.hypot(*own)
+    share = np.divide(error, alone, out=np.zeros_like(error), where=alone > 0)
+    return t * error, t * np.minimum(share, percentiles.MOST_STEPS)
 
 
 def _averaged(at, typical, half, ranks_of):

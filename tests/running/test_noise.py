@@ -89,7 +89,7 @@ def test_a_lab_on_which_equal_comes_out_different_says_so():
     assert levels[0].different
     found = noise_floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
     assert "equal came out different" in noise.rows(found)[0][-1]
-    assert "about 44 more blocks" in noise.rows(found)[-1][2]
+    assert "about 44 more blocks" in noise.rows(found)[-1][-1]
 
 
 @pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")

@@ -1,0 +1,64 @@
+"""The page of proof on verdicts comes out of its simulations; a slice of them runs each time."""
+
+import re
+
+import numpy as np
+import proof
+import pytest
+from generators import GENERATORS
+from looking import Doubts, clock_of, in_turn, paid, sides, unpaid
+
+from labkit.claim import Order, judge
+from labkit.verdict import Comparison, Found
+
+LOOKS = (4, 6, 9, 13, 19, 28)
+
+
+@pytest.mark.parametrize("name", ["lognormal, blocks 5 %", "1-us steps at 8 us", "Pareto 1.5"])
+def test_simulated_doubts_are_those_of_labkit(name):
+    a, b = sides(GENERATORS[name], np.random.default_rng(1), 5, 6, 200, 1.03)
+    found = Doubts.of(a, b)
+    for study in range(5):
+        measured = {
+            key: dict(enumerate(side.blocks[study].astype(float)))
+            for key, side in (("a", a), ("b", b))
+        }
+        one = Found.of(Comparison.lower("a", "b").near(None, {}), measured)
+        assert one.p == pytest.approx(found.apart[study], rel=0.02, abs=1e-6)
+        assert one.p_same == pytest.approx(found.alike[study], rel=0.02, abs=1e-6)
+
+
+def test_equal_conditions_are_called_different_in_5_of_100_over_all_looks():
+    made = GENERATORS["lognormal, blocks 5 %"]
+    doubts = in_turn(made, np.random.default_rng(2), LOOKS, 600, 60)
+    share, naive = (way(doubts, LOOKS).apart.mean() for way in (paid, unpaid))
+    assert share <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 600)
+    assert naive > 0.1, "what is not paid for would show"
+
+
+def test_going_on_until_decided_takes_fewer_blocks_than_a_fixed_design():
+    share, blocks, needed, wrong = proof.spent_blocks("lognormal, blocks 5 %", 100, 100)
+    assert blocks <= proof.GOAL * needed and share > 90 and wrong <= 12
+
+
+def test_an_equal_pair_is_settled_that_was_never_decided_before():
+    a, b = sides(GENERATORS["lognormal, blocks alike"], np.random.default_rng(3), 1, 8, 1000)
+    measured = {key: dict(enumerate(side.blocks[0])) for key, side in (("a", a), ("b", b))}
+    assert judge([Order("o", "s", "f", conditions=("a", "b"))], measured)[0].verdict == (
+        "same within the margin"
+    )
+
+
+def test_a_coarse_clock_is_in_the_simulated_error_too():
+    a, _ = sides(GENERATORS["1-us steps at 8 us"], np.random.default_rng(4), 2, 3, 50)
+    assert clock_of(a) == pytest.approx(1 / np.sqrt(12))
+
+
+@pytest.mark.torture
+def test_the_page_of_proof_is_what_comes_out_now():
+    def figures(text):
+        return [float(x) for x in re.findall(r"(?<![\w.])\d+(?:\.\d+)?", text)]
+
+    kept, now = proof.PAGE.read_text("utf-8"), proof.page()
+    assert re.sub(r"[\d.]+", "", kept) == re.sub(r"[\d.]+", "", now)
+    assert figures(now) == pytest.approx(figures(kept), abs=2.0)
