@@ -19,6 +19,7 @@ from labkit.event import Event, event_samples, kept_text
 from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run, facts_of
+from labkit.runs import odd_runs
 from labkit.runs.looks import look
 from labkit.statistics import steady
 from labkit.verdict import Verdict
@@ -210,7 +211,9 @@ class Study:
             for load in self.loads if load.loop == "closed"
         ]  # fmt: skip
         draft = [f"{self.name} is a draft: {self.draft}"] if self.draft else []
-        return [*draft, *watch.remarks(results), *steady.told(self.blocks(results)), *closed]
+        blocks = self.blocks(results)
+        odd = odd_runs.remarks(results, blocks, self.unit)
+        return [*draft, *watch.remarks(results), *odd, *steady.told(blocks), *closed]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

@@ -1,0 +1,74 @@
+"""Remarks on runs that lie apart: when they were made, what gates saw, where the study changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from labkit.machine.units import figure, shown
+from labkit.results import Results, Run
+from labkit.statistics.change_points import change_points
+from labkit.statistics.distribution import Values
+from labkit.statistics.odd_blocks import OddBlock, TwoStates, odd_blocks, two_states
+from labkit.statistics.percentiles import percentile
+
+Medians = Mapping[str, Mapping[int, float]]
+RISK = 0.01
+"""A change is told beside what is odd, so it has to be clear."""
+FEWEST_RUNS = 10
+
+
+def remarks(results: Results, measured: Mapping[str, Mapping[int, Values]], unit: str) -> list[str]:
+    """What lies apart in a study, a sentence each; nothing is dropped."""
+    medians = {
+        name: {block: percentile(values, 50) for block, values in blocks.items()}
+        for name, blocks in measured.items()
+    }
+    runs = {(run.condition, run.block): run for run in results.finished()}
+    states = [_states(one, unit) for one in two_states(medians)]
+    odd = [_odd(one, runs[one.condition, one.block], len(runs), unit)
+           for one in odd_blocks(medians)]  # fmt: skip
+    return [*states, *odd, *_changes(medians, [*runs.values()])]
+
+
+def _states(one: TwoStates, unit: str) -> str:
+    quick, slow = (", ".join(map(str, blocks)) for blocks in (one.quick, one.slow))
+    return (
+        f"{one.condition}: these runs come from two states, of {figure(one.quick_figure)} "
+        f"{shown(unit)} (blocks {quick}) and {figure(one.slow_figure)} {shown(unit)} (blocks "
+        f"{slow}); more blocks of each are needed"
+    )
+
+
+def _odd(one: OddBlock, run: Run, runs: int, unit: str) -> str:
+    gates = [f"{gate} on {role}" for role, seen in run.gates.items() for gate in seen]
+    when = f", at {run.started[11:16]}" if len(run.started) > 16 else ""
+    saw = f"; its gates saw {', '.join(gates)}" if gates else "; no gate saw why"
+    return (
+        f"{one.condition}: block {one.block} lies apart, with a median of {figure(one.figure)} "
+        f"{shown(unit)} where the others have {figure(one.usual)}; it was run {run.order} of "
+        f"{runs}{when}{saw}; nothing was dropped"
+    )
+
+
+# Each run beside the median of its condition, in the order of time.
+def _changes(medians: Medians, runs: Sequence[Run]) -> list[str]:
+    usual = {name: float(np.median([*blocks.values()])) for name, blocks in medians.items()}
+    known = sorted((run for run in runs if run.condition in medians), key=lambda run: run.order)
+    known = [run for run in known if medians[run.condition][run.block] > 0]
+    if len(known) < FEWEST_RUNS:
+        return []
+    series = [math.log(medians[run.condition][run.block] / usual[run.condition]) for run in known]
+    return [_change(known[one.at], one.after - one.before)
+            for one in change_points(series, RISK)]  # fmt: skip
+
+
+def _change(run: Run, by: float) -> str:
+    way = "slower" if by > 0 else "quicker"
+    share = 100 * math.expm1(abs(by))
+    return (
+        f"from run {run.order} on ({run.condition}, block {run.block}) all conditions were "
+        f"{way} by about {share:.2g} %: something changed in the lab"
+    )

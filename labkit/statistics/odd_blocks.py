@@ -1,0 +1,91 @@
+"""Blocks that lie apart from the others of their condition, and conditions of two states.
+
+A block is odd if its figure is a quarter or more away from the median of its condition, and further
+than five times what blocks are away from theirs, of all conditions together. Two states are two
+groups of blocks, both of two or more, with a gap that is twice as wide as each. Nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+APART, TIMES = math.log(1.25), 5.0
+SCALED = 1.4826
+"""The deviation of normal values over the median of how far they are away."""
+GAP, WIDER = math.log(1.5), 2.0
+FEWEST = 4
+"""Of fewer blocks nobody can say which is the odd one."""
+FEWEST_OF_TWO = 5
+"""Of four blocks two and two lie apart too often by chance."""
+
+
+@dataclass(frozen=True)
+class OddBlock:
+    """A block whose figure lies apart from `usual`, the median of its condition."""
+
+    condition: str
+    block: int
+    figure: float
+    usual: float
+
+
+@dataclass(frozen=True)
+class TwoStates:
+    """A condition whose blocks come from two states, and the blocks of both."""
+
+    condition: str
+    quick: tuple[int, ...]
+    slow: tuple[int, ...]
+    quick_figure: float
+    slow_figure: float
+
+
+def two_states(medians: Mapping[str, Mapping[int, float]]) -> list[TwoStates]:
+    """The conditions whose figures fall into two groups."""
+    found = [_two_groups(name, blocks) for name, blocks in medians.items()]
+    return [one for one in found if one]
+
+
+def odd_blocks(medians: Mapping[str, Mapping[int, float]]) -> list[OddBlock]:
+    """The blocks that lie apart, of condition -> block -> figure."""
+    away = {name: _away(blocks) for name, blocks in medians.items() if len(blocks) >= FEWEST}
+    both = {one.condition for one in two_states(medians)}
+    every = [abs(x) for each in away.values() for x in each.values()]
+    usual = SCALED * float(np.median(every)) if every else 0.0
+    return [
+        OddBlock(name, block, medians[name][block], float(np.median([*medians[name].values()])))
+        for name, each in away.items() if name not in both
+        for block, x in each.items()
+        if abs(x) > max(APART, TIMES * max(usual, _own(each)))
+    ]  # fmt: skip
+
+
+def _own(away: Mapping[int, float]) -> float:
+    return SCALED * float(np.median([abs(x) for x in away.values()]))
+
+
+def _away(blocks: Mapping[int, float]) -> dict[int, float]:
+    if min(blocks.values()) <= 0:
+        return {}
+    middle = math.log(float(np.median([*blocks.values()])))
+    return {block: math.log(figure) - middle for block, figure in blocks.items()}
+
+
+def _two_groups(name: str, blocks: Mapping[int, float]) -> TwoStates | None:
+    if len(blocks) < FEWEST_OF_TWO or min(blocks.values()) <= 0:
+        return None
+    order = sorted(blocks, key=blocks.__getitem__)
+    logs = [math.log(blocks[block]) for block in order]
+    gaps = [b - a for a, b in pairwise(logs)]
+    at = max(range(len(gaps)), key=gaps.__getitem__) + 1
+    quick, slow = tuple(sorted(order[:at])), tuple(sorted(order[at:]))
+    widest = max(logs[at - 1] - logs[0], logs[-1] - logs[at])
+    if min(len(quick), len(slow)) < 2 or gaps[at - 1] < max(GAP, WIDER * widest):
+        return None
+    figures = (float(np.median([blocks[b] for b in group])) for group in (quick, slow))
+    return TwoStates(name, quick, slow, *figures)
