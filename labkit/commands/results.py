@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._importing import add_import
+from labkit.commands._trend import add_trend
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, readable
 from labkit.machine.units import shown
@@ -53,6 +54,7 @@ def add(verbs: Any) -> None:
     inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_looking(inner)
     _add_moving(inner)
+    add_trend(inner)
     for one in inner.choices.values():
         json_flag(one)
 

@@ -1,0 +1,170 @@
+"""Results of a study over time: where a claim's figure or a condition's median has changed.
+
+A session, which is one folder of results, is the unit: it gives one figure to each series. All
+series share one risk of 5 % (Holm).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from labkit import studies
+from labkit.errors import BadInput, LabkitError, ResultsError
+from labkit.results import Results
+from labkit.runs import bundle
+from labkit.runs.index import chosen, found
+from labkit.statistics.change_points import ChangePoint, change_points
+from labkit.statistics.holm import RISK, holm
+from labkit.statistics.percentiles import percentile
+from labkit.study import Study
+
+FEWEST = 8
+"""Of fewer sessions no order is unlikely enough."""
+DESIGN = ("workload", "also", "conditions", "events", "scaled")
+
+
+@dataclass(frozen=True)
+class Session:
+    """One execution of the study: when it began, and its figures by the names of series."""
+
+    path: str
+    label: str
+    started: str
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A series that has changed: from which session on, from what to what."""
+
+    series: str
+    session: str
+    started: str
+    before: float
+    after: float
+    p: float
+    """Among all series."""
+
+
+@dataclass(frozen=True)
+class Trends:
+    """What came of looking at all sessions of a study on a lab."""
+
+    study: str
+    lab: str
+    sessions: tuple[Session, ...]
+    series: tuple[str, ...]
+    changes: tuple[Change, ...]
+    left_out: tuple[str, ...] = ()
+
+
+def trend(study: str, folders: Sequence[Path] = (), *, since: str = "", lab: str = "") -> Trends:
+    """Look for changes in the sessions of a study since a day, a time, or a session's label."""
+    known = studies.find(study)
+    every, unread = _stored(known, folders)
+    if not every:
+        raise ResultsError(f"there are no results of {study} here", hint=f"labkit run {study}")
+    lab = lab or _lab(every[-1][1])
+    here = [(at, one) for at, one in every if _lab(one) == lab]
+    if not here:
+        labs = ", ".join(sorted({_lab(one) for _, one in every}))
+        raise BadInput(f"no results of {study} are of the lab {lab!r}", hint=f"known: {labs}")
+    alike, others = _of_one_design(_since(here, since))
+    sessions = [_session(known, at, one) for at, one in alike]
+    if len(sessions) < FEWEST:
+        what = f"{len(sessions)} sessions of {study} on {lab} are too few for a trend"
+        left = f"{len(others)} of another design are left out" if others else ""
+        raise BadInput(what, said=left, hint=f"{FEWEST} are enough to begin with")
+    series = [name for name in sessions[-1].figures if all(name in s.figures for s in sessions)]
+    return Trends(
+        study, lab, tuple(sessions), tuple(series), tuple(_changes(sessions, series)),
+        (*others, *unread),
+    )  # fmt: skip
+
+
+def _stored(
+    study: Study, folders: Sequence[Path]
+) -> tuple[list[tuple[str, Results]], tuple[str, ...]]:
+    read, unread = [], []
+    for path in found(chosen(tuple(folders))):
+        try:
+            results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
+            if results.study == study.name and (runs := results.finished()):
+                read.append((min(run.started for run in runs), results))
+        except LabkitError as damaged:
+            unread.append(damaged.what)
+    return sorted(read, key=lambda one: one[0]), tuple(unread)
+
+
+def _lab(results: Results) -> str:
+    return str(results.asked.get("lab", {}).get("name", ""))
+
+
+def _since(sessions: list[tuple[str, Results]], since: str) -> list[tuple[str, Results]]:
+    if not since:
+        return sessions
+    named = [at for at, one in sessions if since in (one.asked.get("label"), one.path.name)]
+    try:
+        begin = _time(named[0] if named else since)
+    except ValueError:
+        raise BadInput(
+            f"--since {since[:80]!r} is neither a day nor the label of a session",
+            hint="such as --since 2026-01-31",
+        ) from None
+    return [(at, one) for at, one in sessions if at and _time(at) >= begin]
+
+
+def _time(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+# The design of the newest; older ones that asked something else are named.
+def _of_one_design(
+    sessions: list[tuple[str, Results]],
+) -> tuple[list[tuple[str, Results]], list[str]]:
+    if not sessions:
+        return [], []
+    newest = _design(sessions[-1][1])
+    alike = [one for one in sessions if _design(one[1]) == newest]
+    others = [one for _, one in sessions if _design(one) != newest]
+    return alike, [f"{one.path}: has another load, or other conditions" for one in others]
+
+
+def _design(results: Results) -> dict[str, Any]:
+    return {key: results.asked.get(key) for key in DESIGN}
+
+
+def _session(study: Study, at: str, results: Results) -> Session:
+    figures = {v.claim: v.effect for v in study.judge(results) if v.effect is not None}
+    for name, blocks in study.blocks(results).items():
+        medians = sorted(percentile(values, 50) for values in blocks.values())
+        figures[f"median of {name}"] = medians[len(medians) // 2]
+    return Session(str(results.path), str(results.asked.get("label", "")), at, figures)
+
+
+def _changes(sessions: Sequence[Session], series: Sequence[str]) -> list[Change]:
+    points: dict[str, list[ChangePoint]] = defaultdict(list)
+    for name in series:
+        values = [one.figures[name] for one in sessions]
+        above = min(values) > 0
+        points[name] = change_points([math.log(value) if above else value for value in values])
+    least = [min((one.p for one in points[name]), default=1.0) for name in series]
+    clear = dict(zip(series, holm(least), strict=True))
+    return [
+        Change(name, sessions[one.at].label or sessions[one.at].path, sessions[one.at].started,
+               _plain(sessions, name, one.before), _plain(sessions, name, one.after), clear[name])
+        for name in series if clear[name] <= RISK
+        for one in points[name]
+    ]  # fmt: skip
+
+
+# Where all figures lie above 0 a change counts by its factor.
+def _plain(sessions: Sequence[Session], name: str, value: float) -> float:
+    return math.exp(value) if all(one.figures[name] > 0 for one in sessions) else value
