@@ -96,7 +96,7 @@ def _off(
     middle, down, up = stats.averaged(here, each, t * error, None if few else ranks)
     low, high = _unseen(what, seen, scale, middle)
     down, up = max(down, middle - low), max(up, high - middle)
-    return middle, math.hypot(down, t * clock), math.hypot(up, t * clock)
+    return middle, math.hypot(down, stats.NORMAL * clock), math.hypot(up, stats.NORMAL * clock)
 
 
 # The error of the figure if the blocks of one term differ, and the others do not.

@@ -7,6 +7,7 @@ import simulated
 from scipy.special import stdtr, stdtrit
 from simulated import Many
 
+from labkit.statistics.percentiles import NORMAL
 from labkit.statistics.spending import SAME_FIRST, levels
 
 MARGIN = 0.05
@@ -28,7 +29,7 @@ class Doubts:
         at = np.log(a.percentile(q)) - np.log(b.percentile(q))
         middle = (at + np.log(a.each(q) / b.each(q)).mean(axis=1)) / 2
         clocks = [np.log1p(clock_of(side) / side.percentile(q)) for side in (a, b)]
-        down, up = (np.hypot(np.maximum(x, 1e-12) / t, np.hypot(*clocks))
+        down, up = (np.hypot(np.maximum(x, 1e-12), NORMAL * np.hypot(*clocks)) / t
                     for x in (middle - low, high - middle))  # fmt: skip
         above = stdtr(freedom, -middle / down)
         below = stdtr(freedom, middle / up)

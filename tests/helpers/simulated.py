@@ -188,7 +188,11 @@ def ratio(a, b, q):
         first, second = possible(a, b, q)
         turned = possible(b, a, q)
         found = np.where((under < over)[:, None], turned[1] - turned[0], first - second)
-        low, high = _as_far(low, high, found, far_tail.left_out([q], cancels=True))
+        least, most = _as_far(low, high, found, far_tail.left_out([q], cancels=True))
+        if beyond(q, a.blocks.shape[-1]) >= BEYOND:
+            more = percentiles.UNSEEN_MORE * (high - low) / 2
+            least, most = np.maximum(least, low - more), np.minimum(most, high + more)
+        low, high = least, most
     return low, high
 
 

@@ -5,10 +5,13 @@ import re
 import numpy as np
 import proof
 import pytest
+import simulated
 from generators import GENERATORS
 from looking import Doubts, clock_of, in_turn, paid, sides, unpaid
+from scipy.special import stdtrit
 
 from labkit.claim import Order, judge
+from labkit.statistics.percentiles import ratio
 from labkit.verdict import Comparison, Found
 
 LOOKS = (4, 6, 9, 13, 19, 28)
@@ -62,3 +65,19 @@ def test_the_page_of_proof_is_what_comes_out_now():
     kept, now = proof.PAGE.read_text("utf-8"), proof.page()
     assert re.sub(r"[\d.]+", "", kept) == re.sub(r"[\d.]+", "", now)
     assert figures(now) == pytest.approx(figures(kept), abs=2.0)
+
+
+def test_a_clock_of_whole_microseconds_costs_no_more_at_three_blocks_than_it_is_off():
+    eight = {k: np.full(300, 8.0) for k in range(3)}
+    for k in eight:
+        eight[k][: k + 1] = 9.0
+    found = ratio(eight, eight, 50)
+    assert 0.05 < found.high - 1 < 0.12 and found.low == pytest.approx(1 / found.high, rel=1e-6)
+
+
+def test_unseen_runs_leave_most_of_their_power_to_blocks_that_know_their_own_tails():
+    a, b = sides(GENERATORS["bimodal 2 %"], np.random.default_rng(6), 40, 10, 3000, 1.15)
+    widths = [simulated.ratio(one, other, 99) for one, other in ((a, b), (b, a))]
+    t = stdtrit(9, 0.975)
+    student = t * np.log(a.each(99) / b.each(99)).std(1, ddof=1) / np.sqrt(10)
+    assert np.median((widths[0][1] - widths[0][0]) / 2 / student) < 1.8
