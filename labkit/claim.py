@@ -122,7 +122,9 @@ class Claim(ABC):
             *about, found.estimate.value, low, high, printed, found.blocks, self.source,
             float(what.statistic) if alone else None, found.among, found.p, found.counted,
             found.looks, spent(RISK, found.looks[0], found.looks[-1]) if found.looks else None,
-            found.more if verdict == UNDECIDED else None, found.comparison.margin or None,
+            found.more if verdict == UNDECIDED else None,
+            (found.second.low, found.second.high) if found.second else None,
+            found.comparison.margin or None,
         )  # fmt: skip
 
 

@@ -14,9 +14,10 @@ from labkit.statistics.distribution import Distribution, Values
 from labkit.statistics.estimate import blocks_lacking, estimated, samples_beyond
 from labkit.statistics.holm import RISK as RISK
 from labkit.statistics.holm import holm
-from labkit.statistics.interval import FAR, ends, lacking
+from labkit.statistics.interval import FAR, Interval, ends, lacking
 from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.quantity import Quantity, Statistic
+from labkit.statistics.second_opinion import by_student, differs
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
@@ -60,6 +61,8 @@ class Verdict:
     """How much of the risk of 5 % these looks have spent."""
     more: int | None = None
     """About how many more blocks would decide it, if it is undecided."""
+    student: tuple[float, float] | None = None
+    """A second opinion, where it differs by more than half: Student's t of the blocks alone."""
     margin: float | None = None
     """What was too close to matter: 0.05 is 5 % to either side of the limit."""
 
@@ -115,6 +118,8 @@ class Found:
     among: int = 1
     counted: float = 1.0
     looks: tuple[int, ...] = ()
+    second: Interval | None = None
+    """Student's interval of the blocks alone, where it is half as wide again, or less."""
     same: bool = False
     """Whether it clearly lies so near to its limit as not to matter."""
 
@@ -129,7 +134,9 @@ class Found:
         lacks = {q: more for q, more in needed.items() if more}
         seen = {q: (more, samples_beyond(c.what, q, measured)) for q, more in lacks.items()}
         more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
-        return cls(c, estimate, blocks, seen, more)
+        other = by_student(c.what, measured) if estimate.enough else None
+        second = other if differs(estimate.interval(), other) else None
+        return cls(c, estimate, blocks, seen, more, second=second)
 
     @property
     def p(self) -> float:
@@ -203,7 +210,8 @@ class Found:
 
         lack = lacking(low, high, self.blocks)
         within = "" if low is None and high is None else ends(low, high, shown)
-        around = "; ".join(part for part in (within, lack) if part)
+        second = f"Student's t of the blocks {self.second.ends(shown)}" if self.second else ""
+        around = "; ".join(part for part in (within, lack, second) if part)
         metric = f" of {c.metric.replace('_', ' ')}" if c.metric else ""
         alone = c.percentiles and not isinstance(c.statistic, str)
         where = f" at {named(float(c.statistic))}" if alone else ""

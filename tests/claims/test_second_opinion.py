@@ -1,0 +1,44 @@
+"""A second opinion stands beside an interval that differs from it by more than half."""
+
+import json
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from labkit.claim import Order, judge
+from labkit.statistics.quantity import Quantity
+from labkit.statistics.second_opinion import by_student, differs
+
+RNG = np.random.default_rng(8)
+
+
+def blocks(scatter, count=6, samples=400, own=0.02):
+    return {k: np.exp(RNG.normal(0, own)) * RNG.lognormal(4, scatter, samples)
+            for k in range(count)}  # fmt: skip
+
+
+def test_it_is_students_interval_of_the_logarithms_of_the_blocks_ratios():
+    measured = {"a": blocks(0.2), "b": blocks(0.2)}
+    found = by_student(Quantity("'a' / 'b'", 50), measured)
+    logs = [np.log(np.median(np.sort(measured["a"][k])[199]) / np.sort(measured["b"][k])[199])
+            for k in range(6)]  # fmt: skip
+    known = scipy.stats.t.interval(0.95, 5, np.mean(logs), scipy.stats.sem(logs))
+    assert (found.low, found.high) == pytest.approx(tuple(np.exp(known)), rel=1e-9)
+    assert by_student(Quantity("'a' - 'b'", 50), measured) is None
+    assert by_student(Quantity("'a' / 'b'", "mean"), measured) is None
+
+
+def test_it_is_shown_where_it_differs_by_more_than_half_and_only_there():
+    order = Order("o", "s", "f", conditions=("a", "b"))
+    coarse = {k: np.full(300, 8.0) for k in range(5)}
+    for k in coarse:
+        coarse[k][:20] = 9.0
+    (verdict,) = judge([order], {"a": coarse, "b": coarse})
+    assert verdict.student == (1.0, 1.0) and "Student's t of the blocks 1" in verdict.why
+    assert json.loads(json.dumps(asdict(verdict)))["student"] == [1.0, 1.0]
+    plain = {"a": blocks(0.2, own=0.1), "b": blocks(0.2, own=0.1)}
+    (verdict,) = judge([order], plain)
+    agree = not differs(by_student(Quantity("'a' / 'b'", 50), plain), None)
+    assert agree and (verdict.student is None) == ("Student" not in verdict.why)
