@@ -32,8 +32,8 @@ def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Interval | Non
         return None
     logs = np.log(each[0] / each[1])
     middle, off = float(logs.mean()), student(len(common) - 1) * spread(logs)
-    ends = (math.exp(min(max(x, -700), 700)) for x in (middle - off, middle + off))
-    return Interval(math.exp(middle), *ends, enough=True)
+    low, high = (math.exp(min(max(x, -700), 700)) for x in (middle - off, middle + off))
+    return Interval(math.exp(middle), low, high, enough=True)
 
 
 def differs(own: Interval, other: Interval | None) -> bool:

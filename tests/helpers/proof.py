@@ -15,7 +15,7 @@ from looking import clock_of, in_turn, paid, sides, unpaid
 from labkit.statistics.percentiles import NORMAL, percentile
 
 PAGE = Path(__file__).resolve().parents[2] / "notebooks/docs/proof/verdicts.md"
-STUDIES, SAMPLES = 400, 1000
+STUDIES, FEWER, SAMPLES = 200, 100, 1000
 COUNTS, FAR = (3, 5, 10), (50, 90, 99, 99.9)
 LOOKS = (5, 8, 12, 18, 27, 40)
 MANY_LOOKS = tuple(range(5, 25))
@@ -107,13 +107,13 @@ def of_one(name, many=STUDIES):
     """All that the page says of one kind of latency."""
     return (
         coverage(name, many), false_alarms(name, many),
-        [power(name, by, many) for by in EFFECTS[1:4]], spent_blocks(name, many // 4),
+        [power(name, by, many) for by in EFFECTS[1:4]], spent_blocks(name, FEWER),
     )  # fmt: skip
 
 
 def page(names=tuple(GENERATORS), many=STUDIES):
-    """The whole page; two processes work at it."""
-    with ProcessPoolExecutor(2) as beside:
+    """The whole page; a few processes work at it."""
+    with ProcessPoolExecutor(4) as beside:
         found = dict(zip(names, beside.map(of_one, names, [many] * len(names)), strict=True))
     cells = {name: one[0] for name, one in found.items()}
     parts = [HEAD.format(many=many), _coverage(cells), _outside(cells), ALARMS.format(many=many)]
@@ -123,7 +123,7 @@ def page(names=tuple(GENERATORS), many=STUDIES):
         _row(name, *(" / ".join(f"{x:.0f}" for x in three) for three in one[2]))
         for name, one in found.items()
     ]
-    parts += [SPENT.format(goal=100 * GOAL, most=GROWING[-1], many=many // 4)]
+    parts += [SPENT.format(goal=100 * GOAL, most=GROWING[-1], many=FEWER)]
     for name, one in found.items():
         share, blocks, needed, wrong = one[3]
         told = f"{share:.0f}", f"{blocks:.1f}", f"{needed}", f"{100 * blocks / needed:.0f} %"
@@ -159,7 +159,7 @@ def _row(*parts):
 HEAD = """# Verdicts: how often they are right, and what they cost
 
 Figures behind [statistics](../statistics.md), from {many} simulated studies for each cell. These
-know 95 % to 1.1 %, and 5 % likewise. Each block has 1,000 samples for coverage, and 200 elsewhere.
+know 95 % to 1.5 %, and 5 % likewise. Each block has 1,000 samples for coverage, and 200 elsewhere.
 Seeds are fixed. To repeat it:
 `.venv/bin/python -m pytest -m torture tests/statistics/test_proof.py`.
 
