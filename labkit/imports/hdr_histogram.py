@@ -1,0 +1,41 @@
+"""HdrHistogram: its log (`.hlog`), or compressed histograms (V2) by themselves, one a line."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from labkit.errors import ResultsError
+from labkit.imports._reading import insist, sample, unended, unread, whole_lines
+from labkit.statistics.hdr_histogram import MOST_SAMPLES, decoded
+from labkit.workload import Sample
+
+BEGINS = "HISTF"
+left_out = unended
+
+
+def read(text: str) -> list[Sample]:
+    """All values of each tag, each in the middle of its bucket; a log says no unit."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for number, line in enumerate(whole_lines(text).splitlines(), 1):
+        if not line.strip() or line.startswith(("#", '"StartTimestamp"')):
+            continue
+        *fields, packed = line.strip().split(",")
+        if not packed.startswith(BEGINS):
+            raise unread("HdrHistogram", number, line)
+        tag = next((f.removeprefix("Tag=") for f in fields if f.startswith("Tag=")), "value")
+        found.setdefault(tag, []).append((number, packed))
+    return insist([_merged(tag, lines) for tag, lines in found.items()], "HdrHistogram")
+
+
+def _merged(tag: str, lines: list[tuple[int, str]]) -> Sample:
+    values = []
+    for number, packed in lines:
+        try:
+            levels, counts = decoded(packed)
+        except ResultsError as odd:
+            raise ResultsError(f"HdrHistogram: line {number}: {odd.what}") from None
+        values.append(np.repeat(levels, counts.astype(np.int64)))
+    whole = np.concatenate(values)
+    if not 0 < whole.size <= MOST_SAMPLES:
+        raise ResultsError(f"HdrHistogram: {tag} has {whole.size} values")
+    return sample(tag, "", whole)

@@ -1,0 +1,138 @@
+"""HdrHistogram's compressed form (V2), as other tools write and read it.
+
+Base64 of a cookie, a length and a zlib stream; in that a head of 40 bytes, and the counts as
+zigzag LEB128, a negative one being so many zeros. The buckets are those of HdrHistogram: a value
+keeps its first bits, as many as its decimal digits take.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Iterable
+
+import numpy as np
+
+from labkit.errors import BadInput, ResultsError
+from labkit.statistics.distribution import Values
+
+COOKIE, PACKED = 0x1C849303 | 0x10, 0x1C849304 | 0x10
+HEAD = struct.Struct(">IIIIQQd")
+DIGITS = 3
+MOST_COUNTS, MOST_BYTES = 1 << 22, 64 << 20
+MOST_SAMPLES = 20_000_000
+
+
+def encoded(values: Values, digits: int = DIGITS) -> str:
+    """The histogram of whole numbers of 0 or more, in the form that other tools read."""
+    if not 1 <= digits <= 5:
+        raise BadInput(f"an HdrHistogram keeps 1 to 5 digits, not {digits}")
+    whole = np.rint(np.asarray(values, np.float64))
+    if not whole.size or not np.isfinite(whole).all() or whole.min() < 0 or whole.max() >= 2**62:
+        raise BadInput("an HdrHistogram holds numbers of 0 or more", hint="choose a smaller unit")
+    bits = _bits(digits)
+    at, counts = np.unique(_index(whole.astype(np.int64), bits), return_counts=True)
+    payload = bytearray()
+    after = 0
+    for index, count in zip(at.tolist(), counts.tolist(), strict=True):
+        if index > after:
+            # As Java's writes it: one zero as itself, more of them as their number, below 0.
+            payload += _leb(_zigzag(after - index if index > after + 1 else 0))
+        payload += _leb(_zigzag(count))
+        after = index + 1
+    highest = max(int(whole.max()), 2)
+    head = HEAD.pack(COOKIE, len(payload), 0, digits, 1, highest, 1.0)
+    packed = zlib.compress(head + bytes(payload))
+    return base64.b64encode(struct.pack(">II", PACKED, len(packed)) + packed).decode("ascii")
+
+
+def decoded(text: str) -> tuple[Values, Values]:
+    """The values, each in the middle of its bucket, and how often each was counted."""
+    payload, digits, unit = _unpacked(text)
+    bits = _bits(digits)
+    found: dict[int, int] = {}
+    index = 0
+    for number in _numbers(payload):
+        if number < 0:
+            index -= number
+        else:
+            found[index] = number
+            index += 1
+        if index > MOST_COUNTS:
+            raise ResultsError("an HdrHistogram with more buckets than any has")
+    kept = {at: count for at, count in found.items() if count}
+    if sum(kept.values()) > MOST_SAMPLES:
+        raise ResultsError(f"an HdrHistogram with more than {MOST_SAMPLES} samples")
+    shift = max(unit.bit_length() - 1, 0)
+    middles = [_middle(at, bits) * (1 << shift) for at in kept]
+    return np.array(middles, np.float64), np.array([*kept.values()], np.float64)
+
+
+def _unpacked(text: str) -> tuple[bytes, int, int]:
+    try:
+        whole = base64.b64decode(text.strip(), validate=True)
+        cookie, length = struct.unpack(">II", whole[:8])
+        unpacker = zlib.decompressobj()
+        inside = unpacker.decompress(whole[8 : 8 + length], MOST_BYTES)
+        head = HEAD.unpack(inside[: HEAD.size])
+    except (binascii.Error, struct.error, zlib.error, ValueError) as odd:
+        raise ResultsError("this is no HdrHistogram (V2, compressed)", said=str(odd)) from None
+    size, _, digits, unit = head[1:5]
+    sound = cookie == PACKED and head[0] == COOKIE and 1 <= digits <= 5 and unit > 0
+    payload = inside[HEAD.size :]
+    if not sound or not unpacker.eof or size != len(payload):
+        raise ResultsError("this is no whole HdrHistogram (V2, compressed)")
+    return payload, digits, unit
+
+
+# As many bits as tell values of so many digits apart, twice over.
+def _bits(digits: int) -> int:
+    return int(2 * 10**digits - 1).bit_length()
+
+
+def _index(values: np.ndarray[tuple[int, ...], np.dtype[np.int64]], bits: int) -> Values:
+    half = 1 << (bits - 1)
+    shift = np.maximum(np.frexp(np.maximum(values, 1).astype(np.float64))[1] - bits, 0)
+    # Doubles round large numbers up over the next power of two: the shift is set right.
+    shift = np.where((values >> shift) >= 2 * half, shift + 1, shift)
+    found: Values = shift * half + (values >> shift)
+    return found
+
+
+def _middle(index: int, bits: int) -> float:
+    half = 1 << (bits - 1)
+    shift = max(index // half - 1, 0)
+    low = (index - shift * half) << shift
+    return low + (1 << shift) // 2
+
+
+def _zigzag(number: int) -> int:
+    return (number << 1) ^ (number >> 63)
+
+
+def _leb(number: int) -> bytes:
+    number &= 2**64 - 1
+    parts = bytearray()
+    for _ in range(8):
+        if number < 0x80:
+            return bytes([*parts, number])
+        parts.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*parts, number])  # the ninth byte holds eight bits
+
+
+def _numbers(payload: bytes) -> Iterable[int]:
+    at = 0
+    while at < len(payload):
+        number = 0
+        for place in range(9):
+            if at >= len(payload):
+                raise ResultsError("an HdrHistogram that ends within a number")
+            byte = payload[at]
+            at += 1
+            number |= (byte if place == 8 else byte & 0x7F) << (7 * place)
+            if place == 8 or byte < 0x80:
+                break
+        yield (number >> 1) ^ -(number & 1)
