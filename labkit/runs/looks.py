@@ -8,6 +8,7 @@ put among the others is named.
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from labkit.statistics.pooled import FEWEST_BLOCKS
 FILE = "looks.json"
 FORMAT = 1
 MOST_LOOKS = 1000
+QUESTION = "../../study.json"
 
 
 def taken(results: Results) -> tuple[int, ...]:
@@ -92,15 +94,14 @@ def _parsed(file: Path) -> dict[str, Any]:
     return whole
 
 
-# The checksums of a run hold that of the question that it was made for.
+# The checksums of a run hold that of the question that it was made for; most runs are of their own.
 def _insist_on_one_question(results: Results, runs: Sequence[Run]) -> None:
-    question = "../../study.json"
-    own = records.digest(results.path / "study.json")
-    for run in runs:
-        made_for = records.listed(run.path).get(question, own)
-        if made_for != own:
+    made_for = {run.path: records.listed(run.path).get(QUESTION, "") for run in runs}
+    most = Counter(digest for digest in made_for.values() if digest).most_common(1)
+    for path, digest in made_for.items():
+        if digest and digest != most[0][0]:
             raise ResultsError(
-                f"{run.path}: was measured for another question than {results.path.name}: "
+                f"{path}: was measured for another question than {results.path.name}: "
                 "its study.json, with seed and design, was not the same",
                 hint="judge each by itself; `labkit results diff` compares two",
             )
