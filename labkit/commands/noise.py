@@ -76,5 +76,5 @@ def _noise(asked: argparse.Namespace) -> None:
         return
     print(f"{found.metric} of {found.study}, {found.condition} against itself on {found.lab}\n")
     print(table(noise.rows(found), ["percentile", "noise", FOUND, "what it means"]))
-    print("\nSo large a difference is found in 80 of 100 studies of so many blocks.")
+    print("\n80 of 100 studies with this number of blocks find such a difference.")
     print(f"\nkept in {found.results}; verdicts on this lab are held against it")

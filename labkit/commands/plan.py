@@ -25,7 +25,7 @@ def add(verbs: Any) -> None:
     parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
     parser.add_argument(
         "--repeats", type=at_least_one, default=5, metavar="N",
-        help="say what so many blocks would find (default: 5)",
+        help="number of blocks to foresee the findings of (default: 5)",
     )  # fmt: skip
     lab_flag(parser, made=True)
     json_flag(parser)

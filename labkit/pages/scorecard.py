@@ -126,7 +126,8 @@ class Scorecard:
     def _counted(self) -> str:
         head, rows = self.counts().head, self.counts().rows
         turned = [(*numbers, name) for name, *numbers in rows]
-        return terminal.table(turned, [*(word.removesuffix(" here") for word in head[1:]), head[0]])
+        short = [word.removesuffix(" here").removesuffix(" within the margin") for word in head[1:]]
+        return terminal.table(turned, [*short, head[0]])
 
     def html(self) -> str:
         """Both tables as HTML, every word escaped."""

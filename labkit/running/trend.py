@@ -30,7 +30,7 @@ DESIGN = ("workload", "also", "conditions", "events", "scaled")
 
 
 @dataclass(frozen=True)
-class Session:
+class TrendSession:
     """One execution of the study: when it began, and its figures by the names of series."""
 
     path: str
@@ -58,7 +58,7 @@ class Trends:
 
     study: str
     lab: str
-    sessions: tuple[Session, ...]
+    sessions: tuple[TrendSession, ...]
     series: tuple[str, ...]
     changes: tuple[Change, ...]
     left_out: tuple[str, ...] = ()
@@ -141,15 +141,15 @@ def _design(results: Results) -> dict[str, Any]:
     return {key: results.asked.get(key) for key in DESIGN}
 
 
-def _session(study: Study, at: str, results: Results) -> Session:
+def _session(study: Study, at: str, results: Results) -> TrendSession:
     figures = {v.claim: v.effect for v in study.judge(results) if v.effect is not None}
     for name, blocks in study.blocks(results).items():
         medians = sorted(percentile(values, 50) for values in blocks.values())
         figures[f"median of {name}"] = medians[len(medians) // 2]
-    return Session(str(results.path), str(results.asked.get("label", "")), at, figures)
+    return TrendSession(str(results.path), str(results.asked.get("label", "")), at, figures)
 
 
-def _changes(sessions: Sequence[Session], series: Sequence[str]) -> list[Change]:
+def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Change]:
     points: dict[str, list[ChangePoint]] = defaultdict(list)
     for name in series:
         values = [one.figures[name] for one in sessions]
@@ -166,5 +166,5 @@ def _changes(sessions: Sequence[Session], series: Sequence[str]) -> list[Change]
 
 
 # Where all figures lie above 0 a change counts by its factor.
-def _plain(sessions: Sequence[Session], name: str, value: float) -> float:
+def _plain(sessions: Sequence[TrendSession], name: str, value: float) -> float:
     return math.exp(value) if all(one.figures[name] > 0 for one in sessions) else value
