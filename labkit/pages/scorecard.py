@@ -23,6 +23,7 @@ from labkit.statistics.interval import ends
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict, check_margin
 
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
+SHORT = {SAME: "same", UNDECIDED: "open", NOT_TESTABLE: "untested"}
 HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
@@ -126,8 +127,7 @@ class Scorecard:
     def _counted(self) -> str:
         head, rows = self.counts().head, self.counts().rows
         turned = [(*numbers, name) for name, *numbers in rows]
-        short = [word.removesuffix(" here").removesuffix(" within the margin") for word in head[1:]]
-        return terminal.table(turned, [*short, head[0]])
+        return terminal.table(turned, [*(SHORT.get(word, word) for word in head[1:]), head[0]])
 
     def html(self) -> str:
         """Both tables as HTML, every word escaped."""
