@@ -69,11 +69,11 @@ def bring_files(engine: str, server: Host, folder: str) -> None:
 @lru_cache(maxsize=2)
 def made(engine: str) -> bytes:
     """The files of an empty database, made here."""
-    script = Path(shop.__file__).with_name(f"serve_{engine}.sh")
+    script = Path(shop.__file__).with_name("serve_database.sh")
     with tempfile.TemporaryDirectory(prefix="labkit-") as place:
         Path(place).chmod(0o711)
         folder = Path(place, engine)
-        done = subprocess.run(["sh", script, folder, "-", "0", "none", "0", "0"],
+        done = subprocess.run(["sh", script, engine, folder, "-", "0", "none", "0", "0"],
                               capture_output=True, text=True)  # fmt: skip
         if done.returncode:
             raise HostError(f"no {engine} can be made here to be brought", said=done.stderr)

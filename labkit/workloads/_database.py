@@ -20,7 +20,7 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "nginx",
 ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
 """What serves each; the table of packages knows what brings it."""
 """The packages of Debian that bring them."""
-SCRIPTS = Path(shop.__file__).parent
+SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 KEPT = "/var/tmp/labkit-shop"
 """What was filled stays here, one shop for each engine and number, so that it is filled once."""
 READY_SECONDS = 90
@@ -60,17 +60,17 @@ def serving_shop(
     """Serve one more database on `server`, and bring `client` the driver and the password."""
     server, client = hosts["server"], hosts["client"]
     folder = f"{KEPT}/{engine}-{number}"
-    script = f"{KEPT}/serve_{engine}.sh"
+    script = f"{KEPT}/{SCRIPT.name}"
     client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
     if not server.run("sh", "-c", FIND, "find", engine).ok:
         bring(engine, server)
     server.check("mkdir", "-p", KEPT)
     if could_bring(engine, server):
         bring_files(engine, server, folder)
-    server.put(SCRIPTS / f"serve_{engine}.sh", script, 0o644)
+    server.put(SCRIPT, script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
-        return ("sh", script, folder, server.address, str(port),
+        return ("sh", script, engine, folder, server.address, str(port),
                 "durable" if durable else "fast", str(buffers), str(connections),
                 str(_turn(server) + number) if nodes else "")  # fmt: skip
 
@@ -91,7 +91,7 @@ def serving_pages(
     server = hosts["server"]
     program, script = f"{KEPT}/{kit.name()}", f"{KEPT}/serve_web.sh"
     server.put(kit.packed(), program, 0o644)
-    server.put(SCRIPTS / "serve_web.sh", script, 0o644)
+    server.put(SCRIPT.with_name("serve_web.sh"), script, 0o644)
     folder = f"{KEPT}/{engine}-{shop.number}"
 
     def words(port: int) -> tuple[str, ...]:

@@ -17,7 +17,9 @@ from labkit.shop import kit
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.filling import engine_of
 
-SCRIPTS = Path(shop.__file__).parent
+PROGRAMS = ("mount", "umount")
+
+SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 
 
 class Served:
@@ -42,7 +44,7 @@ class Served:
         return (self.folder / "secret").read_text()
 
     def start(self, durability="durable"):
-        words = ["sh", SCRIPTS / f"serve_{self.engine}.sh", self.folder, "127.0.0.1",
+        words = ["sh", SCRIPT, self.engine, self.folder, "127.0.0.1",
                  str(self.port), durability, "32", "40"]  # fmt: skip
         with self.log.open("a") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
@@ -60,6 +62,12 @@ class Served:
         os.kill(int(pid), signal.SIGKILL)
         self.process.wait(30)
 
+    def again(self):
+        """Start it again, whether or not it is still there."""
+        if self.process.poll() is None:
+            self.stop()
+        self.start()
+
     def stop(self):
         self.process.terminate()
         self.process.wait(30)
@@ -74,22 +82,61 @@ class Served:
             self.words("drive", *options, **given), capture_output=True, text=True
         )
 
+    def driving(self, *options):
+        """A driver that measures already."""
+        found = subprocess.Popen(
+            self.words("drive", *options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        while not found.stdout.readline().startswith("measuring "):
+            assert found.poll() is None, found.stderr.read()
+        return found
+
 
 PID = {"postgresql": "postmaster.pid", "mariadb": "pid"}
 
 
 @contextlib.contextmanager
-def served(engine):
-    place = tempfile.mkdtemp(prefix="labkit-shop-", dir="/var/tmp")
-    os.chmod(place, 0o711)  # the database runs as somebody else
-    found = Served(engine, place)
+def place():
+    """A folder that others may go through: the database runs as somebody else."""
+    found = tempfile.mkdtemp(prefix="labkit-shop-", dir="/var/tmp")
+    os.chmod(found, 0o711)
     try:
-        found.start()
-        yield found
+        yield Path(found)
     finally:
+        removed(found)
+
+
+# A server that was just told to end still takes its own files away.
+def removed(folder):
+    for _ in range(50):
         with contextlib.suppress(OSError):
-            found.stop()
-        shutil.rmtree(place)
+            return shutil.rmtree(folder)
+        time.sleep(0.1)
+    return shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def served(engine, at=None):
+    with contextlib.ExitStack() as stack:
+        found = Served(engine, at or stack.enter_context(place()))
+        try:
+            found.start()
+            yield found
+        finally:
+            with contextlib.suppress(OSError):
+                found.stop()
+
+
+@contextlib.contextmanager
+def small_disk(megabytes):
+    """A disk of our own, in memory: what is on it is gone with it."""
+    with place() as folder:
+        words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}M,mode=711", "shop", folder]
+        subprocess.run(words, check=True)
+        try:
+            yield folder
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def checked(text):

@@ -38,8 +38,8 @@ MEANT = {
     "box/one_of.sh": {"SC2012"}, "files/small.sh": {"SC2046"}, "files/start.sh": {"SC2209"},
     "job/runner/look.sh": {"SC2086"}, "job/runner/run.sh": {"SC2209"},
     "runs/facts_others.sh": {"SC2295"}, "settings/_libvirt_restarted.sh": {"SC2086"},
-    "settings/halting_cpus.sh": {"SC1007"}, "shop/serve_mariadb.sh": {"SC2046", "SC2174"},
-    "shop/serve_postgresql.sh": {"SC2012", "SC2046", "SC2174"}, "shop/serve_web.sh": {"SC2174"},
+    "settings/halting_cpus.sh": {"SC1007"}, "shop/serve_web.sh": {"SC2174"},
+    "shop/serve_database.sh": {"SC2012", "SC2046", "SC2174"},
 }  # fmt: skip
 PACKAGE = HOME / "labkit"
 FINDING = re.compile(r"^(?P<file>[^:]+):.*\[(?P<code>SC\d+)\]$", re.MULTILINE)
