@@ -15,7 +15,7 @@ from pathlib import Path
 
 from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Listening, Refused
-from labkit.shop.driver import Driver, Pace, Tally
+from labkit.shop.driver import Driver, Pace
 from labkit.shop.filling import (
     DATABASE,
     TEMPLATE,
@@ -56,6 +56,8 @@ def _told(failed: Exception) -> str:
                                hint="is it the right user, and the right password?"))  # fmt: skip
     if isinstance(failed, Refused):
         return str(LabkitError("the database refused", said=str(failed)))
+    if isinstance(failed, OSError) and failed.errno:
+        return str(LabkitError("the connection to the database broke", said=str(failed)))
     return str(failed)
 
 
@@ -146,12 +148,12 @@ def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
 
 
 def _report(driver: Driver, customers: Customers, used: float) -> None:
-    for value, many in sorted(driver.all.times.items()):
+    for value, many in sorted(driver.seconds.all.times.items()):
         _say(f"h {value} {many}")
-    whole: Tally = driver.all
+    whole = driver.seconds.all
     _say("end " + json.dumps({
         "orders": whole.orders, "short": whole.short, "lost": driver.lost,
-        "retries": driver.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
+        "retries": driver.seconds.retries, "cpu": round(used, 3), "ended": driver.ledger.ended,
         "seconds": round(time.monotonic() - driver.begun, 3), **customers.done,
     }))  # fmt: skip
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import selectors
 import socket
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Refused, Rowset, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
+from labkit.shop.tally import Seconds, Write
 
 TRIES = 10
 """How often a transaction is tried that another one got in the way of."""
 PAUSE_SECONDS = 0.2
 LARGEST_PART = 1 << 18
-Write = Callable[[str], None]
+GOING = ("57P", "08S01")
+"""What PostgreSQL and MariaDB say when they shut down, or have not started up yet."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Pace:
     """How many customers there are, how long they buy, and when the next order is due."""
 
     users: int = 1
-    seconds: float = 60.0
+    seconds: int = 60
     warm_up: float = 60.0
     ramp: float = 10.0
     """New customers a second, until all are there."""
@@ -38,37 +40,13 @@ class Pace:
     def __post_init__(self) -> None:
         if not 1 <= self.users <= 1_000:
             raise BadInput(f"users must be 1 to 1000, not {self.users!r}")
-        if not 0 < self.seconds <= 86_400:
-            raise BadInput(f"it must last more than 0 and up to 86400 s, not {self.seconds!r}")
+        if not 1 <= self.seconds <= 86_400:
+            raise BadInput(f"it must last 1 to 86400 whole seconds, not {self.seconds!r}")
         for name in ("warm_up", "rate", "patience"):
             if not 0 <= getattr(self, name) <= 86_400:
                 raise BadInput(f"{name} must be 0 to 86400, not {getattr(self, name)!r}")
         if not 0 < self.ramp <= 100_000:
             raise BadInput(f"ramp must be above 0 customers a second, not {self.ramp!r}")
-
-
-@dataclass
-class Tally:
-    """What was done in a second, or in all of the measured time."""
-
-    orders: int = 0
-    short: int = 0
-    slowest: float = 0.0
-    spent: float = 0.0
-    times: Counter[int] = field(default_factory=Counter)
-
-    def add(self, seconds: float, short: bool) -> None:
-        """Count one order, and how long it took."""
-        self.orders += 1
-        self.short += short
-        self.spent += seconds
-        self.slowest = max(self.slowest, seconds)
-
-    def line(self, when: float, retries: int) -> str:
-        """The second that ended at `when`: orders, short ones, mean and slowest in us, retries."""
-        mean = self.spent / self.orders if self.orders else 0.0
-        return (f"s {when:.3f} {self.orders} {self.short} {mean * 1e6:.0f} "
-                f"{self.slowest * 1e6:.0f} {retries}")  # fmt: skip
 
 
 class User:
@@ -127,7 +105,7 @@ class User:
         if not refused.again or self.tries >= TRIES:
             raise refused
         self.tries += 1
-        self.driver.retries += 1
+        self.driver.seconds.retries += 1
         self.socket.sendall(self.sent)
 
     def _ended(self, number: int) -> None:
@@ -144,66 +122,51 @@ class Driver:
     ) -> None:  # fmt: skip
         self.connect, self.customers, self.pace = connect, customers, pace
         self.ledger, self.write = ledger, write
-        self.retries, self.lost = 0, 0
-        self.all, self.second = Tally(), Tally()
+        self.lost = 0
         self.select = selectors.DefaultSelector()
         self.users: list[User] = []
         self.idle: deque[User] = deque()
         self.due: deque[float] = deque()
         self.waits: list[tuple[float, User]] = []
-        self.measuring = False
-        self.begun = self.next_second = self.next_due = 0.0
+        self.begun = self.next_due = time.monotonic()
+        self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write)
 
     def run(self) -> None:
         """Warm up, then measure; a line for every second."""
-        self.begun = time.monotonic()
-        self.next_second, self.next_due = self.begun + 1, self.begun
-        warm = self.begun + self.pace.warm_up
-        end = warm + self.pace.seconds
-        while (now := time.monotonic()) < end:
-            if not self.measuring and now >= warm:
-                self._measure(now)
-            self._seconds(now)
+        seconds = self.seconds
+        while not seconds.over:
+            now = time.monotonic()
+            seconds.reach(now)
             self._ramp(now)
             self._dispatch(now)
-            self._turn(max(0.0, min(self.next_second, end, self._next(now)) - now))
-        self._seconds(time.monotonic(), last=True)
+            self._turn(max(0.0, min(seconds.edge, self._next(now)) - now))
         self._drain(time.monotonic() + 30)
 
     def ended(self, user: User, number: int) -> None:
         """One order is done: committed under this number, or 0 when stock was short."""
         now = time.monotonic()
-        took = now - user.begun
         self.ledger.note(user.ref, number)
-        self.second.add(took, not number)
-        if self.measuring:
-            self.all.add(took, not number)
-            self.all.times[bucket(int(took * 1e6))] += 1
+        self.seconds.add(now, now - user.begun, not number)
         think = self.customers.mix.think
         if think:
             self.waits.append((now + self.customers.draw.random() * 2 * think, user))
         else:
             self.idle.append(user)
 
-    def _measure(self, now: float) -> None:
-        self.measuring, self.second = True, Tally()
-        self.next_second = now + 1
-        self.write(f"measuring {time.time():.3f}")
-
-    def _seconds(self, now: float, last: bool = False) -> None:
-        while now >= self.next_second or (last and now > self.next_second - 0.5):
-            kind = "" if self.measuring else "warm "
-            when = time.time() - (now - self.next_second)
-            self.write(kind + self.second.line(when, self.retries))
-            self.second = Tally()
-            self.next_second += 1
-
     def _ramp(self, now: float) -> None:
         wanted = min(self.pace.users, 1 + int((now - self.begun) * self.pace.ramp))
         while len(self.users) < wanted:
-            user = self._connected()
-            self.users.append(user)
-            self.idle.append(user)
+            try:
+                user = self._connected()
+            except (OSError, Refused) as lost:
+                if not gone(lost):
+                    raise
+                user = self._back(lost)
+            self._admit(user)
+
+    def _admit(self, user: User) -> None:
+        self.users.append(user)
+        self.idle.append(user)
 
     def _connected(self) -> User:
         database = self.connect()
@@ -246,15 +209,11 @@ class Driver:
             user: User = key.data
             try:
                 user.arrived()
-            except OSError as lost:
+            except (OSError, Refused) as lost:
+                if not gone(lost):
+                    raise LabkitError("the database refused a step of an order",
+                                      said=str(lost)) from lost  # fmt: skip
                 self._gone(user, lost)
-            except Refused as refused:
-                # Shutting down, or starting up: the connection is as good as lost.
-                if not refused.code.startswith("57P"):
-                    raise LabkitError(
-                        f"the database refused a step of an order: {refused}"
-                    ) from refused
-                self._gone(user, refused)
             if self.idle and not self.pace.rate:
                 self._dispatch(time.monotonic())
 
@@ -265,33 +224,31 @@ class Driver:
         user.database.close()
         if user.buying:
             self.ledger.unknown.append(user.ref)
-        if not self.pace.patience or (not self.measuring and not self.users):
-            raise LabkitError(
-                f"the database went away in mid-run: {lost}",
-                hint="its own last words say why; --patience waits for it",
-            ) from lost
-        self.write(f"lost {time.time():.3f} {lost}")
         self.users.remove(user)
-        self._come_back(time.monotonic() + self.pace.patience, lost)
+        self._admit(self._back(lost))
 
-    def _come_back(self, until: float, lost: Exception) -> None:
+    def _back(self, lost: Exception) -> User:
+        if not self.pace.patience:
+            raise LabkitError(
+                "the database went away in mid-run", said=str(lost),
+                hint="its own last words say why; --patience waits for it",
+            ) from lost  # fmt: skip
+        self.write(f"lost {time.time():.3f} {lost}")
+        until = time.monotonic() + self.pace.patience
         while True:
             try:
-                user = self._connected()
-                break
+                return self._connected()
             except (OSError, Refused) as still:
                 if time.monotonic() > until:
                     raise LabkitError(
-                        f"the database did not come back within {self.pace.patience:g} s: {still}"
+                        f"the database did not come back within {self.pace.patience:g} s",
+                        said=str(still),
                     ) from lost
-                self._seconds(time.monotonic())
+                self.seconds.reach(time.monotonic())
                 time.sleep(PAUSE_SECONDS)
-        self.users.append(user)
-        self.idle.append(user)
 
     # What was under way when time was up is finished, and not counted in any second.
     def _drain(self, until: float) -> None:
-        self.measuring, self.pace_over = False, True
         self.idle.clear()
         while any(user.order for user in self.users) and time.monotonic() < until:
             for key, _ in self.select.select(0.1):
@@ -307,7 +264,6 @@ class Driver:
             user.database.close()
 
 
-def bucket(value: int) -> int:
-    """Microseconds with 8 significant bits: off by 0.2 % at most, and so by its middle."""
-    shift = max(0, value.bit_length() - 9)
-    return (value >> shift << shift) + (1 << shift >> 1)
+def gone(lost: Exception) -> bool:
+    """Whether the connection is lost: it broke, or the database is shutting down or starting up."""
+    return not isinstance(lost, Refused) or lost.code.startswith(GOING)

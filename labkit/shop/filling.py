@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from typing import Protocol, cast
 
-from labkit.errors import LabkitError, Unknown
+from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.shop.answers import Asked, Listening, Refused, Rows
 from labkit.shop.stock import COLUMNS, Size, StockTable, tables
 
@@ -44,9 +44,10 @@ class Database(Asked, Protocol):
 def engine_of(name: str) -> type[Database]:
     """The class that speaks to an engine."""
     if name == "sqlserver":
-        raise LabkitError(
+        raise BadInput(
             "SQL Server stands behind the document, and labkit does not speak its protocol",
-            hint="--engine postgresql or mariadb; or serve its shop by a web tier, and ask that",
+            hint="postgresql stands in for it; to ask one of your own, write a class such as "
+            "labkit/shop/postgres.py has, and name it in ENGINES of labkit/shop/filling.py",
         )
     if name not in ENGINES:
         raise Unknown("engine", name, ENGINES)
@@ -69,18 +70,30 @@ def awaited(speaks: type[Database], at: Listening, secret: str) -> None:
 def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: Tell) -> Counts:
     """Make the shop new from what was filled once; fill that first if it is not there whole."""
     speaks = engine_of(engine)
-    if why := _lacking(speaks, at, secret, size, seed):
+    found: Counts = {}
+    why = _lacking(speaks, at, secret, size, seed)
+    if not why:
+        found, why = _copied(speaks, at, secret)
+    if why:
         tell(f"filling {size} with seed {seed}: {why}")
         _fill(engine, speaks, at, secret, size, seed)
+        found, why = _copied(speaks, at, secret)
+    if why:
+        raise LabkitError(f"the copy of a shop that was just filled has lost rows: {why}")
+    return found
+
+
+# What the copy holds, and what it lacks of what was filled once.
+def _copied(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts, str]:
     speaks.make(at, secret, DATABASE, TEMPLATE)
     with closing(speaks(at, secret, DATABASE)) as shop:
         found, wanted = counts(shop), _marked(shop)
-    if wrong := [name for name in COLUMNS if found[name] != wanted[name]]:
-        raise LabkitError(
-            f"the copy of the shop is not whole: {wrong[0]} has {found[wrong[0]]}, "
-            f"not {wanted[wrong[0]]} rows and sum"
-        )
-    return found
+    wrong = [
+        f"{name} has {found[name]}, not {wanted.get(name)} rows and sum"
+        for name in COLUMNS
+        if found[name] != wanted.get(name)
+    ]
+    return found, f"the one that is there is not whole: {wrong[0]}" if wrong else ""
 
 
 # Why it has to be filled; empty where it is there whole.

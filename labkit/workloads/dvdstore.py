@@ -16,11 +16,11 @@ from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
 from labkit.shop import kit
 from labkit.shop.driver import Pace
+from labkit.shop.filling import engine_of
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
 from labkit.workload import Beside, Sample, Series, Workload
 from labkit.workloads._database import (
-    ENGINES,
     Served,
     absent,
     one_node,
@@ -87,8 +87,7 @@ class DvdStore(Workload):
     """Seconds to wait for a database that went away in the middle; 0: the run fails."""
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise Unknown("engine of dvdstore", self.engine, ENGINES)
+        _ = engine_of(self.engine)  # refuses one that is not known
         if self.durability not in DURABILITY:
             raise Unknown("durability of dvdstore", self.durability, DURABILITY)
         if self.way not in WAYS:
@@ -231,8 +230,9 @@ class _Shop:
         if wrong := said["checked"]["wrong"]:
             raise ResultsError(f"dvdstore: the shop was not consistent: {'; '.join(wrong)}")
         whole = int(said["end"]["orders"])
-        if sum(times.values()) != whole:
-            raise ResultsError(f"dvdstore: {sum(times.values())} times of {whole} orders")
+        for what, many in (("times", sum(times.values())), ("orders by second", sum(orders))):
+            if many != whole:
+                raise ResultsError(f"dvdstore: {many} {what} of {whole} orders")
         return cls(orders, times, said["end"])
 
 
