@@ -1,4 +1,4 @@
-# programs: nginx
+# programs: nginx python3
 # Serves the pages of a shop, in the foreground: nginx before the application that asks the database.
 # The database is made before the first page is asked for; neither runs as root.
 #   serve_web FOLDER ADDRESS PORT APPLICATION_PORT WORKERS KIT ENGINE DATABASE_AT SECRET
@@ -12,6 +12,12 @@ user=
 # Words and no function: what is started with them in the background is the server itself.
 own=
 [ -z "$user" ] || own="setpriv --reuid=$user --regid=$user --clear-groups"
+# The first one of this shell may lie in a home folder that nobody else may look into.
+python=
+for each in python3 /usr/bin/python3 /usr/local/bin/python3; do
+    ! $own "$each" -c "" 2> /dev/null || { python=$each; break; }
+done
+[ "$python" ] || { echo "there is no python3 that user ${user:-here} may run" >&2; exit 1; }
 
 rm -rf "$folder"
 mkdir -p -m 711 "$folder"
@@ -38,7 +44,7 @@ http {
 CONF
 chmod 644 nginx.conf
 [ -z "$user" ] || chown -R "$user" temporary word
-$own python3 "$kit" serve --engine "$engine" --at "$database" --secret "$folder/word" \
+$own "$python" "$kit" serve --engine "$engine" --at "$database" --secret "$folder/word" \
     --pages "127.0.0.1:$inner" --users "$workers" &
 application=$!
 # nginx is asked as soon as it listens, so that the application has to be there before it.
