@@ -1,19 +1,24 @@
 """CPU time for each order: our driver against pgbench, on the same statements and the same shop.
 
 pgbench aborts a client whose statement fails, so that here a purchase that finds too little stock
-returns 0 instead, for both. Both have four customers, one after the other.
+returns 0 instead, for both. Both have four customers, one after the other. pgbench draws one number
+for an order where the driver draws all of it, and throws away the rows that the driver reads.
+
+At last the database has one CPU and the driver another one: how busy are both?
 """
 
+import contextlib
 import json
 import os
 import resource
 import statistics
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
-PROGRAMS = ("pgbench",)
+PROGRAMS = ("pgbench", "taskset")
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
@@ -47,7 +52,7 @@ ORDER = f"""
 \\set first random(1, 2000)
 {asked("login", "'user' || :user", "'password'")} \\gset
 {asked("category", ":kind", "5")};
-{asked("actor", "'BADI'", "5")};
+{asked("actor", "'BADI BADIBA'", "5")};
 {asked("title", "'BABADI'", "5")};
 {asked("prices", "ARRAY[:first, :first + 2000, :first + 4000, :first + 6000, :first + 8000]")};
 {
@@ -85,8 +90,51 @@ def ours(shop):
     words = shop.words("drive", "--users", 4, "--warm-up", 0, "--ramp", 1000, "--new", 0,
                        "--seconds", SECONDS, "--go-on")  # fmt: skip
     said = subprocess.run([str(word) for word in words], capture_output=True, text=True).stdout
-    ended = shops.ended(said)
+    ended = shops.ended(said)  # its marks are there from the round before, which it tells of
     return 1e6 * ended["cpu"] / ended["ended"]
+
+
+# CPU seconds of the database so far: of its first process and of all that this one has begun.
+def spent(first):
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            pid, fields = int(stat.parent.name), stat_of(stat.parent.name)
+            ticks += sum(map(int, fields[11:13])) if first in (pid, int(fields[1])) else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def first_of(shop):
+    return int((shop.folder / "cluster" / "postmaster.pid").read_text().split()[0])
+
+
+def alone_on(shop, cpu):
+    shop.stop()
+    shop.start()
+    for task in Path(f"/proc/{first_of(shop)}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {cpu})  # its children have it from there
+
+
+def shares(shop):
+    """What share of its CPU each uses, over the seconds that are measured."""
+    one, other = sorted(os.sched_getaffinity(0))[:2]
+    alone_on(shop, one)
+    words = shop.words("drive", "--users", 8, "--warm-up", 2, "--ramp", 1000, "--new", 0,
+                       "--seconds", SECONDS, "--go-on")  # fmt: skip
+    driver = subprocess.Popen(["taskset", "-c", str(other), *map(str, words)], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # fmt: skip
+    moments = []
+    for line in driver.stdout:
+        if line.startswith(("measuring ", "s ")):
+            own = sum(int(n) for n in stat_of(driver.pid)[11:13]) / os.sysconf("SC_CLK_TCK")
+            moments.append((time.monotonic(), spent(first_of(shop)), own))
+    driver.wait()
+    seconds, database, own = (b - a for a, b in zip(moments[0], moments[-1], strict=True))
+    return {"database_core": database / seconds, "driver_core": own / seconds}
+
+
+def stat_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def main():
@@ -98,10 +146,12 @@ def main():
         script = shop.folder.parent / "order.sql"
         script.write_text(ORDER.replace("\\gset", ";"))
         rounds = [(ours(shop), pgbench(shop, script)) for _ in range(ROUNDS)]
+        busy = shares(shop) if len(os.sched_getaffinity(0)) > 1 else {}
     found = {
         "driver_us_per_order": statistics.median(one for one, _ in rounds),
         "pgbench_us_per_order": statistics.median(other for _, other in rounds),
         "ratio": statistics.median(one / other for one, other in rounds),
+        **busy,
         "rounds": rounds,
     }
     out = Path(os.environ.get("LABKIT_OUT", "out"), "bench", "dvdstore.json")
