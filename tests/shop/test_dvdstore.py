@@ -173,6 +173,21 @@ def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many)
     assert found["unseen"] <= 4 * many
 
 
+def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
+    served.stop()
+    served.start("fast")
+    driver = served.driving(*SHORT, "--seconds", 15, "--patience", 60)
+    for _ in range(3):
+        time.sleep(0.7)
+        served.kill()
+        served.start("fast")
+    out, error = driver.communicate(timeout=120)
+    served.stop()
+    served.start()
+    assert driver.returncode == 1 and "orders that were committed are gone" in error
+    assert shops.checked(out)["lost"] > 0
+
+
 def test_a_driver_without_patience_says_that_the_database_went_away(served):
     driver = served.driving(*SHORT, "--seconds", 30)
     served.kill()
