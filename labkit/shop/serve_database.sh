@@ -84,6 +84,16 @@ else
         --log-warnings=1
 fi
 [ "$durable" != none ] || exit 0
+# One that was told to end a moment ago may still be writing: both would want the same files.
+tries=600
+for file in cluster/postmaster.pid cluster/pid; do
+    [ ! -r "$file" ] || read -r earlier < "$file" || continue
+    while [ "$tries" -gt 0 ] && read -r comm 2> /dev/null < "/proc/${earlier:-none}/comm"; do
+        case $comm in postgres* | mariadbd*) ;; *) break ;; esac
+        tries=$((tries - 1))
+        sleep 0.1
+    done
+done
 server=
 trap '[ -z "$server" ] || kill "-$stop" "$server" 2> /dev/null' TERM INT
 $own $(node) "$@" &
