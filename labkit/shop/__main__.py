@@ -15,7 +15,7 @@ from pathlib import Path
 
 from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Listening, Refused
-from labkit.shop.driver import Driver, Pace
+from labkit.shop.driver import PAUSE_SECONDS, Driver, Pace, gone
 from labkit.shop.filling import (
     DATABASE,
     TEMPLATE,
@@ -108,8 +108,20 @@ def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> 
         begun = _used()
         driver.run()
         _report(driver, customers, _used() - begun)
-    with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
-        _conclude(checked(database, before, ledger), ledger)
+    _conclude(_looked(shop, before, ledger, pace.patience), ledger)
+
+
+# A look that is cut short begins again: it changes nothing.
+def _looked(shop: _Shop, before: Counts, ledger: Ledger, patience: float) -> Checked:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
+                return checked(database, before, ledger)
+        except (OSError, Refused) as lost:
+            if not gone(lost) or time.monotonic() > until:
+                raise
+            time.sleep(PAUSE_SECONDS)
 
 
 @dataclass(frozen=True)

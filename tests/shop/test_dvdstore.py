@@ -133,7 +133,7 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
 
 
 def kills_of_the_database(served, many):
-    driver = served.driving(*SHORT, "--seconds", 2 + 3 * many, "--patience", 60)
+    driver = served.driving(*SHORT, "--seconds", 2 + 5 * many, "--patience", 60)
     for _ in range(many):
         time.sleep(0.5 + random.random())
         served.kill()
