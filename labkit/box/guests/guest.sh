@@ -26,7 +26,7 @@
 #                            no process real-time priority
 what=guest
 places=/run/labkit/guests
-seconds=60
+seconds=150
 awake=/run/labkit/bin/waking.so
 
 fail() {
