@@ -20,7 +20,7 @@ from pathlib import Path
 
 PROGRAMS = ("pgbench", "taskset")
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+sys.path[:0] = [str(Path(__file__).parents[1] / "helpers"), str(Path(__file__).parents[2])]
 
 import shops  # noqa: E402
 
