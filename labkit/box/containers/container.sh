@@ -347,7 +347,7 @@ pid() { "$(kind)_pid"; }
 start() {
     [ "$(state)" = stopped ] || return 0
     # A guest starts programs slowly.
-    [ -z "$(wire control_link)" ] || seconds=80
+    [ -z "$(wire control_link)" ] || seconds=170
     until=$(($(date +%s) + seconds))
     exec 8> /run/labkit/engine.lock
     flock 8
