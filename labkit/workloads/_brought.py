@@ -19,7 +19,7 @@ from labkit import shop
 from labkit.errors import HostError
 from labkit.host import Host
 
-PROGRAMS = ("tar",)
+PROGRAMS = ("gzip", "tar")
 
 OF_A_BOX = ("test", "-r", "/lib/modules/order")
 """What a guest of QEMU in a box has begun with."""
@@ -54,7 +54,7 @@ def bring(engine: str, server: Host) -> None:
     """Unpack the database there, at the places that it has here."""
     if not could_bring(engine, server):
         raise HostError(f"{server.name} has no {engine}, and none can be brought there")
-    server.check("tar", "-x", "-f", "-", "-C", "/", "--skip-old-files", stdin=packed(engine),
+    server.check("tar", "-x", "-z", "-f", "-", "-C", "/", "--skip-old-files", stdin=packed(engine),
                  seconds=UNPACK_SECONDS)  # fmt: skip
 
 
@@ -63,7 +63,9 @@ def bring_files(engine: str, server: Host, folder: str) -> None:
     if server.run("test", "-e", f"{folder}/made").ok:
         return
     server.check("mkdir", "-p", "-m", "711", folder)
-    server.check("tar", "-x", "-f", "-", "-C", folder, stdin=made(engine), seconds=UNPACK_SECONDS)
+    server.check(
+        "tar", "-x", "-z", "-f", "-", "-C", folder, stdin=made(engine), seconds=UNPACK_SECONDS
+    )
 
 
 @lru_cache(maxsize=2)
@@ -78,7 +80,7 @@ def made(engine: str) -> bytes:
         if done.returncode:
             raise HostError(f"no {engine} can be made here to be brought", said=done.stderr)
         whole = io.BytesIO()
-        with tarfile.open(fileobj=whole, mode="w") as archive:
+        with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
             for path in sorted(folder.iterdir()):
                 archive.add(path, path.name, filter=_of_nobody)
         return whole.getvalue()
@@ -96,7 +98,7 @@ def packed(engine: str) -> bytes:
     """The files of a database and all libraries that they need."""
     files = list(_files(engine))
     whole = io.BytesIO()
-    with tarfile.open(fileobj=whole, mode="w", dereference=True) as archive:
+    with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1, dereference=True) as archive:
         for path in sorted({*files, *_libraries(files)}):
             archive.add(path)
     return whole.getvalue()
