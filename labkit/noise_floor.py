@@ -59,7 +59,7 @@ class Noise:
     results: str
 
     def finds(self, percentile: float, blocks: int, among: int = 1) -> float | None:
-        """The smallest difference that 80 of 100 studies of so many blocks find; None if unknown.
+        """The smallest difference that 80 of 100 studies of this length find; None if unknown.
 
         `among` comparisons share the risk.
         """

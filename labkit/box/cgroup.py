@@ -50,7 +50,7 @@ def groups() -> list[str]:
 
 
 def version_1() -> list[Path]:
-    """The trees of version 1, of which each has controllers of its own."""
+    """The trees of version 1; each has controllers of its own."""
     return [Path(at) for at in V1_MOUNT.findall(Path("/proc/self/mounts").read_text())]
 
 
@@ -125,7 +125,7 @@ class Cgroup:
                 _give(place / "cpuset.cpus", limits.cpus)
 
     def delegate(self, role: str) -> None:
-        """Give a host groups of its own for every limit, of which it can make smaller ones."""
+        """Give a host groups of its own for every limit; it can divide them further."""
         with self._refusals_named(self.path / role):
             for root in version_1():
                 if not (root / self.path.name / role).exists():

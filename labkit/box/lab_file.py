@@ -16,7 +16,7 @@ SSH_CONFIG = "ssh_config"
 
 @dataclass(frozen=True)
 class LinkStatus:
-    """A link of which something is asked: `measured` has the same keys, in words with units.
+    """A link that is shaped: `measured` has the same keys, in words with units.
 
     `by` says what shapes it: tbf or netem of the kernel, a relay of ours, or nothing for an MTU.
     """

@@ -87,7 +87,7 @@ class Layout:
         return next(plan for plan in self.topology.guests if plan.role == guest)
 
     def container(self, role: str) -> ContainerPlan:
-        """What is wanted of a container."""
+        """The plan of a container."""
         return next(plan for plan in self.topology.containers if plan.role == role)
 
     def on(self, role: str) -> str:

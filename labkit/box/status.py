@@ -218,7 +218,7 @@ def _host(layout: Layout, role: str, alive: bool) -> HostStatus:
 
 
 def in_force(folder: Folder) -> list[LinkStatus]:
-    """The links of a box of which something is asked, as they were written down."""
+    """The shaped links of a box, as they were written down."""
     try:
         return [LinkStatus(**fields) for fields in json.loads(folder.links.read_text())]
     except FileNotFoundError:

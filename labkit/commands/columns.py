@@ -6,8 +6,6 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, readable
 from labkit.machine.units import figure
@@ -91,6 +89,8 @@ def _print(asked: argparse.Namespace, found: Columns, files: list[Path], left: i
 
 
 def _summary(name: str, values: Any) -> dict[str, Any]:
+    import numpy as np
+
     there = values[np.isfinite(values)]
     if not there.size:
         return {"counter": name, "mean": None, "least": None, "most": None, "values": 0}

@@ -55,7 +55,7 @@ def _plan(asked: argparse.Namespace) -> None:
 
 
 def foreseen(study: Study, lab: str, blocks: int) -> str:
-    """The smallest difference that so many blocks of the study would find there, in a sentence."""
+    """The smallest difference that this number of blocks would find there, in a sentence."""
     from labkit import noise_floor
 
     noise = noise_floor.kept(study, lab)

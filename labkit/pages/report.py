@@ -73,7 +73,7 @@ class _Shown:
 
 
 def get_ready() -> None:
-    """Load what `write` needs: templates, parsers, Vega. Whoever waits anyway does it before."""
+    """Load what `write` needs: templates, parsers, Vega. Call it where one waits anyway."""
     vega()
     svg({"data": {"values": []}, "mark": "point"})
     some = {"text/html": "<p>&lt;</p>", "text/plain": ""}

@@ -12,6 +12,7 @@ from labkit.errors import HostError
 from labkit.fleet.fleet import AT_ONCE
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.programs.declared import of_class
 from labkit.programs.packages import (
@@ -29,17 +30,7 @@ from labkit.transports.local import Local
 HERE = "this machine"
 # A host of a kind has these by itself; no study needs them on any other.
 OF_KIND = {"virsh", "docker"}
-LOOK = """\
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
-for one; do
-    case $one in
-    /*) for file in $one; do if [ -e "$file" ]; then continue 2; fi; done ;;
-    *) if command -v "$one" >/dev/null; then continue; fi ;;
-    esac
-    echo "-$one"
-done
-[ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
-"""
+LOOK = beside(__file__, "preparing_look.sh")
 INSTALL_SECONDS = 1800.0
 Callers = Mapping[str, str]
 """By program, which workload or setting calls it."""

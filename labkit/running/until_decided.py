@@ -59,7 +59,7 @@ class Budget:
         return 60 * self.minutes - (time.monotonic() - self.begun)
 
     def blocks(self, study: Study, results: Results, conditions: int) -> int:
-        """How many blocks of so many conditions can still be made."""
+        """How many more blocks the budget allows for this number of conditions."""
         return max(int(self.left / (conditions * run_seconds(study, results))), 0)
 
 

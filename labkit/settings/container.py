@@ -54,8 +54,8 @@ class OfContainer(OnHost):
 class ContainerNetwork(OfContainer):
     """Whether a container is on Docker's bridge, behind its NAT, or on the `host`'s network.
 
-    It is made anew, with its name and `run`: the options and the image it was started with. What it
-    wrote outside of its volumes is lost.
+    It is made again, with its name and `run`: the options and the image it was started with. What
+    it wrote outside of its volumes is lost.
     """
 
     network: str

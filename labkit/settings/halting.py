@@ -61,7 +61,7 @@ done"""
 class Halting(OnHost):
     """Whether idle CPUs halt, or a program of the lowest priority keeps each of them awake.
 
-    A guest that never halts needs no wake-up: whoever runs it finds it running. It takes all of the
+    A guest that never halts needs no wake-up: the next study finds it running. It takes all of the
     time that its CPUs can have, so that it belongs on CPUs which it owns.
     """
 

@@ -1,8 +1,8 @@
 """HdrHistogram's compressed form (V2), as other tools write and read it.
 
-Base64 of a cookie, a length and a zlib stream; in that a head of 40 bytes, and the counts as
-zigzag LEB128, a negative one being so many zeros. The buckets are those of HdrHistogram: a value
-keeps its first bits, as many as its decimal digits take.
+Base64 of a cookie, a length and a zlib stream. The stream has a head of 40 bytes, then counts as
+zigzag LEB128. A negative count stands for a run of zeros. The buckets are those of HdrHistogram: a
+value keeps its first bits, as many as its decimal digits take.
 """
 
 from __future__ import annotations

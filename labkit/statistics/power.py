@@ -1,4 +1,4 @@
-"""The smallest difference that so many blocks would find, before any of them is made.
+"""The smallest difference that a number of blocks would find, before any is made.
 
 Student's t test of paired blocks, at the level that a first look spends: the noncentral t
 distribution says how large a difference must be for 80 of 100 studies to find it.
@@ -19,7 +19,7 @@ MOST = 1e4
 
 
 def per_block(found: Interval, blocks: int) -> float:
-    """How far the logarithms of single blocks scatter, if so many of them have this interval."""
+    """How far the logarithms of single blocks scatter, given the interval of all."""
     from scipy.special import stdtrit
 
     half = (math.log(found.high) - math.log(found.low)) / 2
@@ -27,7 +27,7 @@ def per_block(found: Interval, blocks: int) -> float:
 
 
 def smallest(scatter: float, blocks: int, among: int = 1) -> float:
-    """The difference, as a share, that 80 of 100 studies of so many blocks find.
+    """The difference, as a share, that 80 of 100 studies of this length find.
 
     `scatter` is how far the logarithms of single blocks differ; `among` comparisons share the risk.
     """

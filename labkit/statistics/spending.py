@@ -34,7 +34,7 @@ RISKS = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.9)
 
 
 def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> float:
-    """How much of a risk is spent once so many blocks were looked at."""
+    """How much of a risk a look at this number of blocks has spent."""
     return risk * (1.0 - (1.0 - share) * math.pow(first / blocks, SLOWLY))
 
 
@@ -48,7 +48,7 @@ def check(looks: Sequence[int]) -> None:
 
 
 def levels(looks: Sequence[int], risk: float = RISK, share: float = FIRST) -> list[float]:
-    """The level of each look, at so many blocks, with which all together keep the risk."""
+    """The level of each look that keeps the risk of all looks together."""
     check(looks)
     return list(_levels(tuple(looks), risk, share))
 

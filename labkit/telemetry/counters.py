@@ -64,7 +64,7 @@ class Columns:
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """The names, of which the second alike becomes `... #2`."""
+    """The names; the second of two equal ones becomes `... #2`."""
     seen, found = Counter[str](), []
     for name in names:
         seen[name] += 1

@@ -73,7 +73,7 @@ class Row:
         return ResultsError(what, said=_shown(field, 80), hint=hint)
 
     def ragged(self, fields: int) -> ResultsError:
-        """The error that says how many fields it has in place of so many."""
+        """The error that names the number of fields found and the number expected."""
         return ResultsError(
             f"{self.path}: line {self.number} has {self.text.count(b',') + 1} fields, "
             f"the header {fields}",

@@ -142,7 +142,7 @@ class Linpack(Workload):
         parts = parted(text, "asked", "linpack", "cpu time")
         asked = dict(word.partition("=")[::2] for word in parts["asked"].split())
         solved = {int(n): rest for n, *rest in SOLVED.findall(parts["linpack"])}
-        named = {name: int(n) for name, n in asked.items() if name in SIZES}
+        named = {name: int(n) for name, n in asked.items() if name in SIZES and n.isdecimal()}
         if missing := [name for name, n in named.items() if n not in solved] or not named:
             raise ResultsError(f"linpack: size {missing} was not solved", said=parts["linpack"])
         for n, (_, _, residual, *_) in solved.items():

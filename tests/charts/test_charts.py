@@ -396,7 +396,7 @@ def test_a_chart_is_saved_whole_and_asks_no_server(tmp_path, ending):
 
 
 def test_a_chart_is_not_saved_as_something_unknown_or_nowhere(tmp_path):
-    with pytest.raises(Unknown, match=r"known: \.html, \.png, \.svg"):
+    with pytest.raises(Unknown, match=r"known: \.csv, \.html, \.png, \.svg"):
         charts.save(charts.ratios(RATES, "Native"), tmp_path / "a.gif")
     with pytest.raises(ResultsError, match="cannot keep"):
         charts.save(charts.ratios(RATES, "Native"), tmp_path / "no" / "a.svg")

@@ -294,7 +294,7 @@ def test_a_database_that_does_not_come_up_says_why(kept, engine):
     assert {"postgresql": "postgresql.conf", "mariadb": "[ERROR]"}[engine] in no.value.said
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="a small disk is mounted by root alone")
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize("engine", list(THERE))
 def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
     if not Path(THERE[engine]).exists():
