@@ -15,7 +15,7 @@ def add_trend(inner: Any) -> None:
     one = verb(
         inner, "trend", _trend, "find changes between sessions; exit code 1 if there are any",
         "lat_ping --since 2026-01-01 | all sessions since that day",
-        "lat_ping --since monday /mnt/ci | since the session of this label",
+        "lat_ping /mnt/ci --since monday | since the session of this label",
     )  # fmt: skip
     one.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     one.add_argument(
