@@ -1,4 +1,4 @@
-# programs: initdb mariadbd
+# programs: initdb mariadbd my_print_defaults
 # Serves shops by a database of our own, in the foreground: its files stay in the folder, so that the
 # next one finds there what was filled once. It never runs as root; `none` only makes the files.
 #   serve_database ENGINE FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]

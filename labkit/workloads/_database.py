@@ -15,7 +15,8 @@ from labkit.shop import kit
 from labkit.workloads._brought import bring, bring_files, could_bring
 from labkit.workloads._server import serving
 
-PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "nginx", "python3")
+PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_print_defaults",
+            "nginx", "python3")  # fmt: skip
 
 ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
 """What serves each; the table of packages knows what brings it."""
@@ -26,7 +27,11 @@ KEPT = "/var/tmp/labkit-shop"
 READY_SECONDS = 90
 FIND = """\
 case $1 in
-    postgresql) ls /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb || command -v initdb ;;
+    postgresql)
+        for file in /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb; do
+            [ ! -x "$file" ] || exit 0
+        done
+        command -v initdb ;;
     mariadb) PATH=$PATH:/usr/sbin:/usr/libexec; command -v mariadbd ;;
     nginx) PATH=$PATH:/usr/sbin; command -v nginx ;;
 esac > /dev/null 2>&1"""
