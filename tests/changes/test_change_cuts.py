@@ -104,7 +104,9 @@ def cut_at(place, phase, way, size):
 def all_ways(place, phase, parts):
     outcomes = set()
     for way in (UP, DOWN):
-        _, whole = cut_at(place, phase, way, 1 << 30)
+        # How much passes is a little different each time, so nothing is cut in the first.
+        found, whole = cut_at(place, phase, way, 1 << 30)
+        outcomes.add(found)
         for n in range(parts + 1):
             outcomes.add(cut_at(place, phase, way, whole * n // parts)[0])
     return outcomes

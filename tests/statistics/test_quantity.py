@@ -94,7 +94,7 @@ def test_equal_conditions_are_called_ordered_in_at_most_5_of_100_studies():
     rng, wrong, many = np.random.default_rng(3), 0, 2000
     order = Order("o", "s", "f", ("mean",), ("a", "b"))
     for _ in range(many):
-        wrong += order.judge(levels(rng, {"a": 10, "b": 10})).verdict != "undecided"
+        wrong += order.judge(levels(rng, {"a": 10, "b": 10})).verdict in ("holds", "contradicted")
     assert wrong <= 0.06 * many
 
 
