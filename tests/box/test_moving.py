@@ -150,6 +150,8 @@ def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two)
     check_on_one_side(lab_of_two, at)
 
 
+# Whether a guest of QEMU without KVM outruns its link depends on the CPUs that are left for it.
+@pytest.mark.torture
 @pytest.mark.parametrize("escape", ["stop and copy", "post-copy", "throttle"])
 def test_each_way_out_brings_a_guest_over_that_writes_faster_than_its_link(lab_of_two, escape):
     to, guest = other(), lab_of_two.host("guest")
@@ -169,6 +171,7 @@ def moved(lab, **how):
     return done
 
 
+@pytest.mark.torture
 def test_a_faster_link_a_longer_way_and_a_guest_that_writes_show_in_how_it_moves(lab_of_two):
     slow, fast = (moved(lab_of_two, rate=rate) for rate in ("100 Mbit/s", "400 Mbit/s"))
     far = moved(lab_of_two, rate="400 Mbit/s", delay="75 ms")

@@ -79,7 +79,8 @@ def test_the_heads_of_numbers_on_a_scorecard_stand_above_them(page, tmp_path):
     (tmp_path / "card.html").write_text(score_page.page(scorecard(study="lat_ping")), "utf-8")
     page.goto((tmp_path / "card.html").as_uri())
     sides = "[...document.querySelectorAll('.counts th')].map(e => getComputedStyle(e).textAlign)"
-    assert page.evaluate(sides) == ["left", *["right"] * 5]
+    first, *others = page.evaluate(sides)
+    assert first == "left" and set(others) == {"right"} and len(others) >= 5
 
 
 @pytest.fixture
