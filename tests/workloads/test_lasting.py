@@ -87,7 +87,7 @@ def test_a_study_whose_process_was_killed_goes_on_with_the_run_that_is_still_run
     (run,) = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}}).finished()
     assert keys[0] in run.text("under_way.txt")
     assert run.text("ping.txt").count(" bytes from ") == SECONDS * 10
-    assert run.measured_seconds < SECONDS - 1
+    assert run.measured_seconds < SECONDS - 0.5
     assert here.jobs() == {}
 
 
@@ -124,7 +124,12 @@ def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(
     (run,) = Results.begin(path, {"study": "lat_ping", "seed": 1, "refused": {}}).finished()
     assert key in run.text("under_way.txt") and load.parse(run.text(f"{load.name}.txt"))
     assert run.measured_seconds < load.seconds
-    assert here.jobs() == {} and set(Path("/tmp").glob("labkit-programs.*")) <= before
+    assert here.jobs() == {}
+    # Other tests bring programs at the same time, and take them away again.
+    until = time.monotonic() + 60
+    while left := set(Path("/tmp").glob("labkit-programs.*")) - before:
+        assert time.monotonic() < until, left
+        time.sleep(0.2)
 
 
 def lacking(here, load):
