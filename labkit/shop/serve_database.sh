@@ -1,4 +1,4 @@
-# programs: initdb mariadbd my_print_defaults
+# programs: initdb mariadbd my_print_defaults find grep
 # Serves shops by a database of our own, in the foreground: its files stay in the folder, so that the
 # next one finds there what was filled once. It never runs as root; `none` only makes the files.
 #   serve_database ENGINE FOLDER ADDRESS PORT durable|fast|none BUFFERS_MB CONNECTIONS [TURN]
@@ -84,15 +84,13 @@ else
         --log-warnings=1
 fi
 [ "$durable" != none ] || exit 0
-# One that was told to end a moment ago may still be writing: both would want the same files.
+# One that was told to end a moment ago may still be writing, and one that was killed leaves
+# processes that end a moment later: the next would want the same files and the same memory.
 tries=600
-for file in cluster/postmaster.pid cluster/pid; do
-    [ ! -r "$file" ] || read -r earlier < "$file" || continue
-    while [ "$tries" -gt 0 ] && read -r comm 2> /dev/null < "/proc/${earlier:-none}/comm"; do
-        case $comm in postgres* | mariadbd*) ;; *) break ;; esac
-        tries=$((tries - 1))
-        sleep 0.1
-    done
+while [ "$tries" -gt 0 ] &&
+    find -L /proc/[0-9]*/cwd -maxdepth 0 -samefile cluster 2> /dev/null | grep -q .; do
+    tries=$((tries - 1))
+    sleep 0.1
 done
 server=
 trap '[ -z "$server" ] || kill "-$stop" "$server" 2> /dev/null' TERM INT

@@ -28,7 +28,7 @@ PROGRAMS = ("nginx",)
 
 HERE = Host("here", "127.0.0.1", Local("here"))
 SHORT = ("--users", 4, "--warm-up", 0, "--ramp", 1000)
-FULL = {"postgresql": "No space left on device", "mariadb": "full"}
+FULL = {"postgresql": "53100", "mariadb": "full"}  # disk_full, however it was seen
 THERE = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}
 
 
