@@ -71,6 +71,12 @@ def test_the_demo_runs_as_a_plain_user(root, how):
     assert "Found: " in done.stdout
 
 
+def test_each_study_runs_after_the_readmes_commands_alone(root):
+    env = {**os.environ, "NON_FREE": "yes"}  # netperf, which CI has too
+    done = run("--root", root, "make demo", "tests/fresh/each_study.sh", env=env)
+    assert done.returncode == 0, done.stdout[-5000:]
+
+
 def test_labkit_prepare_brings_programs_over_ssh_as_root_and_by_sudo(root):
     done = run("--root", root, "tests/fresh/prepare_over_ssh.sh")
     assert done.returncode == 0, done.stdout[-3000:]
