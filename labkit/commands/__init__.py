@@ -5,13 +5,20 @@ Start with `run.py`; names with an underscore hold what verbs share.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import pkgutil
 from typing import Any
 
 
+@functools.cache
+def names() -> tuple[str, ...]:
+    """The verbs, in order; looked up once, for the folder may be out of reach later."""
+    found = (module.name for module in pkgutil.iter_modules(__path__))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
 def add_all(verbs: Any) -> None:
     """Add every verb of this folder, by name."""
-    for name in sorted(found.name for found in pkgutil.iter_modules(__path__)):
-        if not name.startswith("_"):
-            importlib.import_module(f"{__name__}.{name}").add(verbs)
+    for name in names():
+        importlib.import_module(f"{__name__}.{name}").add(verbs)

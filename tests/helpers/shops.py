@@ -17,7 +17,7 @@ from labkit.shop import kit
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.filling import engine_of
 
-PROGRAMS = ("mount", "umount")
+PROGRAMS = ("mount", "pgrep", "umount")
 
 SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 
@@ -56,11 +56,31 @@ class Served:
             assert self.process.poll() is None and time.monotonic() < until, self.log.read_text()
             time.sleep(0.05)
 
+    @property
+    def pid(self):
+        return int((self.folder / "cluster" / PID[self.engine]).read_text().split()[0])
+
     def kill(self):
         """As a machine that loses its power does to a process: without a word."""
-        pid = (self.folder / "cluster" / PID[self.engine]).read_text().split()[0]
-        os.kill(int(pid), signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
         self.process.wait(30)
+
+    @contextlib.contextmanager
+    def writing_nothing(self):
+        """PostgreSQL's own process for it would write each fifth of a second, at times just before.
+
+        MariaDB writes once a second.
+        """
+        words = ["pgrep", "-P", str(self.pid), "-f", "walwriter"]
+        found = subprocess.run(words, capture_output=True, text=True).stdout.split()
+        assert len(found) == (self.engine == "postgresql")
+        for pid in found:
+            os.kill(int(pid), signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in found:
+                os.kill(int(pid), signal.SIGKILL)
 
     def again(self):
         """Start it again, whether or not it is still there."""

@@ -178,8 +178,9 @@ def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
     served.start("fast")
     driver = served.driving(*SHORT, "--seconds", 15, "--patience", 60)
     for _ in range(3):
-        time.sleep(0.7)
-        served.kill()
+        with served.writing_nothing():
+            time.sleep(0.7)
+            served.kill()
         served.start("fast")
     out, error = driver.communicate(timeout=120)
     served.stop()
