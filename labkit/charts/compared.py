@@ -30,6 +30,7 @@ from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import figure, shown
 from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
+from labkit.verdict import MARGIN
 
 OURS = COLOURS[4]
 
@@ -58,9 +59,10 @@ def ratios(
     """Each condition over the `native` one, with its 95 % interval; the document's in grey.
 
     `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `margin`
-    the band in which conditions are the same, as its verdicts have it. `runs`
+    the band in which conditions are the same, without either 5 %, as in verdicts. `runs`
     (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
+    margin = margin or (None if noise else MARGIN)
     insist(measured)
     if native not in measured:
         raise Unknown("condition", native, measured)

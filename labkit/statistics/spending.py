@@ -23,8 +23,8 @@ FIRST, SAME_FIRST, SLOWLY = 0.6, 0.3, 0.5
 """The part of the risk that the first look spends (of sameness less, as few blocks never show it),
 and how fast the rest goes.
 
-Chosen by simulation (tests/bench/verdict.py): the most power at later looks that leaves the first
-one most of its own."""
+Chosen for power at later looks that leaves the first one most of its own. What they cost and find
+is on the page of proof, which tests/helpers/proof.py makes."""
 MOST_LOOKS = 1000
 POINTS = 48
 """Points of the sum at each look, between its bounds; more of them if a step is small."""

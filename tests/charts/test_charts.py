@@ -255,6 +255,14 @@ def test_a_labs_noise_is_shaded_around_1():
     assert "this lab's noise, 25 %" in str(chart.to_dict()["title"])
 
 
+@pytest.mark.parametrize(("margin", "said"), [(None, 0.05), (0.1, 0.1)])
+def test_the_band_in_which_conditions_are_the_same_is_shaded_as_verdicts_have_it(margin, said):
+    chart = charts.ratios(RATES, "Native", margin=margin)
+    (band,) = [row for row in rows(chart) if "to" in row]
+    assert band["to"] == 1 + said and band["value"] == pytest.approx(1 / (1 + said), rel=1e-4)
+    assert f"the same within the margin, {100 * said:g} %" in str(chart.to_dict()["title"])
+
+
 def test_the_end_of_a_warm_up_is_marked_and_nothing_is_cut():
     values = np.random.default_rng(1).lognormal(4, 0.1, 1000)
     assert not [row for row in rows(charts.round_trips(values)) if "value" not in row]
