@@ -54,6 +54,7 @@ def give_packages(clone):
             file.chmod(mode)
 
 
+@pytest.mark.torture  # .ci/run begins with it, in a fresh Debian
 def test_make_demo_works_from_a_fresh_clone(tmp_path):
     clone, before = tmp_path / "labkit", traces()
     subprocess.run(["git", "clone", "-q", str(HOME), str(clone)], check=True)
