@@ -49,6 +49,7 @@ def test_a_sleep_does_not_begin_while_there_is_something_to_read_that_no_signal_
     assert slept("ready", library) == "io at once"
 
 
+@pytest.mark.slow
 def test_without_the_library_it_does(tmp_path):
     with pytest.raises(subprocess.TimeoutExpired):
         slept("ready", "", seconds=2)

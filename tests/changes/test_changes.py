@@ -32,6 +32,7 @@ def without(folder, *lacking):
     return ("env", f"PATH={folder}")
 
 
+@pytest.mark.slow
 def test_a_host_without_flock_and_setsid_is_changed_and_put_back_too(bench):
     plain = without(bench.folder / "tools", "flock", "setsid")
     done = bench.apply(before=plain)
@@ -41,6 +42,7 @@ def test_a_host_without_flock_and_setsid_is_changed_and_put_back_too(bench):
     assert bench.values() == OLD and bench.left() == []
 
 
+@pytest.mark.slow
 def test_of_many_that_come_at_once_to_a_host_without_flock_one_gets_it(bench):
     plain = without(bench.folder / "tools", "flock")
     with ThreadPoolExecutor(4) as pool:

@@ -204,6 +204,7 @@ def test_what_cannot_be_put_back_can_be_given_up(bench):
     assert bench.left() == []
 
 
+@pytest.mark.slow
 def test_a_clamped_an_ignored_and_a_slow_value_are_told_apart(bench, hosts):
     a = bench.folder / "a"
 

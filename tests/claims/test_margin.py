@@ -80,6 +80,7 @@ def test_the_margin_is_the_claims_own_else_the_labs_noise_else_5_percent():
     assert judge([plain], sides, floors={50: 3.0})[0].margin == 0.2
 
 
+@pytest.mark.slow
 def test_conditions_at_the_edge_of_the_margin_are_called_the_same_in_at_most_5_of_100():
     found = [compare(*pair(1.05, 6, 0.02).values(), margin=0.05) for _ in range(300)]
     same = sum(v.verdict == SAME for v in found)

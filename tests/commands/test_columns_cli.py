@@ -42,6 +42,7 @@ def test_a_pattern_shows_the_mean_and_the_range_of_what_fits(capsys):
     assert "moments, from 20" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_table_and_pictures_are_written_by_one_call_each(tmp_path, capsys):
     for kind in ("html", "svg", "png"):
         assert columns("% Ready", "--chart", tmp_path / f"x.{kind}") == 0

@@ -80,6 +80,7 @@ def other_host(session, vm):
     return next(host.name for host in hosts if host.name != vm.runtime.host.name)
 
 
+@pytest.mark.slow
 def test_a_machine_moves_to_another_host_and_back(session):
     vm, say = machine(session), Say()
     at, to = vm.runtime.host.name, other_host(session, vm)

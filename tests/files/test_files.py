@@ -305,6 +305,7 @@ def same(one, other):
 CUTS = [[20_000], [30_000_000], [SIZE - 9_000], [SIZE + 20_000], [20_000_000] * 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
 def test_a_connection_that_was_cut_before_a_copy_begins_is_made_again(server, tmp_path, reset):
     for number in range(5):

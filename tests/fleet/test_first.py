@@ -62,6 +62,7 @@ def new(servers, before):  # noqa: F811
 TORN = b"SSH-2.0-torn\r\n" + bytes([0, 0, 0, 32]) + bytes(8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [b"", b"SSH-2.0-torn", b"words\r\n" * 3, TORN])
 def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  # noqa: F811
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 3.0)

@@ -157,6 +157,7 @@ def test_one_that_leaves_something_behind_is_told_as_such(fleet):
     assert fleet.run("echo", "again").check()["host2"].stdout == "again\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_all_were_given_has_its_deadline(fleet, tmp_path):
     fleet.run("true").check()
     script = f"echo $$ > {tmp_path}/${{SSH_CONNECTION##* }}; sleep 60"

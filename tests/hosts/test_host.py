@@ -133,6 +133,7 @@ def test_tools_speak_the_c_locale(host):
     assert host.check("sh", "-c", "echo $LC_ALL") == "C\n"
 
 
+@pytest.mark.slow
 def test_a_command_is_told_to_end_at_its_deadline(host, tmp_path):
     begun = time.monotonic()
     with pytest.raises(TimedOut, match=r"had not ended after 1 s"):
@@ -147,6 +148,7 @@ def test_a_command_that_never_stops_printing_meets_its_deadline_too(host):
         host.run("yes", seconds=0.4)
 
 
+@pytest.mark.slow
 def test_a_command_that_ignores_the_first_word_is_killed(host, tmp_path):
     script = f"trap '' TERM; echo $$ >{tmp_path}/pid; while :; do sleep 0.1; done"
     with pytest.raises(TimedOut):

@@ -48,6 +48,7 @@ def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(w
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == wanted
 
 
+@pytest.mark.slow
 def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(installed):
     found = json.loads(labkit(installed, "run", "lat_ping", "--where", "recorded", "--json"))
     assert {v["claim"] for v in found["verdicts"]} == {f"lat-ping-0{n}" for n in range(1, 8)}
@@ -60,6 +61,7 @@ def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(in
     assert "lat-ping-01" in page and found["note"] in page
 
 
+@pytest.mark.slow
 def test_an_installed_labkit_knows_its_studies_and_what_a_box_can_be_made_of(installed):
     named = {one["name"] for one in json.loads(labkit(installed, "studies", "--json"))}
     assert {"lat_ping", "lat_netperf"} <= named
@@ -77,6 +79,7 @@ def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     assert done.stdout.strip() == "0.1.0", done.stderr
 
 
+@pytest.mark.slow
 def test_where_no_checkout_is_no_hint_says_make(installed):
     script = """if True:
         from labkit.box import needs

@@ -35,6 +35,7 @@ def ran(folder, text, *more):
     return subprocess.run(words, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one", "several"])
 @pytest.mark.parametrize("text", [MODULE, WHOLE], ids=["tests", "a whole file"])
 def test_a_skip_that_is_on_no_list_fails_and_its_reason_is_said(tmp_path, text, more):
@@ -44,6 +45,7 @@ def test_a_skip_that_is_on_no_list_fails_and_its_reason_is_said(tmp_path, text, 
     assert "Skipped:" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one", "several"])
 def test_expected_skips_are_the_table_that_ends_the_log(tmp_path, more):
     done = ran(tmp_path, MODULE.format(why=EXPECTED), *more)

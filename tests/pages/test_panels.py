@@ -245,6 +245,7 @@ def test_alone_the_ladder_is_displayed_once_as_a_chart(ladder, monkeypatch):
     assert len(seen) == 1 and seen[0].to_dict()["title"]["subtitle"][0].startswith("Emulated")
 
 
+@pytest.mark.slow
 def test_each_choice_redraws_the_ladder(ladder):
     view = ladder.view()
     (percentiles, scale), ticks, picture = (

@@ -158,6 +158,7 @@ def test_a_cell_of_several_lines_stays_in_its_row_of_a_terminal():
     assert shown.splitlines()[1:] == ["a     two; lines  x"]
 
 
+@pytest.mark.slow
 def test_the_script_of_the_charts_is_made_once_and_also_where_nothing_can_be_kept(
     tmp_path, monkeypatch
 ):

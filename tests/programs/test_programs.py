@@ -19,6 +19,7 @@ FILES = [file for place in OURS for kind in ("py", "sh") for file in place.rglob
 TABLE = table.TABLE.relative_to(HOME)
 
 
+@pytest.mark.slow
 def test_every_program_that_a_file_calls_is_one_that_the_file_declares():
     undeclared = {
         str(file.relative_to(HOME)): sorted(called(file) - set(declared(file)))

@@ -104,6 +104,7 @@ def test_the_newest_controls_of_a_lab_count(measured):
     assert controls.kept("a") == newer
 
 
+@pytest.mark.slow
 def test_hosts_of_which_the_kernel_cannot_delay_say_so(monkeypatch, tmp_path, capsys):
     """Or, where it can, find it: then this machine's loopback is held up meanwhile."""
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))

@@ -73,6 +73,7 @@ def test_what_a_chart_shows_is_a_frame(study, results):
     assert {"layer", "value"} <= set(found.columns) and found["layer"].n_unique() > 1
 
 
+@pytest.mark.slow
 def test_a_chart_and_its_numbers_are_saved_by_one_call(study, results, monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     panel = LadderPanel(results, study)

@@ -150,6 +150,7 @@ def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):
         noise.measure(a_study(A), lab, where="x", label="l", repeats=0)
 
 
+@pytest.mark.slow
 def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
     study = a_study(A)
     quick = noise.measure(study, lab, where="x", label="q", repeats=3)

@@ -56,6 +56,7 @@ def test_it_stops_at_the_first_look_at_which_all_is_decided(lab, tmp_path):
     assert results.gaps() == []
 
 
+@pytest.mark.slow
 def test_it_goes_on_with_the_conditions_in_doubt_and_keeps_to_its_budget(lab, tmp_path):
     # Two equal conditions, told apart by less than any ping can see: never to be decided.
     doubt = Order("doubt", "a below b", "", conditions=("a", "b"), margin=1e-9)

@@ -69,6 +69,7 @@ def test_every_ten_thousandth_product_is_bought_ten_times_as_often():
     assert max(len(basket(draw, 20_000, 5)) for _ in range(1000)) <= 9
 
 
+@pytest.mark.slow
 def test_customers_buy_and_two_in_a_hundred_orders_find_too_little_stock(served):
     done = served.drive(*SHORT, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -104,6 +105,7 @@ def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
         stock.query(f"INSERT INTO loaded VALUES ('whole', {filling.FORM}, 1)")
 
 
+@pytest.mark.slow
 def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
     speaks = filling.engine_of(served.engine)
     with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
@@ -114,6 +116,7 @@ def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
     assert "filling" not in served.drive(*SHORT, "--seconds", 1).stdout
 
 
+@pytest.mark.slow
 def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     driver = subprocess.Popen(
         served.words("drive", *SHORT, "--seconds", 4), stdout=subprocess.PIPE,
@@ -173,6 +176,7 @@ def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many)
     assert found["unseen"] <= 4 * many
 
 
+@pytest.mark.slow
 def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
     served.stop()
     served.start("fast")
@@ -189,6 +193,7 @@ def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
     assert shops.checked(out)["lost"] > 0
 
 
+@pytest.mark.slow
 def test_a_driver_without_patience_says_that_the_database_went_away(served):
     driver = served.driving(*SHORT, "--seconds", 30)
     served.kill()
@@ -197,6 +202,7 @@ def test_a_driver_without_patience_says_that_the_database_went_away(served):
     assert driver.returncode == 1 and "went away in mid-run" in error
 
 
+@pytest.mark.slow
 def test_transactions_that_get_in_each_others_way_are_tried_again(served):
     in_the_way = {"postgresql": serializable, "mariadb": locked}[served.engine]
     with in_the_way(served) as during:
@@ -256,6 +262,7 @@ def all_stock_kept(served):
     done.result()
 
 
+@pytest.mark.slow
 def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_due(served):
     done = served.drive(*SHORT, "--rate", 20, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -269,6 +276,7 @@ def kept(monkeypatch):
         yield folder / "kept"
 
 
+@pytest.mark.slow
 def test_both_ways_in_do_the_same_orders(kept):
     if not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("nginx", "python3")):
         pytest.skip("nginx is not installed")
@@ -295,6 +303,7 @@ def test_a_database_that_does_not_come_up_says_why(kept, engine):
     assert {"postgresql": "postgresql.conf", "mariadb": "[ERROR]"}[engine] in no.value.said
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize("engine", list(THERE))
 def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
@@ -317,6 +326,7 @@ def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
     assert (found["lost"], found["twice"], found["wrong"]) == (0, 0, [])
 
 
+@pytest.mark.slow
 def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
     with shops.served(served.engine) as other:
         assert subprocess.run(other.words("fill"), capture_output=True).returncode == 0
@@ -334,6 +344,7 @@ def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
     assert "shop 2: the database went away in mid-run" in error and "shop 1" not in error
 
 
+@pytest.mark.slow
 def test_the_orders_of_all_seconds_are_those_of_the_whole(served):
     for seconds, warm_up in ((1, 0.3), (3, 1.5)):
         done = served.drive(

@@ -74,6 +74,7 @@ def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(serv
                 pipe.ended()
 
 
+@pytest.mark.slow
 def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch, tmp_path):
     monkeypatch.setattr(sessions, "SESSIONS", 1)
     mark = str(tmp_path / "begun")
@@ -138,6 +139,7 @@ def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_
     assert ssh.check("echo", "again") == "again\n"
 
 
+@pytest.mark.slow
 def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
     monkeypatch.setattr(connection, "ALIVE_SECONDS", 0.2)
     monkeypatch.setattr(one_session, "ALIVE_SECONDS", 0.2)
@@ -174,6 +176,7 @@ def came_through(wire):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 def test_half_a_file_is_never_put_in_place(ssh, server, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"old")
@@ -208,6 +211,7 @@ def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
             assert asked.result() < 0.5
 
 
+@pytest.mark.slow
 def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkeypatch):
     monkeypatch.setattr("labkit.transports.ssh.IDLE_SECONDS", 0)
     before = set(server.processes())
@@ -245,6 +249,7 @@ def test_a_host_that_starts_no_shell_has_run_nothing_and_its_connection_is_not_l
             assert len(served) == 1 and served[0].is_active()
 
 
+@pytest.mark.slow
 def test_a_connection_that_hangs_under_a_command_costs_no_more_than_the_deadline(server):
     before = set(server.processes())
     with reached(server.address()) as host, ThreadPoolExecutor(1) as pool:

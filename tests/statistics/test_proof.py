@@ -39,6 +39,7 @@ def test_equal_conditions_are_called_different_in_5_of_100_over_all_looks():
     assert naive > 0.1, "what is not paid for would show"
 
 
+@pytest.mark.slow
 def test_going_on_until_decided_takes_fewer_blocks_than_a_fixed_design():
     share, blocks, needed, wrong = proof.spent_blocks("lognormal, blocks 5 %", 100, 100)
     assert blocks <= proof.GOAL * needed and share > 90 and wrong <= 12

@@ -121,6 +121,7 @@ def test_a_clone_stays_small():
     assert int(history.stdout) + sum(file.stat().st_size for file in files) < MOST_CLONE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", studies.names())
 def test_the_notebook_of_a_study_runs_on_what_is_recorded(study, monkeypatch, tmp_path, capsys):
     """Cell by cell as a kernel runs them; in a kernel, and as a user who may do nothing: torture"""

@@ -10,6 +10,7 @@ from labkit.telemetry.counters import counters, read
 from tests.telemetry.test_columns import by_hand, csv_of
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.sampled_from(['"', ""]), st.sampled_from(["\n", "\r\n"]))
 def test_both_ways_to_read_columns_find_the_same(tmp_path_factory, data, quote, end):

@@ -45,6 +45,7 @@ def test_its_figures_are_those_of_fio_run_by_hand():
     assert max(ours) == pytest.approx(max(by_hand), rel=0.6)
 
 
+@pytest.mark.slow
 @needs_fio
 def test_a_limit_is_seen_in_each_load_and_nothing_stays():
     limited = replace(SHORT, limit=160)

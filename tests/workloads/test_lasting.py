@@ -73,6 +73,7 @@ def measure(path, study=STUDY):
     loop.run(study, lab, results, repeats=1)
 
 
+@pytest.mark.slow
 def test_a_study_whose_process_was_killed_goes_on_with_the_run_that_is_still_running(
     here, tmp_path
 ):
@@ -138,6 +139,7 @@ def lacking(here, load):
     return pairs.missing_tool(load, {"": hosts}, absent) or load.lacking(hosts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_server_of_a_run_is_found_again_unless_it_ended_unasked(here, gone):
     def command(port):

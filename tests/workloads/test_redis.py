@@ -134,6 +134,7 @@ def test_an_unknown_test_of_redis_benchmark_is_answered_with_the_known_ones():
         Redis("sett")
 
 
+@pytest.mark.slow
 @needs_redis
 @needs_balancers
 def test_eight_servers_share_all_keys_and_each_get_finds_one(here):
@@ -144,6 +145,7 @@ def test_eight_servers_share_all_keys_and_each_get_finds_one(here):
     assert found["throughput"] > 100
 
 
+@pytest.mark.slow
 @needs_redis
 @needs_balancers
 def test_servers_on_one_cpu_do_with_the_time_of_one(here):
@@ -166,6 +168,7 @@ class NoBalancers(Local):
         return super().run(("env", "PATH=/nowhere", "/bin/sh", *words[1:]), **how)
 
 
+@pytest.mark.slow
 @needs_netperf
 def test_a_stream_is_netperfs_own_and_costs_cpu_time_on_both_sides(here):
     load = Streams(duration=1)
