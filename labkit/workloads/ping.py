@@ -12,6 +12,7 @@ import numpy as np
 
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
+from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
 
@@ -53,6 +54,8 @@ class Ping(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "open"
     programs: ClassVar[tuple[str, ...]] = ("ping",)
+    beside: ClassVar[tuple[str, ...]] = ("server",)  # its kernel answers
+    tools: ClassVar[Mapping[str, str]] = {"ping": brings("ping")}
 
     size: int = 256
     interval: float = 0.001

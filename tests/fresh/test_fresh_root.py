@@ -82,7 +82,8 @@ def test_labkit_prepare_brings_programs_over_ssh_as_root_and_by_sudo(root):
     assert done.returncode == 0, done.stdout[-3000:]
     assert "as root: ping is there" in done.stdout
     assert "as plain: sockperf is there" in done.stdout
-    assert "to get it: labkit prepare lat_10us --lab " in done.stdout
+    for study in ("lat_ping", "lat_10us"):
+        assert f"to get it: labkit prepare {study} --lab " in done.stdout
 
 
 def test_what_ctrl_c_stopped_goes_on_the_next_time(root):

@@ -291,6 +291,8 @@ def test_a_study_without_the_host_of_one_pair_refuses_the_condition(lab):
 
 
 class Rare(Ping):
+    beside = ()
+
     @property
     def tools(self):
         return {"sh": "", "no-such-program": "apt-get install it"}
