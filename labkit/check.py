@@ -80,7 +80,7 @@ class Subject:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Of which kinds it is; what has ESXi's tools is nothing else, whatever runs below it."""
+        """The kinds that it is. A host with ESXi's tools is ESXi alone."""
         kinds = self.greeting.kinds
         return ("esxi",) if "esxi" in kinds else kinds
 

@@ -112,7 +112,7 @@ class _Outlet(io.FileIO):
     """Where a reader has gone away (`| head -1`, a closed terminal), the rest is for nobody."""
 
     def write(self, what: Any) -> int:
-        """As FileIO has it, but never a reason to break off what is being done to hosts."""
+        """As FileIO does, but never a reason to stop work on hosts half way."""
         try:
             return super().write(what)
         except OSError as refused:

@@ -23,8 +23,8 @@ class Condition:
     """One way to run the workload: `means` is the document's, `here` what this lab does for it.
 
     `settings` are required; `optional` ones are made where the host can take them. `roles` says
-    which role of the lab plays a role of the workload, where the names differ; of several names,
-    each makes a pair with the others, and all pairs are under the load at once. `expects` are gates
+    which role of the lab plays a role of the workload, where the names differ. With several names,
+    each makes a pair with the others. All pairs are under the load at once. `expects` are gates
     that it trips by design, such as `throttling` where a CPU limit is what is studied.
     """
 
@@ -96,7 +96,7 @@ class Condition:
     def shown(self, lab: Lab, plan: Plan) -> str:
         """What stands for it on this lab: `here` in a box; on hosts of one's own, their settings.
 
-        What a kind of host does in place of a setting is told beside it.
+        What a kind of host does in place of a setting stands beside it.
         """
         if lab.emulated:
             return self.here

@@ -158,7 +158,7 @@ def kept(lab: str) -> Controls | None:
 
 
 def said_of(results: Results) -> list[str]:
-    """What a reader of results is told of their lab's controls, a sentence each.
+    """The outcome of their lab's controls for a reader of results, a sentence each.
 
     Imported results have no lab, and so nothing is said of one.
     """

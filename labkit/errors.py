@@ -132,7 +132,7 @@ class CommandFailed(HostError):
 
 
 class TimedOut(HostError):
-    """A command was still running at its deadline, and was told to end, or could not begin by then.
+    """A command was still running at its deadline and was stopped, or could not begin by then.
 
     The message says which.
     """

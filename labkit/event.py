@@ -110,7 +110,7 @@ class Event(ABC):
     @staticmethod
     @abstractmethod
     def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
-        """Its metrics, some of which need the load over time: metric -> moments and values."""
+        """Its metrics; some need the load over time: metric -> moments and values."""
 
 
 @dataclass

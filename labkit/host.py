@@ -32,8 +32,8 @@ class Completed:
     `seconds` are the controller's, the way to the host included; `host_seconds` are the host's, to
     0.01 s, and nan where it has no /proc. `left_behind`: something that the command started still
     held its output when it had ended, so that there may be more, which nobody reads. `clock_step`:
-    seconds by which the controller's time of day moved meanwhile against its monotonic clock; where
-    that is more than a few hundredths, somebody set it, and `begun` and `ended` are no better.
+    seconds by which the controller's time of day moved meanwhile against its monotonic clock. With
+    more than a few hundredths somebody set it, and `begun` and `ended` are as far off.
     """
 
     host: str
@@ -155,7 +155,7 @@ class Transport(Protocol):
 
     @property
     def reached_at(self) -> str:
-        """The address that answered; empty where there is none, or no connection."""
+        """The address that answered; empty without one, or without a connection."""
 
     def round_trip(self) -> float:
         """Seconds to the host and back."""

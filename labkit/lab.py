@@ -17,8 +17,8 @@
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
 
-The lab in a box writes a file of this form too, with a table [box] that says what it is made of,
-and [links.client] for a link that it shapes.
+The lab in a box writes a file of this form too. Its table [box] says what it is made of, and
+[links.client] describes a shaped link.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ def check_label(label: str) -> str:
 class Run:
     """One condition, measured once; a failed one keeps its reason and is never dropped.
 
-    An interrupted one was begun, and somebody stopped or killed what measured it.
-    Invalid is a run whose settings somebody else changed meanwhile (they were read again before it,
-    after it, and every `reread_seconds` while it ran), or that something on its hosts has spoiled.
+    An interrupted one was begun, and somebody stopped or killed what measured it. A run is invalid
+    if somebody else changed its settings meanwhile, or if something on its hosts has spoiled it.
+    Settings are read again before it, after it, and every `reread_seconds` while it runs.
     """
 
     condition: str
@@ -207,7 +207,7 @@ class Results:
         return [run for folder in self.folders() if (run := _read(folder))]
 
     def readable(self) -> tuple[list[Run], dict[str, str]]:
-        """The runs that can be read, and folder -> what is wrong of those that cannot."""
+        """The runs that can be read, and by folder the fault of each other one."""
         read, damaged = [], {}
         for folder in self.folders():
             try:
@@ -306,7 +306,7 @@ def judged_as(asked: Mapping[str, Any]) -> str:
 
 
 def facts_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row of a data frame says beside its value: of which run it is, and of what."""
+    """What a row of a data frame says beside its value: its run and its place there."""
     metric, _, point = str(row.get("metric", "")).partition(" [")
     return {
         "condition": run.condition, "block": run.block, "order": run.order,

@@ -1,8 +1,8 @@
 """A setting: what a study changes on a host, told as commands that anybody can run later.
 
 A setting says, for each kind of host, which command shows the thing and which commands bring a
-value about. It runs nothing itself. So the whole change can be planned before it is made, be
-written down on the host, and be put back by a process that has never heard of the setting.
+value about. It runs nothing itself. So the whole change can be planned before it is made, and
+written down on the host. A process that has never heard of the setting can put it back.
 """
 
 from __future__ import annotations

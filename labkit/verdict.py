@@ -32,8 +32,8 @@ MOST_MARGIN = 0.2
 class Verdict:
     """What the measurements say about one claim; `why` is a sentence with the figures.
 
-    `effect` is the figure that is most in doubt with its 95 % interval, an end of which is None
-    where the measurements set no limit; `published` is the document's.
+    `effect` is the figure that is most in doubt, with its 95 % interval. An end is None where the
+    measurements set no limit. `published` is the document's.
     """
 
     claim: str

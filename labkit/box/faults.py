@@ -49,7 +49,7 @@ class Faults:
 
     @contextmanager
     def cut(self, role: str, network: str = "data") -> Iterator[None]:
-        """No packet passes between `role` and that network; no link goes down, nobody is told."""
+        """No packet passes between `role` and that network, and no link goes down for it."""
         with self._made("cut", role, network):
             yield
 

@@ -252,7 +252,7 @@ class Topology:
         return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
 
     def link(self, role: str) -> LinkPlan:
-        """What is wanted of the link of one machine."""
+        """The wanted figures of one machine's link."""
         return next((link for link in self.links if link.role == role), LinkPlan(role))
 
     def check_machine(self, cpus: Sequence[int]) -> None:

@@ -191,7 +191,7 @@ class ChangeSet:
 
 
 def restore_all(host: Host, owner: Owner, *, breaking: bool, forgetting: bool) -> list[ScriptReply]:
-    """Put back whatever is not put back on a host, whoever changed it and however that ended."""
+    """Put back all changes that are still open on a host, from any user and after any end."""
     flags = ",".join(["first"] + ["breaking"] * breaking + ["forgetting"] * forgetting)
     changes = ChangeSet(host, owner)
     introduction = changes.introduction(flags)

@@ -1,7 +1,7 @@
 """The journal's lines: `labkit1 CKSUM LENGTH FIELDS`, each whole or not there at all.
 
-A field is text with a space, a tab, a line's end and the percent sign written as %20 and so on, and
-`%` alone for the empty text, so that a shell can write and compare fields with nothing but `case`.
+In a field, spaces, tabs, line ends and percent signs are written as %20 and the like. The empty
+text is `%` alone. So a shell can write and compare fields with nothing but `case`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which conditions of which studies can be measured on this lab, and why not the others?"""
+"""Which conditions of the studies can be measured on this lab, and why not the others?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What a document's claims are about, found in what another tool measured.
 
-A claim speaks of `max_iops` under `VM [load=read]`; fio tells of `read iops`. That the one is the
+A claim speaks of `max_iops` under `VM [load=read]`; fio prints `read iops`. That the one is the
 other is said by the word `max_iops=read iops`, or `max_iops='read iops' + 'write iops'`.
 """
 
@@ -111,7 +111,7 @@ class Claimed:
         self, measured: Mapping[str, Blocks], looks: Sequence[int] = (),
         margin: float | None = None,
     ) -> list[Verdict]:  # fmt: skip
-        """A verdict on each claim; of what runs tell one value of, their mean is judged."""
+        """A verdict on each claim. Metrics with one value a run are judged by their mean."""
         plain = published.of(self.study)
         asked = [_of_single(claim, measured) for claim in plain]
         of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}

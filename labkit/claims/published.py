@@ -1,9 +1,8 @@
 """The documents' claims by study, read from data/published/<study>.toml.
 
-A condition is named as in the document; `[vms=4]` behind it is a point that the document varies.
-`point` at the head of a file says which point is meant where a name has none, `metric` what all
-claims are about that name no other, `units` what a claim that is no ratio counts its metric in.
-What is printed comes from the CSV file beside.
+A condition is named as in the document; `[vms=4]` behind it is a point that the document varies. At
+the head of a file, `point` is the point of names without one. `metric` is that of claims without
+one. `units` is that of claims that are no ratios. What is printed comes from the CSV file beside.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def show_answer(study: Study, given: Mapping[str, str], asked: argparse.Namespac
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Say on a terminal what takes its time, and for how long by now; a script is not told."""
+    """Say on a terminal what takes its time, and how long so far; scripts see nothing."""
     from labkit.pages.terminal import progress_line
 
     if not sys.stderr.isatty():

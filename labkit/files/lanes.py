@@ -41,7 +41,7 @@ Tell = Callable[[Moved], None]
 
 @dataclass
 class Meter:
-    """Counts what has moved, and tells of it no more than some times a second."""
+    """Counts what has moved, and reports it no more than some times a second."""
 
     what: str
     of: int

@@ -1,4 +1,4 @@
-"""Where on a host something is written or read, and how its refusals are told."""
+"""Where on a host something is written or read, and the words for its refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def folder(self) -> tuple[str, str]:
-        """How the host's scripts are told of the folder."""
+        """How the folder is named to the host's scripts."""
         return self.top, self.rest
 
     def below(self, name: str) -> tuple[str, str]:

@@ -77,7 +77,7 @@ class Armed:
         self.pipe.send(f"{when + self.clock.offset:.6f}\n".encode())
 
     def done(self, deadline: float) -> Started:
-        """How it went; at the deadline, by our monotonic clock, it is told to end."""
+        """How it went. At the deadline, by our monotonic clock, it is stopped."""
         late = threading.Event()
         watch = threading.Timer(max(0.0, deadline - time.monotonic()), self._too_late, [late])
         watch.daemon = True

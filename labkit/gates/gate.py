@@ -66,12 +66,11 @@ def gates(
     generator: bool = False,
     ours: Collection[str] = OURS,
 ) -> tuple[Gate, ...]:
-    """All gates of one host for a repetition that took so many `seconds` by the controller's clock.
+    """All gates of one host for a repetition that took `seconds` by the controller's clock.
 
-    `limit` is how long it may take, `slack` how far `seconds` may be off, `stepped` how far our
-    own time of day moved against the clock of `seconds`, `generator` says that the host made the
-    load, and `ours` are the processes of the study that were running before it, such
-    as a server.
+    `limit` is how long it may take, and `slack` how far `seconds` may be off. `stepped` is how far
+    our time of day moved against the clock of `seconds`. `generator` says that the host made the
+    load. `ours` are processes of the study from before it, such as a server.
     """
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)

@@ -126,7 +126,7 @@ def spoiling(
 
 
 def left_out(results: Results) -> dict[str, str]:
-    """The conditions of which no run could be used although they were measured, and why."""
+    """The conditions that were measured without a usable run, and why."""
     runs = results.runs()
     good = {run.condition for run in runs if run.state == "finished"}
     bad = [run for run in runs if run.state == "invalid" and run.condition not in good]

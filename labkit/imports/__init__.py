@@ -1,7 +1,7 @@
 """What other tools measured, as results: each file reads one format; the folder is the registry.
 
 A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
-the line. Where a tool prints each value, or a histogram of them, all of them are read; where it
+the line. Where a tool prints each value, or a histogram of them, all of them are read. Where it
 prints summaries only, each summary is a metric with one value per run. One that leaves something
 out, such as a last line that was cut off, says so by `left_out(text) -> str`. Start with
 `redis_benchmark.py`.

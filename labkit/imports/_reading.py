@@ -50,7 +50,7 @@ def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0)
 
 
 def insist(found: list[Sample], tool: str) -> list[Sample]:
-    """The samples, of which there must be some; what a text tells several times is one metric."""
+    """The samples; none are an error. What a text says several times is one metric."""
     if not found:
         raise ResultsError(f"there is nothing of {tool} in the text")
     alike: dict[str, list[Sample]] = {}

@@ -36,7 +36,7 @@ AS_NEAR = 0.25
 
 
 def read(text: str) -> list[Sample]:
-    """Each series, its raw values where there are some, and the mean that the tool told of it."""
+    """Each series with its raw values, if the file has them, and the mean by the tool."""
     whole = json_of(text, "Flent")
     series, raw = at(whole, "results"), whole.get("raw_values") or {}
     units = at(whole, "metadata").get("SERIES_META") or {}

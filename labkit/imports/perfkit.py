@@ -1,12 +1,12 @@
 """PerfKitBenchmarker, its samples as newline-delimited JSON (`perfkitbenchmarker_results.json`).
 
-It gives one name to what it measured under different conditions - iperf over the internal and the
-external address, CoreMark with one thread and with all - and only labels separate them. So
-samples of one name whose labels differ in a word, or in a number of threads and the like, are
-metrics of their own; labels that were measured beside (a round trip, a count) tell nothing apart.
+It gives one name to measurements under different conditions, such as iperf over two addresses or
+CoreMark with one thread and with all. Only labels separate them. So samples of one name are metrics
+of their own if their labels differ in a word or in a number of threads and the like. Labels that
+were measured beside, such as a round trip or a count, separate nothing.
 
-A histogram and a series over time are samples of the value 0, whose numbers are in their labels;
-one whose numbers are not told as counts of values, which memtier's are not, is left out.
+A histogram and a series over time are samples of the value 0, with their numbers in labels. One
+without counts of values, such as memtier's, is left out.
 """
 
 from __future__ import annotations

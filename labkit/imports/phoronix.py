@@ -1,12 +1,12 @@
 """Phoronix Test Suite, its `composite.xml`: every trial of every result.
 
 A test that failed has an entry without a value: it is left out, which is said, and a file of
-nothing else is refused. What the suite notes about itself - how long a test took to install, how
-large it is - and what is no number (passed or not, a picture) is no measurement. Sensors are read
-sample by sample.
+nothing else is refused. Notes of the suite about itself, such as the time to install a test, are no
+measurements. Neither are results without a number, such as a picture. Sensors are read sample by
+sample.
 
-XML can name other files and grow without end by its own entities; a text that declares a document
-type, which both need and Phoronix never writes, is refused before anything of it is read.
+XML can name other files, and grow without end by its own entities. Both need a document type, which
+Phoronix never writes. A text that declares one is refused unread.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can become of a job, and how it is told from the locks and records on its host."""
+"""The states of a job, and how the locks and records on its host show them."""
 
 from __future__ import annotations
 

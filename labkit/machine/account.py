@@ -17,7 +17,7 @@ def name() -> str:
 
 
 def home() -> Path:
-    """The home folder; where there is none, what Debian gives to such users: it never exists."""
+    """The home folder; without one, what Debian gives to such users: it never exists."""
     found = os.path.expanduser("~")
     return Path(found if found != "~" else "/nonexistent")
 

@@ -73,7 +73,7 @@ Ended = list[tuple[str, T | LabkitError]]
 
 
 def abreast(works: Mapping[str, Steps[T]], threads: int) -> Generator[tuple[str, T | LabkitError]]:
-    """What each comes to as soon as it does, or the error that befell it; so many threads help."""
+    """The outcome or the error of each, as soon as it is known, with the help of `threads`."""
     with closing(_Abreast[T](works, threads)) as going_on:
         for name in works:
             yield from going_on.step(name)

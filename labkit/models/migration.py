@@ -103,7 +103,7 @@ class Planned:
 
 @dataclass(frozen=True)
 class Observed:
-    """One migration that was measured: what is known of it, how long it took and stood still."""
+    """One measured migration: its known figures, how long it took, and how long it stood still."""
 
     asked: Migrating
     total: float

@@ -108,7 +108,7 @@ class Esxtop:
         return self._sum("% Ready", guests)
 
     def turns(self, *guests: str) -> None:
-        """How often they were put on a CPU is not told of a whole machine."""
+        """esxtop does not say for a whole machine how often they were put on a CPU."""
 
     def _sum(self, what: str, guests: tuple[str, ...]) -> float:
         return self.seconds * sum(self.shares[guest][what] for guest in guests or self.shares)

@@ -38,7 +38,7 @@ GATE_TRIES = 3
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One run that is to be made: where it stands in the order, and of which block."""
+    """One run that is to be made: its place in the order, and its block."""
 
     block: int
     order: int

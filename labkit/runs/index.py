@@ -5,7 +5,7 @@
     rows      run metric unit n lost p50 p90 p99 p99_9 p99_99 max fields
 
 The index is SQLite, which Python carries. A run is written once, so the index is out of date only
-where a folder has other runs than it knows; bundles on a shared disk are read where they are.
+where a folder has other runs than it knows. Bundles on a shared disk are read where they are.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Looks at results: each time they are judged at more blocks than before, that is written down.
 
 `looks.json` lies beside study.json. Every run says how many looks there had been when it began, so
-looks that were deleted are missed; and a run of another question (another seed or design) that was
-put among the others is named.
+deleted looks are missed. A run with another seed or design that was put among the others is named.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def on_or_off(on: bool) -> str:
 
 
 def picked(program: str, *words: str) -> Words:
-    """A command of which a `sed -n` program picks the lines that are shown."""
+    """A command whose shown lines a `sed -n` program picks."""
     return ("sh", "-c", PICK, "pick", program, *words)
 
 

@@ -1,4 +1,4 @@
-"""What a Linux kernel is told when it starts; it counts from the next start on."""
+"""The options that a Linux kernel starts with; they count from the next start on."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class GuestNic(OfGuest):
 
     @property
     def wanted(self) -> str:
-        """Path, batch and merging, as the guest is told them."""
+        """Path, batch and merging, as the guest gets them."""
         return _value(f"{self.path}\n{self.batch}\n{'on' if self.lro else 'off'}")
 
     def way(self, kind: str, host: Host) -> Way:

@@ -142,7 +142,7 @@ class MigrationStreams(OfMachine):
         return "memory goes on one stream only" if off and self.streams > 1 else ""
 
     def on_kvm(self, host: Host) -> Way:
-        """Of QEMU's multifd; libvirt is told with each migration. Both hosts need the same."""
+        """Channels of QEMU's multifd, the same on both hosts; libvirt takes them with each move."""
         way = of_parameter(_plain(self, "--parallel-connections"), "multifd-channels")
         return replace(way, legal="1 to 255").plus(Details(after=("MigrationParallel",)))
 

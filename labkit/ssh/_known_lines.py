@@ -114,7 +114,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def lower(text: str) -> str:
-    """In small letters, of which ssh knows no others than these."""
+    """In small letters; ssh knows no other letters than these."""
     return text.translate(SMALL)
 
 

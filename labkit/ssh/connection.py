@@ -211,7 +211,7 @@ def reached(target: Target) -> Client:
 
 
 def connecting(at: Address, seconds: float = CONNECT_SECONDS) -> Steps[Client]:
-    """`connect` in steps; paramiko's thread has not begun there, so whoever made it hears it."""
+    """`connect` in steps. paramiko's thread has not begun there, so its maker hears the answers."""
     if at.ssh_config != NOT_READ or at.jump:
         yield None
     return (yield from _reached(_within(resolved(at), seconds)))

@@ -1,6 +1,6 @@
-"""What the two ends of an SSH connection say until a login has worked, heard by whoever logs in.
+"""What both ends of an SSH connection say until a login has worked, heard in one thread.
 
-paramiko has a thread that hears all and wakes whoever waits: two changes of thread for each step
+paramiko has a thread that hears all and wakes those who wait: two changes of thread for each step
 of a login. Here that thread begins when the login is over, for what nobody waits for.
 """
 
@@ -91,7 +91,7 @@ class Conversation(OpenTransport):
     def exchange_keys(self, seconds: float) -> Steps[bool]:
         """Whether the server said all in time, for its banner and then for its keys.
 
-        What went wrong is told by `get_exception`, and `is_active` whether anything did.
+        `is_active` says whether it went well, and `get_exception` says what went wrong.
         """
         self.active = True
         # Whoever reads a line waits for it no longer than for all of them.
@@ -243,7 +243,7 @@ class Conversation(OpenTransport):
         self, window_size: int | None = None, max_packet_size: int | None = None,
         timeout: float | None = None,
     ) -> paramiko.Channel:  # fmt: skip
-        """A new channel; whoever wants it hears the answer himself, where nobody else listens."""
+        """A new channel. Where nobody else listens, its caller hears the answer."""
         if not self.active:
             raise paramiko.SSHException("SSH session not active")
         until = time.monotonic() + (self.channel_timeout if timeout is None else timeout)
@@ -258,7 +258,7 @@ class Conversation(OpenTransport):
         return channel
 
     def opens_session(self, seconds: float) -> Steps[paramiko.Channel | None]:
-        """A new channel, while paramiko's thread has not begun; None where there is none."""
+        """A new channel, while paramiko's thread has not begun; None if the server gives none."""
         channel, _ = self._asked_for_channel(None, None)
         number = channel.chanid
         answered = yield from self.hears(lambda: self._answered(number), seconds)

@@ -1,7 +1,7 @@
 """The first command on a host in steps, from the login on: one thread does so on many hosts.
 
 paramiko's thread begins on a connection when the command has ended, or goes on for longer than a
-moment; until then nobody else knows of the connection, and the one who does the steps hears it.
+moment. Until then nobody else knows of the connection, and the one who does the steps hears it.
 """
 
 from __future__ import annotations

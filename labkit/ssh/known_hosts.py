@@ -1,8 +1,8 @@
 """Which host keys we know: OpenSSH's known_hosts files, read exactly as ssh reads them.
 
 What is followed here is the code of OpenSSH: hostkeys_foreach() and check_host_key(), with their
-less known sides. A host on another port may be known without the port; a certificate that does
-not hold is looked up as the plain key it contains; `@revoked` counts for the names it gives.
+less known sides. A host on another port may be known without the port. A certificate that does not
+hold is looked up as the plain key it contains. `@revoked` counts for the names it gives.
 """
 
 from __future__ import annotations

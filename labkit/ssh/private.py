@@ -32,14 +32,14 @@ PRIVATE: dict[type, tuple[str, ...]] = {
 
 
 def hidden(thing: object) -> Any:
-    """The same, with the parts that its types do not tell of."""
+    """The same, with the parts that its types leave out."""
     return thing
 
 
 if TYPE_CHECKING:
 
     class OpenTransport(paramiko.Transport):
-        """A connection of paramiko, with what its types do not tell of."""
+        """A connection of paramiko, with the parts that its types leave out."""
 
         agreed_on_strict_kex: bool
         _channel_handler_table: dict[int, Any]

@@ -219,7 +219,7 @@ class RunningCommand:
             return self._command.done
 
     def close(self) -> None:
-        """Let go of it; it is told to end, if it has not and that can still be done."""
+        """Let go of it. It is stopped if it still runs and can be reached."""
         self._held.close()
 
 

@@ -1,7 +1,7 @@
 """A POSIX shell on a host that runs commands one after another, and marks the end of each.
 
-A nonce, sent on the shell's input and so in no list of processes, marks the end of each command on
-both streams; what a command prints can therefore never pass for a mark, nor for another's output.
+A nonce marks the end of each command on both streams. It is sent on the shell's input, so it is in
+no list of processes. No output of a command can therefore pass for a mark, or for another's output.
 """
 
 from __future__ import annotations

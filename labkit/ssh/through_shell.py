@@ -83,7 +83,7 @@ class ThroughShell:
     def begin(
         self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
     ) -> RunningCommand | None:
-        """Give a command to a shell that waits for one; None where there is none."""
+        """Give a command to a shell that waits for one; None if no shell does."""
         checked(self.name, words, seconds=seconds)
         text = plainly(words)
         with ExitStack() as held:
@@ -173,7 +173,7 @@ class ThroughShell:
             yield command
 
     def told_to_end(self, group: str) -> bool:
-        """Whether a process group was told to end, which takes a session of its own."""
+        """Whether a process group was sent the signal to end, which takes a session of its own."""
         words = ("sh", "-c", END, "end", group)
         with suppress(LabkitError), self._once(words, b"", NOTHING, 3, 0, spare=True) as command:
             return command.done.code >= 0

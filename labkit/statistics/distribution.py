@@ -1,9 +1,9 @@
 """Distributions of more samples than one wants to keep: counts in bins that are 0.012 % wide.
 
 A bin is the first bits of a number as the processor holds it: its power of two and 13 bits behind
-the point, so that a sample is counted with one shift, and every value that is read back is off by
-0.006 % at most. Two distributions are merged by adding their counts, which loses nothing more:
-percentiles come from merged counts and are never averaged.
+the point. So a sample is counted with one shift, and a value that is read back is off by 0.006 % at
+most. Two distributions are merged by adding their counts, which loses nothing more: percentiles
+come from merged counts and are never averaged.
 """
 
 from __future__ import annotations

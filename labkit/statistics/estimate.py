@@ -1,11 +1,11 @@
 """Estimate a quantity from what was measured, with its error.
 
 The block is what counts as evidence. Of percentiles two intervals are averaged, as of a ratio
-(`percentiles.py`): Student's of the figure in each block, and that of the ranks. Of means and the
-like the error is the mean (of squares) of how the figure differs between blocks and of how the
-pooled one moves without a block (the jackknife). In far tails the interval also holds what slower
-runs than the measured ones would make of it (`far_tail.py`).
-What can only be above 0 has an interval above 0.
+(`percentiles.py`): Student's of the figure in each block, and that of the ranks. For means and the
+like the error has two parts, averaged as squares. One is how the figure differs between blocks. The
+other is how the pooled one moves without a block (the jackknife). In far tails the interval also
+holds what slower runs than the measured ones would make of it (`far_tail.py`). What can only be
+above 0 has an interval above 0.
 """
 
 from __future__ import annotations

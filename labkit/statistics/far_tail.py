@@ -1,12 +1,12 @@
 """How far a percentile may lie beyond all that few blocks have shown.
 
-Three runs do not show how slow one run in a hundred is, yet such runs make the far tail of all.
-So it is inferred: each block is taken to be the same distribution, moved by a normal luck of its
-own (in logarithms), which its median shows. The luck's spread is uncertain in the known way
-(chi-squared, k - 1 degrees of freedom); each spread that it may have gives a percentile of
-endlessly many runs, and the limit is the 95 % point of those. This is Weerahandi's generalized
-interval (1993) for a sum of parts between and within runs, summed over a grid instead of drawn.
-Of several conditions it gives percentiles that go together (`possible`), for what becomes of them.
+Three runs do not show how slow one run in a hundred is, yet such runs make the far tail of all. So
+it is inferred: each block is taken to be the same distribution, moved by a normal luck of its own
+(in logarithms), which its median shows. The luck's spread is uncertain in the known way
+(chi-squared, k - 1 degrees of freedom). Each spread that it may have gives a percentile of
+endlessly many runs. The limit is the 95 % point of those. This is Weerahandi's generalized interval
+(1993) for a sum of parts between and within runs, summed over a grid instead of drawn. Of several
+conditions it gives percentiles that go together (`possible`), for what becomes of them.
 """
 
 from __future__ import annotations

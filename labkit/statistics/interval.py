@@ -1,7 +1,7 @@
 """An interval, and which of its ends the measurements bind.
 
-Student's t of few blocks, on logarithms, may put an end a millionfold away. That is no limit that
-anybody measured, and is told as none.
+Student's t of few blocks, on logarithms, may put an end a millionfold away. Nobody measured that
+limit, so it is not given as one.
 """
 
 from __future__ import annotations

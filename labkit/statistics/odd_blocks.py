@@ -1,8 +1,8 @@
 """Blocks that lie apart from the others of their condition, and conditions of two states.
 
-A block is odd if its figure is a quarter or more away from the median of its condition, and further
-than five times what blocks are away from theirs, of all conditions together. Two states are two
-groups of blocks, both of two or more, with a gap that is twice as wide as each. Nothing is dropped.
+An odd block has a figure a quarter or more away from the median of its condition. That is also more
+than five times the usual distance, over all conditions together. Two states are two groups of
+blocks, both of two or more, with a gap that is twice as wide as each. Nothing is dropped.
 """
 
 from __future__ import annotations

@@ -209,8 +209,8 @@ def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
 def enough(measured: Mapping[str, Blocks], q: float, wanted: float, cap: int) -> int:
     """How many more blocks a study should run now: 0 when each condition is narrow enough.
 
-    Not more than to `cap` blocks in all. What is foreseen from few blocks is only half believed:
-    at most as many as there are are asked for at once, and then it is looked at again.
+    Not more than to `cap` blocks in all. What is foreseen from few blocks is only half believed: a
+    study at most doubles before it is looked at again.
     """
     if not 0 < wanted < math.inf or cap < 1:
         raise BadInput(

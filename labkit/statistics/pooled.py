@@ -1,7 +1,7 @@
-"""All samples of one condition, pooled, of which it is known what belongs to which block.
+"""All samples of one condition, pooled, each with its block.
 
-Samples are kept one by one while there are few of them, and counted in bins of 0.012 % when there
-are many; questions to them are the same either way.
+Few samples are kept one by one, and many are counted in bins of 0.012 %. Questions to them are the
+same either way.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Pooled:
 
     @classmethod
     def of(cls, blocks: Blocks) -> Pooled:
-        """Pool the blocks; fewer than three are cut into pieces, which tell of one run only."""
+        """Pool the blocks; fewer than three are cut into pieces, which stand for one run only."""
         parts = list(blocks.values())
         if not parts:
             raise BadInput("there are no blocks to take a percentile of")
@@ -115,7 +115,7 @@ class Pooled:
     def around(self, q: float, value: float, errors: float) -> tuple[float, float]:
         """Where the percentile may lie when its rank is that many standard errors off.
 
-        Ranks that reach beyond all samples would end at the slowest one; they are held to where the
+        Ranks that reach beyond all samples would end at the slowest one. They are held to where the
         blocks' own percentiles may lie, if each block has samples enough beyond its own.
         """
         off = errors * self.rank_error(q, value)
@@ -165,10 +165,10 @@ def beyond(q: float, samples: int) -> int:
 def reach(q: float, blocks: int, errors: float = 0.0) -> tuple[float, float]:
     """How many deviations of the blocks' own percentiles that of all may lie down and up.
 
-    As far as the next block's own may lie (a prediction limit). Away from the median also as far as
-    the q-th percentile of all blocks' own may lie (a tolerance limit), as of blocks that hardly
-    overlap the slowest make the tail of all. Both hold 97.5 times of 100, and more if more `errors`
-    are asked for; not less if luck is shared, as tails are not.
+    As far as the next block's own may lie (a prediction limit). Away from the median it also
+    reaches as far as the q-th percentile of all blocks' own may lie (a tolerance limit). Where
+    blocks hardly overlap, the slowest make the tail of all. Both hold 97.5 times of 100, and more
+    if more `errors` are asked for; not less if luck is shared, as tails are not.
     """
     from scipy.special import nctdtrit, ndtri, stdtrit
 

@@ -1,9 +1,9 @@
 """A figure computed from what was measured, with its error: `'VM' / 'Native'`.
 
 Quoted is a condition, or `metric: condition` where the metric is not the one that the claim is
-about. There are + - * / and numbers, and of one condition `median`, `mean`, `max`, `min`,
-`p(99.9, 'VM')` and `variation` (the standard deviation of the runs' means over their mean); of
-several figures `largest`, `smallest`, `middle` and `distance` (without its sign).
+about. It knows + - * / and numbers. One condition has `median`, `mean`, `max`, `min`,
+`p(99.9, 'VM')` and `variation`, the standard deviation of the runs' means over their mean. Several
+figures have `largest`, `smallest`, `middle` and `distance`, which has no sign.
 
 `estimate.py` gives it its error.
 """
@@ -78,7 +78,7 @@ class Quantity:
 
     @property
     def percentiles(self) -> dict[str, float]:
-        """Of which names a percentile is taken, and which."""
+        """The names that a percentile is taken of, and that percentile."""
         found = dict.fromkeys(self.names, self.statistic)
         for node in ast.walk(tree(self.text)):
             if isinstance(node, ast.Call) and called(node) in ("p", *SUMMARIES):
@@ -132,7 +132,7 @@ class Quantity:
         return self._term(tree(self.text))
 
     def terms(self) -> list[Term]:
-        """What is taken of which names, each once."""
+        """Each name with the figure taken of it, once."""
         found, waiting = [], [tree(self.text)]
         while waiting:
             node = waiting.pop()

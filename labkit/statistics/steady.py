@@ -7,9 +7,9 @@ Nothing here cuts anything: it says what it would cut, and a chart shows it.
   became steady: the rule of its authors.
 * Samples that hang together count less: 1,000 with a correlation time of 10 are worth 100 (Geyer's
   initial positive sequence, Statistical Science 7, 1992).
-* Drift over blocks is Kendall's rank correlation of their percentile with their order in time. Of a
-  study, one half of the risk of 5 % goes to all its conditions together, as what drifts is mostly
-  the lab, and the other half to the single ones (Holm).
+* Drift over blocks is Kendall's rank correlation of their percentile with their order in time. One
+  half of a study's risk of 5 % goes to all its conditions together, as drift is mostly the lab's.
+  The other half goes to the single ones (Holm).
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def effective_size(values: npt.ArrayLike) -> float:
 
 
 def autocorrelation(values: npt.ArrayLike) -> Values:
-    """How alike samples are that lie so many places apart, from 0 places on; 0 if all are equal."""
+    """How alike samples are by their distance in places, from 0 on; 0 if all are equal."""
     whole = checked_samples(values)
     centred = whole - whole.mean()
     padded = 1 << (2 * whole.size - 1).bit_length()

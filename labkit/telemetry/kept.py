@@ -1,7 +1,7 @@
 """Counters that were read once, kept beside the results: milliseconds from the second time on.
 
 What is kept counts as long as the file has its size, its time of change, and the same first and
-last 64 KB; a change in the middle by a program that puts the time back would go unseen.
+last 64 KB. A change in the middle by a program that puts the time back would go unseen.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Row:
             raise ResultsError(what, said=str(odd)) from None
 
     def number_in(self, field: bytes, place: int) -> float:
-        """The number in a field, exactly as Python reads it; NaN where there is none."""
+        """The number in a field, exactly as Python reads it; NaN for anything else."""
         text = self._plain(field, place + 1)
         if found := NUMBER.fullmatch(text):
             return float(found[1])

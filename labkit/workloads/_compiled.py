@@ -97,7 +97,7 @@ def asked_with(
     host: Host, programs: Mapping[str, bytes], words: Callable[[dict[str, str]], Words],
     seconds: float, too_much: str,
 ) -> str:  # fmt: skip
-    """What the words print, which are told where the host has these programs meanwhile.
+    """What `words` print; they get the paths of these programs on the host.
 
     Within a run that lasts, the job that does so removes them at its end.
     """

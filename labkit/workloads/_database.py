@@ -53,7 +53,7 @@ class Served:
 
     @property
     def by_pages(self) -> tuple[str, ...]:
-        """What the driver is told of them."""
+        """The driver's options for them."""
         return ("--pages", self.pages) if self.pages else ()
 
 
@@ -92,7 +92,7 @@ def serving_shop(
 def serving_pages(
     hosts: Mapping[str, Host], engine: str, shop: Served, users: int
 ) -> Iterator[Served]:
-    """Serve the pages of a shop on `server`: nginx, and an application with so many connections."""
+    """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
     server = hosts["server"]
     program, script = f"{KEPT}/{kit.name()}", f"{KEPT}/serve_web.sh"
     server.put(kit.packed(), program, 0o644)

@@ -84,7 +84,7 @@ class JobEnd:
 
 
 def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) -> JobEnd:
-    """How the job of that name of this run ended, whoever began it; the host keeps it no more."""
+    """How this run's job of that name ended, by any process; the host forgets it."""
     key = f"{host.measuring}-{digest(name)}"
     there = {job.key: job for job in host.jobs()}
     _end_others(host, key, there.values())
@@ -103,7 +103,7 @@ def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) 
 
 
 def found(host: Host, beginning: str) -> dict[Job, JobStatus]:
-    """The jobs of a host whose key begins so, and what is known of each."""
+    """The jobs of a host whose key begins so, and the known facts about each."""
     return {job: known for job, known in host.jobs().items() if job.key.startswith(beginning)}
 
 

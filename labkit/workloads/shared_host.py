@@ -37,9 +37,10 @@ BEGIN = 'timeout "$1" sh -c "$2" begun "$3" </dev/null >/dev/null 2>&1 & echo $!
 class SharedHost(Workload):
     """`server` is a guest of `host`, and so are the neighbours, which compute all the time.
 
-    The size is the latency-sensitivity paper's (section Impact of CPU Exclusive Access). What its
-    neighbours computed is not told there; here a transaction is 100 steps of a generator of random
-    numbers. Throughput is that of all neighbours, ready time and CPU time that of their threads.
+    The size is the latency-sensitivity paper's (section Impact of CPU Exclusive Access). The
+    document does not say what its neighbours computed. Here a transaction is 100 steps of a
+    generator of random numbers. Throughput is that of all neighbours, ready time and CPU time that
+    of their threads.
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host", *NEIGHBOURS)

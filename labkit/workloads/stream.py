@@ -35,7 +35,7 @@ WRONG = re.compile(r"^relative error (\S+)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Stream(Workload):
-    """The best of some trials of each operation, the first of which does not count.
+    """The best of some trials of each operation, without the first one.
 
     `millions` of elements in each of three arrays; 0 takes four times the last-level caches of all
     places. `threads` 0 takes all CPUs that every place has.

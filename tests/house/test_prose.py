@@ -14,8 +14,6 @@ from tests.house.test_readme import HOME, PAGES, prose
 NOT_YET: set[str] = set()
 NOTEBOOKS = sorted((HOME / "notebooks").glob("*.ipynb"))
 MODULES = sorted((HOME / "labkit").rglob("*.py"))
-STILL_ODD = 106
-"""Sentences of public docstrings that are not rewritten yet; this number may only shrink."""
 LONGEST = 30
 TURNS = re.compile(
     r"\b(anew|whoever|so many|of which|as many as there|nobody knows|has it not|what is \w+ of"
@@ -66,12 +64,12 @@ def docstrings(module):
             yield getattr(node, "name", module.stem), ast.get_docstring(node) or ""
 
 
-def test_docstrings_of_public_names_become_plain_english():
+def test_docstrings_of_public_names_are_plain_english():
     found = [
         (module.relative_to(HOME).as_posix(), name, line)
         for module in MODULES for name, text in docstrings(module) for line in bad(text)
     ]  # fmt: skip
-    assert len(found) <= STILL_ODD, f"{len(found)} sentences, of these some are new: {found}"
+    assert found == []
 
 
 @pytest.mark.parametrize("name", HELPS)

@@ -1,4 +1,4 @@
-"""Containers on the hosts of a box: what is wanted of them, which engine runs them, their files.
+"""Containers on the hosts of a box: the configuration, the engine that runs them, and their files.
 
 An engine runs in a host's own namespaces, with all its files there: it ends with the host, and the
 machine's own Docker is not asked. Containers have the programs of the machine, as the hosts do.

@@ -95,7 +95,7 @@ def migrate(
     """Move `guest` of box `name` to the host `to`; where that fails it goes on where it was.
 
     `bandwidth` ("100M", bits a second) and `downtime` ("300 ms") are QEMU's limits. When nothing
-    gets through for `patience` seconds the move is given up. `hears` is told what shows of it.
+    gets through for `patience` seconds the move is given up. `hears` gets what can be seen of it.
     Without `how` QEMU's abilities are as they were.
     """
     asked = _limits(bandwidth, downtime)

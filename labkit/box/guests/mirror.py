@@ -41,7 +41,7 @@ def prepare(move: Move) -> None:
 
 
 def received(move: Move, there: str) -> list[tuple[str, dict[str, Any]]]:
-    """What the destination is told before the guest comes."""
+    """The commands for the destination, before the guest comes."""
     found = devices(move)
     if not found:
         return []

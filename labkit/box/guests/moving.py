@@ -78,7 +78,7 @@ class Moving:
 
     @property
     def able(self) -> dict[str, Any]:
-        """What both sides are told of QEMU's abilities before it begins; each is named."""
+        """QEMU's abilities that both sides switch on before it begins, by name."""
         states = {
             "multifd": self.channels > 1,
             "postcopy-ram": self._may_post_copy,
@@ -91,7 +91,7 @@ class Moving:
 
     @property
     def limits(self) -> dict[str, int]:
-        """What both sides are told of its parameters."""
+        """The parameters that both sides set."""
         throttled = 20 if self.throttle else 1
         return {
             "max-bandwidth": AS_FAST_AS_IT_GOES,

@@ -124,7 +124,7 @@ def reached(pings: Pings, patience: float) -> bool:
 
 
 def measured(link: dict[str, Any]) -> dict[str, float]:
-    """What one link does, beside what is wanted of it."""
+    """The measured figures of one link beside the wanted ones."""
     pings, patience = Pings(link["address"]), 0.3 + 2.2 * (link["delay"] + link["jitter"])
     if not reached(pings, patience):
         return {}

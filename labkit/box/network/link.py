@@ -1,4 +1,4 @@
-"""What is wanted of a machine's link to the data network, in words with units and in numbers."""
+"""The wanted figures of a machine's data link, in words with units and in numbers."""
 
 from __future__ import annotations
 

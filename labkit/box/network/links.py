@@ -7,8 +7,8 @@
 A container has a control link as well; its test traffic takes its host's. One in a guest has
 neither: both take the guest's.
 
-A host has one data link of its own, one that leads to its virtual switch (a bridge with the taps
-of its guests), and for each guest one that it can have for itself, past the bridge and the tap.
+A host has one data link of its own. Another leads to its virtual switch, a bridge with the taps of
+its guests. Each guest can also have one for itself, past the bridge and the tap.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Shaping:
         return {one.role for one in self.links if one.by} | {*more}
 
     def now(self, role: str) -> LinkStatus:
-        """What is wanted of one link, and what was measured; nothing for one as it comes."""
+        """The wanted and the measured figures of one link; nothing for an unshaped one."""
         return next((one for one in self.links if one.role == role), LinkStatus(role, "", {}))
 
     def keep(self, links: Iterable[LinkStatus]) -> None:
