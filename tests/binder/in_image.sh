@@ -3,7 +3,7 @@
 #
 # Prints seconds from the container's start to JupyterLab's first answer, and on to the last cell of
 # a study with its charts; then each notebook's seconds, and the most memory that all of it took.
-# programs: jupyter papermill python3
+# programs: python3
 set -euo pipefail
 begun=$(date +%s)
 since() { echo $(($(date +%s) - begun)); }
