@@ -12,6 +12,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "${1:?where to build: build.sh FOLDER}"
 work=$(cd "$1" && pwd)
 certificates=/etc/ssl/certs/ca-certificates.crt
+# Debian's docker.io builds without the plugin that newer clients ask for.
+export PATH=/usr/sbin:/usr/bin:$PATH
 export DOCKER_HOST=unix://$work/docker.sock DOCKER_BUILDKIT=1
 
 end() {
