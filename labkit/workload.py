@@ -103,6 +103,16 @@ class Workload(ABC):
         """The sizes that are not the document's, in words; empty where there are none."""
         return ""
 
+    @property
+    def memory(self) -> int:
+        """KiB that a run takes of each server's memory; 0 where that is little."""
+        return 0
+
+    @property
+    def disk(self) -> int:
+        """KiB of files that a run writes on each server; 0 where that is little."""
+        return 0
+
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Why these hosts cannot run it as it is; empty when they can."""
         return ""

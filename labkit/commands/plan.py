@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, open_lab
 from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
+from labkit.errors import BadInput
 
 if TYPE_CHECKING:
     from labkit.changes.plan import Plan
+    from labkit.running.sizes import Demand
+    from labkit.runs.capacity import Capacity
     from labkit.study import Study
+
+FEW = 5
+"""Blocks, for a study whose notebook does not say."""
 
 
 def add(verbs: Any) -> None:
@@ -24,8 +31,8 @@ def add(verbs: Any) -> None:
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
     parser.add_argument(
-        "--repeats", type=at_least_one, default=5, metavar="N",
-        help="number of blocks to foresee the findings of (default: 5)",
+        "--repeats", type=at_least_one, metavar="N",
+        help="number of blocks to foresee cost and findings of (default: its notebook's)",
     )  # fmt: skip
     lab_flag(parser, made=True)
     json_flag(parser)
@@ -33,12 +40,14 @@ def add(verbs: Any) -> None:
 
 def _plan(asked: argparse.Namespace) -> None:
     from labkit import studies
-    from labkit.running import possible
+    from labkit.running import possible, sizes
 
     study = studies.find(asked.study)
     lab = open_lab(asked, study.topology)
+    repeats = asked.repeats or usual_repeats(study)
     with busy(f"asking {', '.join(lab.hosts)}"):
         found = possible.plan(study, lab, asked.condition)
+        demand, there = sizes.foretold(study, lab, found, repeats, asked.condition)
     if asked.json:
         print_json(
             {
@@ -46,12 +55,47 @@ def _plan(asked: argparse.Namespace) -> None:
                 "condition": asked.condition,
                 "lab": asked.lab,
                 **found.told(),
-                "foreseen": foreseen(study, lab.name, asked.repeats),
+                "foreseen": foreseen(study, lab.name, repeats),
+                "demand": demand.told(),
+                "free": {
+                    name: {"memory_kib": one.free, "disk_kib": one.disk, "cpus": one.cpus}
+                    for name, one in there.items()
+                },
             }
         )
     else:
         print(rendered(study, found))
-        print(f"\n{foreseen(study, lab.name, asked.repeats)}")
+        print(f"\n{demanded(demand, there)}")
+        print(f"\n{foreseen(study, lab.name, repeats)}")
+
+
+def usual_repeats(study: Study) -> int:
+    """The number of blocks that the study's notebook asks for; 5 if it does not say."""
+    from labkit.running import notebook
+
+    try:
+        said = notebook.parameters(notebook.notebook(study.name))["repeats"]["default"]
+        return int(said)
+    except (LookupError, ValueError, BadInput):
+        return FEW
+
+
+def demanded(demand: Demand, there: Mapping[str, Capacity]) -> str:
+    """Sizes, memory, disk and time of all runs, and which host has too little of it."""
+    said = f"To measure: {demand}."
+    short = [line for name, one in there.items() for line in _short(demand, name, one)]
+    return "\n".join([said, *short])
+
+
+def _short(demand: Demand, name: str, there: Capacity) -> Iterator[str]:
+    for kind, wanted, free in (
+        ("memory", demand.memory, there.free), ("disk", demand.disk, there.disk)
+    ):  # fmt: skip
+        if wanted > free:
+            yield (
+                f"{name} has {free >> 10:,} MiB of {kind} free: conditions that need more there "
+                "are left out"
+            )
 
 
 def foreseen(study: Study, lab: str, blocks: int) -> str:

@@ -2,30 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from labkit.changes.in_force import applied
 from labkit.changes.plan import AT_ONCE, Plan
+from labkit.condition import Condition
+from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.stopping import together
 from labkit.results import Results
 from labkit.running import possible
-from labkit.runs.capacity import capacity
+from labkit.runs.capacity import Capacity, capacity
 from labkit.study import Study
+
+AROUND_SECONDS = 3.0
+"""Beside its load: settings are made and gates are looked at."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a number of runs will take; memory and disk are those of each server, in KiB."""
+
+    sizes: str
+    runs: int
+    seconds: float
+    memory: int
+    disk: int
+
+    @classmethod
+    def of(cls, study: Study, conditions: Collection[Condition], repeats: int) -> Demand:
+        """Of the study with the sizes that it has."""
+        loads = [[c.load(load) for load in study.loads] for c in conditions]
+        each = [AROUND_SECONDS + sum(load.seconds for load in some) for some in loads]
+        every = [load for some in loads for load in some]
+        return cls(
+            scaled(study), repeats * len(each), repeats * sum(each),
+            max((load.memory for load in every), default=0),
+            max((load.disk for load in every), default=0),
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        if not self.runs:
+            return "no condition can be measured there"
+        return "; ".join(filter(None, (self.sizes, self.room, self.time)))
+
+    @property
+    def room(self) -> str:
+        """Memory and disk, in words; empty where both are little."""
+        kinds = {"memory": self.memory, "disk": self.disk}
+        return " and ".join(f"{kib >> 10:,} MiB of {kind}" for kind, kib in kinds.items() if kib)
+
+    @property
+    def time(self) -> str:
+        """How many runs there are and how long all take, in words."""
+        each = self.seconds / self.runs
+        return f"{self.runs} runs of about {each:.0f} s: {self.seconds / 60:.0f} min"
+
+    def told(self) -> dict[str, Any]:
+        """The same for a machine to read."""
+        return {
+            "sizes": self.sizes, "runs": self.runs, "seconds": round(self.seconds, 1),
+            "memory_kib": self.memory, "disk_kib": self.disk,
+        }  # fmt: skip
 
 
 def fitted(study: Study, lab: Lab | None) -> Study:
     """The study with the sizes that its lab has room for; of stored results, as it is."""
     if lab is None:
         return study
-    there = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
-    pairs = (pair for c in there for pair in c.pairs(lab, study.workload).values())
-    hosts = {host.name: host for pair in pairs for host in pair.values()}
     with all_on(lab, possible.plan(study, lab)):
-        found = together(capacity, hosts.values(), AT_ONCE)
-    return replace(study, workload=study.workload.fitted(found)) if found else study
+        there = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
+        return _fitted(study, _capacities(_places(there, study, lab)))
+
+
+def _places(conditions: Iterable[Condition], study: Study, lab: Lab) -> dict[str, Host]:
+    pairs = (pair for c in conditions for pair in c.pairs(lab, study.workload).values())
+    return {host.name: host for pair in pairs for host in pair.values()}
+
+
+def _capacities(hosts: Mapping[str, Host]) -> dict[str, Capacity]:
+    return dict(zip(hosts, together(capacity, hosts.values(), AT_ONCE), strict=True))
+
+
+def _fitted(study: Study, found: Mapping[str, Capacity]) -> Study:
+    there = list(found.values())
+    return replace(study, workload=study.workload.fitted(there)) if there else study
+
+
+def foretold(
+    study: Study, lab: Lab, plan: Plan, repeats: int, condition: str | None = None
+) -> tuple[Demand, dict[str, Capacity]]:
+    """What the study would take there, and what its hosts have: without touching anything.
+
+    What a guest that is off or paused has is not known.
+    """
+    whys = {step.setting: step.why for step in plan.steps}
+    chosen: Sequence[Condition] = [study.condition(condition)] if condition else study.conditions
+    able = [
+        one for one in chosen
+        if not one.lacks_host(lab, study.workload) and not any(map(whys.get, one.settings))
+    ]  # fmt: skip
+    off = {step.setting for step in plan.steps if step.changes and step.setting.starts}
+    awake = [one for one in able if not off & set(one.settings)]
+    found = _capacities(_places(awake, study, lab))
+    return Demand.of(_fitted(study, found), able, repeats), found
 
 
 def scaled(study: Study) -> str:
@@ -37,10 +120,9 @@ def demands(study: Study, results: Results, repeats: int | str) -> str:
     """What a number of blocks will take, in a sentence: sizes, memory, disk, time."""
     if isinstance(repeats, str):
         return "; ".join(filter(None, (scaled(study), repeats)))
-    able = len(study.conditions) - len(results.asked.get("refused", {}))
-    runs, each = able * repeats, 3 + sum(load.seconds for load in study.loads)
-    sizes = f"{scaled(study)}; " if scaled(study) else ""
-    return f"{sizes}{runs} runs of about {each:.0f} s: {runs * each / 60:.0f} min"
+    refused = results.asked.get("refused", {})
+    able = [one for one in study.conditions if one.name not in refused]
+    return str(Demand.of(study, able, repeats))
 
 
 # Guests that the study itself will start cannot be asked what they are while they are off.

@@ -75,6 +75,11 @@ class Fio(Workload):
         return self.mebibytes or FITTING_MEBIBYTES
 
     @property
+    def disk(self) -> int:
+        """KiB that the file needs."""
+        return self.size << 10
+
+    @property
     def seconds(self) -> float:
         """About how long one run takes."""
         return len(LOADS) * (self.duration + 0.5) + self.size / LAID_OUT_RATE

@@ -103,6 +103,16 @@ class FiveTests(Workload):
         said = {name: load.scaled for name, load in self.loads.items()}
         return "; ".join(f"{name}: {words}" for name, words in said.items() if words)
 
+    @property
+    def memory(self) -> int:
+        """KiB that the test with the most needs, as they run one after the other."""
+        return max(load.memory for load in self.loads.values())
+
+    @property
+    def disk(self) -> int:
+        """KiB of fio's file."""
+        return max(load.disk for load in self.loads.values())
+
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Why one of the tests cannot run on these hosts."""
         found = {name: load.lacking(_of(load, hosts)) for name, load in self.loads.items()}

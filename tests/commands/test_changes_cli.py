@@ -95,7 +95,9 @@ def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
     assert {(s["current"], s["state"]) for s in steps.values()} == {("old", "possible")}
     assert steps[str(lab / "b"), "new"]["needs"] == ["guest restart"]
     assert values(lab) == ("old\n", "old\n") and not (lab / "changes").exists()
-    assert "old" in labkit("plan", "knobs").stdout
+    said = " ".join(labkit("plan", "knobs").stdout.split())
+    assert "old" in said and "To measure: no condition can be measured there." in said
+    assert plan["demand"]["runs"] == 0  # it has no client
 
 
 def test_what_is_applied_stays_until_it_is_restored(lab, labkit):

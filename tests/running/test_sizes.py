@@ -1,0 +1,80 @@
+"""What a study takes is known before it starts: sizes, memory, disk and time."""
+
+from dataclasses import replace
+
+import pytest
+
+from labkit import studies
+from labkit.commands.plan import demanded, usual_repeats
+from labkit.condition import Condition
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.running import possible
+from labkit.running.sizes import Demand, demands, foretold
+from labkit.runs.capacity import Capacity, capacity
+from labkit.study import Study
+from labkit.transports.local import Local
+from labkit.workloads.fio import Fio
+from labkit.workloads.five_tests import FiveTests
+from labkit.workloads.linpack import Linpack
+
+HERE = Condition("here", "m", "h")
+SMALL = Condition("small", "m", "h", knobs={"duration": 1})
+
+
+def study(workload, *conditions):
+    return Study("s", "t", "q", "s", workload, conditions or (HERE,), (), "max iops", "1/s")
+
+
+@pytest.fixture
+def lab():
+    host = Host("here", "127.0.0.1", Local("here"))
+    return Lab("loopback", dict.fromkeys(("server", "client", "host"), host))
+
+
+def test_a_plan_takes_the_sizes_that_fit_and_says_disk_and_time(lab):
+    asked = study(Fio(duration=5), HERE, SMALL)
+    demand, there = foretold(asked, lab, possible.plan(asked, lab), 3)
+    assert demand.runs == 6 and there["here"].disk == pytest.approx(capacity_of(lab).disk, rel=0.1)
+    fits = Fio(duration=5).fitted([there["here"]])
+    short = replace(fits, duration=1)
+    assert demand.disk == fits.size << 10 and demand.memory == 0
+    assert demand.seconds == pytest.approx(3 * (2 * 3 + fits.seconds + short.seconds))
+    assert f"{fits.size} MiB of disk" in str(demand) and "6 runs of about" in str(demand)
+
+
+def capacity_of(lab):
+    return capacity(lab.host("server"))
+
+
+def test_a_condition_of_hosts_that_the_lab_has_not_is_no_part_of_it(lab):
+    elsewhere = replace(HERE, name="elsewhere", roles={"server": "guest9"})
+    asked = study(Fio(mebibytes=8), HERE, elsewhere)
+    demand, there = foretold(asked, lab, possible.plan(asked, lab), 2)
+    assert demand.runs == 2 and [*there] == ["here"]
+
+
+def test_of_several_tests_after_each_other_the_largest_counts():
+    five = FiveTests(percent=10, millions=40, mebibytes=64)
+    assert five.memory == five.loads["stream"].memory > Linpack(percent=10).memory > 0
+    assert five.disk == 64 << 10
+
+
+def test_a_host_with_too_little_is_named_before_the_start():
+    demand = Demand("", 4, 40, memory=2 << 20, disk=3 << 20)
+    said = demanded(demand, {"poor": Capacity(1, 1 << 20, 1 << 19, disk=4 << 20)})
+    assert "2,048 MiB of memory and 3,072 MiB of disk; 4 runs of about 10 s: 1 min" in said
+    assert "poor has 512 MiB of memory free" in said and "MiB of disk free" not in said
+
+
+def test_a_notebook_says_what_the_plan_says(tmp_path):
+    results = Results.begin(tmp_path / "results", {"refused": {"small": "no such host"}})
+    said = demands(study(Fio(mebibytes=64, duration=2), HERE, SMALL), results, 5)
+    assert "64 MiB of disk; 5 runs of about" in said
+
+
+@pytest.mark.parametrize("name", ["docker_overview", "redis_scaleout"])
+def test_the_blocks_of_a_plan_are_those_of_the_notebook(name):
+    assert 1 <= usual_repeats(studies.find(name)) <= 5
+    assert usual_repeats(replace(studies.find(name), name="none_such")) == 5
