@@ -25,12 +25,13 @@ from labkit.charts.look import (
 )
 from labkit.charts.one_run import round_trips, thinned
 from labkit.charts.over_time import Happened, over_time, shares
+from labkit.charts.scaled_out import speed_ups
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
     "V5_SCHEMA", "Fit", "Happened", "bundle", "cores", "downtime", "enable", "frame", "ladder",
-    "named", "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "spread", "svg",
-    "thinned",
+    "named", "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "speed_ups",
+    "spread", "svg", "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

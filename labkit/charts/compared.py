@@ -67,7 +67,9 @@ def ratios(
     if native not in measured:
         raise Unknown("condition", native, measured)
     names = [name for name in measured if name != native]
-    rows = ends.reaching([_ratio(name, native, measured, statistic, runs) for name in names], 1.0)
+    rows = ends.reaching(
+        [measured_ratio(name, native, measured, statistic, runs) for name in names], 1.0
+    )
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
@@ -119,7 +121,7 @@ def speed_up(
     insist(named)
     first = min(measured)
     rows = [
-        {**_ratio(f"{x:g}", f"{first:g}", named, "mean", runs), "x": x}
+        {**measured_ratio(f"{x:g}", f"{first:g}", named, "mean", runs), "x": x}
         for x in sorted(measured) if x != first
     ]  # fmt: skip
     if not (rows := ends.reaching(rows, 1.0)):
@@ -193,9 +195,10 @@ def downtime(
     return framed(drawn, max(80, 40 * len(parts)), title or whole, legend, note, said)
 
 
-def _ratio(
+def measured_ratio(
     name: str, under: str, measured: Mapping[str, Blocks], q: Statistic, named: Runs | None
 ) -> dict[str, Any]:
+    """The row of one condition over another: value, interval, and what it was made of."""
     sides = {"a": measured[name], "b": measured[under]}
     count, runs = sum(map(len, sides["a"].values())), len(sides["a"])
     about = f"{count:,} values of {runs} run{'s' * (runs != 1)}"

@@ -56,6 +56,14 @@ PICTURES = {
     "speed-up": lambda: charts.speed_up(
         SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, runs=RUNS, note=NOTE
     ),
+    "speed-ups": lambda: charts.speed_ups(
+        {"Native": SCALED[8], "VM": SCALED[4]},
+        {"Native": SCALED[1], "VM": SCALED[1]},
+        8,
+        (4, 5.6),
+        runs=RUNS,
+        note=NOTE,
+    ),
     "downtime": lambda: charts.downtime(
         PARTS, {"small": 410, "gone": 1}, runs={"small": "001-small-b1"}, note=NOTE
     ),
@@ -278,6 +286,17 @@ def test_the_end_of_a_warm_up_is_marked_and_nothing_is_cut():
 def test_two_runs_give_a_ratio_without_a_bar():
     few = {name: {k: blocks[k] for k in (0, 1)} for name, blocks in RATES.items()}
     assert rows(charts.ratios(few, "Native"), condition="VM")[0]["low"] is None
+
+
+def test_speed_ups_are_of_each_place_over_itself_beside_the_ideal():
+    one = {"Native": SCALED[1], "VM": SCALED[1]}
+    chart = charts.speed_ups({"Native": SCALED[8], "VM": SCALED[4]}, one, 8, (5.6,))
+    for name, times in {"Native": 8**0.9, "VM": 4**0.9}.items():
+        found = sorted({row["value"] for row in rows(chart, condition=name)})
+        assert found == pytest.approx([1, times], rel=0.02)
+    assert rows(chart, x=8, value=8) and rows(chart, x=8, value=5.6)
+    with pytest.raises(BadInput, match="two points"):
+        charts.speed_ups({"Native": SCALED[8]}, {}, 8)
 
 
 def test_a_speed_up_starts_at_one_beside_the_ideal_and_the_laws():

@@ -1,0 +1,90 @@
+"""The picture of a speed-up in several places, beside the ideal line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import altair as alt
+
+from labkit.charts import ends
+from labkit.charts.compared import measured_ratio
+from labkit.charts.look import (
+    GREY,
+    Blocks,
+    Rows,
+    Runs,
+    colour,
+    framed,
+    inline,
+    insist,
+    interval_tip,
+    shape,
+    tip,
+)
+from labkit.errors import BadInput
+from labkit.machine.units import figure
+
+APART = 0.03
+"""Of the axis, so that the marks of several places at one number do not hide each other."""
+
+
+def speed_ups(
+    measured: Mapping[str, Blocks],
+    one: Mapping[str, Blocks],
+    most: int,
+    published: Sequence[float] = (),
+    *,
+    by: str = "servers",
+    runs: Runs | None = None,
+    note: str = "",
+) -> alt.LayerChart:
+    """How many times what `one` worker does `most` of them do, in each place, and the ideal.
+
+    `published` are figures of the document for `most`, whichever place they are of.
+    """
+    insist(measured)
+    names = [name for name in measured if name in one]
+    if not names or most < 2:
+        raise BadInput("a speed-up needs two points", hint="measure more workers than one")
+    rows = ends.reaching(list(_rows(names, measured, one, most, runs)), 1.0)
+    x = alt.X("x:Q", title=by).axis(values=[1, most], format="~g").scale(nice=False, padding=24)
+    y = alt.Y("value:Q", title="times as much as 1")
+    ideal: Rows = [{"x": 1, "value": 1}, {"x": most, "value": most}]
+    dashed = alt.Chart(inline(ideal)).mark_line(strokeDash=[6, 4], color=GREY).encode(x=x, y=y)
+    tips = [tip("condition"), tip("value", ".4~f", "times"), interval_tip(),
+            tip("from", title="measured"), tip("runs")]  # fmt: skip
+    base = alt.Chart(inline(rows)).encode(x=x, color=colour(names), tooltip=tips)
+    from_one = [{**row, "x": 1, "value": 1} for row in rows]
+    lines = alt.Chart(inline([*from_one, *rows])).mark_line(opacity=0.6)
+    layers = [
+        dashed, lines.encode(x=x, y=y, color=colour(names), detail="condition:N"),
+        base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
+        .transform_filter("isValid(datum.low)"),
+        base.mark_point(filled=True, opacity=1, size=90).encode(y=y, shape=shape(names)),
+        *ends.arrows(rows, base, "y", tips),
+    ]  # fmt: skip
+    if published:
+        layers.append(_diamonds(published, most, x, y))
+    said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
+    legend = f"Dashed: the ideal. Bars: 95 % intervals. {ends.legend(rows)}"
+    legend += "Grey diamonds: the document's." * bool(published)
+    drawn, title = alt.LayerChart(layer=layers), f"Speed-up by {by}"
+    return framed(drawn, 340, title, legend.strip(), note, f"{title}, {most} over 1: {said}")
+
+
+def _rows(
+    names: Sequence[str], measured: Mapping[str, Blocks], one: Mapping[str, Blocks], most: int,
+    runs: Runs | None,
+) -> Iterator[dict[str, object]]:  # fmt: skip
+    for place, name in enumerate(names):
+        sides = {name: measured[name], "one": one[name]}
+        aside = APART * most * (place - (len(names) - 1) / 2)
+        yield {**measured_ratio(name, "one", sides, "mean", runs), "x": most + aside}
+
+
+def _diamonds(published: Sequence[float], most: int, x: alt.X, y: alt.Y) -> alt.Chart:
+    rows: Rows = [{"x": most, "value": value} for value in published]
+    drawn: alt.Chart = alt.Chart(inline(rows)).mark_point(
+        shape="diamond", filled=True, opacity=1, size=90, color=GREY
+    )
+    return drawn.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's"))
