@@ -157,7 +157,7 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
         raise BadInput(refused.what, said=refused.said, hint=refused.hint or own) from None
 
 
-def with_load(study: Study, **knobs: int | float) -> Study:
+def with_load(study: Study, **knobs: float | str) -> Study:
     """The study with other knobs of its workload, each checked by name.
 
     What runs beside it takes no longer than it does.
@@ -166,8 +166,10 @@ def with_load(study: Study, **knobs: int | float) -> Study:
     for knob in knobs:
         if knob not in known:
             raise Unknown(f"knob of {type(study.workload).__name__}", knob, known)
-    also = tuple(_no_longer(one, knobs.get("duration", math.inf)) for one in study.also)
-    return replace(study, workload=replace(study.workload, **knobs), also=also)
+    workload = replace(study.workload, **knobs)  # refuses what is no number
+    longest = float(knobs.get("duration", math.inf))
+    also = tuple(_no_longer(one, longest) for one in study.also)
+    return replace(study, workload=workload, also=also)
 
 
 def _no_longer(load: Workload, seconds: float) -> Workload:

@@ -26,9 +26,15 @@ FITTING_PERCENT, MEMORY_SHARE = 10, 0.4
 """Of the document's sizes a tenth, or less where the larger took more than this of the memory."""
 LIBRARIES = {
     "openblas": (*PROGRAMS, brings(*PROGRAMS)),
-    "mkl": ("/usr/local/lib/mkl/lib/libmkl_rt.so.*", "pip install --prefix /usr/local/lib/mkl mkl"),
+    "mkl": (
+        "/usr/local/lib/mkl/lib/libmkl_rt.so.* /usr/local/lib/mkl/local/lib/libmkl_rt.so.*",
+        "pip install --prefix /usr/local/lib/mkl mkl",
+    ),
 }  # fmt: skip
-"""Where a host has each, and how one gets it: where its containers and guests find it too."""
+"""Where a host has each, and how one gets it: where its containers and guests find it too.
+
+Debian's own pip adds `local` to a prefix.
+"""
 FIND = 'for file in $1; do [ ! -e "$file" ] || { echo "$file"; exit; }; done; exit 1'
 MOST_RESIDUAL = 16.0
 """HPL's bound: above it, what was computed is no solution, and its rate is none."""

@@ -24,6 +24,7 @@ PROGRAMS = ("gcc",)
 HERE = Host("here", "127.0.0.1", Local())
 SMALL = Linpack(percent=3, threads=1)
 LIBRARY = HERE.run("sh", "-c", FIND, "find", LIBRARIES["openblas"][0]).stdout.strip()
+MKL = HERE.run("sh", "-c", FIND, "find", LIBRARIES["mkl"][0]).stdout.strip()
 pytestmark = pytest.mark.skipif(
     bool(_compiled.lacking()) or not LIBRARY, reason="no compiler, or no OpenBLAS: make system"
 )
@@ -118,6 +119,14 @@ def test_a_host_without_the_memory_or_the_library_says_so_before_the_start():
     if not HERE.run("sh", "-c", FIND, "find", LIBRARIES["mkl"][0]).ok:
         assert "to get it: pip install" in Linpack(library="mkl").lacking({"server": HERE})
     assert SMALL.lacking({"server": HERE}) == ""
+
+
+@pytest.mark.skipif(not MKL, reason=f"no MKL; to get it: {LIBRARIES['mkl'][1]}")
+def test_mkl_solves_the_same_system_where_it_was_asked_for():
+    asked = replace(SMALL, library="mkl")
+    assert asked.lacking({"server": HERE}) == ""
+    text = asked.run({"server": HERE})
+    assert "Math Kernel Library" in text and f"library={MKL}" in text and rate(text) > 0
 
 
 def test_a_program_that_is_killed_in_mid_run_is_told_as_killed(tmp_path):
