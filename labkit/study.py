@@ -19,7 +19,7 @@ from labkit.event import Event, event_samples, kept_text
 from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run, facts_of
-from labkit.runs import odd_runs
+from labkit.runs import link_limit, odd_runs
 from labkit.runs.looks import look
 from labkit.statistics import steady
 from labkit.verdict import Verdict
@@ -213,7 +213,8 @@ class Study:
         draft = [f"{self.name} is a draft: {self.draft}"] if self.draft else []
         blocks = self.blocks(results)
         odd = odd_runs.remarks(results, blocks, self.unit)
-        return [*draft, *watch.remarks(results), *odd, *steady.told(blocks), *closed]
+        full = link_limit.remarks(results)
+        return [*draft, *watch.remarks(results), *full, *odd, *steady.told(blocks), *closed]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

@@ -1,0 +1,46 @@
+"""Remarks on streams that a link limits: such a rate says nothing of its cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from labkit.results import Results, Run
+
+RATE = re.compile(r"(\d+(?:\.\d+)?) ([kMG])bit/s", re.ASCII)
+MBIT = {"k": 1e-3, "M": 1.0, "G": 1e3}
+FULL = 0.9
+"""Of the link's rate: of 1538 bytes on a wire 1448 are data, which is 0.94."""
+STREAM = "throughput"
+
+
+def remarks(results: Results) -> list[str]:
+    """Name the streams that were as fast as the link, and what to look at in their place."""
+    links = results.asked.get("lab", {}).get("links", {})
+    rates = {name: rate for name, told in links.items() if (rate := _mbit(told))}
+    if not rates:
+        return []
+    name = min(rates, key=rates.__getitem__)
+    found: dict[str, list[str]] = {}
+    for run in results.finished():
+        for way in _full(run, rates[name]):
+            found.setdefault(way, []).append(run.condition)
+    return [_told(way, those, name, rates[name]) for way, those in sorted(found.items())]
+
+
+def _mbit(told: Mapping[str, str]) -> float:
+    said = RATE.fullmatch(str(told.get("rate", "")))
+    return float(said[1]) * MBIT[said[2]] if said else 0.0
+
+
+def _full(run: Run, most: float) -> list[str]:
+    streams = [row for row in run.rows if row["unit"] == "Mbit/s" and row["p50"] >= FULL * most]
+    return [row["metric"] for row in streams if row["metric"].startswith(STREAM)]
+
+
+def _told(way: str, conditions: list[str], link: str, most: float) -> str:
+    names = ", ".join(dict.fromkeys(conditions))
+    return (
+        f"{way} is that of the link of {link}, {most:g} Mbit/s, in {names}: the link hides what "
+        "it costs, so compare the CPU time per gigabyte"
+    )
