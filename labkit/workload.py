@@ -76,6 +76,11 @@ class Workload(ABC):
     def seconds(self) -> float:
         """About how long one run takes."""
 
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest of its commands: a long one is found again after a break."""
+        return self.seconds
+
     @abstractmethod
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Run once between the hosts that play `roles`; return everything the tool printed."""

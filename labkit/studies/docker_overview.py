@@ -17,7 +17,7 @@ study = Study(
     question="What do a container, a virtual machine and both together take of arithmetic, memory, "
     "disk, network and a Redis server?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
-    workload=FiveTests(),
+    workload=FiveTests(percent=3, mebibytes=64, trials=3),
     quick={"repeats": 1, "percent": 2, "trials": 2, "mebibytes": 16},
     metric="performance",
     unit="1",

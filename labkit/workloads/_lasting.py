@@ -35,8 +35,8 @@ def key_of(run: object, state: object) -> str:
 
 
 def lasts(workload: Workload) -> bool:
-    """Whether its command is worth a job."""
-    return workload.seconds >= LASTS_SECONDS
+    """Whether one of its commands is worth a job."""
+    return workload.longest >= LASTS_SECONDS
 
 
 def under_way(workload: Workload, pairs: Mapping[str, Mapping[str, Host]], measuring: str) -> str:

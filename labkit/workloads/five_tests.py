@@ -87,6 +87,11 @@ class FiveTests(Workload):
         """About how long one run takes."""
         return sum(load.seconds for load in self.loads.values())
 
+    @property
+    def longest(self) -> float:
+        """Seconds of the longest test."""
+        return max(load.seconds for load in self.loads.values())
+
     def fitted(self, some: Sequence[Capacity]) -> FiveTests:
         """With sizes and threads that all of these places have room for."""
         whole = {name: load.fitted(some) for name, load in self.loads.items()}

@@ -68,6 +68,9 @@ while [ "$sets" -gt 0 ]; do "$@" -t set >/dev/null 2>&1 & sets=$((sets - 1)); do
 wait"""
 ENDLESS = 1_000_000_000
 SETTLE_SECONDS = 1.0
+DOCUMENT_KEYS = 250_000_000
+SERVER_KIB, KEY_BYTES = 10 << 10, 104
+"""Of a server that holds nothing; the document's keys took 26 GB."""
 FILL_SECONDS = 20.0
 COUNTS = re.compile(
     r"^(cmdstat_get|cmdstat_set|server_time_usec|keyspace_hits|keyspace_misses|used_cpu_sys"
@@ -125,6 +128,16 @@ class RedisScaleout(Workload):
     def seconds(self) -> float:
         """About how long one run takes: servers and balancers start, and keys are written."""
         return self.duration + SETTLE_SECONDS + 2.0 + self.keys / 20_000 + 0.3 * self.servers
+
+    @property
+    def memory(self) -> int:
+        """KiB of all servers, which may be on one host, and of their keys."""
+        return self.servers * SERVER_KIB + (self.keys * (KEY_BYTES + self.size) >> 10)
+
+    @property
+    def scaled(self) -> str:
+        """How many keys there are of the document's, and how long is counted."""
+        return f"{self.keys:,} of {DOCUMENT_KEYS:,} keys; {self.duration} s are counted"
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Only one host needs the balancers."""
