@@ -72,6 +72,7 @@ DOCUMENT_KEYS = 250_000_000
 SERVER_KIB, KEY_BYTES = 10 << 10, 104
 """Of a server that holds nothing; the document's keys took 26 GB."""
 FILL_SECONDS = 20.0
+KILLED = "was it killed for want of memory? `dmesg | tail` on its host; fewer keys need less"
 COUNTS = re.compile(
     r"^(cmdstat_get|cmdstat_set|server_time_usec|keyspace_hits|keyspace_misses|used_cpu_sys"
     r"|used_cpu_user):(?:calls=)?(\d{1,17}(?:\.\d{1,9})?)(?:,.*)?$", re.ASCII | re.MULTILINE
@@ -219,7 +220,16 @@ class RedisScaleout(Workload):
         words = (front[0], str(front[1]), str(self.keys), str(self.size))
         client.check("sh", "-c", FILL, "fill", *words, seconds=90)
         missing = f"not all {self.keys} keys reached them: fewer keys, or more memory"
-        _until(lambda: sum(_size(client, *one) for one in servers) >= self.keys, missing)
+        sizes = [0]
+
+        def filled() -> bool:
+            sizes[:] = [_size(client, *one) for one in servers]
+            return min(sizes) < 0 or sum(sizes) >= self.keys
+
+        _until(filled, missing)
+        if min(sizes) < 0:
+            host, port = servers[sizes.index(-1)]
+            raise HostError(f"redis-server at {host}, port {port}, ended in mid-run", hint=KILLED)
 
     @contextmanager
     def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:

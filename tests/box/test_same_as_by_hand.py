@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import time
 import tomllib
-from itertools import combinations
 
 import numpy as np
 import pytest
+from by_hand import insist_same, turn_about
 
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
@@ -16,10 +16,7 @@ from labkit.workloads.ping import Ping
 PROGRAMS = ("netperf", "netserver", "ping", "ssh")
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
-BLOCKS = 6
 PORT = 19_761
-# What is too small to matter to any verdict, however clear it is.
-SMALL = 1.1
 
 
 @pytest.fixture
@@ -41,30 +38,6 @@ def ssh(lab_file):
 
 def by_hand(words):
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-def turn_about(ours, by_hand):
-    """Medians of each, measured alternately, the first one changing."""
-    found = {ours: [], by_hand: []}
-    for block in range(BLOCKS):
-        for way in (ours, by_hand) if block % 2 else (by_hand, ours):
-            found[way].append(float(way()))
-    return np.log(found[ours]), np.log(found[by_hand])
-
-
-def floor(values):
-    """How far one half of these is from the other at most, however they are divided."""
-    halves = (list(one) for one in combinations(range(len(values)), len(values) // 2))
-    return max(abs(np.median(values[h]) - np.median(np.delete(values, h))) for h in halves)
-
-
-def insist_same(ours, hand):
-    """The two ways are no further apart than each of them is from itself."""
-    apart = abs(np.median(ours) - np.median(hand))
-    noise = max(floor(ours), floor(hand))
-    assert apart <= max(noise, np.log(SMALL)), (
-        f"{np.exp(apart):.2f} apart; each from itself {np.exp(noise):.2f}: {ours} {hand}"
-    )
 
 
 def test_what_is_worse_by_a_third_is_seen_as_such():

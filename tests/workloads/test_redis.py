@@ -3,11 +3,14 @@
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from by_hand import insist_same, turn_about
 
 from labkit import studies
 from labkit.errors import BadInput, CommandFailed, HostError
@@ -18,7 +21,7 @@ from labkit.workloads._server import serving
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.redis import Redis, ended, server_words
 from labkit.workloads.redis_scaleout import RedisScaleout
-from labkit.workloads.streams import Streams
+from labkit.workloads.streams import WAYS, Streams
 
 PROGRAMS = ("haproxy", "netperf", "nutcracker", "pgrep", "redis-benchmark", "redis-server")
 
@@ -56,17 +59,17 @@ def servers():
 
 
 @needs_redis
+@pytest.mark.slow
 def test_the_figure_is_that_of_redis_benchmark_by_hand(here):
-    """Asked before and after: what else this machine does moves both."""
     with serving(here, lambda port: server_words(AT, port)) as port:
-        before = by_hand(port)
-        ours = told(SMALL, here)["throughput"]
-        after = by_hand(port)
-    assert min(before, after) / 2 < ours < 2 * max(before, after)
+        insist_same(*turn_about(
+            lambda: told(SMALL, here)["throughput"],
+            lambda: benchmark(port, "-c", "20", "-n", "20000", "-t", "set"),
+        ))  # fmt: skip
 
 
-def by_hand(port):
-    words = f"redis-benchmark -h {AT} -p {port} -c 20 -P 1 -n 20000 -t set -d 1 --csv".split()
+def benchmark(port, *more):
+    words = ("redis-benchmark", "-h", AT, "-p", str(port), "-d", "1", "--csv", *more)
     said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
     return float(said.stdout.splitlines()[-1].split(",")[1].strip('"'))
 
@@ -80,17 +83,24 @@ def test_nothing_of_it_is_left_when_it_has_run(here):
     assert servers() == set()
 
 
+def kill_servers(begun, after):
+    """Once a program runs that asks them."""
+    until = time.monotonic() + 30
+    while not asking(begun) and time.monotonic() < until:
+        time.sleep(0.02)
+    time.sleep(after)
+    for pid in servers():
+        os.kill(pid, signal.SIGKILL)
+
+
+def asking(program):
+    words = ("pgrep", "-f", f"^{program} -h {AT} .*")
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
 @needs_redis
 def test_a_server_that_is_killed_in_mid_run_is_named(here):
-    def kill():
-        until = time.monotonic() + 20
-        while not servers() and time.monotonic() < until:
-            time.sleep(0.02)
-        time.sleep(0.5)
-        for pid in servers():
-            os.kill(pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
+    killer = threading.Thread(target=kill_servers, args=("redis-benchmark", 0.5))
     killer.start()
     with pytest.raises(
         HostError, match=r"(?s)redis-server on here ended in mid-run.*dmesg"
@@ -147,6 +157,44 @@ def test_eight_servers_share_all_keys_and_each_get_finds_one(here):
 
 @pytest.mark.slow
 @needs_redis
+@pytest.mark.slow
+def test_what_a_server_counts_is_what_its_clients_say_that_they_got(here):
+    """By hand each client counts for itself; ours are four, of which one sets."""
+    load = RedisScaleout(servers=1, keys=1000, duration=1)
+    kinds = ("get",) * 3 + ("set",)
+
+    def by_hand():
+        with serving(here, lambda port: server_words(AT, port)) as port:
+            asked = ("-c", "100", "-P", "30", "-r", "1000", "-n", "200000")
+            with ThreadPoolExecutor(len(kinds)) as pool:
+                each = [pool.submit(benchmark, port, *asked, "-t", kind) for kind in kinds]
+                return sum(one.result() for one in each)
+
+    insist_same(*turn_about(lambda: told(load, here)["throughput"], by_hand, 4))
+
+
+@needs_redis
+@needs_balancers
+def test_a_server_of_several_that_is_killed_in_mid_run_is_named(here):
+    load = RedisScaleout(servers=2, keys=1000, duration=30)
+    killer = threading.Thread(target=kill_servers, args=("redis-benchmark", 0.3))
+    killer.start()
+    with pytest.raises(HostError, match=r"(?s)redis-server .* ended in mid-run.*dmesg"):
+        load.run(hosts_of(load, here))
+    killer.join()
+    assert not servers()
+
+
+@needs_redis
+def test_a_server_that_is_gone_before_it_has_its_keys_is_named(here):
+    with socket.socket() as nobody:
+        nobody.bind((AT, 0))
+        at = nobody.getsockname()
+        with pytest.raises(HostError, match=rf"at {AT}, port {at[1]}, ended in mid-run"):
+            RedisScaleout(keys=9)._fill(here, at, [at])
+
+
+@needs_redis
 @needs_balancers
 def test_servers_on_one_cpu_do_with_the_time_of_one(here):
     pinned = told(RedisScaleout(servers=4, keys=1000, duration=1, pin="0"), here)
@@ -170,16 +218,25 @@ class NoBalancers(Local):
 
 @pytest.mark.slow
 @needs_netperf
-def test_a_stream_is_netperfs_own_and_costs_cpu_time_on_both_sides(here):
-    load = Streams(duration=1)
-    text = load.run(hosts_of(load, here))
-    found = {one.metric: float(one.values[0]) for one in load.parse(text)}
-    by_hand = Netperf("TCP_STREAM", load.size, 1)
-    (rate, *_) = by_hand.parse(by_hand.run(hosts_of(by_hand, here)))
-    ours = found["throughput [way=receive]"]
-    assert rate.metric == "netperf throughput" and 0.2 < ours / rate.values[0] < 5
-    for way in ("receive", "send"):
+@pytest.mark.slow
+@pytest.mark.parametrize(("way", "test"), WAYS.items())
+def test_a_stream_is_as_fast_as_netperf_s_own_by_hand(here, way, test):
+    load, typed = Streams(duration=1), Netperf(test, Streams().size, 1)
+
+    def by_hand():
+        with typed.asking(hosts_of(typed, here)) as words:
+            said = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+        return next(line for line in said.splitlines() if line.startswith("THROUGHPUT="))[11:]
+
+    insist_same(*turn_about(lambda: told(load, here)[f"throughput [way={way}]"], by_hand, 4))
+
+
+@needs_netperf
+def test_a_stream_costs_cpu_time_on_both_sides(here):
+    found = told(Streams(duration=1), here)
+    for way in WAYS:
         assert found[f"cpu per gigabyte [way={way}]"] > 0
+        assert found[f"client cpu per gigabyte [way={way}]"] > 0
 
 
 def test_a_speed_up_is_not_judged_where_the_servers_have_too_few_cpus(tmp_path):
