@@ -65,24 +65,25 @@ class Condition:
 
     def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
         """The hosts that the workload runs between, by what plays its last role."""
-        played = {role: self._players(role) for role in workload.roles}
+        played = {role: self.players(role) for role in workload.roles}
         several = max(map(len, played.values()))
         each = [{role: p[n % len(p)] for role, p in played.items()} for n in range(several)]
         last = workload.roles[-1]
         return {one[last]: {role: lab.host(p) for role, p in one.items()} for one in each}
 
-    def _players(self, role: str) -> tuple[str, ...]:
+    def players(self, role: str) -> tuple[str, ...]:
+        """The lab's roles that play this role of the workload."""
         players = self.roles.get(role, role)
         return (players,) if isinstance(players, str) else players
 
     def watch(self, lab: Lab, loads: Sequence[Workload]) -> gated.Watch:
         """The gates of one run: on the hosts of its workloads, and on those of its settings."""
-        needed = [player for load in loads for role in load.roles for player in self._players(role)]
+        needed = [player for load in loads for role in load.roles for player in self.players(role)]
         roles = [*needed, *(setting.role for setting in self.asked(lab))]
         # Two roles may be one host.
         hosts = {id(lab.hosts[role]): role for role in reversed(roles)}
         named = {role: lab.hosts[role] for role in reversed(hosts.values())}
-        makes = self._players("client") if len(named) > 1 else ()
+        makes = self.players("client") if len(named) > 1 else ()
         ours = [name for load in loads for name in load.ours]
         ours += [name for setting in self.asked(lab) for name in setting.ours]
         expected = [*(load.seconds for load in loads), *(event.seconds for event in self.events)]

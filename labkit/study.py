@@ -72,7 +72,7 @@ class Study:
     """
 
     least_cpus: Mapping[str, int] = field(default_factory=dict)
-    """Claims that only a server with so many CPUs can confirm or contradict."""
+    """Claims that only servers with so many CPUs, also in guests, can confirm or contradict."""
 
     @property
     def loads(self) -> tuple[Workload, ...]:
@@ -192,12 +192,22 @@ class Study:
 
     def _few_cpus(self, results: Results) -> dict[str, str]:
         hosts = results.asked.get("lab", {}).get("hosts", {})
-        said = str(hosts.get("server", {}).get("cpus", ""))
+        if not str(hosts.get("server", {}).get("cpus", "")).isdecimal():
+            return {}
+        have = {one.name: self._server_cpus(one, hosts) for one in self.conditions}
         return {
-            claim: f"it takes {least} CPUs for the servers, and here they have {said}"
+            claim: f"it takes {least} CPUs for the servers, and here they have {few}"
             for claim, least in self.least_cpus.items()
-            if said.isdecimal() and int(said) < least
+            if (few := min(have.values())) < least
         }
+
+    # Containers share their host's CPUs, and so do guests; guests may have fewer.
+    def _server_cpus(self, condition: Condition, hosts: Mapping[str, Mapping[str, str]]) -> int:
+        roles = [role for role in self.workload.roles if role.startswith("server")]
+        players = {player for role in roles for player in condition.players(role)}
+        told = [str(hosts.get(player, {}).get("cpus", "")) for player in players]
+        each = sum(int(one) for one in told if one.isdecimal())
+        return min(int(hosts["server"]["cpus"]), each or int(hosts["server"]["cpus"]))
 
     def noise(self, results: Results) -> Noise | None:
         """What `labkit noise` has found on the lab of these results; None if it was never asked."""

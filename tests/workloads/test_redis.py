@@ -239,15 +239,18 @@ def test_a_stream_costs_cpu_time_on_both_sides(here):
         assert found[f"client cpu per gigabyte [way={way}]"] > 0
 
 
-def test_a_speed_up_is_not_judged_where_the_servers_have_too_few_cpus(tmp_path):
+@pytest.mark.parametrize(
+    ("server", "guest", "here"), [(2, 1, 2), (8, 4, None), (8, 1, 2), (16, 8, None)]
+)
+def test_a_speed_up_is_not_judged_where_the_servers_have_too_few_cpus(
+    tmp_path, server, guest, here
+):
     study = studies.find("redis_scaleout")
-    few, enough = ({"server": {"cpus": str(n)}} for n in (2, 8))
-    kept = [
-        Results.begin(tmp_path / name, {"lab": {"hosts": hosts}})
-        for name, hosts in (("few", few), ("enough", enough))
-    ]
-    assert (
-        "it takes 8 CPUs for the servers, and here they have 2"
-        in study.decided(kept[0])["redis-scaleout-06"]
-    )
-    assert "redis-scaleout-06" not in study.decided(kept[1])
+    names = {role for one in study.conditions for role in one.roles.values()}
+    hosts = {name: {"cpus": str(guest if name[:5] in ("guest", "inner") else server)}
+             for name in names}  # fmt: skip
+    decided = study.decided(Results.begin(tmp_path / "some", {"lab": {"hosts": hosts}}))
+    if here:
+        assert f"8 CPUs for the servers, and here they have {here}" in decided["redis-scaleout-06"]
+    else:
+        assert "redis-scaleout-06" not in decided
