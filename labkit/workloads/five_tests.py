@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from labkit.errors import BadInput
+from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.runs.capacity import Capacity
 from labkit.workload import Sample, Workload
@@ -137,6 +137,13 @@ class FiveTests(Workload):
         each = np.array([rate.values[0] for rate in rates])
         together = Sample(METRIC, "1", np.exp(np.log(each).mean(keepdims=True)))
         return [together, *rates]
+
+
+def text_of(test: str, text: str) -> str:
+    """The part of a run's text that one of the tests printed."""
+    if test not in RATES:
+        raise Unknown("test", test, RATES)
+    return _whole(parted(text, *RATES)[test])
 
 
 def _rate(test: str, text: str) -> Sample:
