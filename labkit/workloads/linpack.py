@@ -22,8 +22,8 @@ PROGRAMS = ("/usr/lib/*/openblas-pthread/libopenblas.so.0",)
 
 SIZES = {"45K": 45_000, "65K": 65_000}
 """The document's two problem sizes."""
-FITTING_PERCENT, MEMORY_SHARE = 10, 0.4
-"""Of the document's sizes a tenth, or less where the larger took more than this of the memory."""
+FITTING_PERCENT, MEMORY_SHARE = 5, 0.4
+"""Of the sizes a twentieth, or less where the larger took more than this of the memory."""
 LIBRARIES = {
     "openblas": (*PROGRAMS, brings(*PROGRAMS)),
     "mkl": (

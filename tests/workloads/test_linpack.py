@@ -108,7 +108,7 @@ def test_sizes_fit_the_smallest_place_and_what_was_asked_for_stays():
     large, small = Capacity(8, 64 << 20, 60 << 20), Capacity(1, 256 << 10, 200 << 10)
     fitted = Linpack().fitted([large, small])
     assert fitted.threads == 1 and fitted.memory < 0.4 * small.memory
-    assert Linpack().fitted([large]).percent == 10
+    assert Linpack().fitted([large]).percent == 5
     assert Linpack(percent=100, threads=2).fitted([large, small]).sizes["65K"] == 65_000
 
 
