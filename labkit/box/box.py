@@ -234,7 +234,7 @@ def _start_hosts(
 def _make_disks(folder: Folder, layout: Layout) -> str:
     if not layout.with_disks:
         return ""
-    place = folder.scratch / "disks" if layout.topology.on_scratch else folder.disks
+    place = folder.disks
     place.mkdir(0o711)
     place.chmod(0o711)
     for role, plan in layout.with_disks.items():

@@ -80,8 +80,8 @@ class Folder:
 
     @property
     def disks(self) -> Path:
-        """The disks of guests, a folder for each guest."""
-        return self.path / "disks"
+        """The disks of guests, a folder for each guest; on a disk where any host has a scratch."""
+        return (self.scratch if self.has_scratch else self.path) / "disks"
 
     def relay(self, stem: str) -> Path:
         """What a relay is asked for; its process stands beside it."""

@@ -15,6 +15,8 @@ from labkit.results import Run
 from labkit.study import Study
 from labkit.workload import Series
 
+BOTH, UNITS = "bandwidth and CPU", "Mbit/s, % of one CPU"
+
 
 def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.LayerChart:
     """The load of one run, second by second, and what happened meanwhile."""
@@ -29,10 +31,10 @@ def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.
 
 
 def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
-    """What came in at the destination in each half second, and the CPUs that both sides spent."""
+    """What came in at the destination in each half second, and the CPU time of both sides."""
     found = seen_over_time(_text(study, run))
     line, of = _line(study, run), (run.condition, run.path.name)
-    return _drawn(found, line, "Gbit/s, and CPUs", "1", *of, note)
+    return _drawn(found, line, BOTH, UNITS, *of, note)
 
 
 def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | None:
@@ -43,7 +45,7 @@ def seen_live(text: str, condition: str, note: str = "") -> alt.LayerChart | Non
         return None
     if not any(at.size for at, _ in found.values()):
         return None
-    return _drawn(found, line, "Gbit/s, and CPUs", "1", condition, "by hand", note)
+    return _drawn(found, line, BOTH, UNITS, condition, "by hand", note)
 
 
 def _drawn(

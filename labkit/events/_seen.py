@@ -18,7 +18,7 @@ from labkit.workload import Sample, Series
 SPAN = 0.5
 """Seconds that a bandwidth is the mean of: what is queued at once is no rate."""
 DONE = "completed"
-GIGABIT = 8e-9
+MEGABIT = 8e-6
 HELPERS = ("multifdsend", "live_migration")
 
 
@@ -105,7 +105,7 @@ class MoveSeen:
 
     @cached_property
     def arriving(self) -> Series:
-        """Gbit/s that came in at the destination, and when."""
+        """Mbit/s that came in at the destination, and when."""
         counts = [(one["t"], _came(one["net"])) for one in self.lines
                   if one.get("host") == self.to and "net" in one]  # fmt: skip
         return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
@@ -138,18 +138,19 @@ def time_line(text: str) -> TimeLine:
 
 
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
-    """All figures of one migration; times in s, rates in Gbit/s."""
+    """All figures of one migration; times in s, rates in Mbit/s."""
     seen = MoveSeen(said(text))
     return [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
 
 
 def over_time(text: str) -> dict[str, Series]:
-    """What came in at the destination, and the CPUs of both sides."""
+    """Mbit/s that came in at the destination, and the CPUs of both sides in percent of one."""
     seen = MoveSeen(said(text))
+    (left, origin), (came, to) = seen.cpu(seen.origin), seen.cpu(seen.to)
     return {
         "bandwidth": seen.arriving,
-        "cpu of the origin": seen.cpu(seen.origin),
-        "cpu of the destination": seen.cpu(seen.to),
+        "cpu of the origin": (left, 100 * origin),
+        "cpu of the destination": (came, 100 * to),
     }
 
 
@@ -164,7 +165,8 @@ def _times(seen: MoveSeen) -> Iterable[Sample]:
         yield _one("switchover time", "s", seen.resumed - seen.stopped)
     if seen.rounds:
         yield _one("rounds", "1", len(seen.rounds))
-        yield _one("pass time", "s", float(np.mean([one.seconds for one in seen.rounds])))
+    if len(seen.rounds) > 1:
+        yield _one("second pass", "s", seen.rounds[1].seconds)
     if seen.first_round:
         yield _one("first round", "MiB", seen.first_round / 2**20)
     if seen.said:
@@ -176,13 +178,13 @@ def _speeds(seen: MoveSeen) -> Iterable[Sample]:
     at, rates = seen.arriving
     if not rates.size:
         return
-    yield Sample("bandwidth", "Gbit/s", rates)
+    yield Sample("bandwidth", "Mbit/s", rates)
     if line := seen.about.get("rate_mbit"):
-        yield Sample("share of line", "share", 1000 * rates / line)
+        yield Sample("share of line", "share", rates / line)
     for one in seen.rounds:
         inside = rates[(at >= one.begun) & (at <= one.ended)]
         if inside.size:
-            yield Sample(f"{one.name} bandwidth", "Gbit/s", inside)
+            yield Sample(f"{one.name} bandwidth", "Mbit/s", inside)
     for side, host in (("origin", seen.origin), ("destination", seen.to)):
         busy = seen.cpu(host)[1]
         if busy.size:
@@ -202,7 +204,7 @@ def _came(net: Mapping[str, Sequence[int]]) -> int:
 
 
 # From counts that never fall; where one does its thread has ended.
-def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = GIGABIT) -> Series:
+def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = MEGABIT) -> Series:
     at, rates = [], []
     last: tuple[float, float] | None = None
     for t, n in counts:

@@ -19,11 +19,11 @@ from labkit.workload import Sample, Series
 
 MEASURES = {
     "arrived share": "share", "migration time": "s", "switchover time": "s", "rounds": "1",
-    "pass time": "s", "first round": "MiB", "downtime by QEMU": "s", "sent over memory": "share",
-    "bandwidth": "Gbit/s", "share of line": "share", "cpu utilization": "share",
+    "second pass": "s", "first round": "MiB", "downtime by QEMU": "s", "sent over memory": "share",
+    "bandwidth": "Mbit/s", "share of line": "share", "cpu utilization": "share",
     "cpu of the helpers": "CPUs", "load before": "1/s", "depth": "share", "dips": "1",
-    "work lost": "1", "recovery time": "s", "round 1 bandwidth": "Gbit/s",
-    "round 3 bandwidth": "Gbit/s",
+    "work lost": "1", "recovery time": "s", "round 1 bandwidth": "Mbit/s",
+    "round 3 bandwidth": "Mbit/s",
 }  # fmt: skip
 ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
 
@@ -98,7 +98,7 @@ class LiveMigration(Event):
 
 
 def seen_over_time(text: str) -> Mapping[str, Series]:
-    """Gbit/s that came in, and CPUs spent on either side; moments as the controller has them."""
+    """Mbit/s that came in, and CPU of either side in percent of one, by the controller's clock."""
     return _seen.over_time(text)
 
 

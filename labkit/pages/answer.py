@@ -185,8 +185,12 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
 
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["enough"]:
-        return f"~{row['value']:.0f}"
-    return f"{row['value']:.0f} ({ends(row['low'], row['high'], '{:.0f}'.format)})"
+        return f"~{_brief(row['value'])}"
+    return f"{_brief(row['value'])} ({ends(row['low'], row['high'], _brief)})"
+
+
+def _brief(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _document(study: Study) -> dict[str, str]:

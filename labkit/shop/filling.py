@@ -76,7 +76,7 @@ def fresh(engine: str, at: Listening, secret: str, size: str, seed: int, tell: T
         found, why = _copied(speaks, at, secret)
     if why:
         tell(f"filling {size} with seed {seed}: {why}")
-        _fill(engine, speaks, at, secret, size, seed)
+        fill_stock(engine, at, secret, size, seed)
         found, why = _copied(speaks, at, secret)
     if why:
         raise LabkitError(f"the copy of a shop that was just filled has lost rows: {why}")
@@ -113,9 +113,9 @@ def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed
     return "" if there == wanted else f"the one that is there has another size, {there}"
 
 
-def _fill(
-    engine: str, speaks: type[Database], at: Listening, secret: str, size: str, seed: int
-) -> None:
+def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) -> None:
+    """Fill the database that shops are copied from, and check that all of it arrived."""
+    speaks = engine_of(engine)
     words = (pkgutil.get_data("labkit.shop", f"{engine}.sql") or b"").decode()
     before, _, after = words.partition("-- loaded\n")
     speaks.make(at, secret, TEMPLATE)

@@ -10,12 +10,10 @@ import io
 import re
 import subprocess
 import tarfile
-import tempfile
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from labkit import shop
 from labkit.errors import HostError
 from labkit.host import Host
 
@@ -41,8 +39,6 @@ ALWAYS = (
     "/usr/share/zoneinfo/GMT",
 )
 UNPACK_SECONDS = 180
-NOBODY = 65534
-"""As whom a database runs in such a guest, which knows nobody else."""
 
 
 def could_bring(engine: str, server: Host) -> bool:
@@ -56,41 +52,6 @@ def bring(engine: str, server: Host) -> None:
         raise HostError(f"{server.name} has no {engine}, and none can be brought there")
     server.check("tar", "-x", "-z", "-f", "-", "-C", "/", "--skip-old-files", stdin=packed(engine),
                  seconds=UNPACK_SECONDS)  # fmt: skip
-
-
-def bring_files(engine: str, server: Host, folder: str) -> None:
-    """Unpack the files of an empty database: to make them would take such a guest minutes."""
-    if server.run("test", "-e", f"{folder}/made").ok:
-        return
-    server.check("mkdir", "-p", "-m", "711", folder)
-    server.check(
-        "tar", "-x", "-z", "-f", "-", "-C", folder, stdin=made(engine), seconds=UNPACK_SECONDS
-    )
-
-
-@lru_cache(maxsize=2)
-def made(engine: str) -> bytes:
-    """The files of an empty database, made here."""
-    script = Path(shop.__file__).with_name("serve_database.sh")
-    with tempfile.TemporaryDirectory(prefix="labkit-") as place:
-        Path(place).chmod(0o711)
-        folder = Path(place, engine)
-        done = subprocess.run(["sh", script, engine, folder, "-", "0", "none", "0", "0"],
-                              capture_output=True, text=True)  # fmt: skip
-        if done.returncode:
-            raise HostError(f"no {engine} can be made here to be brought", said=done.stderr)
-        whole = io.BytesIO()
-        with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
-            for path in sorted(folder.iterdir()):
-                archive.add(path, path.name, filter=_of_nobody)
-        return whole.getvalue()
-
-
-def _of_nobody(one: tarfile.TarInfo) -> tarfile.TarInfo:
-    inner = one.name.split("/")[0] == "cluster"
-    one.uid = one.gid = NOBODY if inner else 0
-    one.uname = one.gname = ""
-    return one
 
 
 @lru_cache(maxsize=2)

@@ -12,7 +12,8 @@ from labkit import shop
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.shop import kit
-from labkit.workloads._brought import bring, bring_files, could_bring
+from labkit.workloads import _filled
+from labkit.workloads._brought import bring, could_bring
 from labkit.workloads._server import serving
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_print_defaults",
@@ -48,6 +49,8 @@ class Served:
     address: str
     secret: str
     number: int
+    folder: str
+    """Where its server keeps it."""
     pages: str = ""
     """Where its web pages are, if it has any."""
 
@@ -57,35 +60,55 @@ class Served:
         return ("--pages", self.pages) if self.pages else ()
 
 
+@dataclass(frozen=True)
+class WantedShop:
+    """Which database is to be served, with what stock, and how."""
+
+    engine: str
+    size: str
+    seed: int
+    nodes: bool
+    durable: bool
+    buffers: int
+    connections: int
+
+
 @contextmanager
-def serving_shop(
-    hosts: Mapping[str, Host], engine: str, number: int, nodes: bool, durable: bool, buffers: int,
-    connections: int,
-) -> Iterator[Served]:  # fmt: skip
+def serving_shop(hosts: Mapping[str, Host], asked: WantedShop, number: int) -> Iterator[Served]:
     """Serve one more database on `server`, and bring `client` the driver and the password."""
     server, client = hosts["server"], hosts["client"]
-    folder = f"{KEPT}/{engine}-{number}"
-    script = f"{KEPT}/{SCRIPT.name}"
     client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
-    if not server.run("sh", "-c", FIND, "find", engine).ok:
-        bring(engine, server)
-    server.check("mkdir", "-p", KEPT)
-    if could_bring(engine, server):
-        bring_files(engine, server, folder)
+    folder = _prepared(server, asked, number)
+    script = f"{folder.rpartition('/')[0]}/{SCRIPT.name}"
     server.put(SCRIPT, script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
-        return ("sh", script, engine, folder, server.address, str(port),
-                "durable" if durable else "fast", str(buffers), str(connections),
-                str(_turn(server) + number) if nodes else "")  # fmt: skip
+        return ("sh", script, asked.engine, folder, server.address, str(port),
+                "durable" if asked.durable else "fast", str(asked.buffers), str(asked.connections),
+                str(_turn(server) + number) if asked.nodes else "")  # fmt: skip
 
     with serving(server, words, seconds=READY_SECONDS) as port:
         secret = f"/tmp/labkit-shop-{server.name}-{number}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
-            yield Served(f"shop@{server.address}:{port}", secret, number)
+            yield Served(f"shop@{server.address}:{port}", secret, number, folder)
         finally:
             client.run("rm", "-f", secret)
+
+
+# Its folder. One that cannot be filled where it is served in good time is filled here.
+def _prepared(server: Host, asked: WantedShop, number: int) -> str:
+    engine, place = asked.engine, KEPT
+    brought = could_bring(engine, server)
+    if brought:
+        place = _filled.place(server, KEPT)
+    if not server.run("sh", "-c", FIND, "find", engine).ok:
+        bring(engine, server)
+    server.check("mkdir", "-p", place)
+    folder = f"{place}/{engine}-{number}"
+    if brought:
+        _filled.bring_shop(engine, server, folder, asked.size, asked.seed)
+    return folder
 
 
 @contextmanager
@@ -94,15 +117,15 @@ def serving_pages(
 ) -> Iterator[Served]:
     """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
     server = hosts["server"]
-    program, script = f"{KEPT}/{kit.name()}", f"{KEPT}/serve_web.sh"
+    place = shop.folder.rpartition("/")[0]
+    program, script = f"{place}/{kit.name()}", f"{place}/serve_web.sh"
     server.put(kit.packed(), program, 0o644)
     server.put(SCRIPT.with_name("serve_web.sh"), script, 0o644)
-    folder = f"{KEPT}/{engine}-{shop.number}"
 
     def words(port: int) -> tuple[str, ...]:
-        return ("sh", script, f"{KEPT}/web-{shop.number}", server.address, str(port),
+        return ("sh", script, f"{place}/web-{shop.number}", server.address, str(port),
                 str(port + APPLICATION), str(users + 2), program, engine, shop.address,
-                f"{folder}/secret")  # fmt: skip
+                f"{shop.folder}/secret")  # fmt: skip
 
     with serving(server, words, seconds=READY_SECONDS) as port:
         yield replace(shop, pages=f"{server.address}:{port}")

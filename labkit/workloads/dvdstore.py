@@ -22,6 +22,7 @@ from labkit.shop.stock import Size
 from labkit.workload import Beside, Sample, Series, Workload
 from labkit.workloads._database import (
     Served,
+    WantedShop,
     absent,
     one_node,
     serving_pages,
@@ -161,10 +162,11 @@ class DvdStore(Workload):
             yield (*self._words("drive", served), "--go-on")
 
     def _served(self, hosts: Mapping[str, Host], number: int) -> Any:
-        durable = self.durability == "durable"
-        return serving_shop(
-            hosts, self.engine, number, self.nodes, durable, self.buffers, self.users + 8
-        )
+        wanted = WantedShop(
+            self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
+            self.buffers, self.users + 8,
+        )  # fmt: skip
+        return serving_shop(hosts, wanted, number)
 
     def _words(self, verb: str, served: list[Served]) -> tuple[str, ...]:
         given = {

@@ -109,17 +109,17 @@ def test_the_time_line_of_a_migration_is_its_rounds_and_standing_still():
 def test_figures_of_a_migration_come_from_what_was_counted():
     at = {one.metric: one.values for one in LiveMigration.parse(moved(), {})}
     assert at["migration time"] == 4.5 and at["switchover time"] == 0.5 and at["rounds"] == 3
-    assert at["bandwidth"] == pytest.approx(0.5, rel=0.01)
+    assert at["bandwidth"] == pytest.approx(500, rel=0.01)
     assert at["share of line"] == pytest.approx(0.5, rel=0.01)
     assert at["cpu of the destination"] == pytest.approx(0.5, rel=0.01)
-    assert at["arrived share"] == 1
+    assert at["arrived share"] == 1 and at["second pass"] == pytest.approx(0.8)
 
 
 def test_a_move_under_way_is_drawn_as_soon_as_something_of_it_was_seen():
     lines = moved().splitlines(keepends=True)
     assert seen_live("", "far") is None and seen_live(lines[0], "far") is None
     half, whole = (seen_live("".join(part), "far") for part in (lines[:30], lines))
-    assert "far: Gbit/s" in half.to_json() and "switch-over" not in half.to_json()
+    assert "far: bandwidth and CPU" in half.to_json() and "switch-over" not in half.to_json()
     assert "switch-over" in whole.to_json()
 
 

@@ -7,10 +7,12 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from labkit.box.folder import Tell
+from labkit.box.folder import BOXES, Tell
 from labkit.box.guests import kernel
 from labkit.box.guests.cpio import Archive
 from labkit.box.guests.kernel import Kernel, cache
@@ -22,8 +24,12 @@ REQUIRED = """
     false sed grep head tail wc tr cut sort tee dd sync find xargs ps kill env id uname nproc stat
     mktemp mkfifo readlink sha256sum tar gzip setsid flock taskset chrt test printf od awk df
 """
-WELCOME = "ssh-keygen cksum perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance"
+WELCOME = """
+    ssh-keygen cksum perl sysctl tc ethtool netperf netserver sockperf iperf3 irqbalance mkfs.ext4
+"""
 """Taken along where the machine has them."""
+YOUNG_SECONDS = 3600.0
+"""Before that, a box that is coming up may not have said yet that it needs an image."""
 LOADERS = ("insmod", "busybox")
 FOLDERS = "/dev/pts /proc /sys /run/sshd /tmp /root /etc /var/lib /var/tmp"
 LIBRARY = re.compile(r"(/\S+) \(0x")
@@ -36,12 +42,20 @@ def path(found: Kernel, tell: Tell) -> Path:
     if not wanted.exists():
         tell("making the image of guests; later boxes find it")
         wanted.parent.mkdir(parents=True, exist_ok=True)
-        for old in wanted.parent.glob("*.cpio"):
-            old.unlink(missing_ok=True)
+        _forget_unused(wanted.parent)
         beside = wanted.with_suffix(f".{os.getpid()}")
         beside.write_bytes(_made(found, programs))
         beside.replace(wanted)
     return wanted
+
+
+# A box that is up starts and moves its guests by the image that it began with.
+def _forget_unused(images: Path) -> None:
+    needed = "".join(file.read_text() for file in BOXES.glob("*/box.json"))
+    for old in images.glob("*.cpio"):
+        with suppress(FileNotFoundError):
+            if old.name not in needed and time.time() - old.stat().st_mtime > YOUNG_SECONDS:
+                old.unlink()
 
 
 def _programs() -> Iterator[tuple[str, Path]]:

@@ -62,14 +62,15 @@ class Moving:
             raise BadInput(f"a migration has 0 to {WATCH_SECONDS:g} s, not {self.deadline!r}")
         if self.escape not in ESCAPES:
             raise Unknown("way out of a migration that does not converge", self.escape, ESCAPES)
-        if self.channels > 1 and self._may_post_copy:
+        if self.channels > 1 and self.may_post_copy:
             raise BadInput(
                 "post-copy and several channels do not go together in QEMU 7.2",
                 hint="channels=1, or another way out",
             )
 
     @property
-    def _may_post_copy(self) -> bool:
+    def may_post_copy(self) -> bool:
+        """Whether it goes on at the destination before its memory has come, at once or later."""
         return self.post_copy or self.escape == "post-copy"
 
     def link(self, role: str) -> LinkPlan | None:
@@ -81,7 +82,7 @@ class Moving:
         """QEMU's abilities that both sides switch on before it begins, by name."""
         states = {
             "multifd": self.channels > 1,
-            "postcopy-ram": self._may_post_copy,
+            "postcopy-ram": self.may_post_copy,
             "auto-converge": self.throttle or self.escape == "throttle",
             "pause-before-switchover": self.disks,
             "events": True,

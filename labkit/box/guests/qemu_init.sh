@@ -1,5 +1,5 @@
 #!/bin/sh
-# programs: busybox insmod ip mount ping
+# programs: busybox insmod ip mkfs.ext4 mount ping
 # The first process of a guest of QEMU, whose root is in its memory: what it writes is gone with it.
 export PATH=/bin
 mount -t proc proc /proc
@@ -23,6 +23,12 @@ done
 ip link set eth0 name vec0
 ip link set eth1 name vec1
 ip -batch /run/labkit/links
+
+# Its folder on a disk is new each time that the guest starts.
+if read -r scratch < /run/labkit/scratch_disk; then
+    mkdir /run/labkit/scratch
+    mkfs.ext4 -q -F "$scratch" && mount -t ext4 "$scratch" /run/labkit/scratch
+fi 2> /dev/null
 
 known() { ping -n -q -c 1 -i 0.02 -w 5 "$1" > /dev/null || echo "labkit: $1 does not answer"; }
 known root-control &

@@ -1,0 +1,128 @@
+"""A shop that was filled on this machine, for a guest of a box: there it would take minutes."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import socket
+import subprocess
+import tarfile
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from labkit import shop
+from labkit.errors import HostError
+from labkit.host import Host
+from labkit.machine import account
+from labkit.shop import kit
+from labkit.shop.answers import Listening
+from labkit.shop.filling import awaited, engine_of, fill_stock
+
+PROGRAMS = ("gzip", "setpriv", "sh", "tar")
+
+SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
+UNPACK_SECONDS, READY_SECONDS = 180, 30.0
+LOCAL = "127.0.0.1"
+NOBODY = 65534
+"""As whom a database runs in such a guest, which knows nobody else."""
+ON_ITS_DISK = "/run/labkit/scratch"
+"""Where such a guest has a disk, if it has any; the rest of it is memory."""
+MARK = "filled"
+"""The file that says what the database was filled with."""
+HOW = ("fast", "64", "8")
+"""Not durable, MiB of memory, connections: what is only filled need not survive a power failure."""
+
+
+def place(server: Host, usual: str) -> str:
+    """The folder that a guest of a box keeps shops in: on its disk, if it has one."""
+    return f"{ON_ITS_DISK}/shop" if server.run("test", "-d", ON_ITS_DISK).ok else usual
+
+
+def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> None:
+    """Unpack the files of a database that was filled here, unless they are there."""
+    mark = _mark(engine, size, seed)
+    if server.run("cat", f"{folder}/{MARK}").stdout.strip() == mark:
+        return
+    server.check("rm", "-rf", folder)
+    server.check("mkdir", "-p", "-m", "711", folder)
+    server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=filled(engine, size, seed),
+                 seconds=UNPACK_SECONDS)  # fmt: skip
+    server.put(f"{mark}\n".encode(), f"{folder}/{MARK}", 0o644)
+
+
+def _mark(engine: str, size: str, seed: int) -> str:
+    own = (kit.packed(), SCRIPT.read_bytes(), f"{engine} {size} {seed}".encode())
+    return f"{engine}-{size}-{seed}-{hashlib.sha256(b''.join(own)).hexdigest()[:16]}"
+
+
+def filled(engine: str, size: str, seed: int) -> bytes:
+    """The files of a database with a shop's stock; made once, and then found."""
+    kept = account.cache() / "shops" / f"{_mark(engine, size, seed)}.tar.gz"
+    if not kept.exists():
+        kept.parent.mkdir(0o700, parents=True, exist_ok=True)
+        for old in kept.parent.glob(f"{engine}-{size}-{seed}-*"):
+            old.unlink(missing_ok=True)
+        beside = kept.with_suffix(f".{os.getpid()}")
+        beside.write_bytes(_made(engine, size, seed))
+        beside.replace(kept)
+    return kept.read_bytes()
+
+
+def _made(engine: str, size: str, seed: int) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="labkit-") as parent:
+        Path(parent).chmod(0o711)
+        folder = Path(parent, engine)
+        with _served_here(engine, folder) as at:
+            secret = (folder / "secret").read_text().strip()
+            awaited(engine_of(engine), at, secret)
+            fill_stock(engine, at, secret, size, seed)
+        whole = io.BytesIO()
+        with tarfile.open(fileobj=whole, mode="w:gz", compresslevel=1) as archive:
+            for path in sorted(folder.iterdir()):
+                archive.add(path, path.name, filter=_of_nobody)
+        return whole.getvalue()
+
+
+def _of_nobody(one: tarfile.TarInfo) -> tarfile.TarInfo:
+    inner = one.name.split("/")[0] == "cluster"
+    one.uid = one.gid = NOBODY if inner else 0
+    one.uname = one.gname = ""
+    return one
+
+
+# It ends with the thread that serves it, even if that is killed.
+@contextmanager
+def _served_here(engine: str, folder: Path) -> Iterator[Listening]:
+    port, log = _free_port(), folder.with_suffix(".log")
+    words = ("sh", SCRIPT, engine, folder, LOCAL, str(port), *HOW)
+    with log.open("wb") as out:
+        serving = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", *words], stdout=out, stderr=out
+        )
+    try:
+        _await(serving, port, log)
+        yield Listening.of(f"shop@{LOCAL}:{port}")
+    finally:
+        serving.terminate()
+        serving.wait()
+
+
+def _await(serving: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    until = time.monotonic() + READY_SECONDS
+    while time.monotonic() < until and serving.poll() is None:
+        with closing(socket.socket()) as asking:
+            if not asking.connect_ex((LOCAL, port)):
+                return
+        time.sleep(0.05)
+    said = log.read_text("utf-8", "replace")
+    raise HostError("no database can be filled here to be brought", said=said)
+
+
+def _free_port() -> int:
+    with closing(socket.socket()) as asked:
+        asked.bind((LOCAL, 0))
+        return int(asked.getsockname()[1])
