@@ -10,8 +10,12 @@ import numpy.typing as npt
 
 from labkit.workload import Sample, Series
 
-FALLEN, RECOVERED = 0.9, 0.95
-"""Shares of what was reached before: below the first is a dip, the second counts as before."""
+FALLEN, LEAST, RECOVERED = 0.9, 0.5, 0.95
+"""Shares of what was reached before: below the first is a dip, the last counts as before.
+
+A load that varies by itself has to fall by more, three of its standard deviations; half is enough.
+"""
+DEVIATIONS = 3
 FEWEST = 3
 """Values before the event, of which the load's own rate is the mean."""
 Values = npt.NDArray[np.float64]
@@ -42,10 +46,15 @@ def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
         return
     yield _one("load before", "1/s", float(before.mean()))
     yield _one("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
-    yield _one("dips", "1", _runs(share[meanwhile] < FALLEN))
+    yield _one("dips", "1", _runs(share[meanwhile] < _fallen(before)))
     yield _one("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
     if span.resumed is not None and (back := _recovered(span.resumed, at, share)) is not None:
         yield _one("recovery time", "s", back)
+
+
+def _fallen(before: Values) -> float:
+    spread = float(before.std(ddof=1) / before.mean())
+    return max(LEAST, min(FALLEN, 1 - DEVIATIONS * spread))
 
 
 # Stretches of values one after another.

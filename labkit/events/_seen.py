@@ -17,6 +17,8 @@ from labkit.workload import Sample, Series
 
 SPAN = 0.5
 """Seconds that a bandwidth is the mean of: what is queued at once is no rate."""
+COUNTED_SECONDS = 0.02
+"""What only counts pages is shorter."""
 DONE = "completed"
 MEGABIT = 8e-6
 HELPERS = ("multifdsend", "live_migration")
@@ -53,9 +55,14 @@ class MoveSeen:
 
     @cached_property
     def begun(self) -> float:
-        """When the first of its memory could go."""
-        found = self.events(self.origin, "MIGRATION", status="setup")
-        return found[0] if found else float(self.about["t"])
+        """When the first of its disks was copied, or the first of its memory could go."""
+        found = [*self.copying, *self.events(self.origin, "MIGRATION", status="setup")]
+        return min(found) if found else float(self.about["t"])
+
+    @cached_property
+    def copying(self) -> list[float]:
+        """When its disks were seen to be copied."""
+        return [one["t"] for one in self.lines if "disk" in one]
 
     @cached_property
     def stopped(self) -> float | None:
@@ -82,9 +89,14 @@ class MoveSeen:
 
     @cached_property
     def rounds(self) -> list[Phase]:
-        """Each pass over its memory while it still ran here."""
+        """Each pass over its memory while it still ran here.
+
+        QEMU begins another one to count what is left; when that is little it stops the guest.
+        """
         until = self.stopped or self.ended
         passes = [at for at in self.events(self.origin, "MIGRATION_PASS") if at < until]
+        if len(passes) > 1 and until - passes[-1] < COUNTED_SECONDS:
+            passes.pop()
         ends = pairwise([*passes, until])
         return [Phase(f"round {n}", a, b) for n, (a, b) in enumerate(ends, 1)]
 
@@ -220,9 +232,8 @@ def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = ME
 
 
 def _disks(seen: MoveSeen) -> list[Phase]:
-    copied = [one["t"] for one in seen.lines if "disk" in one]
-    ready = seen.events(seen.origin, "BLOCK_JOB_READY")
-    return [Phase("disks", min(*copied, ready[-1]), ready[-1])] if copied and ready else []
+    ready, copied = seen.events(seen.origin, "BLOCK_JOB_READY"), seen.copying
+    return [Phase("disks", min(copied[0], ready[-1]), ready[-1])] if copied and ready else []
 
 
 def _one(metric: str, unit: str, value: float) -> Sample:

@@ -30,6 +30,7 @@ from labkit.shop.ledger import Checked, Ledger, checked
 from labkit.shop.mix import Customers, Mix
 from labkit.shop.several import several
 from labkit.shop.stock import Size
+from labkit.shop.tally import never
 from labkit.shop.web import Web, serve
 
 FORMAT = 1
@@ -71,6 +72,7 @@ def _words() -> argparse.ArgumentParser:
     words.add_argument("--size", default="10MB")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--ledger", type=Path, help="keep what was committed in this file")
+    words.add_argument("--until", type=Path, help="end once this file is there, or time is up")
     words.add_argument("--go-on", action="store_true", help="with the shop as it is")
     for settings in (Mix, Pace):
         for one in fields(settings):
@@ -102,7 +104,8 @@ def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> 
     if asked.verb == "drive":
         draw = random.Random(f"{asked.seed}/{ledger.begun}/driver")
         customers = Customers(mix, size, draw, bool(shop.pages))
-        driver = Driver(shop.connected, customers, pace, ledger, _say)
+        ended = asked.until.exists if asked.until else never
+        driver = Driver(shop.connected, customers, pace, ledger, _say, ended)
         _say(f"shop {FORMAT} {json.dumps({'engine': asked.engine, **asdict(mix), **asdict(pace)})}")
         started()
         begun = _used()

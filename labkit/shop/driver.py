@@ -13,7 +13,7 @@ from labkit.errors import BadInput, LabkitError
 from labkit.shop.answers import Asked, Refused, Rowset, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
-from labkit.shop.tally import Seconds, Write
+from labkit.shop.tally import Ended, Seconds, Write, never
 
 TRIES = 10
 """How often a transaction is tried that another one got in the way of."""
@@ -118,7 +118,7 @@ class Driver:
 
     def __init__(
         self, connect: Callable[[], Asked], customers: Customers, pace: Pace, ledger: Ledger,
-        write: Write,
+        write: Write, ended: Ended = never,
     ) -> None:  # fmt: skip
         self.connect, self.customers, self.pace = connect, customers, pace
         self.ledger, self.write = ledger, write
@@ -129,7 +129,7 @@ class Driver:
         self.due: deque[float] = deque()
         self.waits: list[tuple[float, User]] = []
         self.begun = self.next_due = time.monotonic()
-        self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write)
+        self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write, ended)
 
     def run(self) -> None:
         """Warm up, then measure; a line for every second."""

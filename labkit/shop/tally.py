@@ -8,6 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 Write = Callable[[str], None]
+Ended = Callable[[], bool]
+
+
+def never() -> bool:
+    """For what lasts as long as was asked."""
+    return False
 
 
 @dataclass
@@ -39,11 +45,14 @@ class Seconds:
 
     Seconds are counted from the beginning of each of the two, not from when somebody looked. Part
     of a second at the end of the warm-up has no line; the measured time has whole seconds only. An
-    order belongs to the second in which it ended.
+    order belongs to the second in which it ended. It is over at the first whole one with `ended`.
     """
 
-    def __init__(self, begun: float, warm_up: float, seconds: int, write: Write) -> None:
+    def __init__(
+        self, begun: float, warm_up: float, seconds: int, write: Write, ended: Ended = never
+    ) -> None:
         self.begun, self.lasts, self.seconds, self.write = begun, warm_up, seconds, write
+        self.ended = ended
         self.nth = 1
         self.measuring, self.over = False, False
         self.all, self.second = Tally(), Tally()
@@ -76,6 +85,8 @@ class Seconds:
         when = time.time() - (now - self.edge)
         self.write(kind + self.second.line(when, self.retries))
         self.second = Tally()
+        if self.measuring and self.ended():
+            self.lasts = self.nth
         self.nth += 1
 
     def _next_part(self, now: float) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,8 +35,11 @@ WAYS = ("direct", "web")
 DURABILITY = ("durable", "fast")
 MOST_INSTANCES = 64
 FILL_SECONDS = 3_600
+LONGEST, LONGER = 86_400, 1_800
+"""Seconds that customers buy at most; and how much longer than asked, while something happens."""
 NUMBERED = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
 SECOND = re.compile(r"s (\d+\.\d{3}) (\d+) (\d+) (\d+) (\d+) (\d+)", re.ASCII)
+MEASURED = re.compile(rf"(?:\d{{1,3}} )?{SECOND.pattern}", re.ASCII)
 ANY_SECOND = re.compile(r"(?:warm )?s \d+\.\d{3} (\d+) ", re.ASCII)
 TIMES = re.compile(r"h (\d+) (\d+)", re.ASCII)
 
@@ -96,8 +99,8 @@ class DvdStore(Workload):
         if type(self.instances) is not int or not 1 <= self.instances <= MOST_INSTANCES:
             raise BadInput(f"dvdstore: instances must be 1 to {MOST_INSTANCES}, not "
                            f"{self.instances!r}")  # fmt: skip
-        if type(self.duration) is not int or not 1 <= self.duration <= 86_400:
-            raise BadInput(f"dvdstore: duration must be 1 to 86400 s, not {self.duration!r}")
+        if type(self.duration) is not int or not 1 <= self.duration <= LONGEST:
+            raise BadInput(f"dvdstore: duration must be 1 to {LONGEST} s, not {self.duration!r}")
         if not 8 <= self.buffers <= 1 << 20:
             raise BadInput(f"dvdstore: buffers must be 8 MiB or more, not {self.buffers!r}")
         _ = Size.of(self.size), self._mix, self._pace  # each refuses what cannot be meant
@@ -125,24 +128,36 @@ class DvdStore(Workload):
             return hosts["client"].check(*words, seconds=60 + 3 * self.seconds)
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
-        """As `run`; the load is steady once its warm-up has ended."""
+        """As `run`, for `duration` seconds or until what happens beside it has ended."""
+        longest = replace(self, duration=min(self.duration + LONGER, LONGEST))
+        with _until(hosts["client"]) as (until, end), longest.asking(hosts) as words:
+            return self._listened(hosts["client"], (*words, "--until", until), beside, end)
+
+    # The load is steady once its warm-up has ended.
+    def _listened(
+        self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], None]
+    ) -> str:
         told: list[str] = []
-        limit = 600 + 3 * self.seconds
-        with self.asking(hosts) as words, hosts["client"].stream(*words, seconds=limit) as lines:
+        ended, limit = False, LONGER + 600 + 3 * self.seconds
+        with client.stream(*words, seconds=limit) as lines:
             for line in lines:
                 told += [line.text] if line.stream == "stdout" else []
                 if "measuring " in line.text:
                     beside.begun()
+                measured = sum(1 for one in told if MEASURED.fullmatch(one)) // self.instances
+                if not ended and measured >= self.duration and not beside.going:
+                    ended = True
+                    end()
             if not lines.done.ok:
                 raise HostError("dvdstore: the driver did not end well", said=lines.done.stderr)
         return "".join(f"{line}\n" for line in told)
 
     @staticmethod
     def over_time(text: str) -> Mapping[str, Series]:
-        """Orders in each second, of all shops together."""
+        """Orders in each measured second, of all shops together."""
         seconds: Counter[float] = Counter()
         for line in text.splitlines():
-            if found := SECOND.search(line):
+            if found := MEASURED.fullmatch(line):
                 seconds[round(float(found[1]))] += int(found[2])
         at = np.array(sorted(seconds), dtype=np.float64)
         return {"orders per second": (at, np.array([float(seconds[t]) for t in at]))}
@@ -246,6 +261,16 @@ def _object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ResultsError("dvdstore: cannot read a line", said=text[:200])
     return found
+
+
+# A file on the client, and what makes it.
+@contextmanager
+def _until(client: Host) -> Iterator[tuple[str, Callable[[], None]]]:
+    until = client.check("mktemp", "-u", "/tmp/labkit-shop-until.XXXXXXXX").strip()
+    try:
+        yield until, lambda: client.put(b"", until)
+    finally:
+        client.run("rm", "-f", until)
 
 
 def seconds_in(text: str) -> list[float]:

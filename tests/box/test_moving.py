@@ -6,12 +6,14 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from boxes import NAME
 
 from labkit import box
 from labkit.box import Faults
+from labkit.box.guests import fitting
 from labkit.box.guests.migration import settle
 from labkit.box.guests.moving import Moving
 from labkit.errors import BadInput, BoxError
@@ -147,6 +149,18 @@ def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two)
     assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
     box.migrate(MOVING, "guest", to=at, how=Moving(disks=True))
     assert guest.check("head", "-c", "5", "/dev/vda") == "moved"
+    check_on_one_side(lab_of_two, at)
+
+
+def test_post_copy_is_refused_where_the_kernel_lets_nobody_handle_page_faults(
+    lab_of_two, monkeypatch
+):
+    if Path("/proc/sys/vm/unprivileged_userfaultfd").read_text().strip() == "1":
+        pytest.skip("this kernel lets everybody")
+    monkeypatch.setattr(fitting, "PTRACE", "-sys_ptrace")
+    at = box.status(MOVING).guests[0].on
+    with pytest.raises(BadInput, match=r"allows no userfaultfd \(Operation not"):
+        box.migrate(MOVING, "guest", to=other(), how=Moving(escape="post-copy"))
     check_on_one_side(lab_of_two, at)
 
 

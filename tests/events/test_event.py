@@ -106,6 +106,11 @@ def test_the_time_line_of_a_migration_is_its_rounds_and_standing_still():
     ]  # fmt: skip
 
 
+def test_a_pass_that_only_counts_what_is_left_is_no_round():
+    rows = LiveMigration.time_line(moved(rounds=(1.0, 4.0, 4.999))).rows()
+    assert [row["phase"] for row in rows] == ["round 1", "round 2", "switch-over"]
+
+
 def test_figures_of_a_migration_come_from_what_was_counted():
     at = {one.metric: one.values for one in LiveMigration.parse(moved(), {})}
     assert at["migration time"] == 4.5 and at["switchover time"] == 0.5 and at["rounds"] == 3
@@ -131,6 +136,24 @@ def test_a_load_that_falls_once_has_one_dip_and_recovers():
     assert figures["dips"] == 1 and figures["depth"] == pytest.approx(0.8)
     assert figures["recovery time"] == pytest.approx(0.5)
     assert figures["work lost"] == pytest.approx(160)
+
+
+def test_what_a_load_does_by_itself_is_no_dip_of_an_event():
+    at = np.arange(0.0, 20.0)
+    values = np.where(at % 2 == 0, 80.0, 120.0)
+    still = _dip.samples(_dip.Span(10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
+    values[15] = 20.0
+    fell = _dip.samples(_dip.Span(10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
+    assert [one.values[0] for one in (*still, *fell) if one.metric == "dips"] == [0, 1]
+
+
+def test_a_move_with_its_disks_begins_where_these_are_copied():
+    say = Say()
+    say(host="server", disk={"device": "vda"}, t=0.95)
+    lines = moved().splitlines(keepends=True)
+    text = lines[0] + say.text + "".join(lines[1:])
+    at = {one.metric: one.values for one in LiveMigration.parse(text, {})}
+    assert at["migration time"] == pytest.approx(4.55)
 
 
 def test_what_is_no_migration_is_refused():

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import shops
 
@@ -284,6 +285,28 @@ def test_both_ways_in_do_the_same_orders(kept):
     text = load.run({"client": HERE, "server": HERE})
     samples = {sample.metric: sample.values for sample in load.parse(text)}
     assert samples["orders per minute"].sum() > 60
+
+
+class Slow:
+    """Begins with the load, and takes some seconds."""
+
+    def __init__(self, seconds):
+        self.seconds, self.since = seconds, None
+
+    def begun(self):
+        self.since = self.since or time.monotonic()
+
+    @property
+    def going(self):
+        return self.since is None or time.monotonic() - self.since < self.seconds
+
+
+def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
+    load = DvdStore(users=2, duration=1, warm_up=1, buffers=32)
+    text = load.during({"client": HERE, "server": HERE}, Slow(4))
+    at, orders = load.over_time(text)["orders per second"]
+    assert 4 <= at.size <= 8 and (np.diff(at) == 1).all() and orders.sum() > 0
+    assert load.parse(text)
 
 
 @pytest.mark.parametrize("engine", list(THERE))
