@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -15,6 +15,9 @@ from labkit.results import Run
 from labkit.study import Study
 from labkit.workload import Series
 
+APART = 0.08
+"""Of the width: what begins nearer to another phase has no room for its name."""
+MARKED_ALWAYS = "switch-over"
 BOTH, UNITS = "bandwidth and CPU", "Mbit/s, % of one CPU"
 
 
@@ -58,7 +61,8 @@ def _drawn(
         Happened(one.name, one.begun - line.begun, one.ended - line.begun) for one in line.phases
     ]
     title = f"{condition}: {metric} while the guest moves"
-    shown = [mark for mark in marks if mark.begin >= first]
+    last = max((float(np.max(at)) for at, _ in series.values()), default=0.0)
+    shown = _apart([mark for mark in marks if mark.begin >= first], APART * (last - first))
     return over_time(series, shown, metric=metric, unit=unit, run=run, title=title, note=note)
 
 
@@ -70,3 +74,12 @@ def _line(study: Study, run: Run) -> TimeLine:
 def _text(study: Study, run: Run) -> str:
     (event,) = study.events(run.condition)
     return run.text(f"{event.name}.txt")
+
+
+# The table of the time line has all of them.
+def _apart(marks: Sequence[Happened], least: float) -> list[Happened]:
+    kept = [mark for mark in marks if mark.name == MARKED_ALWAYS]
+    for mark in marks:
+        if all(abs(mark.begin - other.begin) >= least for other in kept):
+            kept.append(mark)
+    return sorted(kept, key=lambda mark: mark.begin)

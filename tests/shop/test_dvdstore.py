@@ -305,7 +305,7 @@ def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
     load = DvdStore(users=2, duration=1, warm_up=1, buffers=32)
     text = load.during({"client": HERE, "server": HERE}, Slow(4))
     at, orders = load.over_time(text)["orders per second"]
-    assert 4 <= at.size <= 8 and (np.diff(at) == 1).all() and orders.sum() > 0
+    assert 4 <= at.size <= 8 and np.diff(at) == pytest.approx(1, abs=0.2) and orders.sum() > 0
     assert load.parse(text)
 
 
