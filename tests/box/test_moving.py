@@ -261,7 +261,7 @@ def test_50_moves_under_load_lose_no_order_that_was_committed():
             # It refuses a shop that lacks an order, or has one twice.
             assert load.parse(ordering.result())
             orders += int(CHECKED.search(ordering.result())[1])
+            print(f"{moves} moves so far, {orders} orders committed, none lost", flush=True)
         assert hosts["server"].check("cat", BOOT) == boot
         assert sorted(on(lab).values()) == [[], ["guest"]]
-        print(f"{moves} moves, {orders} orders committed, none lost")
         assert orders > 500
