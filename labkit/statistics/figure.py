@@ -42,9 +42,9 @@ class Figure:
         runs = list(blocks.values())
         q = 50.0 if statistic == "median" else statistic
         if not isinstance(q, str):
-            pooled = Pooled.of(blocks)
-            value = pooled.percentile(q)
-            return cls(value, pooled.each(q), pooled.without_each(q), pooled, q, pooled.clock)
+            pooled = Pooled.of(blocks).finer
+            value, clock = pooled.percentile(q), pooled.clock(pooled.percentile(q))
+            return cls(value, pooled.each(q), pooled.without_each(q), pooled, q, clock)
         each = np.array([summary(q, [run]) for run in runs])
         others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
         without = np.array([summary(q, some) for some in others])

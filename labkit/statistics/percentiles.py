@@ -117,7 +117,9 @@ def estimate(pooled: Pooled, q: float) -> Estimate:
         raise BadInput(f"a percentile lies between 0 and 100, not at {q}")
     logarithmic, blocks = bool(pooled.levels[0] > 0), len(pooled.below)
     scale = math.log if logarithmic else float
-    raw, t = pooled.percentile(q), student(max(blocks - 1, 1))
+    shown, t = pooled.percentile(q), student(max(blocks - 1, 1))
+    pooled = pooled.finer
+    raw = pooled.percentile(q)
     value, away = scale(raw), t if blocks > 1 else NORMAL
     low, high = (scale(end) for end in pooled.around(q, raw, away))
     down, up = max(value - low, 0.0) / t, max(high - value, 0.0) / t
@@ -130,10 +132,10 @@ def estimate(pooled: Pooled, q: float) -> Estimate:
     down, up = max(down, error * (off > q)), max(up, error * (off > 100 - q))
     if pooled.enough and q >= 50 and (q > FAR_TAIL or off > 100 - q):
         up = max(up, (upper_limit(pooled, q, logarithmic=logarithmic) - value) / t)
-    clock = math.log1p(pooled.clock / raw) if logarithmic else pooled.clock
+    clock = math.log1p(pooled.clock(raw) / raw) if logarithmic else pooled.clock(raw)
     clock *= NORMAL / t
     return Estimate(
-        raw, value, value, math.hypot(down, clock), math.hypot(up, clock),
+        shown, value, value, math.hypot(down, clock), math.hypot(up, clock),
         max(blocks - 1, 1), blocks, pooled.measured(q), logarithmic,
     )  # fmt: skip
 
@@ -248,6 +250,7 @@ def samples_needed(blocks: Blocks, q: float) -> int:
 # What slows both conditions in a block cancels: only the differences of the blocks count.
 def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
     _insist_above_zero(a, b)
+    a, b = a.finer, b.finer
     over, under = a.percentile(q), b.percentile(q)
     logs = np.log(a.each(q)), np.log(b.each(q))
     t, error = student(logs[0].size - 1), spread(logs[0] - logs[1])
@@ -265,7 +268,7 @@ def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
         low, high = _unseen(a, b, q)
         down = max(down, min(middle - low, down + most))
         up = max(up, min(high - middle, up + most))
-    clock = math.hypot(math.log1p(a.clock / over), math.log1p(b.clock / under))
+    clock = math.hypot(*(math.log1p(side.clock(at) / at) for side, at in ((a, over), (b, under))))
     clock *= NORMAL / t  # how far a clock is off is known, and no matter of few blocks
     return Estimate(
         over / under, middle, middle, math.hypot(down / t, clock), math.hypot(up / t, clock),

@@ -26,6 +26,8 @@ BEYOND = 10
 PIECES = 10
 MOST_KEPT = 200_000
 """So many samples are kept one by one; of more the memory would tell."""
+FINE = 1e-3
+"""Steps of a clock that are so small a share of the median matter to nobody."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,8 @@ class Pooled:
     levels: Values
     below: Whole
     enough: bool
+    spread_over: float = 0.0
+    """The step of a clock that samples were spread over; 0 if they are as they were printed."""
 
     @classmethod
     def of(cls, blocks: Blocks) -> Pooled:
@@ -65,11 +69,37 @@ class Pooled:
         return int(self.total[-1])
 
     @property
-    def clock(self) -> float:
-        """How far a sample may be off because time is printed in steps; all in one direction."""
+    def step(self) -> float:
+        """The step that time is printed in, as far as samples show it."""
         steps = np.diff(self.levels)
         steps = steps[steps > 1e-12 * abs(self.levels[-1])]
-        return float(steps.min()) / math.sqrt(12) if steps.size else 0.0
+        if not steps.size:
+            return 0.0
+        least = float(self.levels[0])  # a multiple of the step, unless it lies below 0
+        return min(float(steps.min()), least) if least > 0 else float(steps.min())
+
+    @cached_property
+    def finer(self) -> Pooled:
+        """Itself, with the samples of a block that share a step of the clock spread evenly over it.
+
+        So a percentile moves with the share of samples in its step, not from step to step.
+        """
+        step, counts = self.step, np.diff(self.below, axis=1, prepend=0)
+        if step <= FINE * abs(self.percentile(50)) or len(self.levels) != self.size:
+            return self
+        parts = [spread_evenly(self.levels[row > 0], step) for row in counts]
+        return Pooled(*_one_by_one(parts), self.enough, step)
+
+    def clock(self, value: float) -> float:
+        """How far a percentile may be off because time is printed in steps; all in one direction.
+
+        Samples that were spread lie unevenly in their step, by about its share of all samples.
+        """
+        if not self.spread_over:
+            return self.step / math.sqrt(12)
+        ends = value - self.spread_over / 2, value + self.spread_over / 2
+        first, last = np.searchsorted(self.levels, ends)
+        return self.spread_over / math.sqrt(12) * float(last - first) / self.size
 
     def measured(self, q: float) -> bool:
         """Whether blocks and samples suffice for this percentile."""
@@ -129,8 +159,9 @@ class Pooled:
     def _of_blocks(self, q: float, value: float, errors: float) -> tuple[float, float]:
         logarithmic, each = bool(self.levels[0] > 0), self.each(q)
         at, clock = (
-            (np.log(each), math.log1p(self.clock / value)) if logarithmic else (each, self.clock)
-        )
+            (np.log(each), math.log1p(self.clock(value) / value)) if logarithmic
+            else (each, self.clock(value))
+        )  # fmt: skip
         off = math.hypot(float(np.std(at, ddof=1)), clock)
         down, up = (off * far for far in reach(q, at.size, errors))
         ends = np.array([at.mean() - down, at.mean() + up])
@@ -139,6 +170,16 @@ class Pooled:
 
     def _at(self, below: Whole, q: float) -> float:
         return float(self.levels[np.searchsorted(below, rank(q, int(below[-1])), side="right")])
+
+
+def spread_evenly(values: Values, step: float) -> Values:
+    """Sorted samples, those that are equal spread over a step around them; never to half of it."""
+    levels, counts = np.unique(values, return_counts=True)
+    place = np.arange(values.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    share = (place + 0.5) / np.repeat(counts, counts) - 0.5
+    at: Values = np.repeat(levels, counts)
+    spread: Values = np.where(at > 0, np.maximum(at + step * share, at / 2), at + step * share)
+    return spread
 
 
 def percentile(values: npt.ArrayLike, q: float) -> float:
