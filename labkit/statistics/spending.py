@@ -69,17 +69,25 @@ def _last_levels(looks: tuple[int, ...], share: float) -> Values:
     return found
 
 
-@lru_cache(4096)
 def _levels(looks: tuple[int, ...], risk: float, share: float) -> tuple[float, ...]:
-    gone = [0.0, *(spent(risk, looks[0], n, share) for n in looks)]
-    parts = [after - before for before, after in pairwise(gone)]
-    found = [parts[0]]
-    at, mass = _begun(looks[0], _bound(parts[0]))
-    for before, now, part in zip(looks, looks[1:], parts[1:], strict=False):
-        bound = _spending(at, mass, math.sqrt(now - before), math.sqrt(now), part)
-        found.append(2 * _beyond(bound))
-        at, mass = _moved(at, mass, math.sqrt(now - before), bound * math.sqrt(now))
-    return tuple(found)
+    return _after(looks, risk, share)[0]
+
+
+# The levels of these looks, and the chance of each sum that has not crossed at any of them.
+@lru_cache(4096)
+def _after(
+    looks: tuple[int, ...], risk: float, share: float
+) -> tuple[tuple[float, ...], Values, Values]:
+    first, now = looks[0], looks[-1]
+    if len(looks) == 1:
+        level = spent(risk, first, first, share)
+        return (level,), *_begun(first, _bound(level))
+    before = looks[-2]
+    levels, at, mass = _after(looks[:-1], risk, share)
+    part = spent(risk, first, now, share) - spent(risk, first, before, share)
+    bound = _spending(at, mass, math.sqrt(now - before), math.sqrt(now), part)
+    to = _moved(at, mass, math.sqrt(now - before), bound * math.sqrt(now))
+    return (*levels, 2 * _beyond(bound)), *to
 
 
 def _bound(level: float) -> float:

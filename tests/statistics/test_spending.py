@@ -27,11 +27,11 @@ def test_bounds_are_those_of_pocock_where_the_risk_is_spent_as_his(monkeypatch):
     )
     gone = np.maximum.accumulate(abs(walk) > -ndtri(known / 2), axis=1).mean(0)
     monkeypatch.setattr(spending, "spent", lambda risk, first, n, share: gone[int(n) // 10 - 1])
-    spending._levels.cache_clear()
+    spending._after.cache_clear()
     try:
         assert levels(looks) == pytest.approx([known] * 5, rel=0.05)
     finally:
-        spending._levels.cache_clear()
+        spending._after.cache_clear()
 
 
 @pytest.mark.parametrize(
