@@ -20,9 +20,9 @@ from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run, facts_of
 from labkit.runs import link_limit, odd_runs
-from labkit.runs.looks import look
+from labkit.runs import looks as kept_looks
 from labkit.statistics import steady
-from labkit.verdict import Verdict
+from labkit.verdict import UNDECIDED, Verdict
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
 
@@ -167,7 +167,7 @@ class Study:
 
         What differs by less than `margin` is the same; without one, the lab's noise says what.
         """
-        looks = look(results)
+        looks = kept_looks.look(results)
         refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
         emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
         untold = self.untold if emulated else {}
@@ -180,7 +180,8 @@ class Study:
         whys = {**refused, **untold}
         other = [c.name for c in self.conditions if c.name in untold]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
-        return [_in_noise(verdict, noise) for verdict in told]
+        given_up = kept_looks.given_up(results)
+        return [_given_up(_in_noise(verdict, noise), given_up) for verdict in told]
 
     def decided(self, results: Results) -> dict[str, str]:
         """The claims that these hosts decide by what they are: kernels compared, or few CPUs."""
@@ -258,6 +259,14 @@ def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:
         return verdict
     remark = noise.remark(verdict.percentile, verdict.effect)
     return replace(verdict, why=f"{verdict.why}; {remark}") if remark else verdict
+
+
+# It counts as long as nothing was measured since.
+def _given_up(verdict: Verdict, given_up: Mapping[str, kept_looks.GivenUp]) -> Verdict:
+    kept = given_up.get(verdict.claim)
+    if kept is None or verdict.verdict != UNDECIDED or verdict.blocks > kept.blocks:
+        return verdict
+    return replace(verdict, why=f"{verdict.why}; given up, {kept.why}", given_up=kept.why)
 
 
 def _explained(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:

@@ -65,6 +65,8 @@ class Verdict:
     """A second opinion, where it differs by more than half: Student's t of the blocks alone."""
     margin: float | None = None
     """What was too close to matter: 0.05 is 5 % to either side of the limit."""
+    given_up: str = ""
+    """Why a study with a budget stopped before this was decided, and what that would take."""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,12 @@ class ScoreLine:
     when: str
     controls: str = ""
     """What the controls of the lab came to."""
+    p: float | None = None
+    """As of a verdict, like those below."""
+    counted: float | None = None
+    looks: tuple[int, ...] = ()
+    spent: float | None = None
+    given_up: str = ""
 
 
 @dataclass(frozen=True)
@@ -229,7 +235,7 @@ def _line(
     return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
         v.low, v.high, v.published, runs, v.why, lab, tier, kernel, v.source, claim.dispute,
-        claim.prints, evidence, when, checked,
+        claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up,
     )  # fmt: skip
 
 

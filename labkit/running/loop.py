@@ -15,7 +15,7 @@ from labkit.lab import Lab
 from labkit.results import Results
 from labkit.running import possible, until_decided
 from labkit.running.visit import PlannedRun, Visit
-from labkit.runs.looks import look
+from labkit.runs import looks
 from labkit.runs.progress import Progress, Tell
 from labkit.statistics.percentiles import enough
 from labkit.study import Study
@@ -87,10 +87,10 @@ def _until_decided(
         steps = [replace(step, order=step.order + number) for step in steps]
         if steps:
             visit.through(steps)
-        stage = until_decided.following(study, results, stage.conditions, budget)
-        if stage.conditions and not stage.blocks:
-            break
-    for remark in stage.given_up:
+        stage = until_decided.following(study, results, stage, budget)
+        looks.give_up(results, stage.given_up)
+    for claim, given_up in stage.given_up.items():
+        remark = f"{claim} is {given_up.why}"
         visit.tell(Progress("finished", "", 0, visit.done, visit.done, 0.0, remark))
 
 
@@ -105,7 +105,7 @@ def check_repeats(repeats: int | str) -> None:
 
 # More blocks than these; 0 when there are enough. Some may lack a valid run.
 def _lacking(study: Study, results: Results, width: float, most: int, blocks: int) -> int:
-    look(results)  # what stops or goes on by what it sees has looked
+    looks.look(results)  # what stops or goes on by what it sees has looked
     measured = study.blocks(results)
     return min(enough(measured, 50, width, most), most - blocks) if measured else 0
 

@@ -2,7 +2,7 @@
 
 After the first blocks the claims are judged, and again whenever there are about half as many blocks
 more. Conditions that no undecided claim speaks of are measured no longer, nor those of claims that
-the rest of the budget cannot decide by far.
+the rest of the budget cannot decide by far: these are given up, which the results keep.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from labkit.condition import Condition
@@ -42,7 +42,7 @@ class Stage:
 
     conditions: tuple[Condition, ...]
     blocks: int
-    given_up: tuple[str, ...] = ()
+    given_up: Mapping[str, looks.GivenUp] = field(default_factory=dict)
     """The claims that cannot be decided for what is left of the budget, and why."""
 
 
@@ -101,26 +101,37 @@ def first(study: Study, results: Results, able: Sequence[Condition], budget: Bud
     return Stage(tuple(able), max(min(FIRST_BLOCKS - have, affordable), 0))
 
 
-def following(study: Study, results: Results, among: Sequence[Condition], budget: Budget) -> Stage:
+def following(study: Study, results: Results, before: Stage, budget: Budget) -> Stage:
     """What to measure after this look, of the conditions that were measured so far."""
-    have = looks.blocks(results)
-    waiting = [v for v in study.judge(results) if v.verdict == UNDECIDED]
-    hopeful, given_up = [], []
-    for verdict in waiting:
-        conditions = _of(study, [verdict], among)
+    have, given_up = looks.blocks(results), dict(before.given_up)
+    hopeful = []
+    for verdict in study.judge(results):
+        if verdict.verdict != UNDECIDED or verdict.claim in given_up:
+            continue
+        conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))
-        more = verdict.more or 1
-        if more > MOST_BLOCKS or more > HOPELESS * affordable or not affordable:
-            given_up.append(_told(study, results, verdict, len(conditions)))
-        else:
+        if conditions and can_hope(verdict.more or 1, affordable):
             hopeful.append(verdict)
-    conditions = _of(study, hopeful, among)
-    if not conditions:
-        return Stage((), 0, tuple(given_up))
-    wanted = min(v.more or 1 for v in hopeful)
+        else:
+            given_up[verdict.claim] = _given_up(study, results, verdict, len(conditions))
+    conditions = _of(study, hopeful, before.conditions)
+    affordable = budget.blocks(study, results, max(len(conditions), 1))
+    if not affordable:  # for each of them there would be time, and not for all
+        given_up |= {v.claim: _given_up(study, results, v, len(conditions)) for v in hopeful}
+        return Stage((), 0, given_up)
+    step = next_step(have, min((v.more or 1 for v in hopeful), default=0), affordable)
+    return Stage(conditions, step if conditions else 0, given_up)
+
+
+def can_hope(more: int, affordable: int) -> bool:
+    """Whether what needs so many more blocks is worth the rest of a budget."""
+    return affordable > 0 and more <= min(HOPELESS * affordable, MOST_BLOCKS)
+
+
+def next_step(have: int, wanted: int, affordable: int) -> int:
+    """How many blocks are made before the next look, if something wants so many."""
     least, most = math.ceil(LEAST_STEP * have), math.ceil(MOST_STEP * have)
-    step = min(max(wanted, least), most, budget.blocks(study, results, len(conditions)))
-    return Stage(conditions, step, tuple(given_up))
+    return min(max(wanted, least), most, affordable)
 
 
 def _of(
@@ -133,11 +144,11 @@ def _of(
     return tuple(c for c in among if any(n == c.name or n.startswith(f"{c.name} [") for n in plain))
 
 
-def _told(study: Study, results: Results, verdict: Verdict, conditions: int) -> str:
+def _given_up(study: Study, results: Results, verdict: Verdict, conditions: int) -> looks.GivenUp:
     more = verdict.more or 1
-    minutes = more * conditions * run_seconds(study, results) / 60
+    minutes = more * max(conditions, 1) * run_seconds(study, results) / 60
     need = (
-        f"about {more} more blocks, {minutes:.0f} min" if more <= MOST_BLOCKS
+        f"about {more} more block{'s' * (more > 1)}, {minutes:.2g} min" if more <= MOST_BLOCKS
         else f"more than {MOST_BLOCKS} more blocks"
     )  # fmt: skip
-    return f"{verdict.claim} is not decided for this budget: it needs {need}"
+    return looks.GivenUp(verdict.blocks, f"not decided for this budget: it needs {need}")

@@ -2,14 +2,16 @@
 
 `looks.json` lies beside study.json. Every run says how many looks there had been when it began, so
 deleted looks are missed. A run with another seed or design that was put among the others is named.
+The claims that a study gave up are kept in the same file.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -24,6 +26,14 @@ FILE = "looks.json"
 FORMAT = 1
 MOST_LOOKS = 1000
 QUESTION = "../../study.json"
+
+
+@dataclass(frozen=True)
+class GivenUp:
+    """Why a claim was not measured until it was decided, and the blocks that it had then."""
+
+    blocks: int
+    why: str
 
 
 def taken(results: Results) -> tuple[int, ...]:
@@ -55,6 +65,21 @@ def look(results: Results) -> tuple[int, ...]:
     return looks
 
 
+def give_up(results: Results, claims: Mapping[str, GivenUp]) -> None:
+    """Keep which claims were given up at the last look, in place of those before."""
+    file = results.path / FILE
+    if file.exists() and given_up(results) != claims:
+        whole = _parsed(file) | {"given_up": {name: asdict(one) for name, one in claims.items()}}
+        records.write(file, records.pretty(whole))
+
+
+def given_up(results: Results) -> dict[str, GivenUp]:
+    """The claims that were given up, and why; none if nobody has looked."""
+    file = results.path / FILE
+    kept = _parsed(file).get("given_up", {}) if file.exists() else {}
+    return {name: GivenUp(one["blocks"], one["why"]) for name, one in kept.items()}
+
+
 def blocks(results: Results) -> int:
     """How many blocks there are that a verdict can rest on."""
     return len({run.block for run in results.finished()})
@@ -64,8 +89,8 @@ def _write(file: Path, looks: Sequence[int]) -> None:
     if not os.access(file.parent, os.W_OK):
         return
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    times = _parsed(file)["at"] if file.exists() else []
-    whole = {"format": FORMAT, "blocks": list(looks), "at": [*times, at]}
+    before = _parsed(file) if file.exists() else {"at": []}
+    whole = before | {"format": FORMAT, "blocks": list(looks), "at": [*before["at"], at]}
     records.write(file, records.pretty(whole))
 
 
@@ -83,6 +108,7 @@ def _parsed(file: Path) -> dict[str, Any]:
         and 0 < len(looks) == len(at) <= MOST_LOOKS
         and all(type(one) is int and one > 0 for one in looks)
         and all(a < b for a, b in pairwise(looks))
+        and _is_given_up(whole.get("given_up", {}))
     )
     if not sound:
         raise ResultsError(
@@ -91,6 +117,13 @@ def _parsed(file: Path) -> dict[str, Any]:
             hint="each look is at more blocks than the one before; put it back from a copy",
         )
     return whole
+
+
+def _is_given_up(kept: object) -> bool:
+    return isinstance(kept, dict) and all(
+        isinstance(one, dict) and type(one.get("blocks")) is int and isinstance(one.get("why"), str)
+        for one in kept.values()
+    )
 
 
 # The checksums of a run hold that of the question that it was made for; most runs are of their own.

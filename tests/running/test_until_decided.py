@@ -4,16 +4,20 @@ import shutil
 import time
 
 import pytest
+from synthetic import write_results
 
+from labkit import studies
 from labkit.claim import Order, Ratio
 from labkit.condition import Condition
-from labkit.errors import BadInput
+from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.pages import tables
+from labkit.pages.scorecard import plain, scorecard
 from labkit.results import Results
 from labkit.running import loop, until_decided
 from labkit.running.notebook import notebook, read_parameters
-from labkit.runs import looks
+from labkit.runs import bundle, looks
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workloads.ping import Ping
@@ -66,9 +70,11 @@ def test_it_goes_on_with_the_conditions_in_doubt_and_keeps_to_its_budget(lab, tm
     assert time.monotonic() - began < 60
     counts = {name: sum(run.condition == name for run in results.finished()) for name in "abc"}
     assert counts["a"] == counts["b"] > counts["c"] == until_decided.FIRST_BLOCKS or (
-        "doubt is not decided" in told[-1].remark
+        any("doubt is not decided" in one.remark for one in told)
     )
     assert len(looks.taken(results)) >= 1
+    given_up = {v.claim: v.given_up for v in study.judge(results) if v.verdict == "undecided"}
+    assert given_up == {claim: one.why for claim, one in looks.given_up(results).items()}
     assert [run.looks for run in results.runs()] == sorted(run.looks for run in results.runs())
     assert results.gaps() == []
 
@@ -85,6 +91,68 @@ def test_a_budget_that_allows_no_block_is_refused_and_nothing_is_lost(lab, tmp_p
     with pytest.raises(BadInput, match=what):
         loop.run(study, lab, results, repeats=repeats)
     assert results.runs() == []
+
+
+@pytest.fixture
+def undecided(tmp_path):
+    """Results of a study whose first claim is open: of three blocks of few pings."""
+    found = studies.find("lat_ping")
+    results = write_results(tmp_path / "results" / "lat_ping" / "one", found, repeats=3, count=60)
+    assert any(v.verdict == "undecided" for v in found.judge(results))
+    return found, results
+
+
+def give_up(study, results):
+    """What a budget without a minute left makes of the claims that are open."""
+    stage = until_decided.Stage(study.conditions, 0)
+    stage = until_decided.following(study, results, stage, until_decided.Budget(1e-6))
+    assert not stage.conditions and stage.given_up
+    looks.give_up(results, stage.given_up)
+    return stage.given_up
+
+
+def test_claims_that_are_given_up_are_kept_in_the_results_and_shown(undecided, tmp_path):
+    study, results = undecided
+    open_ones = {v.claim for v in study.judge(results) if v.verdict == "undecided"}
+    assert give_up(study, results).keys() == open_ones
+    verdicts = {v.claim: v for v in study.judge(Results.open(results.path))}
+    assert {name for name, v in verdicts.items() if v.given_up} == open_ones
+    for name in open_ones:
+        assert "more block" in verdicts[name].given_up
+        assert verdicts[name].why.endswith(f"; given up, {verdicts[name].given_up}")
+    assert "given up, not decided for this budget" in tables.verdict_table(verdicts.values()).html()
+    lines = {line["claim"]: line for line in plain(scorecard(results.path, study="lat_ping"))}
+    assert {name for name, line in lines.items() if line["given_up"]} == open_ones
+    assert "given up" in scorecard(results.path, study="lat_ping").text()
+    bundle.export(results, tmp_path / "one.labkit")
+    kept = Results.open(bundle.open_bundle(tmp_path / "one.labkit"))
+    assert looks.given_up(kept) == looks.given_up(results)
+
+
+def test_what_was_given_up_is_open_again_once_there_are_more_blocks(undecided):
+    study, results = undecided
+    given_up = give_up(study, results)
+    whole = write_results(results.path.parent / "two", study, repeats=4, count=60)
+    shutil.copy(results.path / looks.FILE, whole.path)
+    assert looks.given_up(whole) == given_up
+    assert not any(v.given_up for v in study.judge(whole))
+    assert looks.taken(whole) == (3, 4) and looks.given_up(whole) == given_up
+
+
+@pytest.mark.parametrize("kept", ["[]", '{"a": 3}', '{"a": {"blocks": "3", "why": "x"}}'])
+def test_a_list_of_looks_that_gives_up_nonsense_is_refused(undecided, kept):
+    study, results = undecided
+    whole = f'{{"format": 1, "blocks": [3], "at": ["x"], "given_up": {kept}}}'
+    (results.path / looks.FILE).write_text(whole)
+    with pytest.raises(ResultsError, match="is no list of looks"):
+        study.judge(results)
+
+
+def test_a_claim_that_was_given_up_is_not_taken_up_by_half_of_its_conditions(undecided):
+    study, results = undecided
+    given_up = give_up(study, results)
+    stage = until_decided.Stage(study.conditions[:1], 1, given_up)
+    assert until_decided.following(study, results, stage, until_decided.Budget(600)).blocks == 0
 
 
 def test_the_parameter_of_a_notebook_takes_it_too():
