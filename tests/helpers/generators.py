@@ -57,9 +57,14 @@ def tenth_of_blocks(rng, shape):
     return lognormal(0.05)(rng, shape) * np.where(rng.random((*shape[:2], 1)) < 0.1, 3, 1)
 
 
-def coarse(rng, shape):
-    """About 8 us, printed in whole microseconds."""
-    return np.maximum(np.round(lognormal(0.05)(rng, shape) * 8 / 50), 1)
+def eight(rng, shape):
+    """About 8 us, which a clock will print in whole microseconds."""
+    return lognormal(0.05)(rng, shape) * 8 / 50
+
+
+def whole(took):
+    """A clock of 1-us steps."""
+    return np.maximum(np.round(took), 1)
 
 
 def spikes(rng, shape):
@@ -80,15 +85,8 @@ GENERATORS = {
     "drift": drifting,
     "one block x 3": one_block,
     "each block x 3 with 10 %": tenth_of_blocks,
-    "1-us steps at 8 us": coarse,
+    "1-us steps at 8 us": eight,
     "a spike each 10 ms": spikes,
 }
-ODD = {
-    "drift": "the truth is that of the blocks measured, and each block has one of its own",
-    "one block x 3": "one block of so many is a share that other studies would not have",
-    "each block x 3 with 10 %": "in few blocks the slow ones are not seen; they are named as odd",
-    "1-us steps at 8 us": "a figure in whole microseconds hardly moves, so its limits are wide",
-    "lognormal, blocks alike": "unseen slower blocks are reckoned with, and there are none",
-    "a spike each 10 ms": "p90 lies between two modes, and moves from one to the other",
-}
-WHY = "far tails of few blocks: unseen slower runs are reckoned with"
+CLOCKS = {eight: whole}
+"""Those that are not printed exactly, and what is printed of them."""

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from labkit.statistics import far_tail, percentiles
-from labkit.statistics.pooled import BEYOND, beyond, reach
+from labkit.statistics.pooled import BEYOND, FINE, beyond, reach
 
 
 def kept(method):
@@ -43,6 +43,24 @@ class Many:
 
     def first(self, count):
         return Many(self.blocks[:, :count])
+
+    @cached_property
+    def step(self):
+        """As `Pooled.step`, of each study."""
+        steps = np.diff(self.pooled, axis=1)
+        steps = np.where(steps > 1e-12 * self.pooled[:, -1:], steps, np.inf).min(axis=1)
+        return np.where(np.isfinite(steps), np.minimum(steps, self.pooled[:, 0]), 0)
+
+    @cached_property
+    def finer(self):
+        if (self.step <= FINE * self.percentile(50)).all():
+            return self
+        assert (self.step > FINE * self.percentile(50)).all(), "all studies have one clock"
+        return Spread(np.sort(spread_evenly(self.blocks, self.step)), self.step)
+
+    def clock(self, value):
+        """As `Pooled.clock`, of each study."""
+        return self.step / np.sqrt(12)
 
     @kept
     def percentile(self, q):
@@ -92,7 +110,8 @@ class Many:
         if beyond(q, self.blocks.shape[-1]) < BEYOND:
             return low, high
         at, logs = self.percentile(q), np.log(self.each(q))
-        middle, off = logs.mean(axis=1), logs.std(axis=1, ddof=1)
+        middle = logs.mean(axis=1)
+        off = np.hypot(logs.std(axis=1, ddof=1), np.log1p(self.clock(at) / at))
         more = np.maximum(errors / stdtrit(self.count - 1, 0.975), 1)
         down, up = (more * far for far in reach(q, self.count))
         least, most = np.exp(middle - down * off), np.exp(middle + up * off)
@@ -131,6 +150,34 @@ class Many:
         return self.moved(q)[:, at] * (1 - part) + self.moved(q)[:, at + 1] * part
 
 
+class Spread(Many):
+    """Samples that were spread over the steps of their clock."""
+
+    def __init__(self, blocks, over):
+        super().__init__(blocks)
+        object.__setattr__(self, "over", over)
+
+    @property
+    def finer(self):
+        return self
+
+    def clock(self, value):
+        near = np.abs(self.pooled - value[:, None]) <= self.over[:, None] / 2
+        return self.over / np.sqrt(12) * near.mean(axis=1)
+
+
+def spread_evenly(blocks, step):
+    """As `pooled.spread_evenly`, of sorted samples."""
+    at = np.arange(blocks.shape[-1])
+    new = np.concatenate([np.ones((*blocks.shape[:2], 1), bool), np.diff(blocks) > 0], axis=-1)
+    first = np.maximum.accumulate(np.where(new, at, 0), axis=-1)
+    ends = np.concatenate([new[..., 1:], np.ones((*blocks.shape[:2], 1), bool)], axis=-1)
+    last = np.where(ends, at, at[-1])[..., ::-1]
+    last = np.minimum.accumulate(last, axis=-1)[..., ::-1]
+    share = (at - first + 0.5) / (last - first + 1) - 0.5
+    return np.maximum(blocks + step[:, None, None] * share, blocks / 2)
+
+
 def tried(count):
     widest = np.sqrt((count - 1) / chdtri(count - 1, 1 - 0.5 / far_tail.SPREADS))
     return np.linspace(0, widest, far_tail.TRIED)
@@ -151,7 +198,8 @@ def spread(each):
 
 
 def value(a, q):
-    """As stats.estimate: low and high of each study."""
+    """As stats.estimate: low and high of each study, of what the clock says in its steps."""
+    shown_of, a = a, a.finer
     t, at = stdtrit(a.count - 1, 0.975), np.log(a.percentile(q))
     low, high = map(np.log, a.around(q, t))
     down, up = (at - low) / t, (high - at) / t
@@ -163,7 +211,10 @@ def value(a, q):
     asked = np.full(len(at), q > far_tail.FAR_TAIL) | (off > 100 - q)
     if asked.any():
         up = np.where(asked, np.maximum(up, (upper_limit(a, q) - at) / t), up)
-    return at - t * down, at + t * up
+    clock = percentiles.NORMAL * np.log1p(a.clock(a.percentile(q)) / a.percentile(q))
+    shown = np.log(shown_of.percentile(q))
+    low, high = at - np.hypot(t * down, clock), at + np.hypot(t * up, clock)
+    return np.minimum(low, shown), np.maximum(high, shown)
 
 
 def upper_limit(a, q):
@@ -178,6 +229,7 @@ def upper_limit(a, q):
 
 def ratio(a, b, q):
     """As stats._paired, in logarithms."""
+    a, b = a.finer, b.finer
     logs = np.log(a.each(q)), np.log(b.each(q))
     half, away = _steps(spread(logs[0] - logs[1]), map(spread, logs), a.count)
     over, under = np.log(a.percentile(q)), np.log(b.percentile(q))
@@ -193,11 +245,14 @@ def ratio(a, b, q):
             more = percentiles.UNSEEN_MORE * (high - low) / 2
             least, most = np.maximum(least, low - more), np.minimum(most, high + more)
         low, high = least, most
-    return low, high
+    clock = percentiles.NORMAL * np.hypot(*(np.log1p(s.clock(s.percentile(q)) / s.percentile(q))
+                                            for s in (a, b)))  # fmt: skip
+    middle = (over - under + (logs[0] - logs[1]).mean(axis=1)) / 2
+    return middle - np.hypot(middle - low, clock), middle + np.hypot(high - middle, clock)
 
 
 def difference(a, b, q, factor):
-    """As the quantity `factor * 'a' - 'b'`."""
+    """As the quantity `factor * 'a' - 'b'`, of clocks whose steps are small."""
     each = factor * a.each(q) - b.each(q)
     half, away = _steps(spread(each), (factor * spread(a.each(q)), spread(b.each(q))), a.count)
     over, under = a.percentile(q), b.percentile(q)

@@ -7,7 +7,7 @@ import proof
 import pytest
 import simulated
 from generators import GENERATORS
-from looking import Doubts, clock_of, in_turn, paid, sides, unpaid
+from looking import Doubts, in_turn, paid, sides, unpaid
 from scipy.special import stdtrit
 
 from labkit.claim import Order, judge
@@ -51,11 +51,6 @@ def test_an_equal_pair_is_settled_that_was_never_decided_before():
     assert judge([Order("o", "s", "f", conditions=("a", "b"))], measured)[0].verdict == (
         "same within the margin"
     )
-
-
-def test_a_coarse_clock_is_in_the_simulated_error_too():
-    a, _ = sides(GENERATORS["1-us steps at 8 us"], np.random.default_rng(4), 2, 3, 50)
-    assert clock_of(a) == pytest.approx(1 / np.sqrt(12))
 
 
 @pytest.mark.torture
