@@ -104,6 +104,7 @@ class Comparison:
         if margin is None:
             at = {q for q in self.what.percentiles.values() if q in floors}
             margin = min(max((floors[q] for q in at), default=MARGIN), MOST_MARGIN)
+        check_margin(margin)
         return replace(self, margin=margin)
 
 

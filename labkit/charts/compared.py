@@ -30,7 +30,7 @@ from labkit.errors import BadInput, LabkitError, Unknown
 from labkit.machine.units import figure, shown
 from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
-from labkit.verdict import MARGIN
+from labkit.verdict import MARGIN, check_margin
 
 OURS = COLOURS[4]
 
@@ -62,6 +62,8 @@ def ratios(
     the band in which conditions are the same, without either 5 %, as in verdicts. `runs`
     (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
+    if margin is not None:
+        check_margin(margin)
     margin = margin or (None if noise else MARGIN)
     insist(measured)
     if native not in measured:

@@ -21,6 +21,7 @@ from labkit.statistics.quantity import Statistic
 
 COMMON = {
     "id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics", "prints",
+    "margin",
 }  # fmt: skip
 FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "order": (Order, {"conditions", "chains"}),
@@ -102,9 +103,13 @@ def _claim(fields: dict[str, Any], printed: Mapping[str, Mapping[float, float]])
     for key in ("published", "within") if kind is Ratio else ():
         if key in fields:
             given[key] = _quotient(fields[key])
-    about = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute", "prints")}
+    about: dict[str, Any] = {
+        key: fields.get(key, "") for key in ("metric", "hardware", "dispute", "prints")
+    }
+    about |= {"margin": fields.get("margin")}
     claim = kind(fields["id"], fields["statement"], fields["source"], **given, **about)
-    claim.comparisons()  # refuses a quantity that is none
+    for one in claim.comparisons():  # refuses a quantity that is none, and a margin
+        one.near(claim.margin, {})
     return claim
 
 

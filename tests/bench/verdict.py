@@ -2,8 +2,8 @@
 
 All see the same simulated blocks, equal or 5, 10, 20 and 50 % apart. pyperf compares 20 processes
 by a two-sample t test at 95 %, benchstat ten runs by Mann and Whitney's U at 5 %. Neither calls
-anything the same. Seconds are blocks of two runs of 6 s each, as `lat_ping` takes; nothing is timed
-here.
+anything the same. Ours goes on until it is decided, or given up. Seconds are blocks of two runs of
+6 s each, as `lat_ping` takes; nothing is timed here.
 """
 
 import sys
@@ -16,60 +16,56 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "helpers"), str(Path(_
 
 from _figures import at_most, beside, write  # noqa: E402
 from generators import GENERATORS  # noqa: E402
-from looking import in_turn, paid, sides, unpaid  # noqa: E402
-from proof import EFFECTS, GROWING  # noqa: E402
+from looking import Doubts, sides, unpaid, until_decided  # noqa: E402
+from proof import BUDGET, EFFECTS  # noqa: E402
 
 MANY, SAMPLES, RUN_SECONDS = 200, 200, 6.0
 KINDS = ("lognormal, blocks 5 %", "bimodal 2 %", "Pareto 3", "AR(1) 0.9")
 
 
-def figures_of(made, blocks, effect):
-    """The medians of the blocks of both conditions: [study, block] each."""
-    pair = sides(made, np.random.default_rng(31), MANY, blocks, SAMPLES, effect)
-    return [side.each(50) for side in pair]
+def pairs(made):
+    """Both conditions at each effect; every rule sees the first blocks of the same studies."""
+    rng = np.random.default_rng(31)
+    return {effect: sides(made, rng, MANY, BUDGET, SAMPLES, effect) for effect in EFFECTS}
 
 
-def by_pyperf(made, effect, blocks=20):
-    one, other = figures_of(made, blocks, effect)
-    return scipy.stats.ttest_ind(one, other, axis=1).pvalue <= 0.05
+def medians(pair, blocks):
+    """Those of the blocks of both conditions: [study, block] each."""
+    return [side.first(blocks).each(50) for side in pair]
 
 
-def by_benchstat(made, effect, blocks=10):
-    one, other = figures_of(made, blocks, effect)
-    return scipy.stats.mannwhitneyu(one, other, axis=1).pvalue <= 0.05
+def by_pyperf(pair, blocks=20):
+    return scipy.stats.ttest_ind(*medians(pair, blocks), axis=1).pvalue <= 0.05
 
 
-def ours(made, effect):
-    """Until decided."""
-    doubts = in_turn(made, np.random.default_rng(31), GROWING, MANY, SAMPLES, effect)
-    return paid(doubts, GROWING)
+def by_benchstat(pair, blocks=10):
+    return scipy.stats.mannwhitneyu(*medians(pair, blocks), axis=1).pvalue <= 0.05
 
 
-def fixed(made, effect, blocks):
+def fixed(pair, blocks):
     """As many blocks for all, looked at once."""
-    (doubts,) = in_turn(made, np.random.default_rng(31), (blocks,), MANY, SAMPLES, effect)
-    return unpaid([doubts], (blocks,))
+    return unpaid([Doubts.of(*(side.first(blocks) for side in pair))], (blocks,)).share
 
 
 def main():
     figures = []
     for name in KINDS:
-        made, stem = GENERATORS[name], f"verdict-{KINDS.index(name)}"
-        found = {effect: ours(made, effect) for effect in EFFECTS}
+        both, stem = pairs(GENERATORS[name]), f"verdict-{KINDS.index(name)}"
+        found = {effect: until_decided(*pair, BUDGET) for effect, pair in both.items()}
         blocks = float(np.mean([one.blocks.mean() for one in found.values()]))
         share = float(np.mean([one.share for one in found.values()]))
-        needed = next((n for n in range(4, GROWING[-1], 2)
-                       if np.mean([fixed(made, e, n).share for e in EFFECTS]) >= share),
-                      GROWING[-1])  # fmt: skip
+        enough = (n for n in range(3, BUDGET)
+                  if np.mean([fixed(pair, n) for pair in both.values()]) >= share)  # fmt: skip
+        needed = next(enough, BUDGET)
         what = f"{name}: blocks until {100 * share:.0f} of 100 are decided"
         figures.append(at_most(f"{stem}-blocks", what, blocks, "fixed repeats", needed, 0.6))
         figures.append(at_most(f"{stem}-seconds", f"{name}: seconds to a verdict",
                                2 * RUN_SECONDS * blocks, "fixed repeats",
                                2 * RUN_SECONDS * needed, 0.6))  # fmt: skip
         for peer, rule, size in (("pyperf", by_pyperf, 20), ("benchstat", by_benchstat, 10)):
-            told = np.mean([rule(made, e).mean() for e in EFFECTS if e > 1])
+            told = np.mean([rule(both[e]).mean() for e in EFFECTS if e > 1])
             mine = np.mean([found[e].apart.mean() for e in EFFECTS if e > 1])
-            wrong, alarms = rule(made, 1.0).mean(), found[1.0].apart.mean()
+            wrong, alarms = rule(both[1.0]).mean(), found[1.0].apart.mean()
             figures += [
                 beside(f"{stem}-{peer}-blocks", f"{name}: blocks", blocks, peer, size),
                 beside(f"{stem}-{peer}-found", f"{name}: effects found", mine, peer, told),

@@ -1,9 +1,14 @@
 """Too close to matter is a verdict: of orders, ratios, shapes and `compare`, within a margin."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from labkit import charts
 from labkit.claim import Order, Ratio, Shape, compare, judge
+from labkit.claims.printed import FOLDER
+from labkit.claims.published import read
 from labkit.errors import BadInput
 from labkit.statistics.estimate import estimated
 from labkit.verdict import SAME, Comparison
@@ -42,8 +47,15 @@ def test_equal_by_a_wide_margin_and_undecided_by_a_narrow_one():
 @pytest.mark.parametrize("margin", [0, -0.1, 1.01, np.nan])
 def test_a_margin_of_nothing_or_over_100_percent_is_refused(margin):
     sides = pair(blocks=3)
-    with pytest.raises(BadInput, match="margin"):
-        compare(sides["a"], sides["b"], margin=margin)
+    order = Order("o", "s", "f", conditions=("a", "b"))
+    for asked in (
+        lambda: compare(sides["a"], sides["b"], margin=margin),
+        lambda: judge([order], sides, margin=margin),
+        lambda: judge([replace(order, margin=margin)], sides),
+        lambda: charts.ratios(sides, "b", margin=margin),
+    ):
+        with pytest.raises(BadInput, match="margin lies above 0"):
+            asked()
 
 
 def test_an_order_with_an_equal_pair_is_the_same_and_a_difference_of_means_knows_it_too():
@@ -94,3 +106,13 @@ def test_more_blocks_settle_equal_pairs_instead_of_never():
     verdict = judge([Order("o", "s", "f", conditions=("a", "b"))], sides)[0]
     more = int(verdict.why.split("about ")[1].split()[0]) if "about" in verdict.why else 0
     assert estimated(comparison.what, sides).blocks == 4 and more <= 60
+
+
+def test_the_margin_that_a_document_prints_is_read_with_its_claim_and_a_senseless_one_refused():
+    text = (FOLDER / "lat_ping.toml").read_text("utf-8")
+    printed = text.replace("[[claim]]\n", "[[claim]]\nmargin = 0.02\n", 1)
+    first, *others = read(printed, "lat_ping").claims
+    assert first.margin == 0.02 and {claim.margin for claim in others} == {None}
+    for senseless in ("0", "1.5"):
+        with pytest.raises(BadInput, match="margin lies above 0"):
+            read(printed.replace("0.02", senseless), "lat_ping")

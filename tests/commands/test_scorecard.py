@@ -116,6 +116,14 @@ def test_bundles_are_judged_and_damaged_results_are_named(folder, tmp_path, monk
     assert "Not read" in card.text()
 
 
+@pytest.mark.parametrize("margin", ["0", "1.01", "-0.05", "nan"])
+def test_a_margin_of_nothing_or_over_100_percent_is_refused(folder, capsys, margin):
+    before = sorted(folder.rglob("*"))
+    assert main(["scorecard", str(folder), f"--margin={margin}"]) == 2
+    assert "a margin lies above 0 and is at most 1 (100 %)" in capsys.readouterr().err
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
     assert main(["scorecard", str(folder)]) == 0
     shown = capsys.readouterr().out
@@ -125,6 +133,9 @@ def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
     assert {"claim", "verdict", "effect", "low", "high", "runs", "reason", "evidence"} <= set(
         lines[0]
     )
+    judged = [line for line in lines if line["looks"]]
+    assert judged and all(line["looks"] == [4] and line["spent"] == 0.03 for line in judged)
+    assert all(0 <= line["p"] <= line["counted"] <= 1 for line in judged)
     assert main(["scorecard", str(folder), "--markdown"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("\n| ") == 136 + 2 + 15
