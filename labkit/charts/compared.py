@@ -43,6 +43,12 @@ class Fit:
     points: Sequence[tuple[float, float]]
 
 
+def _checked(margin: float | None) -> float | None:
+    if margin is not None:
+        check_margin(margin)
+    return margin
+
+
 def ratios(
     measured: Mapping[str, Blocks],
     native: str,
@@ -62,9 +68,7 @@ def ratios(
     the band in which conditions are the same, without either 5 %, as in verdicts. `runs`
     (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
-    if margin is not None:
-        check_margin(margin)
-    margin = margin or (None if noise else MARGIN)
+    margin = _checked(margin) or (None if noise else MARGIN)
     insist(measured)
     if native not in measured:
         raise Unknown("condition", native, measured)

@@ -124,12 +124,12 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
 
 
 def can_hope(more: int, affordable: int) -> bool:
-    """Whether what needs so many more blocks is worth the rest of a budget."""
+    """Whether what needs this many more blocks is worth the rest of a budget."""
     return affordable > 0 and more <= min(HOPELESS * affordable, MOST_BLOCKS)
 
 
 def next_step(have: int, wanted: int, affordable: int) -> int:
-    """How many blocks are made before the next look, if something wants so many."""
+    """How many blocks are made before the next look, if a claim wants this many."""
     least, most = math.ceil(LEAST_STEP * have), math.ceil(MOST_STEP * have)
     return min(max(wanted, least), most, affordable)
 

@@ -68,13 +68,15 @@ def look(results: Results) -> tuple[int, ...]:
 def give_up(results: Results, claims: Mapping[str, GivenUp]) -> None:
     """Keep which claims were given up at the last look, in place of those before."""
     file = results.path / FILE
-    if file.exists() and given_up(results) != claims:
-        whole = _parsed(file) | {"given_up": {name: asdict(one) for name, one in claims.items()}}
-        records.write(file, records.pretty(whole))
+    if given_up(results) != claims:
+        none_yet = {"format": FORMAT, "blocks": [], "at": []}  # the budget allowed for no look
+        kept = _parsed(file) if file.exists() else none_yet
+        kept |= {"given_up": {name: asdict(one) for name, one in claims.items()}}
+        records.write(file, records.pretty(kept))
 
 
 def given_up(results: Results) -> dict[str, GivenUp]:
-    """The claims that were given up, and why; none if nobody has looked."""
+    """The claims that were given up, and why; none where nothing was given up."""
     file = results.path / FILE
     kept = _parsed(file).get("given_up", {}) if file.exists() else {}
     return {name: GivenUp(one["blocks"], one["why"]) for name, one in kept.items()}
@@ -105,7 +107,8 @@ def _parsed(file: Path) -> dict[str, Any]:
         whole.get("format") == FORMAT
         and isinstance(looks, list)
         and isinstance(at, list)
-        and 0 < len(looks) == len(at) <= MOST_LOOKS
+        and len(looks) == len(at) <= MOST_LOOKS
+        and bool(looks or whole.get("given_up"))
         and all(type(one) is int and one > 0 for one in looks)
         and all(a < b for a, b in pairwise(looks))
         and _is_given_up(whole.get("given_up", {}))

@@ -14,7 +14,7 @@ import simulated
 from generators import GENERATORS
 from looking import Doubts, in_turn, paid, sides, unpaid, until_decided
 from scipy.special import stdtr
-from why import why
+from why import MISSED, why
 
 from labkit.statistics.holm import RISK
 from labkit.statistics.percentiles import percentile
@@ -147,6 +147,8 @@ def page(found):
         share, blocks, needed, wrong = one[3]
         told = f"{share:.0f}", f"{blocks:.1f}", f"{needed}", f"{100 * blocks / needed:.0f} %"
         parts.append(_row(name, *told, f"{wrong:.1f}"))
+    over = [name for name, one in found.items() if one[3][1] > GOAL * one[3][2]]
+    parts += [MISSES, *(_row(name, MISSED[name]) for name in over)]
     return "\n".join(parts) + "\n"
 
 
@@ -172,7 +174,7 @@ def _outside(cells):
             limit = LOW if x < LOW else HIGH
             error = 100 * math.sqrt(limit / 100 * (1 - limit / 100) / STUDIES)
             chance = f"within chance of {STUDIES:,} studies" if abs(x - limit) <= 2 * error else ""
-            reason = chance or why(name, figure, q, n, SAMPLES, x < LOW)
+            reason = why(name, figure, q, n, SAMPLES, chance)
             rows.append(_row(f"{name}, {figure}", f"p{q:g}", n, f"{x:.1f}", reason))
     return "\n".join([OUTSIDE, *rows])
 
@@ -225,9 +227,15 @@ Equal conditions, and effects of 5, 10, 20 and 50 %, {many} studies each. A stud
 does: its first look is at 4 blocks, and it ends when it says different, or the same within 5 %. Its
 budget is {most} blocks. It gives up when the rest of them will not decide it by far. The fixed
 design looks once, at 5 %, and decides as many studies. The goal is {goal:.0f} %.
+200 studies know 5 % to 1.5 %.
 
 | latency | decided of 100 | blocks, mean | of the fixed design | share | false alarms |
 |---|---|---|---|---|---|"""
+MISSES = """
+Above the goal, and why:
+
+| latency | reason |
+|---|---|"""
 
 
 if __name__ == "__main__":

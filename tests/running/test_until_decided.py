@@ -72,7 +72,6 @@ def test_it_goes_on_with_the_conditions_in_doubt_and_keeps_to_its_budget(lab, tm
     assert counts["a"] == counts["b"] > counts["c"] == until_decided.FIRST_BLOCKS or (
         any("doubt is not decided" in one.remark for one in told)
     )
-    assert len(looks.taken(results)) >= 1
     given_up = {v.claim: v.given_up for v in study.judge(results) if v.verdict == "undecided"}
     assert given_up == {claim: one.why for claim, one in looks.given_up(results).items()}
     assert [run.looks for run in results.runs()] == sorted(run.looks for run in results.runs())
@@ -137,6 +136,14 @@ def test_what_was_given_up_is_open_again_once_there_are_more_blocks(undecided):
     assert looks.given_up(whole) == given_up
     assert not any(v.given_up for v in study.judge(whole))
     assert looks.taken(whole) == (3, 4) and looks.given_up(whole) == given_up
+
+
+def test_a_claim_is_given_up_before_there_was_a_look_too(tmp_path):
+    study = studies.find("lat_ping")
+    results = write_results(tmp_path / "results" / "lat_ping" / "one", study, repeats=2, count=60)
+    given_up = give_up(study, results)
+    assert looks.taken(results) == () and looks.given_up(Results.open(results.path)) == given_up
+    assert {v.claim for v in study.judge(results) if v.given_up} == given_up.keys()
 
 
 @pytest.mark.parametrize("kept", ["[]", '{"a": 3}', '{"a": {"blocks": "3", "why": "x"}}'])
