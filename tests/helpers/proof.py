@@ -217,8 +217,8 @@ POWER = """
 Of 100 studies with one paid look, those that found the effect, at 3 / 5 / 10 blocks: at the median
 ({many:,} studies each), and at p99 (400 each, blocks of 1,000 samples). *Student* is Student's t of
 the blocks' own figures, at the same level.
-Where each block is slow with 10 %, most of what p99 finds at 10 blocks is chance: its interval holds
-in half of the studies only, as shown above.
+Where each block is slow with 10 %, most of what p99 finds at 10 blocks is chance: its interval
+holds in half of the studies only, as shown above.
 
 | latency | 5 % | 10 % | 10 %, Student | 20 % | p99, 10 % | p99, Student |
 |---|---|---|---|---|---|---|"""

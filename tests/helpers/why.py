@@ -17,8 +17,8 @@ MISSED = {
     "AR(1) 0.9": "equal pairs, and effects of 5 %, mostly need more blocks than the budget has",
     "drift": "one in ten of equal pairs, and of effects of 5 %, go on to the end of the budget",
     "1-us steps at 8 us":
-        "one in five of equal pairs, and of effects of 5 %, go on to the end of the budget, as what "
-        "the clock leaves over does not shrink with blocks",
+        "one in five of equal pairs, and of effects of 5 %, go on to the end of the budget, as "
+        "what the clock leaves over does not shrink with blocks",
 }  # fmt: skip
 """Why a study that stops by itself takes more than the goal."""
 
