@@ -89,9 +89,8 @@ def ratios(
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
     shade = [_shade(band, x) for band in (noise, margin) if band]
     layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots,
-              *ends.arrows(rows, base, "x", _tips(f"over {native}"))]  # fmt: skip
-    if theirs:
-        layers.append(_diamonds(theirs, x, names))
+              *ends.arrows(rows, base, "x", _tips(f"over {native}")),
+              *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
     legend = f"Bars: 95 % intervals. {ends.legend(rows)}"
     legend += "Grey diamonds: the document's own. " if theirs else ""
