@@ -201,4 +201,5 @@ def _description(layout: Layout, plan: GuestPlan) -> str:
     values = {"nic": "bridge", "batch": "128", "lro": "on", "memory": plan.memory, "cpus": cpus,
               "policy": "other", "vcpus": plan.vcpus}  # fmt: skip
     values |= {"wakeups": plan.wakeups} if plan.accelerator == "uml" and plan.wakeups else {}
+    values |= {"per_node": "all"} if plan.accelerator != "uml" else {}
     return _lines(values)

@@ -14,7 +14,8 @@ PROGRAMS = ("virsh",)
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
-"""The last line of what `guest placement host` says there (guest.pl)."""
+CROWDED = "a guest of several CPUs would wait for itself on one of the host's"
+"""What the last lines of `guest placement host` may be (guest.pl)."""
 
 # libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
 PINS = f"""\
@@ -41,7 +42,8 @@ virsh -q emulatorpin "$vm" "$1" $flags"""
 class ExclusiveCpu(OfGuest):
     """All threads of the guest on the host's last CPU, ahead of every ordinary process there.
 
-    Not exclusive, they share all of the host's CPUs as ordinary processes do. What the guest starts
+    What emulates the devices of a guest of QEMU goes ahead of its CPU; it may have only one. Not
+    exclusive, they share all of the host's CPUs as ordinary processes do. What the guest starts
     later inherits it. Takes effect at once, without a restart.
     """
 
@@ -69,8 +71,9 @@ class ExclusiveCpu(OfGuest):
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:
-        if self.exclusive and NO_PRIORITY in text:
-            return NO_PRIORITY
+        for why in (NO_PRIORITY, CROWDED):
+            if self.exclusive and why in text:
+                return why
         return "the guest's threads differ in placement" if len(_lines(text)) != 2 else ""
 
     def _writes(self, value: str) -> tuple[Words, ...]:
@@ -133,7 +136,7 @@ def _value(text: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line != NO_PRIORITY]
+    return [line for line in text.splitlines() if line not in (NO_PRIORITY, CROWDED)]
 
 
 def _last(cpus: str) -> str:

@@ -17,9 +17,9 @@ MIB = 16 * 2**20
 SIZES = """\
 s/^ *<memory unit='KiB'>\\([0-9]*\\)<.*/max=\\1/p
 s/^ *<currentMemory unit='KiB'>\\([0-9]*\\)<.*/now=\\1/p"""
-MEMORY_RESTART = """\
+RESTART = """\
 vm=@$1
-guest "$vm" set "memory=$2" || exit
+guest "$vm" set "$2" || exit
 [ "$(guest "$vm" state)" = stopped ] || { guest "$vm" stop && guest "$vm" start; }"""
 
 
@@ -89,7 +89,7 @@ class GuestMemory(OfMachine):
         """The guest of that name; a change restarts it."""
         return Way(
             ("guest", f"@{self.vm}", "get", "memory"),
-            lambda value: (script(MEMORY_RESTART, self.vm, value.replace(" MiB", "M")),),
+            lambda value: (script(RESTART, self.vm, f"memory={value.replace(' MiB', 'M')}"),),
             lambda text: text.strip().replace("M", " MiB"),
             needs=frozenset({"guest restart"}), legal="64 MiB and more",
             more=Details(seconds=4),
@@ -180,6 +180,15 @@ class VirtualNuma(OfMachine):
         """By itself ESXi shows nodes only to guests with more than 8 CPUs."""
         lines = {"numa.vcpu.maxPerVirtualNode": self.wanted, "numa.vcpu.min": self.wanted}
         return of_vmx(self.vm, self.wanted, lines)
+
+    def on_box(self, host: Host) -> Way:
+        """A guest of QEMU, by its memory and its tables; a change restarts it."""
+        return Way(
+            ("guest", f"@{self.vm}", "get", "per_node"),
+            lambda value: (script(RESTART, self.vm, f"per_node={value}"),),
+            str.strip, needs=frozenset({"guest restart"}), legal="1 and more, or all",
+            more=Details(seconds=10),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,11 @@ from labkit import box
 from labkit.box import Faults, LinkPlan
 from labkit.box.network.splice import Splice, queues
 from labkit.box.view import GUESTS
+from labkit.changes.in_force import applied
+from labkit.changes.plan import plan
 from labkit.errors import BadInput, BoxError
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_size import VirtualNuma
 from tests.box.conftest import hypervisor, with_cpus
 from tests.box.machine import another, snapshot
 
@@ -53,6 +57,40 @@ def test_a_guest_of_qemu_has_several_cpus_and_can_be_paused(hypervisors):
     assert "has not been found" in server.run("guest", "qmp", "no-such").stderr
     refused = server.run("guest", "set", "nic=direct")
     assert refused.code == 1 and "has no choice of nic=direct" in refused.stderr
+
+
+RANKS = """\
+for task in $(guest pids | sed 's,.*,/proc/&/task/*,'); do
+    echo "$(sed 's/.*) //' "$task/stat" | cut -d' ' -f38) $(cat "$task/comm")"
+done"""
+
+
+def test_a_guest_of_qemu_with_real_time_priority_answers_while_it_computes(hypervisors):
+    guest, server = with_cpus(hypervisors, 1), hypervisor(hypervisors)
+    setting = ExclusiveCpu()
+    with applied([setting], {"server": server}):
+        ranks = {line.partition(" ")[::2] for line in server.check("sh", "-c", RANKS).splitlines()}
+        assert {rank for rank, name in ranks if name.startswith("CPU ")} == {"1"}
+        assert {rank for rank, name in ranks if not name.startswith("CPU ")} == {"2"}
+        with guest.raw("sh", "-c", "while :; do :; done"):
+            guest.check("sh", "-c", "cat > /dev/null", stdin=bytes(4 << 20), seconds=60)
+        assert server.check("guest", "placement").split()[1] == "fifo"
+    assert server.check("guest", "placement").split()[1] == "other"
+    with_cpus(hypervisors, 2)
+    found = plan([setting], {"server": server}).steps[0].why
+    assert "a guest of several CPUs would wait for itself" in found
+    assert server.run("guest", "set", "policy=fifo").code == 1
+
+
+def test_a_guest_of_qemu_sees_its_cpus_as_the_nodes_that_it_is_given(hypervisors):
+    guest, server = with_cpus(hypervisors, 2), hypervisor(hypervisors)
+    nodes = ("sh", "-c", "cat /sys/devices/system/node/node[0-9]*/cpulist")
+    assert guest.check(*nodes).split() == ["0-1"]
+    with applied([VirtualNuma("guest", 1)], {"server": server}):
+        guest.close()
+        assert guest.check(*nodes).split() == ["0", "1"]
+    guest.close()
+    assert guest.check(*nodes).split() == ["0-1"]
 
 
 SHAPED = """

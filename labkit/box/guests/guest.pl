@@ -9,7 +9,7 @@ my %tells = (
     get => \&get, state => sub { state() . "\n" }, pids => sub { map { "$_\n" } pids() },
     placement => \&placement, memory => \&memory, nic => sub { data_nic(1) . "\n" },
 );
-my %changes = map { $_ => 1 } "set", "start", "pause";
+my %changes = map { $_ => 1 } "set", "start", "pause", "place";
 if ("@ARGV" eq "each") { each_of_them(); exit }
 our ($home, $user, %wires, $seen);
 my $verb = meant(\@ARGV) ? shift : "";
@@ -83,7 +83,13 @@ sub placement {
     my %found = map { (placed($_) => 1) } map { threads($_) } pids();
     delete $found{""};
     %found = ("$there{cpus} $there{policy}\n" => 1) unless %found;
-    return ((sort keys %found), @_ ? of_host() . "\n" . without_priority() : ());
+    return ((sort keys %found), @_ ? (of_host() . "\n", without_priority(), crowded(%there)) : ());
+}
+
+# A CPU of the guest that waits for another one by looking again and again never lets that one run.
+sub crowded {
+    my %of = @_;
+    $of{vcpus} > 1 ? "a guest of several CPUs would wait for itself on one of the host's\n" : ""
 }
 
 # The architecture of perl, as elf(5) has it; perl's Config takes longer to load than most that we do.
@@ -98,13 +104,14 @@ my $lacks;
 sub without_priority {
     return $lacks if defined $lacks;
     my $call = {62 => 144, 183 => 119}->{machine()};
-    my $may = $call ? first_of_all($call) : system("chrt -f 1 true 2> /dev/null") == 0;
+    my $most = $wires{accelerator} eq "uml" ? 1 : 2;    # see rank
+    my $may = $call ? first_of_all($call, $most) : system("chrt -f $most true 2> /dev/null") == 0;
     $lacks = $may ? "" : "this host may give no process real-time priority (chrt)\n"
 }
 
 sub first_of_all {
-    my ($call, $other, $one) = ($_[0], pack("i", 0), pack("i", 1));
-    syscall($call, 0, 1, $one) == 0 && syscall($call, 0, 0, $other) == 0
+    my ($call, $other, $most) = ($_[0], pack("i", 0), pack("i", $_[1]));
+    syscall($call, 0, 1, $most) == 0 && syscall($call, 0, 0, $other) == 0
 }
 
 sub threads {

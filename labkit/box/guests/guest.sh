@@ -7,7 +7,8 @@
 #   guest get [KEY...]       values in force: the running guest's, else those for the next start
 #   guest set KEY=VALUE...   cpus, policy and the NIC's keys take effect at once, others at the next start;
 #                            cpus=last and cpus=all are of those that the host has; wakeups=kept
-#                            (default) or lossy, as the kernel of User-Mode Linux has them by itself
+#                            (default) or lossy, as the kernel of User-Mode Linux has them by itself;
+#                            per_node: how many CPUs of a guest of QEMU it sees as a NUMA node, or all
 #   guest start              returns when one can log in; one that is paused goes on
 #   guest pause              none of its processes runs until it is started, and its memory stays
 #   guest stop
@@ -66,6 +67,12 @@ watch() {
     echo gone >&3
 }
 
+# A guest of QEMU has begun with all its threads alike.
+ranked() {
+    if [ "$(wire accelerator)" = uml ] || [ "$(value_of "$home/running" policy)" != fifo ]; then return; fi
+    quick place
+}
+
 # Whether what is to keep its wake-ups is there.
 wakes() {
     [ "$(value_of "$home/running" wakeups)" = kept ] || return 0
@@ -90,7 +97,7 @@ start() {
     setsid -f "$0" "@${home##*/}" watch > /dev/null 2>&1 9>&-
     verdict=$(timeout "$seconds" head -n 1 <&3 9>&-)
     rm -f "$home/initrd"
-    [ "$verdict" = up ] && wakes && return 0
+    [ "$verdict" = up ] && wakes && ranked && return 0
     stop
     tail -n 5 "$home/console" >&2
     [ "$verdict" != up ] || fail "its wake-ups are not kept, for linux.uml did not load $awake; try: guest set wakeups=lossy"

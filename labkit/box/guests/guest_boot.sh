@@ -63,6 +63,19 @@ boot_uml() {
 
 nic() { echo "-netdev tap,id=$1,ifname=$2,script=no,downscript=no -device virtio-net-pci,netdev=$1,mac=$3,romfile="; }
 
+# NUMA nodes as the guest sees them, of so many of its CPUs each; the last has what is left.
+nodes_qemu() {
+    each=$(value_of "$home/running" per_node) && [ "$each" != all ] || return 0
+    many=$(value_of "$home/running" vcpus) left=${memory%M} first=0
+    while [ "$first" -lt "$many" ]; do
+        last=$((first + each - 1)) size=$((${memory%M} * each / many))
+        if [ "$last" -ge $((many - 1)) ]; then last=$((many - 1)) size=$left; fi
+        echo "-object memory-backend-ram,id=node$first,size=${size}M"
+        echo "-numa node,cpus=$first-$last,memdev=node$first"
+        left=$((left - size)) first=$((last + 1))
+    done
+}
+
 # What comes by post-copy has its page faults handled by QEMU itself (userfaultfd(2)).
 boot_qemu() {
     cat "$(wire image)" "$home/run/own.cpio" > "$home/initrd" || fail "cannot make its first root"
@@ -78,6 +91,6 @@ boot_qemu() {
         -display none -serial stdio -kernel "$(wire kernel)" -initrd "$home/initrd" \
         -append "$(wire kernel_words)" \
         -qmp "unix:$home/run/qmp,server=on,wait=off" -qmp "unix:$home/run/watched,server=on,wait=off" \
-        $incoming -device virtio-rng-pci $(disks_qemu) \
+        $incoming -device virtio-rng-pci $(nodes_qemu) $(disks_qemu) \
         $(nic control "$(wire control_tap)" "$(wire mac0)") $(nic data "$(wire tap)" "$(wire mac1)")
 }

@@ -24,6 +24,7 @@ sub refuse_unless_legal {
     local $_ = $_[0];
     if ($wires{accelerator} ne "uml") {
         return if /^vcpus=([1-9]|[1-5][0-9]|6[0-4])$/ || /^(nic=bridge|batch=128|lro=on)$/;
+        return if /^per_node=(all|[1-9]|[1-5][0-9]|6[0-4])$/;
         fail("a guest of QEMU has no choice of $_") if /^(nic|batch|lro|wakeups)=/;
     }
     return if /^(vcpus=1|nic=(bridge|direct)|lro=(on|off)|policy=(other|fifo)|memory=[1-9]\d*M|wakeups=(kept|lossy))$/;
@@ -34,7 +35,7 @@ sub refuse_unless_legal {
         return;
     }
     fail("cannot mean $_; known: nic=bridge|direct batch=1..128 lro=on|off memory=...M vcpus=... " .
-        "cpus=...|last|all policy=other|fifo wakeups=kept|lossy");
+        "cpus=...|last|all policy=other|fifo wakeups=kept|lossy per_node=...|all");
 }
 
 sub set {
@@ -43,6 +44,9 @@ sub set {
     my %new = map { split /=/, $_, 2 } @_;
     $new{cpus} = of_host() =~ s/.*[,-]//r if $new{cpus} eq "last";
     $new{cpus} = of_host() if $new{cpus} eq "all";
+    my %will = (values_in("$home/description"), %new);
+    my $why = $will{policy} eq "fifo" ? crowded(%will) : "";
+    fail($why =~ s/\n//r) if $why;
     change("$home/description", %new);
     my $now = state();
     return if $now eq "stopped" || !-e "$home/running";
@@ -51,7 +55,7 @@ sub set {
     if (grep { $told{$_} ne $running{$_} } @nic) {
         if ($now eq "paused") { write_file("$home/unplugged", "") } else { plug(\&fail) }
     }
-    delete @new{"memory", "vcpus", "wakeups"};
+    delete @new{"memory", "vcpus", "wakeups", "per_node"};
     change("$home/running", %new);
     place() if exists $new{cpus} || exists $new{policy};
 }
@@ -159,19 +163,31 @@ sub busy { grep { whole("$_/stat") =~ /^.*\) R/s } map { threads($_) } pids() }
 sub moved {
     my ($pid, $to) = @_;
     my $calls = {62 => [203, 144], 183 => [122, 119]}->{machine()};
-    my $fifo = $to->{policy} eq "fifo" ? 1 : 0;
-    my ($mask, $priority, $why) = (mask($to->{cpus}), pack("i", $fifo), "");
-    unless ($calls) {
-        my $said = `taskset -a -c -p $to->{cpus} $pid 2>&1 && chrt -a @{[$fifo ? "-f" : "-o"]} -p $fifo $pid 2>&1`;
-        return $? ? $said : "";
-    }
-    for my $thread (map { m{(\d+)$} } threads($pid)) {
-        syscall($calls->[0], $thread + 0, length $mask, $mask) >= 0 or $why = "$!";
-        syscall($calls->[1], $thread + 0, $fifo, $priority) >= 0
-            or as_guest(sub { syscall($calls->[1], $thread + 0, $fifo, $priority) >= 0 })
-            or $why = "$!";
+    my ($mask, $why) = (mask($to->{cpus}), "");
+    for my $task (threads($pid)) {
+        my ($thread, $first) = ($task =~ m{(\d+)$}, $to->{policy} eq "fifo" ? rank($task) : 0);
+        $why = ($calls ? moved_by($calls, $thread, $mask, $first) : told($thread, $to->{cpus}, $first)) || $why;
     }
     $why
+}
+
+# What emulates devices goes before the CPUs of a guest of QEMU: these give way to nobody of their own
+# rank, and one that computes would keep all packets waiting.
+sub rank { $wires{accelerator} ne "uml" && whole("$_[0]/comm") !~ /^CPU \d/ ? 2 : 1 }
+
+sub moved_by {
+    my ($calls, $thread, $mask, $first) = @_;
+    my ($why, $policy, $priority) = ("", $first ? 1 : 0, pack("i", $first));
+    my $ranked = sub { syscall($calls->[1], $thread + 0, $policy, $priority) >= 0 };
+    syscall($calls->[0], $thread + 0, length $mask, $mask) >= 0 or $why = "$!";
+    $ranked->() or as_guest($ranked) or $why = "$!";
+    $why
+}
+
+sub told {
+    my ($thread, $cpus, $first) = @_;
+    my $said = `taskset -c -p $cpus $thread 2>&1 && chrt @{[$first ? "-f" : "-o"]} -p $first $thread 2>&1`;
+    $? ? $said : ""
 }
 
 # In a user namespace only the guest's own user may, where its limit of real-time priority allows.
