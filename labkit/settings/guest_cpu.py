@@ -34,7 +34,7 @@ class GuestCpus(OnCpus, OfMachine):
                 "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.kept),
                 lambda value: (script(PINNED, self.kept, *value.split()),),
             ),
-            value=_same, legal="a list of CPUs",
+            value=same, legal="a list of CPUs",
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -138,8 +138,8 @@ class GuestCpuReservation(OfMachine):
 # --- between the tools' words and ours --------------------------------------------------------
 
 
-# CPUs of a guest that are all placed alike are said once.
-def _same(text: str) -> str:
+def same(text: str) -> str:
+    """CPUs of a guest that are all placed alike are said once."""
     lists = {line.partition("=")[2] for line in text.split()}
     return lists.pop() if len(lists) == 1 else " ".join(text.split())
 

@@ -30,6 +30,7 @@ from labkit.settings.esxi import AdvancedOption, KernelOption, ModuleOptions
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.graphics import Guest3d
+from labkit.settings.guest_cores import GuestCores
 from labkit.settings.guest_cpu import (
     EmulatorCpus,
     GuestCpuLimit,
@@ -272,6 +273,8 @@ KVM += [
     ]
 ]
 KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]
+# The guest that is there has one CPU.
+KVM += [Case("kvm", (GuestCores("lab"),), lacks=True, says="hyper-threads")]
 CLUSTER = [Case("linux", (FailureDetection(5000),), world="cluster")]
 DOCKER = [
     Case("docker", settings)
@@ -294,6 +297,7 @@ ESXI = [
         (GuestCpuShares("lab", 4000),),
         (GuestNuma("lab", 0),),
         (VirtualNuma("lab", 4),),
+        (GuestCores("lab", cpus=4), GuestCores("lab", "threads", 4)),
         (GuestDiskController("lab"),),
         (VnicCoalescing("lab"), VnicCoalescing("lab", "static", 16)),
         (VnicMerging(False),),

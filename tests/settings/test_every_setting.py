@@ -31,7 +31,7 @@ NEEDS = {
 }
 # What the tests of the box try on its own hosts and guest.
 IN_THE_BOX = {"ExclusiveCpu", "GuestNic", "GuestPower", "GuestMemory", "Neighbour", "Offloads",
-              "OtherCpus", "Reclaim", "MemoryLock"}  # fmt: skip
+              "OtherCpus", "Reclaim", "MemoryLock", "GuestCores", "VirtualNuma"}  # fmt: skip
 OF_FOLDER = ("DiskScheduler", "DiskQueue", "ReadAhead", "DirectIo", "StorageLayout",
              "GroupDiskLimit", "ProcessCpus")  # fmt: skip
 

@@ -1,0 +1,1 @@
+now=all=$(guest "@$1" get cpus) many=$(guest "@$1" get vcpus) || exit
