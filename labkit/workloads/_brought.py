@@ -1,7 +1,8 @@
-"""A database for a guest that has none: this machine's own, with all that it needs.
+"""A database for a guest of a box: this machine's own, with all that it needs.
 
-Guests of QEMU in a box have a choice of this machine's programs in their memory. A database is too
-large to be among them always, so that it is brought when it is asked for.
+Guests of QEMU have a choice of this machine's programs in their memory. A database is too large to
+be among them always, so that it is brought when it is asked for. Guests of User-Mode Linux have
+all programs of this machine. Both get the files of a database that was filled here (`_filled.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from labkit.host import Host
 
 PROGRAMS = ("gzip", "tar")
 
-OF_A_BOX = ("test", "-r", "/lib/modules/order")
-"""What a guest of QEMU in a box has begun with."""
+OF_A_BOX = "test -r /lib/modules/order || grep -q ' rootfstype=hostfs ' /proc/cmdline"
+"""What a guest of QEMU in a box has begun with, and how one of User-Mode Linux has begun."""
 LIBRARY = re.compile(r"(/\S+) \(0x")
 TREES = {
     "postgresql": (
@@ -43,7 +44,7 @@ UNPACK_SECONDS = 180
 
 def could_bring(engine: str, server: Host) -> bool:
     """Whether it is a guest of a box on this machine, and this machine has the database."""
-    return bool(list(_files(engine))[len(ALWAYS) :]) and server.run(*OF_A_BOX).ok
+    return bool(list(_files(engine))[len(ALWAYS) :]) and server.run("sh", "-c", OF_A_BOX).ok
 
 
 def bring(engine: str, server: Host) -> None:

@@ -25,7 +25,7 @@ ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "maria
 SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 KEPT = "/var/tmp/labkit-shop"
 """What was filled stays here, one shop for each engine and number, so that it is filled once."""
-READY_SECONDS = 90
+READY_SECONDS = 300
 FIND = """\
 case $1 in
     postgresql)

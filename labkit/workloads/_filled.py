@@ -22,13 +22,15 @@ from labkit.shop import kit
 from labkit.shop.answers import Listening
 from labkit.shop.filling import awaited, engine_of, fill_stock
 
-PROGRAMS = ("gzip", "setpriv", "sh", "tar")
+PROGRAMS = ("chown", "gzip", "setpriv", "sh", "tar")
 
 SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 UNPACK_SECONDS, READY_SECONDS = 180, 30.0
 LOCAL = "127.0.0.1"
 NOBODY = 65534
-"""As whom a database runs in such a guest, which knows nobody else."""
+"""As whom a database runs in a guest of QEMU, which knows nobody else."""
+OWNER = 'id -u "$1" 2> /dev/null || id -u nobody 2> /dev/null || echo 65534'
+ACCOUNTS = {"postgresql": "postgres", "mariadb": "mysql"}
 ON_ITS_DISK = "/run/labkit/scratch"
 """Where such a guest has a disk, if it has any; the rest of it is memory."""
 MARK = "filled"
@@ -51,6 +53,9 @@ def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> 
     server.check("mkdir", "-p", "-m", "711", folder)
     server.check("tar", "-x", "-z", "-f", "-", "-C", folder, stdin=filled(engine, size, seed),
                  seconds=UNPACK_SECONDS)  # fmt: skip
+    owner = server.check("sh", "-c", OWNER, "owner", ACCOUNTS[engine]).strip()
+    if owner != str(NOBODY):
+        server.check("chown", "-R", owner, f"{folder}/cluster")
     server.put(f"{mark}\n".encode(), f"{folder}/{MARK}", 0o644)
 
 

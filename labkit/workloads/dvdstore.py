@@ -206,7 +206,10 @@ class DvdStore(Workload):
         counted = ("orders", "short", "cpu", "ended")
         whole = {name: sum(shop.end[name] for shop in shops) for name in counted}
         if not whole["orders"]:
-            raise ResultsError("dvdstore: no order was done in the measured time")
+            raise ResultsError(
+                "dvdstore: no order was done in the measured time",
+                hint="let it warm up and run for longer: warm_up, duration",
+            )
         values = np.repeat(np.array(sorted(times), float), [times[one] for one in sorted(times)])
         return [
             Sample("orders per minute", "1/min", 60.0 * np.array(orders, float), adds=True),
