@@ -6,7 +6,7 @@ from labkit.claims import published
 from labkit.condition import Condition
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
-from labkit.settings.guest_cpu import GuestCpus
+from labkit.settings.guest_cores import GuestCores
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import VirtualNuma
 from labkit.study import Study
@@ -17,16 +17,22 @@ SCALED = "scaled to the box, PostgreSQL in place of SQL Server, guests emulated 
 BUSY = ("steal", "load generator", "clock step", "paused")
 
 
-def running(*guests: str) -> tuple[Setting, ...]:
-    """These guests run, and the others do not."""
-    return tuple(GuestPower("on" if name in guests else "paused", name) for name in (LARGE, *SMALL))
+def _resting(*guests: str) -> dict[str, tuple[Setting, ...]]:
+    """These guests do not run, and whatever else is set of them is left so."""
+    own = (
+        (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in guests else (),
+        (ExclusiveCpu(guest=SMALL[0]),) if SMALL[0] in guests else (),
+    )
+    paused = tuple(GuestPower("paused", guest) for guest in guests)
+    return {"optional": paused, "indifferent": (*own[0], *own[1])}
 
 
-def _large(name: str, means: str, here: str, *settings: Setting) -> Condition:
+def _alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> Condition:
+    others = [one for one in (LARGE, *SMALL) if one != guest]
     return Condition(
-        name, means, here, (GuestPower("on", LARGE), *settings),
-        tuple(GuestPower("paused", small) for small in SMALL),
-        {"server": LARGE}, expects=BUSY, in_guest=True,
+        name, means, here, (GuestPower("on", guest), *settings), roles={"server": guest},
+        expects=BUSY, knobs={"users": 8} if guest == LARGE else {}, in_guest=True,
+        **_resting(*others),
     )  # fmt: skip
 
 
@@ -47,21 +53,14 @@ study = Study(
             "VM [vcpus=8]",
             means="eight guests of eight CPUs fill the host",
             here=f"{SCALED}: two guests of one CPU",
-            settings=running(*SMALL),
+            settings=tuple(GuestPower("on", guest) for guest in SMALL),
             roles={"server": SMALL},
             expects=BUSY,
             in_guest=True,
+            **_resting(LARGE),
         ),
-        Condition(
-            "VM [vcpus=16]",
-            means="guests of sixteen CPUs fill the host",
-            here=f"{SCALED}: one guest of two CPUs, with as many customers as the two small ones",
-            settings=running(LARGE),
-            roles={"server": LARGE},
-            expects=BUSY,
-            knobs={"users": 8},
-            in_guest=True,
-        ),
+        _alone(LARGE, "VM [vcpus=16]", "guests of sixteen CPUs fill the host",
+               f"{SCALED}: one guest of two CPUs, with as many customers as the two small ones"),
         Condition(
             "VM [vcpus=32]",
             means="guests of thirty-two CPUs fill the host",
@@ -78,16 +77,21 @@ study = Study(
             expects=BUSY,
             in_guest=True,
         ),
-        _large("VM [cpus=cores]", "a guest whose CPUs run on eight cores",
-               "none: the machine shows no hyper-threads",
-               GuestCpus(vm=LARGE, cpus="0,2,4,6,8,10,12,14")),
-        _large("VM [cpus=threads]", "the same guest on four cores and their hyper-threads",
-               "none: the machine shows no hyper-threads", GuestCpus(vm=LARGE, cpus="0-7")),
-        _large("VM [vnuma=1]", "a guest whose CPUs are shown as nodes of their own",
-               "none: the box gives its guests one node", VirtualNuma(vm=LARGE, cpus_per_node=1)),
-        _large("VM, latency-sensitive", "a guest with Latency Sensitivity set to High",
-               f"{SCALED}: the guest of two CPUs with real-time priority, on the host's last CPU",
-               ExclusiveCpu(guest=LARGE)),
+        _alone(LARGE, "VM [cpus=cores]", "a guest whose CPUs run on eight cores",
+               f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
+               GuestCores(vm=LARGE)),
+        _alone(LARGE, "VM [cpus=threads]", "the same guest on four cores and their hyper-threads",
+               f"{SCALED}: the same guest on the two hyper-threads of one core",
+               GuestCores(vm=LARGE, each="threads")),
+        _alone(LARGE, "VM [vnuma=1]", "a guest whose CPUs are shown as nodes of their own",
+               f"{SCALED}: the guest of two CPUs sees each of them as a NUMA node",
+               VirtualNuma(vm=LARGE, cpus_per_node=1)),
+        _alone(SMALL[0], "VM", "a guest as it comes",
+               f"{SCALED}: one guest of one CPU, and the other CPU idle but for the customers",
+               ExclusiveCpu(False, guest=SMALL[0])),
+        _alone(SMALL[0], "VM, latency-sensitive", "a guest with Latency Sensitivity set to High",
+               f"{SCALED}: the same guest with real-time priority, on the host's last CPU",
+               ExclusiveCpu(guest=SMALL[0])),
     ),
     claims=published.of("sqlserver_monster"),
 )  # fmt: skip
