@@ -270,6 +270,12 @@ def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_du
     assert 40 < shops.ended(done.stdout)["orders"] < 130
 
 
+def test_customers_who_think_order_as_seldom_as_that_takes(served):
+    done = served.drive("--users", 8, "--warm-up", 0, "--ramp", 1000, "--think", 1, "--seconds", 4)
+    assert done.returncode == 0, done.stderr
+    assert 8 < shops.ended(done.stdout)["orders"] < 60  # 32 and the first of each, about
+
+
 @pytest.fixture
 def kept(monkeypatch):
     with shops.place() as folder:
