@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.setting import Setting
@@ -17,7 +19,7 @@ SCALED = "scaled to the box, PostgreSQL in place of SQL Server, guests emulated 
 BUSY = ("steal", "load generator", "clock step", "paused")
 
 
-def _resting(*guests: str) -> dict[str, tuple[Setting, ...]]:
+def _resting(*guests: str) -> dict[str, Any]:
     """These guests do not run, and whatever else is set of them is left so."""
     own = (
         (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in guests else (),
@@ -43,8 +45,8 @@ study = Study(
     question="How many orders a minute does a host process with guests of few CPUs and of many, "
     "and what do affinity, nodes and latency sensitivity change?",
     source="Monster Performance with SQL Server VMs on vSphere 5.5",
-    workload=DvdStore(duration=20, warm_up=10, users=4, buffers=32),
-    quick={"repeats": 1, "duration": 4, "warm_up": 4},
+    workload=DvdStore(duration=10, warm_up=8, users=4, buffers=32),
+    quick={"repeats": 1, "duration": 4, "warm_up": 6},
     metric="orders per minute",
     unit="1/min",
     topology="monsters",

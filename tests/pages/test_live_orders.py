@@ -18,7 +18,10 @@ from labkit.workloads.dvdstore import DvdStore, seconds_in
 PROGRAMS = ("postgres",)
 
 HERE = Host("here", "127.0.0.1", Local("here"))
-pytestmark = pytest.mark.skipif(not Path("/usr/lib/postgresql").exists(), reason="needs PostgreSQL")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/usr/lib/postgresql").exists(), reason="needs PostgreSQL"),
+]
 
 
 @pytest.fixture
