@@ -18,15 +18,16 @@ def watched(load: DvdStore, hosts: Mapping[str, Host], show: Show | None = None)
     """Run it once; `show` is given a new picture each second. Returns what the driver printed."""
     said: list[str] = []
     show, drawn = show or _in_notebook(), 0.0
-    with load.asking(hosts) as words:
-        limit = 60 + 3 * load.seconds
-        with hosts["client"].stream(*words, seconds=limit) as lines:
-            for line in lines:
-                said.append(f"{line.text}\n")
-                now = time.monotonic()
-                if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(said))) > 1:
-                    drawn = now
-                    show(picture("".join(said)))
+    with (
+        load.asking(hosts) as words,
+        hosts["client"].stream(*words, seconds=load.longest) as lines,
+    ):
+        for line in lines:
+            said.append(f"{line.text}\n")
+            now = time.monotonic()
+            if now - drawn >= REDRAWN_SECONDS and len(seconds_in("".join(said))) > 1:
+                drawn = now
+                show(picture("".join(said)))
     done = lines.done
     if not done.ok:
         raise CommandFailed(f"{done.host}: the driver ended with code {done.code}",

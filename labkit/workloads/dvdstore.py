@@ -34,7 +34,7 @@ PROGRAMS = ("postgres", "python3")
 WAYS = ("direct", "web")
 DURABILITY = ("durable", "fast")
 MOST_INSTANCES = 64
-FILL_SECONDS = 3_600
+FILL_SECONDS, LOOK_SECONDS = 3_600, 600
 LONGEST, LONGER = 86_400, 1_800
 """Seconds that customers buy at most; and how much longer than asked, while something happens."""
 NUMBERED = re.compile(r"(\d{1,3}) (.*)", re.ASCII)
@@ -111,6 +111,11 @@ class DvdStore(Workload):
         return self.warm_up + self.duration + 5.0
 
     @property
+    def longest(self) -> float:
+        """After how many seconds it is given up: an emulated guest takes long to be looked at."""
+        return LOOK_SECONDS + 3 * self.seconds
+
+    @property
     def _mix(self) -> Mix:
         return Mix(self.new_customers, self.searches, self.batch, self.items, self.think)
 
@@ -125,7 +130,7 @@ class DvdStore(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
         with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=60 + 3 * self.seconds)
+            return hosts["client"].check(*words, seconds=self.longest)
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """As `run`, for `duration` seconds or until what happens beside it has ended."""
@@ -138,7 +143,7 @@ class DvdStore(Workload):
         self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], object]
     ) -> str:
         told: list[str] = []
-        ended, limit = False, LONGER + 600 + 3 * self.seconds
+        ended, limit = False, LONGER + self.longest
         with client.stream(*words, seconds=limit) as lines:
             for line in lines:
                 told += [line.text] if line.stream == "stdout" else []
