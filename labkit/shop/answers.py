@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Optional, Protocol
 
 from labkit.errors import BadInput
 
-Rows = list[tuple[Optional[bytes], ...]]  # noqa: UP045
+Values = tuple[Optional[bytes], ...]  # noqa: UP045
 CONNECT_SECONDS = 10.0
 ADDRESS = re.compile(r"(?:([\w.-]{1,63})@)?\[?([\w.:%-]+?)\]?:(\d{1,5})", re.ASCII)
+
+
+class ShopRows(Protocol):
+    """The rows of an answer, which may be taken apart only when somebody looks at them."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, nth: int, /) -> Values: ...
+    def __iter__(self) -> Iterator[Values]: ...
 
 
 class Asked(Protocol):
@@ -52,7 +60,7 @@ class Refused(Exception):
 class Rowset:
     """The rows that came, and what the engine says was done."""
 
-    rows: Rows
+    rows: ShopRows
     tag: str = ""
 
 

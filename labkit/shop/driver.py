@@ -18,7 +18,8 @@ from labkit.shop.tally import Ended, Seconds, Write, never
 TRIES = 10
 """How often a transaction is tried that another one got in the way of."""
 PAUSE_SECONDS = 0.2
-LARGEST_PART = 1 << 18
+LARGEST_PART = 1 << 14
+"""Bytes that are read at once: Python makes room for all of them, which takes long for many."""
 GOING = ("57P", "08S01")
 """What PostgreSQL and MariaDB say when they shut down, or have not started up yet."""
 

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 from typing import Protocol, cast
 
 from labkit.errors import BadInput, LabkitError, Unknown
-from labkit.shop.answers import Asked, Listening, Refused, Rows
+from labkit.shop.answers import Asked, Listening, Refused, ShopRows
 from labkit.shop.stock import COLUMNS, Size, StockTable, tables
 
 ENGINES = {"postgresql": "labkit.shop.postgres:Postgres", "mariadb": "labkit.shop.mariadb:MariaDb"}
@@ -34,7 +34,7 @@ class Database(Asked, Protocol):
     def make(cls, at: Listening, secret: str, database: str, like: str = "") -> None:
         """Make a database, a copy of another one if so asked; one of that name is gone then."""
 
-    def query(self, words: str) -> Rows:
+    def query(self, words: str) -> ShopRows:
         """Ask once, and wait."""
 
     def fill(self, table: StockTable) -> tuple[int, int]:

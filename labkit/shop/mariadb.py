@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 
-from labkit.shop.answers import Listening, Refused, Rows, Rowset, Short, connected
+from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
 from labkit.shop.stock import COLUMNS, Row, StockTable, counted
 
 FIRST = "information_schema"
@@ -122,7 +122,7 @@ class MariaDb:
         """The rows of an answer."""
         return read(said)
 
-    def query(self, words: str) -> Rows:
+    def query(self, words: str) -> ShopRows:
         """Ask once, and wait."""
         self.socket.sendall(packet(0, b"\x03" + words.encode()))
         said = b""
@@ -223,7 +223,7 @@ def _ended(said: bytes) -> bool:
 
 def read(said: bytes) -> Rowset:
     """The rows of all results; an error among them is raised."""
-    rows: Rows = []
+    rows: list[Values] = []
     ends = -1
     for body in _packets(said):
         kind = body[0]

@@ -11,10 +11,10 @@ import hashlib
 import hmac
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
-from labkit.shop.answers import Listening, Refused, Rows, Rowset, Short, connected
+from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
 from labkit.shop.stock import Row, StockTable, counted
 
 RETRIED = (b"40001", b"40P01")
@@ -107,7 +107,7 @@ class Postgres:
         """The rows of an answer."""
         return read(said)
 
-    def query(self, words: str) -> Rows:
+    def query(self, words: str) -> ShopRows:
         """Ask once, and wait; several statements are one transaction."""
         body = words.encode() + b"\0"
         self._send(b"Q" + LENGTH.pack(len(body) + 4) + body)
@@ -178,13 +178,32 @@ class Postgres:
         self._send(b"p" + LENGTH.pack(len(word) + 4) + word)
 
 
+class LazyRows:
+    """Rows that are taken apart when they are looked at: customers only count what they browse."""
+
+    __slots__ = ("said", "starts")
+
+    def __init__(self, said: bytes, starts: list[int]) -> None:
+        self.said, self.starts = said, starts
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, nth: int) -> Values:
+        return _row(self.said, self.starts[nth])
+
+    def __iter__(self) -> Iterator[Values]:
+        return (_row(self.said, start) for start in self.starts)
+
+
 def read(said: bytes) -> Rowset:
     """The rows of a whole answer; an error that it holds is raised."""
-    rows, tag, at, refused = [], b"", 0, None
-    while at < len(said):
-        kind, end = said[at], at + 1 + LENGTH.unpack_from(said, at + 1)[0]
+    starts: list[int] = []
+    tag, at, refused, length, whole = b"", 0, None, LENGTH.unpack_from, len(said)
+    while at < whole:
+        kind, end = said[at], at + 1 + length(said, at + 1)[0]
         if kind == 68:  # D: a row
-            rows.append(_row(said, at + 7))
+            starts.append(at + 7)
         elif kind == 69:  # E
             refused = refused or _refused(said[at + 5 : end])
         elif kind == 67:  # C: what was done
@@ -192,10 +211,10 @@ def read(said: bytes) -> Rowset:
         at = end
     if refused:
         raise refused
-    return Rowset(rows, tag.decode())
+    return Rowset(LazyRows(said, starts), tag.decode())
 
 
-def _row(said: bytes, at: int) -> tuple[bytes | None, ...]:
+def _row(said: bytes, at: int) -> Values:
     values: list[bytes | None] = []
     for _ in range(said[at - 2] << 8 | said[at - 1]):
         (length,) = LENGTH.unpack_from(said, at)

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from labkit.shop.answers import Listening, Refused, Rows, Rowset, Short, connected
+from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, connected
 from labkit.shop.filling import Database
 from labkit.shop.stock import COLUMNS, tax
 
@@ -100,7 +100,7 @@ class Pages(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         """Say nothing of each request."""
 
-    def _say(self, code: int, title: str, rows: Rows) -> None:
+    def _say(self, code: int, title: str, rows: ShopRows) -> None:
         cells = "".join(
             "<tr>" + "".join(f"<td>{html.escape((one or b'').decode())}</td>" for one in row)
             + "</tr>" for row in rows
@@ -112,7 +112,7 @@ class Pages(BaseHTTPRequestHandler):
         self.wfile.write(head.encode() + page)
 
 
-def _page(database: Database, name: str, said: Mapping[str, str]) -> Rows:
+def _page(database: Database, name: str, said: Mapping[str, str]) -> ShopRows:
     given = [int(said[one]) if one in NUMBERS else said[one] for one in PARAMETERS[name]]
     if name != "buy":
         return ask(database, name, given)
@@ -125,7 +125,7 @@ def _page(database: Database, name: str, said: Mapping[str, str]) -> Rows:
     return ask(database, "purchase", [who, net, added, net + added, ref, ids, quantities])
 
 
-def ask(database: Database, name: str, given: Sequence[object]) -> Rows:
+def ask(database: Database, name: str, given: Sequence[object]) -> ShopRows:
     """Ask by a prepared statement, and wait for the answer."""
     database.socket.sendall(database.message(name, given))
     said = b""

@@ -2,7 +2,7 @@
 
 pgbench aborts a client whose statement fails, so that here a purchase that finds too little stock
 returns 0 instead, for both. Both have four customers, one after the other. pgbench draws one number
-for an order where the driver draws all of it, and throws away the rows that the driver reads.
+for an order where the driver draws all of it, and throws away the rows that the driver counts.
 
 At last the database has one CPU and the driver another one: how busy are both?
 """
