@@ -111,7 +111,7 @@ class DvdStore(Workload):
         return self.warm_up + self.duration + 5.0
 
     @property
-    def longest(self) -> float:
+    def deadline(self) -> float:
         """After how many seconds it is given up: an emulated guest takes long to be looked at."""
         return LOOK_SECONDS + 3 * self.seconds
 
@@ -130,7 +130,7 @@ class DvdStore(Workload):
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
         with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=self.longest)
+            return hosts["client"].check(*words, seconds=self.deadline)
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """As `run`, for `duration` seconds or until what happens beside it has ended."""
@@ -143,7 +143,7 @@ class DvdStore(Workload):
         self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], object]
     ) -> str:
         told: list[str] = []
-        ended, limit = False, LONGER + self.longest
+        ended, limit = False, LONGER + self.deadline
         with client.stream(*words, seconds=limit) as lines:
             for line in lines:
                 told += [line.text] if line.stream == "stdout" else []
