@@ -5,6 +5,7 @@ Start with `latency.py`; `look.py` holds colours and axes.
 
 from __future__ import annotations
 
+from labkit.charts.changed import Changed, changes
 from labkit.charts.compared import Fit, downtime, ratios, speed_up
 from labkit.charts.export import frame, save
 from labkit.charts.heat import cores
@@ -29,9 +30,9 @@ from labkit.charts.scaled_out import speed_ups
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
-    "V5_SCHEMA", "Fit", "Happened", "bundle", "cores", "downtime", "enable", "frame", "ladder",
-    "named", "over_time", "ratios", "round_trips", "save", "shares", "speed_up", "speed_ups",
-    "spread", "svg", "thinned",
+    "V5_SCHEMA", "Changed", "Fit", "Happened", "bundle", "changes", "cores", "downtime", "enable",
+    "frame", "ladder", "named", "over_time", "ratios", "round_trips", "save", "shares", "speed_up",
+    "speed_ups", "spread", "svg", "thinned",
 ]  # fmt: skip
 
 # Without this, a chart as the last line of a cell would ask a server on the internet for scripts.

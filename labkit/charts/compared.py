@@ -79,7 +79,7 @@ def ratios(
     theirs: Rows = [
         {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
     ]
-    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**_even(rows)).axis(BELOW_NAMES)
+    x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**even(rows)).axis(BELOW_NAMES)
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
         tooltip=_tips(f"over {native}"),
@@ -87,7 +87,7 @@ def ratios(
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    shade = [_shade(band, x) for band in (noise, margin) if band]
+    shade = [shade(band, x) for band in (noise, margin) if band]
     layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots,
               *ends.arrows(rows, base, "x", _tips(f"over {native}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
@@ -102,7 +102,8 @@ def ratios(
 
 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.
-def _even(rows: Rows) -> dict[str, Any]:
+def even(rows: Rows) -> dict[str, Any]:
+    """The scale of an axis of ratios."""
     drawn = (row[key] for row in rows for key in ("low", "value"))
     above = all(end > 0 for end in drawn if end is not None)
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
@@ -217,7 +218,8 @@ def measured_ratio(
     return {"condition": name, "value": rounded(i.value), **bar, "from": about, "runs": both}
 
 
-def _shade(noise: float, x: alt.X) -> alt.Chart:
+def shade(noise: float, x: alt.X) -> alt.Chart:
+    """A band around 1 that is no finding."""
     ends: Rows = [{"value": rounded(1 / (1 + noise)), "to": rounded(1 + noise)}]
     drawn: alt.Chart = alt.Chart(inline(ends)).mark_rect(color=GREY, opacity=0.2)
     return drawn.encode(x=x, x2="to:Q")

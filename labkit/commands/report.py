@@ -1,13 +1,17 @@
-"""`labkit report`: the report of results that exist."""
+"""`labkit report`: the report of results that exist, or what changed against older ones."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-from labkit.commands._verb import json_flag, now, show_answer, verb
+from labkit.commands._verb import busy, json_flag, now, print_json, show_answer, verb
 from labkit.errors import BadInput
+
+if TYPE_CHECKING:
+    from labkit.results import Results
 
 
 def add(verbs: Any) -> None:
@@ -16,18 +20,34 @@ def add(verbs: Any) -> None:
         verbs, "report", _report, "write the report of existing results",
         "lat_ping | the newest results of this study",
         "out/results/lat_ping/monday-1a2b3c4d | of these",
+        "lat_ping --against old.labkit | what changed; exit code 1 if anything did",
+        "lat_ping --against old.labkit --html >changed.html | as a page",
     )  # fmt: skip
     parser.add_argument(
         "run", metavar="RUN", help="a folder of results, one of its runs, or a study (its newest)"
     )
-    json_flag(parser)
+    parser.add_argument(
+        "--against", default="", metavar="OLD",
+        help="compare with older results of the same study; exit code 1 if a figure has changed",
+    )  # fmt: skip
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print the comparison as Markdown")
+    form.add_argument("--html", action="store_true", help="print the comparison as an HTML page")
+    json_flag(form)
 
 
-def _report(asked: argparse.Namespace) -> None:
+def _report(asked: argparse.Namespace) -> int:
     from labkit import imports, studies
     from labkit.running.open_lab import named_results
 
     results = named_results(asked.run)
+    if asked.against:
+        return _against(asked, results, named_results(asked.against))
+    if asked.markdown or asked.html:
+        raise BadInput(
+            "--markdown and --html are of a comparison",
+            hint="give --against OLD; without it the report is a page already",
+        )
     if results.study == imports.STUDY:
         raise BadInput(
             f"{results.path} was imported, and has no notebook",
@@ -35,6 +55,21 @@ def _report(asked: argparse.Namespace) -> None:
         )
     study = studies.find(results.study)
     show_answer(study, given(study.name, str(results.path), results.asked), asked)
+    return 0
+
+
+def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
+    from labkit.pages.old_and_new import old_and_new
+
+    with busy("comparing"):
+        found = old_and_new(new, old)
+    if asked.json:
+        print_json({"found": found.found(), **asdict(found.difference)})
+    elif asked.html:
+        print(found.page())
+    else:
+        print(found.markdown() if asked.markdown else found.text())
+    return int(bool(found.changed))
 
 
 def given(study: str, where: str, said: Mapping[str, Any]) -> dict[str, str]:

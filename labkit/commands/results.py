@@ -33,13 +33,6 @@ from results left join runs on runs.results = results.id
 where (?1 = '' or study = ?1) group by results.id order by started, results.path
 """
 
-
-A_IS = {
-    "holds": "lower",
-    "contradicted": "higher",
-    "same within the margin": "the same",
-    "undecided": "not clearly other",
-}
 RESULTS = "a folder of results, one of its runs, a bundle, or a study (its newest)"
 OTHERS = "folders to search instead of this machine's results"
 
@@ -254,6 +247,7 @@ def _wrong(path: Path) -> list[str]:
 def _diff(asked: argparse.Namespace) -> None:
     from labkit.pages import tables
     from labkit.running import compared
+    from labkit.verdict import one_risk
 
     (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
     if (run_a is None) != (run_b is None):
@@ -271,9 +265,10 @@ def _diff(asked: argparse.Namespace) -> None:
         print(_side_by_side(found.facts))
     else:
         print("Nothing that is known of them differs.")
-    effects = tuple((A_IS[v.verdict], _figure(v)) for v in found.effects)
+    effects = tuple((compared.A_IS[v.verdict], _figure(v)) for v in found.effects)
     if effects:
-        risk = "Each comparison by itself has a risk of 5 % of a wrong answer."
+        alone = "Each comparison by itself has a risk of 5 % of a wrong answer."
+        risk = one_risk(v.among for v in found.effects) or alone
         print("\n" + tables.Table(("a is", "figure"), effects, risk).text())
     print(readable("\n".join(found.why_not)))
 

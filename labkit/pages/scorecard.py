@@ -115,7 +115,7 @@ class Scorecard:
 
     def markdown(self) -> str:
         """Both tables, for a page."""
-        return f"{_markdown(self.counts())}\n\n{_markdown(self.table())}\n"
+        return f"{self.counts().markdown()}\n\n{self.table().markdown()}\n"
 
     def text(self) -> str:
         """For a terminal; what cannot be tested is counted only, unless it was asked for."""
@@ -292,19 +292,6 @@ def ran_on(line: ScoreLine) -> str:
 
 def _short(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def _markdown(table: Table) -> str:
-    rows = [table.head, tuple("---" for _ in table.head), *table.rows]
-    above = f"{_cell(table.caption)}\n\n" if table.caption else ""
-    return above + "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
-
-
-# A page may be shown as HTML, and a lab may be called anything.
-def _cell(text: str) -> str:
-    safe = readable(text)
-    escaped = "".join(f"&#{ord(c)};" if c in "|<>&`*_[]()\\!" else c for c in safe)
-    return " ".join(escaped.split())
 
 
 def plain(card: Scorecard) -> list[dict[str, object]]:

@@ -50,6 +50,12 @@ class Table:
         above = f"{readable(self.caption)}\n\n" if self.caption else ""
         return above + terminal.table(self.rows, self.head)
 
+    def markdown(self) -> str:
+        """The table for a page of Markdown."""
+        rows = [self.head, tuple("---" for _ in self.head), *self.rows]
+        above = f"{_marked_down(self.caption)}\n\n" if self.caption else ""
+        return above + "\n".join(f"| {' | '.join(map(_marked_down, row))} |" for row in rows)
+
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         rows = [list(row) for row in self.rows]
         plain = {"head": list(self.head), "rows": rows, "caption": self.caption}
@@ -107,6 +113,12 @@ def read(plain: Mapping[str, Any]) -> Table:
     """The table that a notebook kept under its MIME type."""
     rows = tuple(tuple(map(str, row)) for row in plain.get("rows", ()))
     return Table(tuple(map(str, plain.get("head", ()))), rows, str(plain.get("caption", "")))
+
+
+# A page may be shown as HTML, and a lab may be called anything.
+def _marked_down(text: str) -> str:
+    escaped = (f"&#{ord(c)};" if c in "|<>&`*_[]()\\!" else c for c in readable(text))
+    return " ".join("".join(escaped).split())
 
 
 def _cell(text: str) -> str:

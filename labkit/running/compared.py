@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from labkit.claim import compare
+import numpy as np
+
+from labkit.claim import Order, compare, judge
 from labkit.errors import BadInput, LabkitError
 from labkit.results import Results, Run
 from labkit.running import measured
 from labkit.statistics import percentiles
-from labkit.statistics.quantity import Statistic
-from labkit.verdict import Verdict
+from labkit.statistics.estimate import estimated
+from labkit.statistics.percentiles import Blocks
+from labkit.statistics.pooled import as_blocks
+from labkit.statistics.quantity import Quantity, Statistic
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
+A_IS = {HOLDS: "lower", CONTRADICTED: "higher", SAME: "the same", UNDECIDED: "not clearly other"}
+"""What a verdict says of a, if b is asked to be higher."""
 PERCENTILES = (50.0, 99.0)
 # Every two runs differ in these.
 ALWAYS = ("name", "order", "block", "started", "seconds", "measured_seconds",
@@ -30,14 +37,30 @@ class Fact:
 
 
 @dataclass(frozen=True)
+class Sides:
+    """One figure of a condition in both executions; `ratio` if the effect is a over b."""
+
+    condition: str
+    statistic: Statistic
+    unit: str
+    a: float
+    b: float
+    ratio: bool
+
+
+@dataclass(frozen=True)
 class Difference:
-    """The facts that differ, the comparisons of what was measured, and why some were not made."""
+    """The facts that differ, the comparisons of what was measured, and why some were not made.
+
+    `sides` has the figures of each effect, if whole executions are compared.
+    """
 
     a: str
     b: str
     facts: tuple[Fact, ...]
     effects: tuple[Verdict, ...]
     why_not: tuple[str, ...] = ()
+    sides: tuple[Sides, ...] = ()
 
 
 def of_runs(a: tuple[Results, Run], b: tuple[Results, Run]) -> Difference:
@@ -55,31 +78,71 @@ def of_runs(a: tuple[Results, Run], b: tuple[Results, Run]) -> Difference:
 
 
 def of_results(a: Results, b: Results) -> Difference:
-    """What differed between two executions of a study, condition by condition."""
+    """What differed between two executions of a study, condition by condition.
+
+    All comparisons share one risk of 5 % of a wrong answer (Holm).
+    """
     sides = [{**_asked(one), **_conditions(one)} for one in (a, b)]
     metrics = [measured.main_metric(one) for one in (a, b)]
     if metrics[0] != metrics[1]:
         raise BadInput(f"{a.path} measured {metrics[0]}, {b.path} {metrics[1]}: not comparable")
     ours, theirs = (measured.of_metric(one, metrics[0]) for one in (a, b))
-    effects, why_not = [], []
-    asked = [name for one in (a, b) for name in one.asked.get("conditions", ())]
-    measured_in = {*ours, *theirs}
-    for name in dict.fromkeys([*(n for n in asked if n in measured_in), *ours, *theirs]):
+    unit, why_not = _unit(a, metrics[0]), []
+    pairs: dict[Order, tuple[Sides, dict[str, Blocks]]] = {}
+    for name in _names((a, b), (ours, theirs)):
         if name not in ours or name not in theirs:
             why_not.append(f"{name}: only {'the first' if name in ours else 'the second'} has it")
             continue
-        one_a_run = all(percentiles.count(side[name]) == len(side[name]) for side in (ours, theirs))
-        for q in ("mean",) if one_a_run else PERCENTILES:
-            try:
-                effects.append(_apart(ours[name], theirs[name], q, name))
-            except LabkitError as refused:
-                why_not.append(f"{name}: {refused.what}")
-    return Difference(str(a.path), str(b.path), _facts(*sides), tuple(effects), tuple(why_not))
+        try:
+            pairs |= _pairs(name, unit, ours[name], theirs[name])
+        except LabkitError as refused:
+            why_not.append(f"{name}: {refused.what}")
+    both = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
+    judged = [*zip(map(_plain, judge(pairs, both)), (of for of, _ in pairs.values()), strict=True)]
+    why_not += [f"{s.condition}: {v.why}" for v, s in judged if v.verdict == NOT_TESTABLE]
+    kept = [(v, s) for v, s in judged if v.verdict != NOT_TESTABLE]
+    return Difference(
+        str(a.path), str(b.path), _facts(*sides), tuple(v for v, _ in kept), tuple(why_not),
+        tuple(s for _, s in kept),
+    )  # fmt: skip
+
+
+# As they were asked for, and then what else was measured.
+def _names(
+    both: tuple[Results, Results], measured_in: tuple[measured.Measured, measured.Measured]
+) -> list[str]:
+    there = [*measured_in[0], *measured_in[1]]
+    asked = [name for one in both for name in one.asked.get("conditions", ()) if name in there]
+    return list(dict.fromkeys([*asked, *there]))
+
+
+def _unit(results: Results, metric: str) -> str:
+    rows = (row for run in results.finished() for row in run.rows if row.get("metric") == metric)
+    return str(next(rows, {}).get("unit", ""))
 
 
 # Block 3 of one execution has nothing to do with block 3 of another, so no number is in both.
-def _apart(a: Mapping[int, Any], b: Mapping[int, Any], q: Statistic, name: str) -> Verdict:
-    return compare(a, {-1 - block: values for block, values in b.items()}, q, ("a", f"b ({name})"))
+def _pairs(
+    name: str, unit: str, ours: Mapping[int, Any], theirs: Mapping[int, Any]
+) -> dict[Order, tuple[Sides, dict[str, Blocks]]]:
+    names = (f"a ({name})", f"b ({name})")
+    apart = {-1 - block: values for block, values in theirs.items()}
+    both = {n: as_blocks(given, 0, name) for n, given in zip(names, (ours, apart), strict=True)}
+    ratio = all((np.asarray(v) > 0).all() for side in (ours, theirs) for v in side.values())
+    one_a_run = all(percentiles.count(side) == len(side) for side in (ours, theirs))
+    asked: tuple[Statistic, ...] = ("mean",) if one_a_run else PERCENTILES
+    pairs = {}
+    for q in asked:
+        order = Order(f"{name}, {q}", f"a is lower than b ({name})", "", (q,), names)
+        figures = (estimated(Quantity(f"'{n}'", q), both).value for n in names)
+        pairs[order] = Sides(name, q, unit, *figures, ratio), both
+    return pairs
+
+
+# The name of the condition stands once.
+def _plain(v: Verdict) -> Verdict:
+    name = v.statement.removeprefix("a is lower than b (").removesuffix(")")
+    return replace(v, claim="compare", why=v.why.replace(f"a ({name})", "a"))
 
 
 def _asked(results: Results) -> dict[str, str]:

@@ -1,0 +1,63 @@
+"""The picture of two executions of a study: new over old, figure by figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+
+from labkit.charts import ends
+from labkit.charts.compared import OURS, even, shade
+from labkit.charts.look import GREY, framed, inline, interval_tip, rounded, tip
+from labkit.errors import BadInput
+from labkit.machine.units import figure
+from labkit.statistics.interval import ends as told
+from labkit.verdict import MARGIN
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One figure of the new results over that of the old, with its interval and what it means."""
+
+    figure: str
+    value: float
+    low: float | None
+    high: float | None
+    verdict: str
+
+
+def changes(
+    found: Sequence[Changed], *, margin: float = MARGIN, title: str = "", note: str = ""
+) -> alt.LayerChart:
+    """Each figure as new over old; shaded is what counts as the same, 5 % unless you say so."""
+    if not found:
+        raise BadInput("nothing to draw: no figure is above 0 in both results")
+    rows = ends.reaching([_row(one) for one in found], 1.0)
+    names = [one.figure for one in found]
+    x = alt.X("value:Q", title="new over old (log scale)").scale(**even(rows))
+    tips = [tip("figure"), tip("value", ".3~f", "new over old"), interval_tip(), tip("verdict")]
+    base = alt.Chart(inline(rows)).encode(
+        y=alt.Y("figure:N", sort=names, title=None), color=alt.value(OURS), tooltip=tips
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
+    dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x)
+    one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
+    layers = [shade(margin, x), one, bars.transform_filter("isValid(datum.low)"), dots,
+              *ends.arrows(rows, base, "x", tips)]  # fmt: skip
+    said = "; ".join(f"{r['figure']} {figure(r['value'])}, {r['verdict']}" for r in rows)
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}"
+    legend += f"Shaded: the same within the margin, {100 * margin:.2g} %."
+    drawn, height = alt.LayerChart(layer=layers), max(60, 26 * len(names))
+    return framed(drawn, height, title or "New over old", legend, note, f"New over old: {said}")
+
+
+def _row(one: Changed) -> dict[str, object]:
+    bound = one.low is not None or one.high is not None
+    return {
+        "figure": one.figure, "value": rounded(one.value), "verdict": one.verdict,
+        "low": None if one.low is None else rounded(one.low),
+        "high": None if one.high is None else rounded(one.high),
+        "less": bound and one.low is None, "more": bound and one.high is None,
+        "interval": told(one.low, one.high, "{:.3g}".format),
+    }  # fmt: skip

@@ -1,0 +1,176 @@
+"""Two results of one study, the old beside the new: a table, a chart, and a page of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from labkit import charts
+from labkit.charts.changed import Changed
+from labkit.errors import BadInput, readable
+from labkit.machine.units import figure, shown
+from labkit.pages import terminal
+from labkit.pages.paper import PAPER
+from labkit.pages.tables import Table, safe
+from labkit.results import Results
+from labkit.running import compared
+from labkit.running.compared import Difference, Sides
+from labkit.running.open_lab import note
+from labkit.statistics.interval import ends
+from labkit.verdict import CONTRADICTED, HOLDS, Verdict, one_risk
+
+COLUMNS = ("old", "new", "delta", "interval", "verdict")
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title><style>{style}</style></head>
+<body><h1>{title}</h1>
+<p><b>{found}</b></p>
+{chart}
+{table}
+{facts}
+</body></html>
+"""
+STYLE = """
+body { max-width: 1000px; margin: 1.5em auto; padding: 0 1em; font: 15px/1.45 sans-serif }
+table.labkit { border-collapse: collapse }
+table.labkit th, table.labkit td { border-bottom: 1px solid var(--line) }
+td { overflow-wrap: anywhere } summary { cursor: pointer; margin: 1em 0 }
+"""
+
+
+@dataclass(frozen=True)
+class OldAndNew:
+    """What has changed from old results to new ones; knows where both came from."""
+
+    study: str
+    old: str
+    new: str
+    difference: Difference
+    note: str = ""
+
+    @property
+    def changed(self) -> list[tuple[Verdict, Sides]]:
+        """The figures that are clearly lower or higher than they were."""
+        return [(v, s) for v, s in self._each() if v.verdict in (HOLDS, CONTRADICTED)]
+
+    def found(self) -> str:
+        """What was found, in a sentence."""
+        number = len(self.difference.effects)
+        if not self.changed:
+            return f"None of {number} figures of {self.study} has clearly changed."
+        verdict, sides = max(self.changed, key=lambda one: abs((one[0].effect or 1.0) - 1))
+        by, word = _delta(verdict, sides).lstrip("+-"), compared.A_IS[verdict.verdict]
+        said = f"{sides.condition} ({_statistic(sides)}) is {by} {word} than it was"
+        return f"{len(self.changed)} of {number} figures of {self.study} have changed; {said}."
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Of each figure its condition, what it is, and the five columns."""
+        return [(s.condition, _statistic(s), *_five(v, s)) for v, s in self._each()]
+
+    def table(self) -> Table:
+        """The rows as a table."""
+        return Table(("condition", "figure", *COLUMNS), tuple(self.rows()), self._caption())
+
+    def chart(self) -> str:
+        """New over old as SVG; empty where no figure is above 0."""
+        drawn = [
+            Changed(_figure_of(s), v.effect, v.low, v.high, compared.A_IS[v.verdict])
+            for v, s in self._each() if s.ratio and v.effect
+        ]  # fmt: skip
+        if not drawn:
+            return ""
+        spec = charts.changes(drawn, note=self.note).to_dict()
+        return str(charts.bundle(spec)["image/svg+xml"])
+
+    def text(self) -> str:
+        """For a terminal: the conditions as headings, so that it fits 80 columns."""
+        head = ("", *COLUMNS)
+        lines = terminal.table([row[1:] for row in self.rows()], head).splitlines()
+        parts = [self.found(), f"old  {self.old}\nnew  {self.new}", self.note]
+        parts = [readable(terminal.paragraph(p) if p is not parts[1] else p) for p in parts if p]
+        parts.append("\n".join(self._headed(lines)) if self.rows() else "")
+        parts += map(terminal.paragraph, (self._caption(), *self.difference.why_not))
+        return readable("\n\n".join(part for part in parts if part))
+
+    def markdown(self) -> str:
+        """For a page of Markdown, such as a comment on a change."""
+        aside = [*self.difference.why_not, self._facts()]
+        parts = [f"**{self.found()}**", self.table().markdown(), *aside]
+        return "\n\n".join(part for part in parts if part) + "\n"
+
+    def page(self) -> str:
+        """One HTML file without scripts, for light and dark screens and for paper."""
+        facts = [(f.what, f.b, f.a) for f in self.difference.facts]
+        other = Table(("what else differs", "old", "new"), tuple(facts)).html()
+        aside = "".join(f"<p>{safe(why)}</p>" for why in self.difference.why_not)
+        drawn = self.chart()
+        return PAGE.format(
+            title=safe(f"{self.study}: {_name(self.new)} against {_name(self.old)}"),
+            style=PAPER + STYLE, found=safe(self.found()), table=self.table().html() + aside,
+            chart=f'<div class="labkit-chart">{drawn}</div>' if drawn else "",
+            facts=f"<details><summary>{safe(self._facts())}</summary>{other}</details>",
+        )  # fmt: skip
+
+    def _each(self) -> Iterator[tuple[Verdict, Sides]]:
+        yield from zip(self.difference.effects, self.difference.sides, strict=True)
+
+    def _headed(self, lines: list[str]) -> Iterator[str]:
+        yield lines[0]
+        before = ""
+        for (condition, *_), line in zip(self.rows(), lines[1:], strict=True):
+            if condition != before:
+                yield condition
+            before = condition
+            yield line
+
+    def _caption(self) -> str:
+        said = "Old and new are pooled over all runs. The interval is of the delta, 95 %."
+        return f"{said} {one_risk(v.among for v in self.difference.effects)}".strip()
+
+    def _facts(self) -> str:
+        number = len(self.difference.facts)
+        return f"What else differs, such as settings and versions: {number}."
+
+
+def old_and_new(new: Results, old: Results) -> OldAndNew:
+    """Compare new results of a study with old ones."""
+    if new.study != old.study:
+        what = f"{new.path} is of {new.study}, {old.path} of {old.study}"
+        raise BadInput(what, hint="compare two results of one study")
+    if new.path == old.path:
+        raise BadInput(f"{new.path} is both old and new", hint="name two results")
+    found = compared.of_results(new, old)
+    return OldAndNew(new.judged_as, str(old.path), str(new.path), found, note(new))
+
+
+def _five(v: Verdict, s: Sides) -> tuple[str, ...]:
+    unit = shown(s.unit)
+    within = "" if v.effect is None else ends(v.low, v.high, lambda end: _change(end, s))
+    old, new = (f"{figure(value)} {unit}".strip() for value in (s.b, s.a))
+    return old, new, _delta(v, s), within, compared.A_IS[v.verdict]
+
+
+def _delta(v: Verdict, s: Sides) -> str:
+    return "" if v.effect is None else _change(v.effect, s)
+
+
+# A share of the old where both are above 0, else in the unit of the figures.
+def _change(effect: float, s: Sides) -> str:
+    if not s.ratio:
+        return f"{effect:+.3g} {shown(s.unit)}".strip()
+    share = 100 * (effect - 1)
+    return f"{share:+.1f} %" if abs(share) < 10 else f"{share:+,.0f} %"
+
+
+def _statistic(s: Sides) -> str:
+    return s.statistic if isinstance(s.statistic, str) else charts.named(s.statistic)
+
+
+def _figure_of(s: Sides) -> str:
+    return f"{s.condition}, {_statistic(s)}"
+
+
+def _name(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]

@@ -1,0 +1,23 @@
+"""What pages share: the colours of a light and a dark screen, and how they are printed."""
+
+from __future__ import annotations
+
+# Colours of marks stay, as they were chosen for both; letters and lines take those of the page.
+PAPER = """
+:root { color-scheme: light dark; --line: #8886; --faint: #8884 }
+.labkit-chart { overflow-x: auto; margin: .5em 0; padding-left: 12px }
+.labkit-chart svg { max-width: 100%; height: auto; overflow: visible;
+  background: transparent !important }
+.labkit-chart svg > rect { fill: none }
+.labkit-chart svg text { fill: currentColor }
+.labkit-chart svg .role-axis-grid line { stroke: var(--faint) }
+@media print {
+  :root { color-scheme: light }
+  body { font-size: 11pt; margin: 0 }
+  .labkit-chart, table.labkit tr, .chips { break-inside: avoid }
+  h1, h2 { break-after: avoid }
+  .on-screen { display: none }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact }
+}
+"""
+"""The style of what labkit draws on a page of its own."""

@@ -1,0 +1,112 @@
+"""`labkit report NEW --against OLD`: what has changed, in a terminal, a page and a script."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+import synthetic
+
+from labkit import charts, studies
+from labkit.cli import main
+from labkit.errors import BadInput
+from labkit.pages.old_and_new import old_and_new
+from labkit.results import Results
+from labkit.statistics.percentiles import interval
+
+STUDY = studies.find("lat_ping")
+SLOWER = {**synthetic.SHAPES, "VM-SRIOV": (90, 0.35), "VM-Default": (70, 0.45)}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory) -> tuple[Results, Results]:
+    """New results in which VM-SRIOV is half as slow again and VM-Default faster, and old ones."""
+    folder = tmp_path_factory.mktemp("both")
+    old = synthetic.write_results(folder / "old", STUDY, 5, 300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(synthetic, "SHAPES", SLOWER)
+        new = synthetic.write_results(folder / "new", STUDY, 5, 301)
+    return new, old
+
+
+def test_five_columns_say_what_became_of_each_figure(both):
+    new, old = both
+    table = old_and_new(new, old).table()
+    assert table.head[2:] == ("old", "new", "delta", "interval", "verdict")
+    rows = {row[:2]: row[2:] for row in table.rows}
+    verdicts = {condition: rows[condition, "median"][-1] for condition in synthetic.SHAPES}
+    assert verdicts["VM-SRIOV"] == "higher" and verdicts["VM-Default"] == "lower"
+    assert verdicts["Native"] in ("the same", "not clearly other")
+    was, now, delta, within, _ = rows["VM-SRIOV", "median"]
+    for text, results in ((was, old), (now, new)):
+        found = interval(STUDY.blocks(results)["VM-SRIOV"], 50).value
+        assert text == f"{found:.3g} µs"
+    low, high = (float(end) for end in re.findall(r"[+-]\d+(?:\.\d+)?", within))
+    assert low < float(delta.split()[0]) < high and low > 25
+
+
+def test_the_sentence_and_the_exit_code_name_what_changed_most(both, capsys):
+    new, old = (str(one.path) for one in both)
+    assert main(["report", new, "--against", old, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert re.search(r"VM-SRIOV \(.*\) is \d+ % higher than it was", told["found"])
+    assert len(told["sides"]) == len(told["effects"]) == 8
+    assert {v["among"] for v in told["effects"]} == {8}, "all share one risk"
+
+
+def test_what_did_not_change_ends_with_0(tmp_path, both, capsys):
+    _, old = both
+    again = synthetic.write_results(tmp_path / "again", STUDY, 5, 299)
+    assert main(["report", str(again.path), "--against", str(old.path)]) == 0
+    assert "None of 8 figures of lat_ping has clearly changed" in capsys.readouterr().out
+
+
+def test_it_fits_80_columns(both, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    new, old = (str(one.path) for one in both)
+    main(["report", new, "--against", old])
+    lines = [x for x in capsys.readouterr().out.splitlines() if not x.startswith(("old ", "new "))]
+    assert "VM-Latency-SRIOV" in lines and max(map(len, lines)) <= 80
+
+
+def test_the_page_has_the_chart_asks_for_nothing_and_runs_nothing(both, capsys):
+    new, old = (str(one.path) for one in both)
+    main(["report", new, "--against", old, "--html"])
+    page = capsys.readouterr().out
+    assert "VM-SRIOV, median" in page.partition("<svg")[2].partition("</svg>")[0]
+    assert "<script" not in page and not re.findall(r"(?:src|href)=", page)
+    assert "@media print" in page and "color-scheme: light dark" in page
+    assert "What else differs" in page and "workload: count" in page
+
+
+def test_as_markdown_it_is_a_table_of_five_columns_and_the_names_of_both(both, capsys):
+    new, old = (str(one.path) for one in both)
+    main(["report", new, "--against", old, "--markdown"])
+    shown = capsys.readouterr().out
+    assert "| condition | figure | old | new | delta | interval | verdict |" in shown
+    assert shown.count("| VM-SRIOV |") == 2
+
+
+def test_only_two_results_of_one_study_are_compared(both, capsys):
+    new, old = both
+    with pytest.raises(BadInput, match="both old and new"):
+        old_and_new(new, new)
+    assert main(["report", "lat_10us", "--against", str(old.path)]) == 2
+    assert "compare two results of one study" in capsys.readouterr().err
+    assert main(["report", str(new.path), "--html"]) == 2
+    assert "give --against OLD" in capsys.readouterr().err
+
+
+def test_the_chart_shows_the_numbers_of_the_table(both):
+    found = old_and_new(*both)
+    drawn = [charts.Changed("x, median", 1.5, 1.2, None, "higher")]
+    rows = charts.frame(charts.changes(drawn)).filter(layer="point")
+    assert np.isclose(rows["value"][0], 1.5) and "higher" in rows["verdict"].to_list()
+    shown = dict(zip(found.difference.sides, found.rows(), strict=True))
+    drawn_whole = found.chart()
+    for verdict, sides in found.changed:
+        share = 100 * (verdict.effect - 1)
+        assert shown[sides][4] in (f"{share:+.0f} %", f"{share:+.1f} %")
+        assert sides.condition in drawn_whole
