@@ -56,10 +56,10 @@ def _demo(asked: argparse.Namespace) -> None:
 
 
 def _end(found: Answer, *, measured: bool) -> None:
-    from labkit.pages.answer import finding
+    from labkit.pages.report_head import finding
     from labkit.pages.terminal import paragraph
 
-    print(f"\n{paragraph(finding(found))}")
+    print(f"\n{paragraph(finding(found.verdicts))}")
     print(f"The chart is in the report: {found.report}\n\n{_next(measured=measured)}")
 
 

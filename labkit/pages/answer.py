@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from labkit import controls
 from labkit.errors import LabkitError, readable
 from labkit.machine.places import out
 from labkit.machine.units import shown as shown_unit
+from labkit.pages.report_head import ReportHead, head_of
 from labkit.pages.terminal import ProgressLine, narrow_table, paragraph, table
 from labkit.results import Results
 from labkit.running import notebook as campaign
@@ -24,7 +24,7 @@ from labkit.statistics.distribution import tail_note
 from labkit.statistics.interval import ends
 from labkit.statistics.percentiles import PERCENTILES, intervals
 from labkit.study import Study
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, looked, one_risk
+from labkit.verdict import Verdict, looked, one_risk
 
 HEADS = {50.0: "median"}
 
@@ -69,12 +69,13 @@ def answer(study: Study, given: Mapping[str, str], line: ProgressLine) -> Answer
     line.say("writing the report")
     stored = rerun.results and Results.open(rerun.results)
     results = stored or stored_results(study.name, where)
-    write_report.result()(target, target.with_suffix(".html"), controls.said_of(results))
-    return _read(study, results, target, where)
+    verdicts = study.judge(results)
+    write_report.result()(target, target.with_suffix(".html"), head_of(study, results, verdicts))
+    return _read(study, results, verdicts, target, where)
 
 
 # What reports need takes two seconds to load, so it is loaded while the notebook runs.
-def _report_writer() -> Callable[[Path, Path, Sequence[str]], None]:
+def _report_writer() -> Callable[[Path, Path, ReportHead], None]:
     from labkit.pages.report import get_ready, write
 
     get_ready()
@@ -87,7 +88,9 @@ def _read_ahead(study: Study, where: str) -> None:
         _rows(study, stored_results(study.name, where))
 
 
-def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
+def _read(
+    study: Study, results: Results, verdicts: Sequence[Verdict], target: Path, where: str
+) -> Answer:
     return Answer(
         study=study.name,
         where=where,
@@ -96,7 +99,7 @@ def _read(study: Study, results: Results, target: Path, where: str) -> Answer:
         notebook=str(target),
         report=str(target.with_suffix(".html")),
         rows=_rows(study, results),
-        verdicts=[asdict(verdict) for verdict in study.judge(results)],
+        verdicts=[asdict(verdict) for verdict in verdicts],
         runs=[str(run.path) for run in results.runs()],
         remarks=study.remarks(results),
         controls=controls.said_of(results),
@@ -142,25 +145,6 @@ def rendered(study: Study, found: Answer) -> str:
         f"cost      {found.cost}",
     ]
     return readable("\n\n".join(part for part in parts if part))
-
-
-def finding(found: Answer) -> str:
-    """What was found, in a sentence: the claim that was decided most clearly, if any was."""
-    decided = [v for v in found.verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
-    judged = [v for v in found.verdicts if v["verdict"] != NOT_TESTABLE]
-    if not decided:
-        return f"Found: none of {len(judged)} claims could be decided by so few runs."
-    clearest = min(decided, key=_doubt)
-    number = f"{len(decided)} of {len(judged)} claims that can be tested here are decided"
-    return f"Found: {clearest['statement']}: {clearest['verdict']}, {clearest['why']} ({number})."
-
-
-# How wide the interval is beside how far the figure is from 1, which is no effect at all.
-def _doubt(verdict: Mapping[str, Any]) -> float:
-    effect, low, high = (verdict[key] for key in ("effect", "low", "high"))
-    if not effect or not low or not high or min(effect, low, high) <= 0 or effect == 1:
-        return math.inf
-    return math.log(high / low) / abs(math.log(effect))
 
 
 def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:

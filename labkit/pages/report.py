@@ -6,7 +6,7 @@ import functools
 import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ from labkit.charts import V5, svg
 from labkit.charts.export import SCHEMA, policy, quoted, vega
 from labkit.errors import ResultsError
 from labkit.pages import tables
+from labkit.pages.folding import folded, living
+from labkit.pages.paper import PAPER
+from labkit.pages.report_head import ReportHead
 from labkit.pages.tables import safe
 
 # What a notebook may show as it is; anything else a cell displays is shown as its plain text.
@@ -26,18 +29,39 @@ INERT = ("text/plain", "image/png", "image/jpeg", "image/svg+xml")
 NO_SERVERS = ("require_js_url", "mathjax_url", "mermaid_js_url", "jquery_url")
 SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
 
-STYLE = """
+SEEN = 'id="What-we-see"'
+ABOVE = '<p><a href="#labkit-chart">The chart stands at the top of this page.</a></p>'
+STYLE = (
+    f"""{PAPER}"""
+    + """
 .labkit-top { max-width: 1100px; margin: 0 auto 1.5em; padding: 0 1em; font-family: sans-serif }
+.labkit-top h2 { font-size: 1.1em; margin: 1em 0 .4em }
 .labkit-top .wrong { border-left: 4px solid #B03A00; padding: .3em .8em }
 main { max-width: 1100px; margin: 0 auto }
 table.labkit { border-collapse: collapse; font: 14px/1.45 sans-serif }
-table.labkit th, table.labkit td { border-bottom: 1px solid #ddd }
+table.labkit th, table.labkit td { border-bottom: 1px solid var(--line) }
 table.labkit td:first-child { white-space: nowrap }
+.finding { font-size: 1.15em }
+.chips { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .4em 1.2em }
+.lesson > summary { font: bold 1.2em sans-serif; margin: .8em 0 .4em; cursor: pointer }
+.lesson.empty { display: none }
+body:has(#labkit-code:not(:checked)) .lesson.only-code { display: none }
 .jp-OutputArea-output pre { word-break: normal }
-.labkit-chart { overflow-x: auto; margin: .5em 0 }
-.labkit-chart svg { max-width: 100%; height: auto }
 body:has(#labkit-code:not(:checked)) .jp-CodeCell .jp-Cell-inputWrapper { display: none }
+@media screen and (prefers-color-scheme: dark) { :root {
+  --jp-layout-color0: #121212; --jp-layout-color1: #121212; --jp-layout-color2: #333;
+  --jp-content-font-color0: #fff; --jp-content-font-color1: #ffffffde;
+  --jp-content-font-color2: #ffffffb3; --jp-content-font-color3: #ffffff80;
+  --jp-ui-font-color0: #fff; --jp-ui-font-color1: #ffffffde; --jp-content-link-color: #7ab8f5;
+  --jp-cell-editor-background: #1e1e1e; --jp-cell-editor-border-color: #444;
+  --jp-rendermime-table-row-background: #1e1e1e; --jp-border-color2: #555;
+  --jp-mirror-editor-keyword-color: #7fc97f; --jp-mirror-editor-string-color: #ff9d8a;
+  --jp-mirror-editor-comment-color: #8fb5c9; --jp-mirror-editor-number-color: #9fd39f;
+  --jp-mirror-editor-variable-color: #eee; --jp-mirror-editor-operator-color: #d5a6ff;
+  --jp-rendermime-error-background: #4a1f1f }
+  body.jp-Notebook { background: #121212; color: #ffffffde } }
 """
+)
 DRAW = """
 for (const place of document.querySelectorAll(".labkit-chart")) {
   const drawn = place.querySelector(".drawn");
@@ -50,6 +74,8 @@ for (const place of document.querySelectorAll(".labkit-chart")) {
     (wrong) => { live.remove(); console.error(wrong); });
 }
 """
+NO_HEAD = ReportHead("")
+"""Of a notebook by itself, of which no results are known."""
 
 
 @dataclass
@@ -58,8 +84,8 @@ class _Shown:
 
     mark: str = field(default_factory=lambda: f"labkit-{secrets.token_hex(8)}")
     parts: list[str] = field(default_factory=list)
-    verdicts: list[tables.Table] = field(default_factory=list)
-    charts: int = 0
+    charts: list[int] = field(default_factory=list)
+    """Which of the parts are charts."""
 
     def instead(self, html: str) -> dict[str, str]:
         """An output that holds the place of `html`."""
@@ -70,6 +96,19 @@ class _Shown:
         """The page with everything in its place."""
         mark = re.compile(rf"<i>{self.mark}-(\d+)-</i>")
         return mark.sub(lambda found: self.parts[int(found[1])], page)
+
+    def first(self, body: str) -> str:
+        """The chart that shows what was found: the first below `What we see`, else the first.
+
+        It is taken from its place, where a line says that it stands above.
+        """
+        after = body.partition(SEEN)[2]
+        there = [n for n in self.charts if f"<i>{self.mark}-{n}-</i>" in after]
+        if not self.charts:
+            return ""
+        chosen = (there or self.charts)[0]
+        chart, self.parts[chosen] = self.parts[chosen], ABOVE
+        return f'<div id="labkit-chart">{chart}</div>'
 
 
 def get_ready() -> None:
@@ -84,11 +123,8 @@ def get_ready() -> None:
     _exporter().from_notebook_node(page)
 
 
-def write(notebook: Path, report: Path, controls: Sequence[str] = ()) -> None:
-    """Write the report of an executed notebook: all of it, or nothing.
-
-    What the `controls` of the lab came to stands in its head.
-    """
+def write(notebook: Path, report: Path, head: ReportHead = NO_HEAD) -> None:
+    """Write the report of an executed notebook: all of it, or nothing; `head` stands above it."""
     executed = _read(notebook)
     shown, wrong = _Shown(), _wrong(executed)
     for output in _outputs(executed):
@@ -96,9 +132,12 @@ def write(notebook: Path, report: Path, controls: Sequence[str] = ()) -> None:
     executed.metadata.pop("widgets", None)
     executed.metadata["title"] = title = _title(executed, notebook.stem)
     page = SCRIPT.sub("", _exporter().from_notebook_node(executed)[0])
-    top = _top(title, wrong, shown.verdicts, notebook.name, controls)
-    page = _framed(shown.filled(page), top, shown)
-    _write(report, page)
+    before, main, body = page.partition("<main>")
+    chart = shown.first(body)
+    lesson, end, after = living(body).rpartition("</main>")
+    page = f"{before}{main}{folded(lesson)}{end}{after}"
+    top = _top(title, wrong, head.html(chart), notebook.name)
+    _write(report, _framed(shown.filled(page), top, shown))
 
 
 def _read(notebook: Path) -> Any:
@@ -126,12 +165,10 @@ def _outputs(notebook: Any) -> Iterator[Any]:
 
 def _made_safe(shown_as: Any, shown: _Shown) -> dict[str, Any]:
     if V5 in shown_as:
-        shown.charts += 1
+        shown.charts.append(len(shown.parts))
         return shown.instead(_chart(shown_as[V5]))
     if tables.MIME in shown_as:
-        table = tables.read(shown_as[tables.MIME])
-        shown.verdicts += [table] if table.head == tables.VERDICTS else []
-        return shown.instead(table.html())
+        return shown.instead(tables.read(shown_as[tables.MIME]).html())
     return {kind: shown_as[kind] for kind in INERT if kind in shown_as}
 
 
@@ -190,19 +227,12 @@ def _put(page: str, mark: str, instead: str) -> str:
     return f"{before}{instead}{after}"
 
 
-def _top(
-    title: str, wrong: str, verdicts: list[tables.Table], name: str, controls: Sequence[str]
-) -> str:
+def _top(title: str, wrong: str, head: str, name: str) -> str:
     parts = [f'<div class="labkit-top"><h1>{safe(title)}</h1>']
     parts += [f'<p class="wrong"><b>{safe(wrong)}</b></p>'] if wrong else []
-    if controls:
-        said = "".join(f"<li>{safe(line)}</li>" for line in controls)
-        parts += [f'<h2>Controls of this lab</h2><ul class="controls">{said}</ul>']
-    for table in verdicts[-1:]:
-        parts += [f"<h2>Verdicts</h2>{table.html()}"]
     made = f"Made by labkit {__version__} from {name}; figures and text are in this one file."
-    parts += [f"<p>{safe(made)}</p>"]
-    parts += ['<p><label><input type="checkbox" id="labkit-code"> show the code</label></p></div>']
+    code = '<label><input type="checkbox" id="labkit-code"> show the code</label>'
+    parts += [head, f'<p>{safe(made)}</p><p class="on-screen">{code}</p></div>']
     return "".join(parts)
 
 

@@ -134,8 +134,8 @@ def _pairs(
     pairs = {}
     for q in asked:
         order = Order(f"{name}, {q}", f"a is lower than b ({name})", "", (q,), names)
-        figures = (estimated(Quantity(f"'{n}'", q), both).value for n in names)
-        pairs[order] = Sides(name, q, unit, *figures, ratio), both
+        a, b = (estimated(Quantity(f"'{n}'", q), both).value for n in names)
+        pairs[order] = Sides(name, q, unit, a, b, ratio), both
     return pairs
 
 

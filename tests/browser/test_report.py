@@ -11,9 +11,11 @@ import numpy as np
 import papermill
 import pytest
 
-from labkit import charts
+from labkit import charts, find_study
 from labkit.pages import report, score_page
+from labkit.pages.report_head import head_of
 from labkit.pages.scorecard import scorecard
+from labkit.running.open_lab import stored_results
 from tests.browser.conftest import BROWSERS
 
 PROGRAMS = ("unshare",)
@@ -54,7 +56,9 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
         str(checkout / "notebooks" / "01-lat-ping.ipynb"), str(executed), {"where": stored},
         kernel_name="python3", progress_bar=False,
     )  # fmt: skip
-    report.write(executed, page)
+    study, results = find_study("lat_ping"), stored_results("lat_ping", stored)
+    report.write(executed, page, head_of(study, results, study.judge(results)))
+    assert page.stat().st_size <= 2_000_000
     asked = []
     offline.on("request", lambda request: asked.append(request.url))
     offline.goto(page.as_uri())
@@ -62,17 +66,43 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     assert asked == [page.as_uri()]
     assert offline.locator(".labkit-chart[data-live] svg.marks").count() == 3
     assert offline.title().startswith("Round trips by ping")
-    assert offline.locator(".labkit-top table.labkit tbody tr").count() == 7
+    assert offline.locator(".labkit-top .chips li").count() == 7
+    chart = offline.locator(".labkit-top .labkit-chart").bounding_box()
+    assert chart["y"] + chart["height"] < 900, "the chart is on the first screen"
     broken = "getComputedStyle(document.querySelector('.jp-OutputArea-output pre')).wordBreak"
     assert offline.evaluate(broken) == "normal", "words stay whole where a line is too long"
+    offline.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
     assert not offline.locator("text=study_results(study").first.is_visible()
     offline.check("#labkit-code")
     assert offline.locator("text=study_results(study").first.is_visible()
     offline.uncheck("#labkit-code")
     offline.screenshot(path=screenshots / "report-top.png")
     offline.locator("text=What we see").first.scroll_into_view_if_needed()
-    offline.locator(".labkit-chart").nth(1).screenshot(path=screenshots / "report-ladder.png")
+    offline.locator(".labkit-chart").first.screenshot(path=screenshots / "report-ladder.png")
+    in_the_dark_and_on_paper(offline, screenshots)
     assert offline.wrong == []
+
+
+COLOURS_OF = """selector => {
+  const [one] = document.querySelectorAll(selector);
+  const style = getComputedStyle(one);
+  return [style.color, style.fill, style.backgroundColor].map(
+    text => (text.match(/\\d+/g) || []).slice(0, 3).map(Number));
+}"""
+
+
+def in_the_dark_and_on_paper(page, screenshots) -> None:
+    """Words are light on a dark screen, those of charts too; on paper all is dark on white."""
+    words = ".labkit-chart svg.marks text"
+    page.emulate_media(color_scheme="dark")
+    assert max(page.evaluate(COLOURS_OF, "body")[2]) < 60
+    assert min(page.evaluate(COLOURS_OF, words)[1]) > 180
+    page.screenshot(path=screenshots / "report-dark.png")
+    page.emulate_media(color_scheme="dark", media="print")
+    assert max(page.evaluate(COLOURS_OF, words)[1]) < 80
+    assert not page.locator("#labkit-code").is_visible()
+    assert len(page.pdf()) > 20_000
+    page.emulate_media(color_scheme="light", media="screen")
 
 
 def test_the_heads_of_numbers_on_a_scorecard_stand_above_them(page, tmp_path):

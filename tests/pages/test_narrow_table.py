@@ -2,7 +2,7 @@
 
 import pytest
 
-from labkit.pages.answer import Answer, finding
+from labkit.pages.report_head import finding
 from labkit.pages.terminal import narrow_table, table
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
 
@@ -34,7 +34,7 @@ def verdict(word, effect, low, high, statement):
 
 
 def found(*verdicts):
-    return Answer("s", "", "", "", "", "", [], list(verdicts), [], [], "")
+    return list(verdicts)
 
 
 def test_the_claim_that_was_decided_most_clearly_is_what_was_found():

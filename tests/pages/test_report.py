@@ -15,7 +15,10 @@ from labkit.charts.export import vega
 from labkit.claim import Verdict
 from labkit.commands import report as commands_report
 from labkit.errors import ResultsError
-from labkit.pages import report, tables, terminal
+from labkit.machine.places import HOME
+from labkit.pages import report, report_head, tables, terminal
+from labkit.running import notebook as campaign
+from labkit.running.open_lab import named_results
 
 BAD = '</script><script>alert("taken")</script><img src=x onerror=alert(1)>'
 
@@ -39,9 +42,9 @@ def executed(tmp_path, *outputs, title="A study", ran=True):
     return path
 
 
-def written(tmp_path, *outputs, **more):
+def written(tmp_path, *outputs, head=report.NO_HEAD, **more):
     page = tmp_path / "reports" / "page.html"
-    report.write(executed(tmp_path, *outputs, **more), page)
+    report.write(executed(tmp_path, *outputs, **more), page, head)
     return page.read_text("utf-8")
 
 
@@ -98,10 +101,82 @@ def test_widgets_are_left_out(tmp_path):
     assert "VBox()" in page and "widget-view+json" not in page
 
 
-def test_the_verdicts_come_before_the_notebook_with_their_note(tmp_path):
-    table = tables.verdict_table([verdict("holds"), verdict("contradicted")], "Emulated")
-    top, _, rest = written(tmp_path, shown(table)).partition("<main>")
-    assert "contradicted" in top and "Emulated" in top and "contradicted" in rest
+def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
+    """Finding, chart, verdicts, controls, date, hosts, commit and command, in this order."""
+    results = named_results(str(HOME / "data" / "recorded" / "lat_10us.labkit"))
+    study = studies.find("lat_10us")
+    head = report_head.head_of(study, results, study.judge(results))
+    chart = shown(charts.round_trips(np.arange(1, 99.0)))
+    top = written(tmp_path, chart, head=head).partition("<main>")[0].rpartition("<h1>")[2]
+    run = results.finished()[0]
+    wanted = ["Found: ", "<svg", "Verdicts: ", "lat-10us-01", "Controls of this lab",
+              run.started[:10], "Linux", run.facts["versions"]["labkit"],
+              "labkit run lat_10us", f"-p seed={results.asked['seed']}"]  # fmt: skip
+    places = [top.find(text) for text in wanted]
+    assert -1 not in places and places == sorted(places)
+    for claim in study.claims:
+        assert f"<small>{claim.id}</small>" in top
+
+
+def test_the_command_of_a_report_asks_for_the_load_that_was_measured():
+    results = named_results(str(HOME / "data" / "recorded" / "lat_ping.labkit"))
+    words = report_head.command(studies.find("lat_ping"), results).split()
+    assert words[:3] == ["labkit", "run", "lat_ping"]
+    assert f"count={results.asked['workload']['count']}" in words
+    given = dict(word.split("=") for word in words if "=" in word)
+    source = campaign.notebook("lat_ping")
+    assert campaign.read_parameters(source, given)["count"] == results.asked["workload"]["count"]
+
+
+LESSON = """## The question
+
+See [another](00-start-here.ipynb), [there](https://example.org/), [here](#What-we-see).
+"""
+
+
+def lesson(tmp_path, *outputs):
+    cells = [nbf.new_markdown_cell("# A study\n\nWords."), nbf.new_markdown_cell(LESSON),
+             nbf.new_markdown_cell("## Parameters"),
+             nbf.new_code_cell("a = 1", execution_count=1),
+             nbf.new_markdown_cell("## What we see\n\nThis."),
+             nbf.new_code_cell("b", execution_count=2, outputs=list(outputs))]  # fmt: skip
+    nbformat.write(nbf.new_notebook(cells=cells), tmp_path / "lesson.ipynb")
+    report.write(tmp_path / "lesson.ipynb", tmp_path / "lesson.html")
+    return (tmp_path / "lesson.html").read_text("utf-8")
+
+
+def test_the_lesson_is_folded_and_what_was_seen_is_open(tmp_path):
+    page = lesson(tmp_path, display(text__plain="42"))
+    folds = re.findall(r'<details class="([^"]*)"( open)?><summary[^>]*>(.*?)</summary>', page)
+    assert folds == [
+        ("lesson", "", "About this lesson"),
+        ("lesson", "", "The question"),
+        ("lesson only-code", "", "Parameters"),
+        ("lesson", " open", "What we see"),
+    ]
+    assert page.count("<details") == page.count("</details>")
+
+
+def test_no_link_of_a_report_is_dead(tmp_path):
+    chart = shown(charts.round_trips(np.arange(1, 99.0)))
+    page = re.sub(r"<script\b.*?</script>", "", lesson(tmp_path, chart), flags=re.DOTALL)
+    links = re.findall(r'<a\b[^>]*href="([^"]*)"', page)
+    inside = [link[1:] for link in links if link.startswith("#")]
+    assert {link for link in links if not link.startswith("#")} == {"https://example.org/"}
+    assert "labkit-chart" in inside and [one for one in inside if f'id="{one}"' not in page] == []
+
+
+def test_the_chart_of_what_we_see_stands_in_the_head_and_once(tmp_path):
+    page = lesson(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
+    top, _, rest = page.partition("<main>")
+    assert top.count('class="labkit-chart"') == 1 and 'class="labkit-chart"' not in rest
+
+
+def test_a_report_is_for_light_and_dark_screens_and_for_paper(tmp_path):
+    page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
+    assert "prefers-color-scheme: dark" in page and "color-scheme: light dark" in page
+    assert "@media print" in page and "fill: currentColor" in page
+    assert len(page.encode()) <= 2_000_000
 
 
 def test_the_title_is_the_notebooks_and_stands_once(tmp_path):

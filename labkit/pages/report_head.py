@@ -1,0 +1,121 @@
+"""What stands above everything in a report: the finding, what it rests on, and how to repeat it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from shlex import join
+from typing import Any
+
+from labkit import controls
+from labkit.pages.tables import Table, chip, safe
+from labkit.results import Results, Run
+from labkit.running import notebook
+from labkit.running.open_lab import note
+from labkit.study import Study
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, Verdict
+
+
+@dataclass(frozen=True)
+class ReportHead:
+    """One sentence, the verdict on each claim, the controls, and facts by name."""
+
+    finding: str
+    verdicts: tuple[tuple[str, str, str], ...] = ()
+    """Of each claim its name, the verdict, and the statement."""
+    controls: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    def html(self, chart: str = "") -> str:
+        """The head with its chart between the finding and the verdicts."""
+        said = f'<p class="finding"><b>{safe(self.finding)}</b></p>' if self.finding else ""
+        return f"{said}{chart}{self._strip()}{self._controls()}{self._facts()}"
+
+    def _strip(self) -> str:
+        if not self.verdicts:
+            return ""
+        counts = Counter(word for _, word, _ in self.verdicts)
+        said = ", ".join(f"{number} {word}" for word, number in counts.items())
+        each = "".join(
+            f'<li title="{safe(statement)}">{chip(word)} <small>{safe(name)}</small></li>'
+            for name, word, statement in self.verdicts
+        )
+        return f'<h2>Verdicts: {safe(said)}</h2><ul class="chips">{each}</ul>'
+
+    def _controls(self) -> str:
+        if not self.controls:
+            return ""
+        lines = "".join(f"<li>{safe(line)}</li>" for line in self.controls)
+        return f'<h2>Controls of this lab</h2><ul class="controls">{lines}</ul>'
+
+    def _facts(self) -> str:
+        return Table(("measured", ""), self.facts).html() if self.facts else ""
+
+
+def head_of(study: Study, results: Results, verdicts: Sequence[Verdict]) -> ReportHead:
+    """The head of a report on these results."""
+    return ReportHead(
+        finding([asdict(verdict) for verdict in verdicts]),
+        tuple((v.claim, v.verdict, v.statement) for v in verdicts),
+        tuple(controls.said_of(results)),
+        tuple((name, said) for name, said in _facts(study, results).items() if said),
+    )
+
+
+def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    """What was found, in a sentence: the claim that was decided most clearly, if any was."""
+    decided = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
+    judged = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
+    if not judged:
+        return f"Found: none of {len(verdicts)} claims can be tested on this lab."
+    if not decided:
+        return f"Found: none of {len(judged)} claims could be decided by so few runs."
+    clearest = min(decided, key=_doubt)
+    number = f"{len(decided)} of {len(judged)} claims that can be tested here are decided"
+    return f"Found: {clearest['statement']}: {clearest['verdict']}, {clearest['why']} ({number})."
+
+
+# How wide the interval is beside how far the figure is from 1, which is no effect at all.
+def _doubt(verdict: Mapping[str, Any]) -> float:
+    effect, low, high = (verdict[key] for key in ("effect", "low", "high"))
+    if not effect or not low or not high or min(effect, low, high) <= 0 or effect == 1:
+        return math.inf
+    return math.log(high / low) / abs(math.log(effect))
+
+
+def _facts(study: Study, results: Results) -> dict[str, str]:
+    runs = results.finished()
+    days = sorted({run.started[:16].replace("T", " ") for run in runs if run.started})
+    return {
+        "when": " to ".join(dict.fromkeys(days[:1] + days[-1:])) + " UTC" if days else "",
+        "on": note(results) or "real hosts",
+        "hosts": "; ".join(_hosts(results)),
+        "labkit": ", ".join(_versions(runs)),
+        "command": command(study, results),
+    }
+
+
+def _hosts(results: Results) -> list[str]:
+    found = results.asked.get("lab", {}).get("hosts", {})
+    told = {role: ", ".join(filter(None, (host.get("kernel", ""), host.get("cpu", ""))))
+            for role, host in found.items()}  # fmt: skip
+    alike = dict.fromkeys(told.values())
+    return [f"{', '.join(role for role in told if told[role] == one)} ({one})" for one in alike]
+
+
+def _versions(runs: Sequence[Run]) -> list[str]:
+    kept = (run.facts.get("versions", {}).get("labkit", "") for run in runs)
+    return list(dict.fromkeys(filter(None, map(str, kept))))
+
+
+def command(study: Study, results: Results) -> str:
+    """The command line that asks the same question again."""
+    asked, known = results.asked, notebook.parameters(notebook.notebook(study.name))
+    blocks = max((run.block for run in results.finished()), default=1)
+    said = {"repeats": blocks, "seed": asked.get("seed", 1), **asked.get("workload", {})}
+    given = [f"-p {name}={said[name]}" for name in known if name in said]
+    where = str(asked.get("where", "box"))
+    place = [] if where == "box" else ["--where", where]
+    return " ".join([join(["labkit", "run", study.name, *place]), *given])
