@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -29,6 +30,7 @@ from labkit.workloads import _pairs as pairs
 if TYPE_CHECKING:
     import polars as pl
 
+MORE = re.compile(r"(?:about|more than) \d+ more blocks?")
 FRAME = (
     "condition",
     "block",
@@ -181,7 +183,9 @@ class Study:
         other = [c.name for c in self.conditions if c.name in untold]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
         given_up = kept_looks.given_up(results)
-        return [_given_up(_in_noise(verdict, noise), given_up) for verdict in told]
+        return [
+            _in_minutes(_given_up(_in_noise(verdict, noise), given_up), results) for verdict in told
+        ]
 
     def decided(self, results: Results) -> dict[str, str]:
         """The claims that these hosts decide by what they are: kernels compared, or few CPUs."""
@@ -267,6 +271,17 @@ def _given_up(verdict: Verdict, given_up: Mapping[str, kept_looks.GivenUp]) -> V
     if kept is None or verdict.verdict != UNDECIDED or verdict.blocks > kept.blocks:
         return verdict
     return replace(verdict, why=f"{verdict.why}; given up, {kept.why}", given_up=kept.why)
+
+
+# Nobody knows how long so many more blocks are; as long as those that were measured.
+def _in_minutes(verdict: Verdict, results: Results) -> Verdict:
+    runs = results.finished()
+    seconds = sum(run.seconds for run in runs) / max(1, len({run.block for run in runs}))
+    if not seconds or not verdict.more:
+        return verdict
+    minutes = max(1, round(verdict.more * seconds / 60))
+    took = f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"
+    return replace(verdict, why=MORE.sub(rf"\g<0>, {took}", verdict.why, count=1))
 
 
 def _explained(verdict: Verdict, refused: Mapping[str, str]) -> Verdict:

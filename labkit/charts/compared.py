@@ -32,7 +32,7 @@ from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
-OURS = COLOURS[4]
+OURS = COLOURS[3]
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def ratios(
     bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q"), x2="high:Q")
     dots = base.mark_point(filled=True, opacity=1, size=90).encode(x=x, shape=_plain_shape(names))
     one = alt.Chart(inline([{"value": 1}])).mark_rule(strokeDash=[6, 4], color=GREY).encode(x=x)
-    shade = [shade(band, x) for band in (noise, margin) if band]
-    layers = [*shade, one, bars.transform_filter("isValid(datum.low)"), dots,
+    bands = [shade(band, x) for band in (noise, margin) if band]
+    layers = [*bands, one, bars.transform_filter("isValid(datum.low)"), dots,
               *ends.arrows(rows, base, "x", _tips(f"over {native}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, TypeVar
@@ -26,7 +27,8 @@ SCALES = ("log", "linear")
 # little room between light and dark; they were chosen in it so that eyes without red or without
 # green tell them apart too, best the first ones. Of more conditions than colours, those of one
 # colour have different shapes.
-COLOURS = ("#2484C0", "#F06C0C", "#9C78FC", "#C08490", "#30A848", "#CC48A8", "#6C8460")
+COLOURS = ("#2484C0", "#F06C0C", "#9C78FC", "#249084", "#849C60", "#FC18E4", "#907854", "#F03C9C",
+           "#009CB4", "#D8540C")  # fmt: skip
 SHAPES = ("circle", "square", "triangle-up", "cross", "triangle-down", "triangle-right",
           "triangle-left")  # fmt: skip
 GREY = "#949494"
@@ -55,13 +57,19 @@ LOOK = {
 BELOW_NAMES = alt.Axis(titleAnchor="end")
 """An axis that long names on its left leave little room: its title ends with it, and is whole."""
 
-# In a narrow cell the whole picture is made smaller, down to what a window of 800 pixels leaves
-# beside the list of files: nothing is cut off. Hovering still finds its marks, as it does not on a
-# canvas that was scaled. What stands in place of Vega-Embed's own style styles its menu too.
+# The page's own colours are taken from its style and not from the picture, so that they follow when
+# the theme is changed. In a narrow cell the whole picture is made smaller, down to what a window of
+# 800 pixels leaves beside the list of files: nothing is cut off. Hovering still finds its marks, as
+# it does not on a canvas that was scaled. What stands in place of Vega-Embed's own style styles its
+# menu too.
 STYLE = """
 .vega-embed { position: relative; display: inline-block; max-width: 100%;
   box-sizing: border-box }
 .vega-embed svg.marks { max-width: max(100%, 340px); height: auto }
+.vega-embed svg.marks { background: transparent !important }
+.vega-embed :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"]) text {
+  fill: var(--jp-ui-font-color1, currentColor) }
+.vega-embed .role-axis-grid line { stroke: #8886 }
 .vega-embed details { position: absolute; top: 0; right: 4px }
 .vega-embed summary { list-style: none; cursor: pointer; opacity: .5 }
 .vega-embed summary svg { width: 16px; height: 16px }
@@ -73,6 +81,7 @@ STYLE = """
 EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
 """The metadata of a chart's display, from which JupyterLab takes how to draw it."""
 
+MOST_LABELS = 8
 LEGEND_WIDTH = 70
 """So many characters of legend fit beside each other, and as many of a line below the title."""
 
@@ -142,14 +151,28 @@ def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
 # It has no place for 0 and less, which Vega would draw at the wrong end: they need a linear one.
 def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
     """An axis of times from the smallest to the largest that is drawn."""
-    axis = alt.Axis(format=",~f", tickCount=6)
+    axis: dict[str, Any] = {"format": ",~f", "tickCount": 6}
     how = alt.Scale(zero=True)
     if scale == "log":
         keys = ("low", "value", "high")
         found = [row[key] for row in rows for key in keys if row.get(key) is not None]
         if min(found) > 0:
-            how = alt.Scale(type="log", domain=[min(found) / 1.25, max(found) * 1.25], nice=False)
-    return {"title": f"{metric} ({shown(unit)})", "axis": axis, "scale": how}
+            domain = [min(found) / 1.25, max(found) * 1.25]
+            how, axis["values"] = alt.Scale(type="log", domain=domain, nice=False), steps(*domain)
+    return {"title": f"{metric} ({shown(unit)})", "axis": alt.Axis(**axis), "scale": how}
+
+
+def steps(low: float, high: float) -> list[float]:
+    """Where a logarithmic axis has its labels: as many as fit, evenly by a rule that is seen."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    some: list[float] = []
+    for marks in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):
+        every = [float(f"{mark * 10.0**power:.3g}") for power in powers for mark in marks]
+        there = [value for value in every if low <= value <= high]
+        if len(there) > MOST_LABELS:
+            break
+        some = there
+    return some
 
 
 def colour(names: Sequence[str], field: str = "condition") -> alt.Color:

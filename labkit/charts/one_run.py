@@ -73,7 +73,7 @@ def round_trips(
     if cut:
         said += f"; {'warm-up' if warm.steady else 'not steady'} until request {cut:,} (dotted)"
         layers.append(_end_of_warm_up(cut))
-    title = title or "One run, request by request"
+    title = title or f"One run, request by request{f': {run}' if run else ''}"
     drawn = alt.LayerChart(layer=layers)
     return framed(drawn, 260, title, said, note, f"{metric} over time: {said}")
 

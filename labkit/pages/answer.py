@@ -13,6 +13,7 @@ from typing import Any
 from labkit import controls
 from labkit.errors import LabkitError, readable
 from labkit.machine.places import out
+from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
 from labkit.pages.report_head import ReportHead, head_of
 from labkit.pages.terminal import ProgressLine, narrow_table, paragraph, table
@@ -169,12 +170,8 @@ def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
 
 def _cell(row: Mapping[str, Any]) -> str:
     if not row["enough"]:
-        return f"~{_brief(row['value'])}"
-    return f"{_brief(row['value'])} ({ends(row['low'], row['high'], _brief)})"
-
-
-def _brief(value: float) -> str:
-    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
+        return f"~{figure(row['value'])}"
+    return f"{figure(row['value'])} ({ends(row['low'], row['high'], figure)})"
 
 
 def _document(study: Study) -> dict[str, str]:

@@ -19,8 +19,9 @@ from labkit.charts.look import COLOURS, GREY, WIDTH, inline, titled
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.machine.units import shown
-from labkit.pages.lab_panel import alone, paragraph, show, wrapped
-from labkit.pages.tables import safe
+from labkit.pages.kept import Kept
+from labkit.pages.lab_panel import alone, show, status, wrapped
+from labkit.pages.tables import Table, safe
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -166,6 +167,17 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     )  # fmt: skip
 
 
+def would_be() -> Table:
+    """The dials with their positions, and the settings that each position asks for."""
+    rows = []
+    usual = settings_for({})
+    for dial, choices in DIALS.items():
+        for choice in choices[1:]:
+            made = [str(one) for one in settings_for({dial: choice}) if one not in usual]
+            rows.append((dial, f"{choices[0]} to {choice}", "; ".join(made)))
+    return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
+
+
 class DialPanel:
     """The dials as widgets; Start measures until Stop, which puts every setting back."""
 
@@ -174,9 +186,9 @@ class DialPanel:
         self.note = f"Emulated: one machine, tier {lab.tier}" if lab and lab.emulated else ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self.words, self.picture = widgets.HTML(), widgets.Output()
-        self.start = widgets.Button(description="Start", icon="play", button_style="primary")
-        self.stop = widgets.Button(description="Stop", icon="stop", button_style="danger")
+        self.words, self.picture = widgets.HTML(), Kept()
+        self.start = widgets.Button(description="Start dials", icon="play", button_style="primary")
+        self.stop = widgets.Button(description="Stop dials", icon="stop", button_style="danger")
         self.start.on_click(lambda _: self.begin())
         self.stop.on_click(lambda _: self._stop.set())
         self.stop.disabled = True
@@ -207,25 +219,27 @@ class DialPanel:
 
     def say(self, words: str) -> None:
         """Show these words below the dials."""
-        self.words.value = paragraph(f"<span>{safe(words)}</span>")
+        self.words.value = status(safe(words))
 
     def view(self) -> widgets.Widget:
         """The panel as a widget."""
-        self.say("Turn dials, press Start; Stop puts every setting back.")
+        self.say("Turn dials, press Start dials. Stop dials puts every setting back.")
         buttons = widgets.HBox([self.start, self.stop])
         rows = [
             wrapped([widgets.Label(dial, layout={"width": "150px"}), choices])
             for dial, choices in self.dials.items()
         ]
-        return widgets.VBox([*rows, buttons, self.words, self.picture])
+        return widgets.VBox([*rows, buttons, self.words])
 
     def _ipython_display_(self) -> None:
         if self.dialling is None:
-            print("dials: a recorded run has none to turn; they need a lab")
+            print("dials: a recorded run has none to turn; they need a lab. There they would be:")
+            show(would_be())
         elif alone():
             print(f"dials: {', '.join(DIALS)}; nobody is here to turn them")
         else:
             show(self.view())
+            self.picture.show({"text/plain": "No answers yet: press Start dials."})
 
     def _dial(self, dial: str, choices: tuple[str, ...]) -> widgets.ToggleButtons:
         made = widgets.ToggleButtons(options=list(choices), tooltips=[dial] * len(choices))
@@ -256,8 +270,4 @@ class DialPanel:
         ]
         self.say("; ".join([words, *told]))
         if values and not words.startswith("turning"):
-            drawn = charts.bundle(histogram(values, note=self.note).to_dict())
-            shown = {kind: drawn[kind] for kind in (charts.V5, "text/plain")}
-            self.picture.outputs = (
-                {"output_type": "display_data", "data": shown, "metadata": charts.EMBEDDED},
-            )  # fmt: skip
+            self.picture.show(charts.bundle(histogram(values, note=self.note).to_dict()))

@@ -24,7 +24,8 @@ from labkit.lab import Lab
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import together
-from labkit.pages.tables import Table, safe, table
+from labkit.pages.kept import Kept
+from labkit.pages.tables import Table, conditions, safe, table
 from labkit.pages.terminal import ProgressLine
 from labkit.results import Results
 from labkit.running.open_lab import note
@@ -147,9 +148,14 @@ class LabPanel:
 
 
 class LadderPanel:
-    """The ladder of percentiles, with a choice of percentiles, scale and conditions."""
+    """The ladder of percentiles, with a choice of percentiles, scale and conditions.
+
+    The picture is an output of its own below the choices, so that a saved notebook has it.
+    """
 
     def __init__(self, results: Results, study: Study) -> None:
+        self.picture = Kept()
+        self.here = {row["condition"]: row["here"] for row in conditions(study, results)}
         self.study, self.note, self.named = study, note(results), results.path.name
         self.measured, self.runs = study.blocks(results), results.by_block()
 
@@ -181,32 +187,31 @@ class LadderPanel:
         return [charts.save(drawn, folder / f"{stem}{kind}") for kind in SAVED]
 
     def _ipython_display_(self) -> None:
-        show(self.chart() if alone() else self.view())
+        if alone():
+            show(self.chart())
+            return
+        choices = self.view()
+        show(choices)
+        self.draw()
 
     def view(self) -> widgets.Widget:
-        """The panel as a widget."""
+        """The choices as a widget; each draws the picture anew."""
         rungs = widgets.Dropdown(options=list(LADDERS), description="percentiles")
         scale = widgets.Dropdown(options=list(charts.SCALES), description="scale")
-        ticks = {name: _tick(name) for name in self.measured}
-        picture = widgets.Output()
-        picture.layout.min_height = "430px"
+        ticks = {name: _tick(name, self.here.get(name, "")) for name in self.measured}
 
         def chart() -> alt.LayerChart:
             chosen = [name for name, tick in ticks.items() if tick.value]
             return self.chart(LADDERS[rungs.value], scale.value, chosen)
 
-        def redraw(_: object = None) -> None:
-            drawn = _tried(chart)
-            # Set as a value: capturing what a callback prints depends on the thread it runs in.
-            picture.outputs = (
-                {"output_type": "display_data", "data": drawn, "metadata": charts.EMBEDDED},
-            )  # fmt: skip
-
         for control in (rungs, scale, *ticks.values()):
-            control.observe(redraw, names="value")
-        redraw()
+            control.observe(lambda _: self.draw(chart), names="value")
         saving = _saving(lambda: self.save(chart()))
-        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), picture, saving])
+        return widgets.VBox([wrapped([rungs, scale]), wrapped(ticks.values()), saving])
+
+    def draw(self, chart: Callable[[], alt.LayerChart] | None = None) -> None:
+        """Show the picture below the choices, or why there is none."""
+        self.picture.show(_tried(chart or self.chart))
 
 
 def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
@@ -225,10 +230,9 @@ def _saving(save: Callable[[], list[Path]]) -> widgets.HBox:
 
 def _tried(draw: Callable[[], alt.LayerChart]) -> dict[str, Any]:
     try:
-        shown = charts.bundle(draw().to_dict())
+        return charts.bundle(draw().to_dict())
     except LabkitError as nothing:
         return {"text/plain": str(nothing)}
-    return {kind: shown[kind] for kind in (charts.V5, "text/plain")}
 
 
 def wrapped(parts: Iterable[widgets.Widget]) -> widgets.HBox:
@@ -241,9 +245,15 @@ def paragraph(safe_html: str) -> str:
     return f'<div style="line-height:1.4">{safe_html}</div>'
 
 
-def _tick(name: str) -> widgets.Checkbox:
+def status(text: str) -> str:
+    """Words of a panel that change; whoever listens to the page hears the new ones."""
+    return paragraph(f'<div role="status" aria-live="polite">{text}</div>')
+
+
+def _tick(name: str, here: str) -> widgets.Checkbox:
     layout = widgets.Layout(width="auto", margin="0 16px 0 0")
-    return widgets.Checkbox(value=True, description=name, indent=False, layout=layout)
+    asked = {"description": name, "tooltip": here, "indent": False, "layout": layout}
+    return widgets.Checkbox(value=True, **asked)
 
 
 def _made(tier: str, accelerator: str, containers: str) -> str:

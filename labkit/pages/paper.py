@@ -9,7 +9,8 @@ PAPER = """
 .labkit-chart svg { max-width: 100%; height: auto; overflow: visible;
   background: transparent !important }
 .labkit-chart svg > rect { fill: none }
-.labkit-chart svg text { fill: currentColor }
+.labkit-chart svg :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"]) text {
+  fill: currentColor }
 .labkit-chart svg .role-axis-grid line { stroke: var(--faint) }
 @media print {
   :root { color-scheme: light }

@@ -6,27 +6,29 @@ import asyncio
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
-import numpy as np
 
 from labkit.errors import Stopped, readable
 from labkit.lab import Lab
 from labkit.machine.units import figure, shown
-from labkit.pages.lab_panel import alone, paragraph, show, wrapped
-from labkit.pages.tables import safe
-from labkit.results import Results
+from labkit.pages.kept import Kept
+from labkit.pages.lab_panel import alone, show, status, wrapped
+from labkit.pages.tables import conditions, safe, table
+from labkit.results import Results, Run
 from labkit.running import loop
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
+from labkit.statistics.figure import Values
 from labkit.statistics.interval import lacking
 from labkit.statistics.percentiles import interval
 from labkit.study import Study
 
 TICK_SECONDS = 0.2
-Show = Callable[["Standing"], None]
+WAITING = "the cells below were not run; the panel above says how to go on"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ class Standing:
     state: str = "ready"
     """`ready`, `running`, `stopping`, `stopped`, `failed` or `finished`."""
     figures: dict[str, str] = field(default_factory=dict)
-    """The median so far of each condition, with its interval once there are two runs."""
+    """The median so far of each condition, with its interval once there are two runs.
+
+    It is that of all values together, as in charts, tables and reports.
+    """
 
     @property
     def done(self) -> int:
@@ -52,8 +57,11 @@ class Standing:
         return self.repeats * len(self.lanes)
 
 
-def standing(study: Study, results: Results, repeats: int, words: str, state: str) -> Standing:
-    """What remains of a study, read from its results."""
+def standing(
+    study: Study, results: Results, repeats: int, words: str, state: str,
+    figures: Figures | None = None,
+) -> Standing:  # fmt: skip
+    """What remains of a study, read from its results; `figures` keeps what was read before."""
     runs = [run for run in results.finished() if run.block <= repeats]
     kept = {(run.condition, run.block) for run in runs}
     refused = results.asked.get("refused", {})
@@ -61,22 +69,42 @@ def standing(study: Study, results: Results, repeats: int, words: str, state: st
     asked = results.asked.get("conditions") or [c.name for c in study.conditions]
     names = [c.name for c in study.conditions if c.name in asked and c.name not in refused]
     lanes = {name: sum(1 for condition, _ in kept if condition == name) for name in names}
-    medians: dict[str, dict[int, float]] = {name: {} for name in names}
-    for run in runs:
-        for row in run.rows:
-            if row["metric"] == study.metric and run.condition in medians:
-                medians[run.condition][run.block] = float(row["p50"])
-    figures = {name: _figure(found, study.unit) for name, found in medians.items() if found}
-    return Standing(lanes, repeats, words, state, figures)
+    told = (figures or Figures(study)).of([run for run in runs if run.condition in names])
+    return Standing(lanes, repeats, words, state, {n: told[n] for n in names if n in told})
 
 
-# From the medians of the runs, as reading every value again at each look would take too long.
-def _figure(medians: Mapping[int, float], unit: str) -> str:
-    found = interval({block: np.array([value]) for block, value in medians.items()}, 50)
-    if len(medians) < 2:
+@dataclass
+class Figures:
+    """The median of each condition in words; each run is read once, however often it is asked."""
+
+    study: Study
+    _values: dict[Path, Values] = field(default_factory=dict)
+    _told: dict[tuple[Path, ...], str] = field(default_factory=dict)
+
+    def of(self, runs: Sequence[Run]) -> dict[str, str]:
+        """Condition -> its median so far, from these runs."""
+        by_condition: dict[str, list[Run]] = {}
+        for run in runs:
+            by_condition.setdefault(run.condition, []).append(run)
+        return {name: self._median(some) for name, some in by_condition.items()}
+
+    def _median(self, runs: Sequence[Run]) -> str:
+        paths = tuple(run.path for run in runs)
+        if paths not in self._told:
+            for run in runs:
+                if run.path not in self._values:
+                    self._values[run.path] = self.study.sample(run).values
+            blocks = {run.block: self._values[run.path] for run in runs}
+            self._told[paths] = _figure(blocks, self.study.unit)
+        return self._told[paths]
+
+
+def _figure(blocks: Mapping[int, Values], unit: str) -> str:
+    found = interval(blocks, 50)
+    if len(blocks) < 2:
         return f"{figure(found.value)} {shown(unit)}"
     said = f"{figure(found.value)} {shown(unit)}, {found.ends(figure)}"
-    if lack := lacking(found.least, found.most, len(medians)):
+    if lack := lacking(found.least, found.most, len(blocks)):
         return f"{said} ({lack})"
     width = (found.high - found.low) / found.value if found.value else 0.0
     return f"{said} ({width:.0%} wide)"
@@ -98,6 +126,8 @@ class StudyPanel:
     _ended: threading.Event | None = field(default=None, repr=False)
     _failure: BaseException | None = field(default=None, repr=False)
     _view: _View | None = field(default=None, repr=False)
+    _kept: Kept | None = field(default=None, repr=False)
+    _figures: Figures | None = field(default=None, repr=False)
 
     async def run(self) -> Results:
         """Measure what is missing and return the results; Stop and an interrupt end it cleanly.
@@ -111,6 +141,9 @@ class StudyPanel:
         if not self.running:
             self._begin()
         await self._follow()
+        if isinstance(self._failure, Stopped) and self._view:
+            # It stays below the panel when Start has gone on, and must be true then too.
+            raise Stopped(WAITING)
         if self._failure is not None:
             # Where in its thread the study was is of no use to a reader.
             raise self._failure.with_traceback(None)
@@ -139,15 +172,36 @@ class StudyPanel:
             if self.lab is None:
                 self._print_remarks()
             return
-        self._view = _View(self.start, self.stop, live=self.lab is not None)
-        self._view.draw(now)
-        show(self._view.whole)
+        self._kept = Kept()
+        if self.lab is not None:
+            self._view = _View(self.start, self.stop)
+            self._view.draw(now)
+            show(self._view.whole)
+        self._keep(now)
 
     def _ipython_display_(self) -> None:
         self.show()
 
     def _source(self) -> str:
-        return " (recorded)" if self.lab is None else ""
+        if self.lab is not None:
+            return ""
+        days = sorted(run.started[:10] for run in self.results.finished() if run.started)
+        dates = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
+        return f" (recorded {dates})" if dates else " (recorded)"
+
+    # A table, as widgets are blank in a saved notebook.
+    def _keep(self, now: Standing) -> None:
+        if self._kept is None:
+            return
+        here = {row["condition"]: row["here"] for row in conditions(self.study, self.results)}
+        rows = [
+            {"condition": name, "here": here.get(name, ""), "runs": f"{done} of {now.repeats}",
+             f"median {self.study.metric}": now.figures.get(name, "none yet")}
+            for name, done in now.lanes.items()
+        ]  # fmt: skip
+        caption = f"{self.study.name}: {now.done} of {now.of} runs are there{self._source()}."
+        whole = replace(table(rows), caption=caption)
+        self._kept.show(whole._repr_mimebundle_())
 
     def _now(self, words: str, state: str) -> Standing:
         there = max((run.block for run in self.results.finished()), default=0)
@@ -156,7 +210,8 @@ class StudyPanel:
         repeats = max(there, 1) if growing else int(self.repeats)
         if self.lab is None:
             repeats = there or repeats
-        now = standing(self.study, self.results, repeats, words, state)
+        self._figures = self._figures or Figures(self.study)
+        now = standing(self.study, self.results, repeats, words, state, self._figures)
         if state == "running" and now.done == now.of:
             return replace(now, words="putting settings back")
         return now
@@ -207,12 +262,15 @@ class StudyPanel:
 
     def _end(self, seconds: float) -> tuple[str, str]:
         if isinstance(self._failure, Stopped):
-            return "Stopped; everything was put back, finished runs are kept", "stopped"
+            on = "Press Start study to go on, then run the cells below" if self._view else ""
+            said = "Stopped; everything was put back, finished runs are kept"
+            return ". ".join(filter(None, (said, on))), "stopped"
         if self._failure is not None:
             return f"Failed: {self._failure}", "failed"
         said = "; ".join(
             [
                 f"Finished in {_span(seconds)}",
+                *(["the cells below have all they need"] if self._view else []),
                 str(overhead(self.results)),
                 *(self.study.remarks(self.results) if self._view else ()),
             ]
@@ -221,7 +279,10 @@ class StudyPanel:
 
     def _tell(self, words: str, state: str) -> None:
         if self._view is not None:
-            self._view.draw(self._now(words, state))
+            now = self._now(words, state)
+            self._view.draw(now)
+            if state not in ("running", "stopping"):
+                self._keep(now)
         elif state not in ("running", "stopping"):
             now = self._now(words, state)
             print(f"{words}: {now.done} of {now.of} runs")
@@ -231,17 +292,17 @@ class StudyPanel:
 class _View:
     """The widgets of the panel; knows nothing of studies."""
 
-    def __init__(self, start: Callable[[], None], stop: Callable[[], None], live: bool) -> None:
+    def __init__(self, start: Callable[[], None], stop: Callable[[], None]) -> None:
         self.lanes: dict[str, widgets.IntProgress] = {}
         self.figures: dict[str, widgets.Label] = {}
         self.all = widgets.IntProgress(layout=widgets.Layout(width="420px"))
         self.words = widgets.HTML()
-        self.start = widgets.Button(description="Start", icon="play", button_style="primary")
-        self.stop = widgets.Button(description="Stop", icon="stop", button_style="danger")
+        self.start = widgets.Button(description="Start study", icon="play", button_style="primary")
+        self.stop = widgets.Button(description="Stop study", icon="stop", button_style="danger")
         self.start.on_click(lambda _: start())
         self.stop.on_click(lambda _: stop())
-        self.live, self.rows = live, widgets.VBox()
-        buttons = [self.start, self.stop] if live else []
+        self.rows = widgets.VBox()
+        buttons = [self.start, self.stop]
         self.whole = widgets.VBox([self.rows, wrapped([self.all, *buttons]), self.words])
 
     def draw(self, now: Standing) -> None:
@@ -258,10 +319,9 @@ class _View:
         active = now.state in ("running", "stopping")
         self.start.disabled = active or whole
         self.stop.disabled = now.state != "running"
-        lacking = "Not all runs are there yet." if self.live else "The others were not valid."
-        words = now.words or ("All runs are there." if whole else lacking)
+        words = now.words or ("All runs are there." if whole else "Not all runs are there yet.")
         said = f"<b>{now.done} of {now.of} runs.</b> <span>{safe(words)}</span>"
-        self.words.value = paragraph(said)
+        self.words.value = status(said)
 
     def _make_lanes(self, now: Standing) -> None:
         if self.lanes.keys() == now.lanes.keys():

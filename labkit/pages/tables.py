@@ -18,6 +18,19 @@ from labkit.verdict import Verdict, looked, one_risk
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
 SHORT = 20
+COLUMN, NARROW = 45, 55
+"""So many letters a column asks for at most, and so many fit beside each other in a narrow cell."""
+STACKED = """
+.labkit-table { container-type: inline-size; width: 100% }
+@container (max-width: 620px) {
+  .labkit-table table.stacked thead { display: none }
+  .labkit-table table.stacked :is(tbody, tr, td) { display: block }
+  .labkit-table table.stacked tr { border-bottom: 1px solid #8888; padding: 6px 0 }
+  .labkit-table table.stacked td { white-space: normal !important; border: 0;
+    overflow-wrap: anywhere; padding: 1px 4px !important }
+  .labkit-table table.stacked td::before { content: attr(data-label) ": "; opacity: .75 }
+}
+"""
 LEFT = "text-align:left;vertical-align:top;padding:4px 10px"
 # White on each of these is readable (contrast 4.5 and more), on a light page and on a dark one.
 CHIPS = {
@@ -40,10 +53,20 @@ class Table:
     def html(self) -> str:
         """The table as HTML; only this function makes HTML of what hosts say."""
         head = "".join(f'<th style="{LEFT}">{safe(cell)}</th>' for cell in self.head)
-        rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in self.rows)
+        each = ("".join(map(_cell, row, self.head)) for row in self.rows)
+        rows = "".join(f"<tr>{cells}</tr>" for cells in each)
         above = f'<p class="labkit-caption"><b>{safe(self.caption)}</b></p>' if self.caption else ""
         body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>"
-        return f'{above}<table class="labkit">{body}</table>'
+        if not self.wide:
+            return f'{above}<table class="labkit">{body}</table>'
+        stacked = f'<table class="labkit stacked">{body}</table>'
+        return f'<style>{STACKED}</style>{above}<div class="labkit-table">{stacked}</div>'
+
+    @property
+    def wide(self) -> bool:
+        """Whether a narrow cell shows its columns below each other."""
+        columns = zip(self.head, *self.rows, strict=True)
+        return sum(min(COLUMN, max(map(len, column))) for column in columns) > NARROW
 
     def text(self) -> str:
         """The table as aligned columns."""
@@ -121,12 +144,13 @@ def _marked_down(text: str) -> str:
     return " ".join("".join(escaped).split())
 
 
-def _cell(text: str) -> str:
+def _cell(text: str, column: str) -> str:
+    label = f'data-label="{safe(column)}"'
     if text not in CHIPS:
         # Short words stay on one line, and lines of a text apart.
         space = "pre-wrap" if "\n" in text else "nowrap" if len(text) <= SHORT else "normal"
-        return f'<td style="{LEFT};white-space:{space}">{safe(text)}</td>'
-    return f'<td style="{LEFT}">{chip(text)}</td>'
+        return f'<td {label} style="{LEFT};white-space:{space}">{safe(text)}</td>'
+    return f'<td {label} style="{LEFT}">{chip(text)}</td>'
 
 
 def chip(verdict: str) -> str:

@@ -49,7 +49,7 @@ def show(texts) -> None:
     LabPanel(None, results.asked["lab"])._ipython_display_()
     StudyPanel(study, None, results, repeats=1).show()
     LadderPanel(results, study)._ipython_display_()
-    running = _View(print, print, live=True)
+    running = _View(print, print)
     for text in texts:
         now = standing(study, results, 2, text, "running")
         running.draw(replace(now, figures=dict.fromkeys(now.lanes, text)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from labkit import charts
-from labkit.charts.look import GREY
+from labkit.charts.look import GREY, steps
 from labkit.pages import dial_panel
 
 
@@ -49,11 +49,15 @@ def seen(colours, eyes):
 
 
 @pytest.mark.parametrize("eyes", EYES)
-@pytest.mark.parametrize(("first", "apart"), [(7, 0.07), (3, 0.09), (2, 0.2)])
+@pytest.mark.parametrize(("first", "apart"), [(10, 0.069), (7, 0.07), (3, 0.09), (2, 0.2)])
 def test_colours_are_told_apart_without_red_or_green_the_first_ones_best(eyes, first, apart):
     places = seen(charts.COLOURS[:first], EYES[eyes])
     nearest = min(np.linalg.norm(a - b) for a, b in combinations(places, 2))
     assert nearest >= apart
+
+
+def test_ten_conditions_have_ten_colours():
+    assert len(set(charts.COLOURS)) >= 10
 
 
 @pytest.mark.slow
@@ -85,3 +89,27 @@ def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():
     assert "color" not in words
     dark = {**spec, "config": {"style": {"guide-label": {"fill": "#fedcba"}}}}
     assert "#fedcba" in charts.svg(dark)
+
+
+@pytest.mark.parametrize(("low", "high", "labels"), [
+    (4.0, 12_000.0, [10, 100, 1000, 10_000]),
+    (40.0, 800.0, [50, 100, 200, 500]),
+    (60.0, 140.0, [70, 100]),
+    (1.2, 33.0, [2, 5, 10, 20]),
+])  # fmt: skip
+def test_labels_of_a_logarithmic_axis_follow_a_rule(low, high, labels):
+    found = steps(low, high)
+    assert set(labels) <= set(found) and 2 <= len(found) <= 8
+    assert found == sorted(found) and low <= found[0] and found[-1] <= high
+
+
+def test_one_run_by_itself_names_its_run_and_with_it_the_condition():
+    drawn = charts.round_trips(np.arange(1, 99.0), run="007-VM-SRIOV-b1").to_dict()
+    assert "VM-SRIOV" in " ".join(drawn["title"]["text"])
+
+
+def test_the_colours_of_a_page_follow_its_theme_and_not_the_picture():
+    """So that a change of theme needs no cell to be run again."""
+    style = charts.EMBEDDED[charts.V5]["embed_options"]["defaultStyle"]
+    assert "background: transparent !important" in style
+    assert "fill: var(--jp-ui-font-color1" in style

@@ -16,6 +16,7 @@ from labkit.pages.dial_panel import (
     DialPanel,
     histogram,
     settings_for,
+    would_be,
 )
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
@@ -94,8 +95,11 @@ def test_a_widget_that_is_turned_turns_the_dial(lab):
 def test_alone_or_without_a_lab_it_says_in_a_line_what_it_is(lab, capsys):
     DialPanel(None)._ipython_display_()
     DialPanel(lab)._ipython_display_()
-    first, second = capsys.readouterr().out.splitlines()
-    assert "they need a lab" in first and "nobody is here" in second
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert "they need a lab" in first and "nobody is here" in last
+    rows = would_be().rows
+    assert len(rows) == sum(len(choices) - 1 for choices in DIALS.values())
+    assert all(changes for *_, changes in rows), "each turn changes something"
 
 
 def test_a_failure_is_shown_and_the_panel_can_start_again(lab, monkeypatch):

@@ -7,6 +7,7 @@ import re
 import threading
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import synthetic
 
@@ -15,11 +16,16 @@ from labkit.errors import CommandFailed, Stopped
 from labkit.gates import watch
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine.places import HOME
+from labkit.machine.units import figure
 from labkit.pages import lab_panel, study_panel
+from labkit.pages.dial_panel import DialPanel
 from labkit.pages.lab_panel import LabPanel, LadderPanel
 from labkit.pages.study_panel import StudyPanel
 from labkit.results import Results, Run
+from labkit.running.open_lab import named_results
 from labkit.runs.progress import Progress
+from labkit.statistics.percentiles import interval
 from labkit.transports.local import Local
 
 BAD = "<img src=x onerror=alert(1)>"
@@ -41,11 +47,15 @@ class Counting:
     """A study of two conditions whose runs are instant, or wait until they are let go."""
 
     name, metric, unit = "counting", "round trip", "us"
-    conditions = (SimpleNamespace(name="A"), SimpleNamespace(name="B"))
+    conditions = tuple(SimpleNamespace(name=n, means=n, here=f"{n} here") for n in "AB")
 
     def __init__(self, fails=None):
         self.fails, self.go, self.began = fails, threading.Event(), threading.Event()
         self.go.set()
+
+    def sample(self, run):
+        rows = {row["metric"]: row["p50"] for row in run.rows}
+        return SimpleNamespace(values=np.array([rows.get(self.metric, 1.0)]))
 
     def remarks(self, results):
         return watch.remarks(results)
@@ -162,10 +172,11 @@ def test_stop_lets_the_run_end_keeps_it_and_raises_stopped(lab, results, watched
     study = Counting()
     study.go.clear()
     panel = StudyPanel(study, lab, results, repeats=3)
-    with pytest.raises(Stopped):
+    with pytest.raises(Stopped, match="the panel above says how to go on"):
         asyncio.run(_stop_when_begun(panel, study, press))
     assert len(results.finished()) == 1
     assert "Stopped; everything was put back" in words(panel)
+    assert "Press Start study to go on, then run the cells below" in words(panel)
     assert not panel._view.start.disabled and panel._view.stop.disabled
 
 
@@ -248,16 +259,56 @@ def test_alone_the_ladder_is_displayed_once_as_a_chart(ladder, monkeypatch):
 @pytest.mark.slow
 def test_each_choice_redraws_the_ladder(ladder):
     view = ladder.view()
-    (percentiles, scale), ticks, picture = (
-        view.children[0].children,
-        view.children[1].children,
-        view.children[2],
-    )
-    pictures = [picture.outputs[0]["data"][charts.V5]]
+    (percentiles, scale), ticks = view.children[0].children, view.children[1].children
+    ladder.draw()
+    pictures = [ladder.picture.data[charts.V5]]
     for control, value in ((percentiles, "median only"), (scale, "linear"), (ticks[0], False)):
         control.value = value
-        pictures.append(picture.outputs[0]["data"][charts.V5])
+        pictures.append(ladder.picture.data[charts.V5])
         assert pictures[-1] != pictures[-2]
     for tick in ticks:
         tick.value = False
-    assert "nothing to draw" in picture.outputs[0]["data"]["text/plain"]
+    assert "nothing to draw" in ladder.picture.data["text/plain"]
+
+
+def test_what_a_saved_notebook_keeps_of_a_panel_is_a_picture_and_its_numbers(ladder, watched):
+    ladder._ipython_display_()
+    (choices,) = watched
+    assert not hasattr(choices, "outputs")
+    kept = ladder.picture.data
+    assert kept["image/svg+xml"].startswith("<svg") and "Native median" in kept["text/plain"]
+
+
+def test_panel_table_and_chart_show_the_same_number(tmp_path, watched):
+    study = find_study("lat_ping")
+    results = synthetic.write_results(tmp_path / "r", study, 5, 500)
+    panel = StudyPanel(study, None, results)
+    panel.show()
+    assert watched == [], "recorded runs need no buttons"
+    kept = panel._kept.data["text/plain"]
+    drawn = charts.frame(LadderPanel(results, study).chart((50,))).to_dicts()
+    for name, blocks in study.blocks(results).items():
+        found = interval(blocks, 50)
+        said = f"{figure(found.value)} µs, {found.ends(figure)}"
+        assert said in " ".join(kept.split())
+        marks = {r["value"] for r in drawn if r["condition"] == name and r["runs"]}
+        assert {figure(mark) for mark in marks} == {figure(found.value)}
+
+
+def test_the_date_of_recorded_runs_is_told(tmp_path, watched):
+    results = named_results(str(HOME / "data" / "recorded" / "lat_ping.labkit"))
+    panel = StudyPanel(find_study("lat_ping"), None, results)
+    panel.show()
+    day = results.finished()[0].started[:10]
+    assert f"runs are there (recorded {day})" in panel._kept.data["text/plain"]
+
+
+def test_status_words_are_told_to_who_listens(lab, results, watched):
+    panel = StudyPanel(Counting(), lab, results, repeats=2)
+    panel.show()
+    assert 'aria-live="polite"' in words(panel)
+    dials = DialPanel(lab)
+    dials.say("x")
+    assert 'aria-live="polite"' in dials.words.value
+    names = [b.description for b in (panel._view.start, panel._view.stop, dials.start, dials.stop)]
+    assert len(set(names)) == 4
