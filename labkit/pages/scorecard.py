@@ -23,7 +23,11 @@ from labkit.statistics.interval import ends
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict, check_margin
 
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
-SHORT = {SAME: "same", UNDECIDED: "open", NOT_TESTABLE: "untested"}
+NO_STUDY_YET = "no study yet"
+UNMEASURED = "not measured yet"
+COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
+"""What a claim counts as: what could be tested but was not is no verdict."""
+ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
 HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
@@ -99,15 +103,20 @@ class Scorecard:
         return replace(self, lines=tuple(kept), narrowed=True)
 
     def counts(self) -> Table:
-        """Per document: how many of its claims hold, by the newest verdict on each."""
+        """Per document: how many of its claims hold, by the newest verdict on each.
+
+        Below, what was measured is counted by where: on emulated labs, on real hosts or kernels.
+        """
         counted: dict[str, Counter[str]] = {}
         for line in self._newest():
-            counted.setdefault(line.document, Counter())[line.verdict] += 1
-        rows = [(name, str(sum(c.values())), *(str(c[word] or "") for word in WORDS))
+            counted.setdefault(line.document, Counter())[counts_as(line)] += 1
+        newest = [line for line in self._newest() if line.evidence]
+        for where, real in ((ON_EMULATED, False), (ON_REAL, True)):
+            counted[where] = Counter(counts_as(one) for one in newest if is_real(one) is real)
+        counted["all"] = Counter(map(counts_as, self._newest()))
+        rows = [(name, str(c.total()), *(str(c[word] or "") for word in COUNTED))
                 for name, c in counted.items()]  # fmt: skip
-        total = Counter(line.verdict for line in self._newest())
-        rows.append(("all", str(total.total()), *(str(total[word] or "") for word in WORDS)))
-        return Table(("document", "claims", *WORDS), tuple(rows))
+        return Table(("document", "claims", *COUNTED), tuple(rows))
 
     def table(self) -> Table:
         """One row for each claim and lab."""
@@ -130,10 +139,15 @@ class Scorecard:
         parts.append(self._counted() if self.lines else "No claim is like that.")
         return "\n\n".join(part for part in parts if part)
 
+    # As sentences, which fit any terminal and can be read aloud.
     def _counted(self) -> str:
-        head, rows = self.counts().head, self.counts().rows
-        turned = [(*numbers, name) for name, *numbers in rows]
-        return terminal.table(turned, [*(SHORT.get(word, word) for word in head[1:]), head[0]])
+        table = self.counts()
+        lines = []
+        for name, whole, *numbers in table.rows:
+            each = zip(numbers, table.head[2:], strict=True)
+            told = ", ".join(f"{number} {word}" for number, word in each if number)
+            lines += [name, f"    {whole} claims: {told}" if told else "    no claims"]
+        return "\n".join(map(terminal.paragraph, lines))
 
     def html(self) -> str:
         """Both tables as HTML, every word escaped."""
@@ -212,7 +226,7 @@ def _more(verdict: Verdict) -> str:
 
 def _untested(study: str) -> list[ScoreLine]:
     known = study in studies.names()
-    whys = {c: f"not measured yet: labkit run {study}" if known else _wanted(c, study)
+    whys = {c: f"{UNMEASURED}: labkit run {study}" if known else _wanted(c, study)
             for c in claims.of(study)}  # fmt: skip
     return [
         _line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c, why in whys.items()
@@ -237,6 +251,20 @@ def _line(
         v.low, v.high, v.published, runs, v.why, lab, tier, kernel, v.source, claim.dispute,
         claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up,
     )  # fmt: skip
+
+
+def counts_as(line: ScoreLine) -> str:
+    """The verdict, or why there is none: nobody measured it, or no study could."""
+    if line.evidence or line.verdict != NOT_TESTABLE:
+        return line.verdict
+    if line.reason.startswith(NO_STUDY):
+        return NO_STUDY_YET
+    return UNMEASURED if line.reason.startswith(UNMEASURED) else NOT_TESTABLE
+
+
+def is_real(line: ScoreLine) -> bool:
+    """Whether it was measured on real hosts, or on this machine's own kernel."""
+    return line.tier in ("hosts", imports.TIER) or line.kernel == kernels.REAL
 
 
 def found_and_printed(line: ScoreLine) -> tuple[str, str]:

@@ -187,7 +187,10 @@ class StudyPanel:
             return ""
         days = sorted(run.started[:10] for run in self.results.finished() if run.started)
         dates = " to ".join(dict.fromkeys((*days[:1], *days[-1:])))
-        return f" (recorded {dates})" if dates else " (recorded)"
+        # The cells above show what the parameters ask for, which recorded runs need not have had.
+        load = dict(self.results.asked.get("workload", {}))
+        name, knobs = load.pop("name", ""), ", ".join(f"{k}={v}" for k, v in load.items())
+        return f" (recorded {dates}".rstrip() + (f", {name}({knobs}))" if name else ")")
 
     # A table, as widgets are blank in a saved notebook.
     def _keep(self, now: Standing) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 import synthetic
@@ -9,7 +10,7 @@ import synthetic
 from labkit import studies
 from labkit.cli import main
 from labkit.pages.score_page import page
-from labkit.pages.scorecard import scorecard
+from labkit.pages.scorecard import NO_STUDY, Scorecard, scorecard
 from labkit.pages.tables import Table
 from labkit.running.open_lab import recorded
 from labkit.runs import bundle
@@ -171,3 +172,29 @@ def test_it_shows_itself_in_a_notebook(folder):
 def test_a_folder_without_results_is_no_scorecard(tmp_path, capsys):
     assert main(["scorecard", str(tmp_path)]) == 1
     assert f"no results in {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_what_has_no_study_and_what_was_not_measured_is_no_verdict_and_emulated_stands_apart(
+    folder,
+):
+    card = scorecard(folder)
+    table = card.counts()
+    rows = {row[0]: dict(zip(table.head[1:], row[1:], strict=True)) for row in table.rows}
+    every = {name: int(number or 0) for name, number in rows["all"].items()}
+    lines = card.lines
+    unstudied = sum(line.reason.startswith(NO_STUDY) for line in lines)
+    assert every["no study yet"] == unstudied and every["claims"] == 136
+    assert every["not testable here"] + every["not measured yet"] + unstudied == sum(
+        line.verdict == "not testable here" for line in lines
+    )
+    assert rows["on emulated labs"]["claims"] == "7" and rows["on real hosts or kernels"] == {
+        **dict.fromkeys(table.head[1:], ""), "claims": "0"
+    }  # fmt: skip
+    assert "7 claims: " in card.text().partition("on emulated labs")[2]
+
+
+def test_what_was_measured_on_real_hosts_counts_apart(folder):
+    lines = [line for line in scorecard(folder).lines if line.evidence]
+    real = Scorecard(tuple(replace(line, tier="hosts") for line in lines))
+    rows = {row[0]: row[1] for row in real.counts().rows}
+    assert (rows["on real hosts or kernels"], rows["on emulated labs"]) == ("7", "0")

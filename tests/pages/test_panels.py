@@ -300,7 +300,10 @@ def test_the_date_of_recorded_runs_is_told(tmp_path, watched):
     panel = StudyPanel(find_study("lat_ping"), None, results)
     panel.show()
     day = results.finished()[0].started[:10]
-    assert f"runs are there (recorded {day})" in panel._kept.data["text/plain"]
+    load = results.asked["workload"]
+    said = " ".join(panel._kept.data["text/plain"].split())
+    assert f"runs are there (recorded {day}, Ping(size={load['size']}, " in said
+    assert f"count={load['count']})" in said
 
 
 def test_status_words_are_told_to_who_listens(lab, results, watched):
