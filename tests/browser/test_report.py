@@ -15,6 +15,7 @@ from labkit import charts, find_study
 from labkit.pages import report, score_page
 from labkit.pages.report_head import head_of
 from labkit.pages.scorecard import scorecard
+from labkit.pages.tables import table
 from labkit.running.open_lab import stored_results
 from tests.browser.conftest import BROWSERS
 
@@ -171,3 +172,14 @@ def test_without_scripts_the_pictures_are_there(chromium, tmp_path):
     plain.goto(page.as_uri())
     assert plain.locator(".labkit-chart svg").count() == 1
     plain.context.close()
+
+
+def test_a_wide_table_has_nothing_off_screen_in_a_narrow_cell(page):
+    rows = [{"claim": "lat-ping-01", "verdict": "holds", "what was measured": "so much " * 20,
+             "statement": "this is lower than that", "source": "Figure 3"}]  # fmt: skip
+    for width, shown in ((1200, "table-cell"), (360, "block")):
+        page.set_viewport_size({"width": width, "height": 700})
+        page.set_content(f"<body style='margin:0'>{table(rows).html()}</body>")
+        display = "getComputedStyle(document.querySelector('td')).display"
+        assert page.evaluate(display) == shown
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -244,3 +244,21 @@ def test_the_script_of_the_charts_is_made_once_and_also_where_nothing_can_be_kep
     assert vega.__wrapped__() == made + "// kept"
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/nowhere")
     assert vega.__wrapped__() == made
+
+
+def test_a_wide_table_stacks_in_a_narrow_cell_and_each_cell_says_its_column():
+    wide = tables.verdict_table([verdict("holds", "it was measured " * 9)]).html()
+    for column in tables.VERDICTS:
+        assert f'data-label="{column}"' in wide
+    assert "@container" in wide and "@container" not in tables.table([{"a": 1, "b": 2}]).html()
+
+
+def test_blocks_that_are_wanting_are_told_in_minutes():
+    results = named_results(str(HOME / "data" / "recorded" / "lat_10us.labkit"))
+    runs = results.finished()
+    a_block = sum(run.seconds for run in runs) / len({run.block for run in runs})
+    judged = [v for v in studies.find("lat_10us").judge(results) if v.more]
+    assert judged, "one is undecided"
+    for one in judged:
+        minutes = int(re.search(r"(?:about|more than) \d+ more blocks?, (\d+) min", one.why)[1])
+        assert minutes == max(1, round(one.more * a_block / 60))
