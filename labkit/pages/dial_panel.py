@@ -19,8 +19,8 @@ from labkit.charts.look import COLOURS, GREY, WIDTH, inline, titled
 from labkit.errors import BadInput, Unknown
 from labkit.lab import Lab
 from labkit.machine.units import shown
-from labkit.pages.kept import Kept
 from labkit.pages.lab_panel import alone, show, status, wrapped
+from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import Table, safe
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
@@ -186,7 +186,7 @@ class DialPanel:
         self.note = f"Emulated: one machine, tier {lab.tier}" if lab and lab.emulated else ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self.words, self.picture = widgets.HTML(), Kept()
+        self.words, self.picture = widgets.HTML(), StayingOutput()
         self.start = widgets.Button(description="Start dials", icon="play", button_style="primary")
         self.stop = widgets.Button(description="Stop dials", icon="stop", button_style="danger")
         self.start.on_click(lambda _: self.begin())

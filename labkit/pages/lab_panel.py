@@ -24,7 +24,7 @@ from labkit.lab import Lab
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import together
-from labkit.pages.kept import Kept
+from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import Table, conditions, safe, table
 from labkit.pages.terminal import ProgressLine
 from labkit.results import Results
@@ -154,7 +154,7 @@ class LadderPanel:
     """
 
     def __init__(self, results: Results, study: Study) -> None:
-        self.picture = Kept()
+        self.picture = StayingOutput()
         self.here = {row["condition"]: row["here"] for row in conditions(study, results)}
         self.study, self.note, self.named = study, note(results), results.path.name
         self.measured, self.runs = study.blocks(results), results.by_block()

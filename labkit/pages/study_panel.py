@@ -15,8 +15,8 @@ import ipywidgets as widgets  # type: ignore[import-untyped]
 from labkit.errors import Stopped, readable
 from labkit.lab import Lab
 from labkit.machine.units import figure, shown
-from labkit.pages.kept import Kept
 from labkit.pages.lab_panel import alone, show, status, wrapped
+from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import conditions, safe, table
 from labkit.results import Results, Run
 from labkit.running import loop
@@ -126,7 +126,7 @@ class StudyPanel:
     _ended: threading.Event | None = field(default=None, repr=False)
     _failure: BaseException | None = field(default=None, repr=False)
     _view: _View | None = field(default=None, repr=False)
-    _kept: Kept | None = field(default=None, repr=False)
+    _kept: StayingOutput | None = field(default=None, repr=False)
     _figures: Figures | None = field(default=None, repr=False)
 
     async def run(self) -> Results:
@@ -172,7 +172,7 @@ class StudyPanel:
             if self.lab is None:
                 self._print_remarks()
             return
-        self._kept = Kept()
+        self._kept = StayingOutput()
         if self.lab is not None:
             self._view = _View(self.start, self.stop)
             self._view.draw(now)

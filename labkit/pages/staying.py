@@ -10,7 +10,7 @@ from IPython.display import DisplayHandle, display
 from labkit import charts
 
 
-class Kept:
+class StayingOutput:
     """Shown once where its cell runs, and replaced in its place after that.
 
     A widget is a blank where no kernel is: a saved notebook, nbconvert, a page that shows it.
