@@ -76,9 +76,8 @@ def ratios(
     rows = ends.reaching(
         [measured_ratio(name, native, measured, statistic, runs) for name in names], 1.0
     )
-    theirs: Rows = [
-        {"condition": n, "value": v} for n, v in (published or {}).items() if n in names
-    ]
+    known = (published or {}).items()
+    theirs: Rows = [{"condition": n, "value": v} for n, v in known if n in names]
     x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**even(rows)).axis(BELOW_NAMES)
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
@@ -92,8 +91,8 @@ def ratios(
               *ends.arrows(rows, base, "x", _tips(f"over {native}")),
               *([_diamonds(theirs, x, names)] if theirs else [])]  # fmt: skip
     said = "; ".join(f"{row['condition']} {figure(row['value'])}" for row in rows)
-    legend = f"Bars: 95 % intervals. {ends.legend(rows)}"
-    legend += "Grey diamonds: the document's own. " if theirs else ""
+    diamonds = "Grey diamonds: the document's own. " if theirs else ""
+    legend = f"Bars: 95 % intervals. {ends.legend(rows)}{diamonds}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
     title = title or f"{metric.capitalize()}, relative to {native}"
