@@ -104,6 +104,7 @@ class Folder:
         """Write a file whole or not at all, for the user who asked for the box."""
         beside = file.with_name(f"{file.name}.new")
         with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as out:
+            os.fchmod(out.fileno(), mode)
             out.write(content.encode() if isinstance(content, str) else content)
         owner = int(os.environ.get("SUDO_UID", "0"))
         os.chown(beside, owner, int(os.environ.get("SUDO_GID", "0")) if owner else 0)
@@ -134,7 +135,7 @@ class Folder:
     # Whoever takes the box down removes the lock file, so what we locked may be nobody's by then.
     def _take(self, tell: Tell) -> int:
         while True:
-            BOXES.mkdir(mode=0o755, exist_ok=True)
+            _make_boxes()
             with suppress(FileNotFoundError):
                 descriptor = os.open(self.lock, os.O_RDWR | os.O_CREAT, 0o600)
                 try:
@@ -154,6 +155,13 @@ class Folder:
         except BlockingIOError:
             tell(f"another labkit is working on box {self.name}; waiting for it")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+# A user who asked by sudo passes through it too, with whatever umask that was.
+def _make_boxes() -> None:
+    with suppress(FileExistsError):
+        BOXES.mkdir()
+        BOXES.chmod(0o755)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from boxes import NAME, TWO
 
 from labkit import box
-from labkit.box import needs
+from labkit.box import folder, needs
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
 from labkit.box.network import subnets
@@ -257,3 +257,18 @@ def test_when_every_subnet_is_used_it_says_so(monkeypatch):
     with pytest.raises(BoxError, match="no free subnet"):
         box.up(TWO)
     assert snapshot(TWO) - before == set()
+
+
+def test_folders_of_boxes_and_their_files_are_as_open_under_any_umask(monkeypatch, tmp_path):
+    monkeypatch.setattr(folder, "BOXES", tmp_path / "labkit")
+    before = os.umask(0o077)
+    try:
+        one = folder.Folder("masked")
+        with one.locked(print):
+            one.make()
+            one.write(one.path / "lab.toml", "")
+    finally:
+        os.umask(before)
+    modes = [place.stat().st_mode & 0o777 for place in (one.path.parent, one.path)]
+    assert modes == [0o755, 0o711]
+    assert (one.path / "lab.toml").stat().st_mode & 0o777 == 0o644
