@@ -195,7 +195,7 @@ class LadderPanel:
         self.draw()
 
     def view(self) -> widgets.Widget:
-        """The choices as a widget; each draws the picture anew."""
+        """The choices as a widget; each redraws the picture."""
         rungs = widgets.Dropdown(options=list(LADDERS), description="percentiles")
         scale = widgets.Dropdown(options=list(charts.SCALES), description="scale")
         ticks = {name: _tick(name, self.here.get(name, "")) for name in self.measured}
@@ -246,7 +246,7 @@ def paragraph(safe_html: str) -> str:
 
 
 def status(text: str) -> str:
-    """Words of a panel that change; whoever listens to the page hears the new ones."""
+    """Words of a panel that change; screen readers read the new ones aloud."""
     return paragraph(f'<div role="status" aria-live="polite">{text}</div>')
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from labkit import box, controls, imports, kernels, studies
 from labkit.box.containers.container import ENGINES
@@ -167,7 +167,7 @@ def with_load(study: Study, **knobs: float | str) -> Study:
         if knob not in known:
             raise Unknown(f"knob of {type(study.workload).__name__}", knob, known)
     workload = replace(study.workload, **knobs)  # refuses what is no number
-    longest = float(knobs.get("duration", math.inf))
+    longest = cast("float", knobs.get("duration", math.inf))
     also = tuple(_no_longer(one, longest) for one in study.also)
     return replace(study, workload=workload, also=also)
 

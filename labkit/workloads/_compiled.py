@@ -14,6 +14,7 @@ from pathlib import Path
 
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.programs.packages import brings, this_system
 from labkit.workloads import _lasting
 
@@ -26,14 +27,7 @@ LOOK_MILLISECONDS = 200
 UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on its machine"
 REMOVING = 'folder=$1; shift; trap "rm -rf \\"$folder\\"" EXIT; trap "exit 143" TERM INT; "$@"'
 """A job's command, which may outlive whoever would remove what was made for it."""
-# A guest without hardware support takes seconds for each file that is put there, however small.
-APART = """\
-all=$1 at=1; shift
-while [ "$#" -gt 0 ]; do
-    tail -c "+$at" "$all" | head -c "$2" > "$1" && chmod 755 "$1" || exit
-    at=$((at + $2)); shift 2
-done
-rm -f "$all\""""
+APART = beside(__file__, "_compiled_apart.sh")
 KILLED = 128 + 9
 Words = Sequence[str]
 FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")

@@ -17,7 +17,7 @@ FIRST_CHART_SECONDS = 60
 
 @pytest.mark.torture
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a Docker of its own")
-@pytest.mark.skipif(not shutil.which("dockerd"), reason="needs Debian's docker.io")
+@pytest.mark.skipif(not shutil.which("dockerd"), reason="no docker: make system")
 def test_every_notebook_runs_in_binders_image_and_a_chart_is_there_within_a_minute(tmp_path):
     done = subprocess.run(
         [HERE / "build.sh", tmp_path], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT

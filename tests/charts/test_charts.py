@@ -166,8 +166,8 @@ def test_a_condition_keeps_its_colour_when_others_are_left_out():
     assert colours[0] == colours[1]
 
 
-def test_colours_and_shapes_differ_between_the_seven_conditions_of_the_largest_study():
-    assert len(set(charts.COLOURS)) == len(set(charts.SHAPES)) == 7
+def test_ten_conditions_have_ten_colours_and_no_two_the_same_colour_and_shape():
+    assert len(set(charts.COLOURS)) == 10 and len(set(charts.SHAPES)) == len(charts.SHAPES)
 
 
 def test_the_spread_starts_at_all_and_ends_at_the_slowest_value():

@@ -12,7 +12,7 @@ from labkit.controls import LESS, MORE, NONE_KEPT, ONE, OTHER
 from labkit.errors import ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.pages import report
+from labkit.pages.report_head import ReportHead
 from labkit.pages.scorecard import scorecard
 from labkit.results import Results, Run
 from labkit.running import control_runs
@@ -122,9 +122,9 @@ def test_controls_that_cannot_be_run_are_refused(words, capsys):
 
 
 def test_the_head_of_a_report_and_the_scorecard_say_the_controls(tmp_path):
-    top = report._top("T", "", [], "n", ["Positive control passed: <b>."])
-    assert "Controls of this lab" in top and "&lt;b&gt;" in top
-    assert "controls" not in report._top("T", "", [], "n", ())
+    head = ReportHead("", controls=("Positive control passed: <b>.",)).html()
+    assert "Controls of this lab" in head and "&lt;b&gt;" in head
+    assert "controls" not in ReportHead("").html()
 
     card = scorecard(recorded("lat_ping"), study="lat_ping")
     assert NONE_KEPT.split(" (")[0] in card.text().replace("\n", " ")
