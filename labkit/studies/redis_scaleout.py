@@ -63,7 +63,6 @@ PINNED = replace(
 
 study = Study(
     name="redis_scaleout",
-    draft="three of its nine conditions have run in a box so far",
     title="Eight Redis servers behind balancers, beside one asked directly",
     question="How much more do eight servers do than one, on the bare machine, in containers, in "
     "virtual machines, and in both?",
