@@ -139,10 +139,10 @@ def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
     assert all(0 <= line["p"] <= line["counted"] <= 1 for line in judged)
     assert main(["scorecard", str(folder), "--markdown"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("\n| ") == 136 + 2 + 15
+    assert shown.count("\n| ") == 136 + 2 + 17
     assert main(["scorecard", str(folder), "--html"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("<!DOCTYPE html>") and shown.count("<tr><td>") == 136 + 14
+    assert shown.startswith("<!DOCTYPE html>") and shown.count("<tr><td>") == 136 + 16
     assert shown.count("<details>") == 12
     assert shown.index("lat-ping-01") < shown.index("specweb-15vm")
     assert (folder / "lat_ping" / "a").as_uri() in shown
