@@ -15,7 +15,7 @@ from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
 from labkit.shop.tally import Ended, Seconds, Write, never
 
-TRIES = 10
+TRIES = 100
 """How often a transaction is tried that another one got in the way of."""
 PAUSE_SECONDS = 0.2
 LARGEST_PART = 1 << 14
