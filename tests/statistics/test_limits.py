@@ -7,6 +7,7 @@ import pytest
 
 from labkit import charts
 from labkit.claim import Bound, Order
+from labkit.machine.units import figure
 from labkit.pages.answer import _cell
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import FAR, Interval, ends, lacking
@@ -45,7 +46,7 @@ def test_a_far_tail_of_three_unlike_runs_has_no_upper_limit_wherever_it_is_shown
     found = interval(blocks, 99.9)
     assert found.high > 1e6 and found.most is None and found.least
     row = {"enough": True, "value": found.value, "low": found.least, "high": found.most}
-    assert _cell(row) == f"{found.value:.0f} (> {found.low:.0f})"
+    assert _cell(row) == f"{figure(found.value)} (> {figure(found.low)})"
     chart = charts.ladder({"wild": blocks}, percentiles=(50, 99.9)).to_dict()
     rows = [row for data in _rows(chart) for row in data if row.get("more")]
     assert all(row["high"] < 1e6 for row in rows)
