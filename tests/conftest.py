@@ -7,7 +7,7 @@ import os
 import signal
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from knobs import Bench
 from sshd import SSHD, reached, serving
 from sshds import sshd
@@ -25,7 +25,10 @@ pytest_plugins = ["boxes", "skips", "durations", "again"]
 start_lean()
 
 # The same cases each time, so that a change fails for what it changed; `make torture` draws others.
-settings.register_profile("same", derandomize=True, database=None)
+# How fast cases are made says something of the machine alone, where others work too.
+settings.register_profile(
+    "same", derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
