@@ -97,7 +97,8 @@ class Pooled:
         """
         if not self.spread_over:
             return self.step / math.sqrt(12)
-        ends = value - self.spread_over / 2, value + self.spread_over / 2
+        half = self.spread_over / 2 * (1 + 1e-9)  # whatever the unit, its ends are in it
+        ends = value - half, value + half
         first, last = np.searchsorted(self.levels, ends)
         return self.spread_over / math.sqrt(12) * float(last - first) / self.size
 
