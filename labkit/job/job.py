@@ -37,6 +37,7 @@ LIST_SECONDS = 60.0
 ANSWER_SECONDS = 15.0
 HUNG_SECONDS = 5.0
 PATIENCE_SECONDS = 600.0
+CANCEL_PATIENCE_SECONDS = 60.0
 PAUSES = (0.05, 2.0)
 LONGEST_PAUSE = 10.0
 GRACE_SECONDS = 5
@@ -141,11 +142,13 @@ class Job:
                 time.sleep(pause)
                 pause = min(2 * pause, PAUSES[1])
 
-    def cancel(self, grace: float = GRACE_SECONDS) -> JobStatus:
+    def cancel(
+        self, grace: float = GRACE_SECONDS, patience: float = CANCEL_PATIENCE_SECONDS
+    ) -> JobStatus:
         """Ask every process of it to end, kill those that are left after `grace` seconds."""
         words = (*RUNNER, "cancel", self.folder, str(math.ceil(grace)))
         what, seconds = f"cancel job {self.key}", grace + ANSWER_SECONDS
-        _insisting(lambda: _run(self.host, what, words, seconds), str(self), silent, seconds)
+        _insisting(lambda: _run(self.host, what, words, seconds), str(self), silent, patience)
         return self.status()
 
     def forget(self) -> None:

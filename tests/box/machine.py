@@ -1,6 +1,7 @@
 """Boxes that come and go, and what they could leave on this machine."""
 
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -24,7 +25,8 @@ OF_TESTS_BESIDE = ("/pytest-of-", f"/run/netns/{BESIDE}", " /run/netns ")
 # A process that has left its group is no trace: it goes as soon as this machine's init asks for it.
 def _processes():
     found = set()
-    for group in Path("/proc").glob("[0-9]*/cgroup"):
+    for process in os.listdir("/proc"):
+        group = Path("/proc", process, "cgroup")
         try:
             ended = (group.parent / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
             if f"/{PREFIX}" in (text := group.read_text()) and not ended and GONE not in text:

@@ -13,6 +13,8 @@ from tests.box.machine import another
 PROGRAMS = ("ping",)
 
 PLACES = ("server", "container", "guest", "vmcontainer")
+INSIDE = (("container", "server"), ("vmcontainer", "guest"))
+AS_FAST = [pytest.approx(1, abs=0.25), pytest.approx(1, abs=0.35)]
 pytestmark = [
     pytest.mark.box,
     pytest.mark.slow,
@@ -65,12 +67,15 @@ def test_linpack_is_the_same_program_everywhere_and_a_container_costs_it_nothing
     load = Linpack(percent=3, threads=1)
     if why := load.lacking({"server": lab.host("server")}):
         pytest.skip(why)
-    programs, best = set(), {}
-    for role in PLACES * 3:
-        text = load.run({"server": lab.host(role)})
-        programs.add(parted(text, "asked")["asked"].split("program=")[1])
-        rate = float(Linpack.parse(text)[0].values[0])
-        best[role] = max(rate, best.get(role, 0))
+    programs, best = set(), dict.fromkeys(PLACES, 0.0)
+    # Whatever else runs on the machine slows a turn and never speeds it up: the best ones agree.
+    for _ in range(10):
+        for role in PLACES:
+            text = load.run({"server": lab.host(role)})
+            programs.add(parted(text, "asked")["asked"].split("program=")[1])
+            best[role] = max(best[role], float(Linpack.parse(text)[0].values[0]))
+        ratios = [best[inner] / best[outer] for inner, outer in INSIDE]
+        if ratios == AS_FAST:
+            break
     assert len(programs) == 1
-    assert best["container"] == pytest.approx(best["server"], rel=0.25)
-    assert best["vmcontainer"] == pytest.approx(best["guest"], rel=0.35)
+    assert ratios == AS_FAST
