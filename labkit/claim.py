@@ -331,8 +331,7 @@ def judge(
     What differs by less than `margin` is the same; without one the claim's own counts, else the
     lab's noise at that percentile (`floors`), else 5 %.
     """
-    if margin is not None:
-        check_margin(margin)
+    check_margin(margin)
     claims = list(claims)
     whys = {
         claim.id: _untestable(claim, measured, emulated) or (decided or {}).get(claim.id, "")

@@ -182,9 +182,9 @@ class Study:
         whys = {**refused, **untold}
         other = [c.name for c in self.conditions if c.name in untold]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
-        given_up = kept_looks.given_up(results)
+        given_up, each = kept_looks.given_up(results), _seconds_of_a_block(results)
         return [
-            _in_minutes(_given_up(_in_noise(verdict, noise), given_up), results) for verdict in told
+            _in_minutes(_given_up(_in_noise(verdict, noise), given_up), each) for verdict in told
         ]
 
     def decided(self, results: Results) -> dict[str, str]:
@@ -196,14 +196,14 @@ class Study:
         return {claim: why for claim, why in whys.items() if why}
 
     def _few_cpus(self, results: Results) -> dict[str, str]:
-        hosts = results.asked.get("lab", {}).get("hosts", {})
+        hosts = results.asked.get("lab", {}).get("hosts", {}) if self.least_cpus else {}
         if not str(hosts.get("server", {}).get("cpus", "")).isdecimal():
             return {}
-        have = {one.name: self._server_cpus(one, hosts) for one in self.conditions}
+        few = min(self._server_cpus(one, hosts) for one in self.conditions)
         return {
             claim: f"it takes {least} CPUs for the servers, and here they have {few}"
             for claim, least in self.least_cpus.items()
-            if (few := min(have.values())) < least
+            if few < least
         }
 
     # Containers share their host's CPUs, and so do guests; guests may have fewer.
@@ -274,9 +274,12 @@ def _given_up(verdict: Verdict, given_up: Mapping[str, kept_looks.GivenUp]) -> V
 
 
 # Nobody knows how long so many more blocks are; as long as those that were measured.
-def _in_minutes(verdict: Verdict, results: Results) -> Verdict:
+def _seconds_of_a_block(results: Results) -> float:
     runs = results.finished()
-    seconds = sum(run.seconds for run in runs) / max(1, len({run.block for run in runs}))
+    return sum(run.seconds for run in runs) / max(1, len({run.block for run in runs}))
+
+
+def _in_minutes(verdict: Verdict, seconds: float) -> Verdict:
     if not seconds or not verdict.more:
         return verdict
     minutes = max(1, round(verdict.more * seconds / 60))

@@ -290,9 +290,9 @@ def together(found: Sequence[Found], looks: Sequence[int] = ()) -> list[Found]:
     return [f if ready else f.after(level) for f, ready in zip(judged, done, strict=True)]
 
 
-def check_margin(margin: float) -> None:
-    """Refuse a margin that nothing can be within, or that everything is."""
-    if not 0 < margin <= 1:
+def check_margin(margin: float | None) -> None:
+    """Refuse a margin that nothing can be within, or that everything is; None asks for none."""
+    if margin is not None and not 0 < margin <= 1:
         what = f"a margin lies above 0 and is at most 1 (100 %), not {margin:g}"
         raise BadInput(what, hint="0.05 calls the same what differs by less than 5 %")
 

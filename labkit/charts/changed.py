@@ -53,11 +53,6 @@ def changes(
 
 
 def _row(one: Changed) -> dict[str, object]:
-    bound = one.low is not None or one.high is not None
-    return {
-        "figure": one.figure, "value": rounded(one.value), "verdict": one.verdict,
-        "low": None if one.low is None else rounded(one.low),
-        "high": None if one.high is None else rounded(one.high),
-        "less": bound and one.low is None, "more": bound and one.high is None,
-        "interval": told(one.low, one.high, "{:.3g}".format),
-    }  # fmt: skip
+    words = told(one.low, one.high, "{:.3g}".format)
+    found = {"figure": one.figure, "value": rounded(one.value), "verdict": one.verdict}
+    return {**found, **ends.between(one.low, one.high, words)}

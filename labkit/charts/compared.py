@@ -43,12 +43,6 @@ class Fit:
     points: Sequence[tuple[float, float]]
 
 
-def _checked(margin: float | None) -> float | None:
-    if margin is not None:
-        check_margin(margin)
-    return margin
-
-
 def ratios(
     measured: Mapping[str, Blocks],
     native: str,
@@ -68,7 +62,8 @@ def ratios(
     the band in which conditions are the same, without either 5 %, as in verdicts. `runs`
     (`results.by_block()`) names the runs that a mark was made of when it is hovered.
     """
-    margin = _checked(margin) or (None if noise else MARGIN)
+    check_margin(margin)
+    margin = margin or (None if noise else MARGIN)
     insist(measured)
     if native not in measured:
         raise Unknown("condition", native, measured)

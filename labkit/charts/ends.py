@@ -20,15 +20,21 @@ ARROWS = "Arrows: no limit on that side. "
 def bar(found: Interval | None, blocks: int) -> dict[str, Any]:
     """What a row says of an interval: its ends, which of them are open, and all in words."""
     if found is None:
-        return {"low": None, "high": None, "less": False, "more": False, "interval": "none yet"}
+        return between(None, None, "none yet")
     low, high = found.least, found.most
     lack = lacking(low, high, blocks)
     within = "" if low is None and high is None else found.ends(figure)
     words = ", ".join(part for part in (within, lack) if part)
+    return {**between(low, high, words), "less": low is None, "more": high is None}
+
+
+def between(low: float | None, high: float | None, words: str) -> dict[str, Any]:
+    """What a row says of two ends; one that is None is open, and both say nothing."""
+    some = low is not None or high is not None
     return {
         "low": None if low is None else rounded(low),
         "high": None if high is None else rounded(high),
-        "less": low is None, "more": high is None, "interval": words,
+        "less": some and low is None, "more": some and high is None, "interval": words,
     }  # fmt: skip
 
 

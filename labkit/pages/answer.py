@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labkit import controls
 from labkit.errors import LabkitError, readable
 from labkit.machine.places import out
 from labkit.machine.units import figure
@@ -71,8 +70,9 @@ def answer(study: Study, given: Mapping[str, str], line: ProgressLine) -> Answer
     stored = rerun.results and Results.open(rerun.results)
     results = stored or stored_results(study.name, where)
     verdicts = study.judge(results)
-    write_report.result()(target, target.with_suffix(".html"), head_of(study, results, verdicts))
-    return _read(study, results, verdicts, target, where)
+    head = head_of(study, results, verdicts)
+    write_report.result()(target, target.with_suffix(".html"), head)
+    return _read(study, results, verdicts, head, target, where)
 
 
 # What reports need takes two seconds to load, so it is loaded while the notebook runs.
@@ -90,7 +90,12 @@ def _read_ahead(study: Study, where: str) -> None:
 
 
 def _read(
-    study: Study, results: Results, verdicts: Sequence[Verdict], target: Path, where: str
+    study: Study,
+    results: Results,
+    verdicts: Sequence[Verdict],
+    head: ReportHead,
+    target: Path,
+    where: str,
 ) -> Answer:
     return Answer(
         study=study.name,
@@ -103,7 +108,7 @@ def _read(
         verdicts=[asdict(verdict) for verdict in verdicts],
         runs=[str(run.path) for run in results.runs()],
         remarks=study.remarks(results),
-        controls=controls.said_of(results),
+        controls=list(head.controls),
         cost=str(overhead(results)),
     )
 

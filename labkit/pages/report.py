@@ -32,7 +32,7 @@ SCRIPT = re.compile(r"<script\b.*?</script\s*>", re.DOTALL | re.IGNORECASE)
 SEEN = 'id="What-we-see"'
 ABOVE = '<p><a href="#labkit-chart">The chart stands at the top of this page.</a></p>'
 STYLE = (
-    f"""{PAPER}"""
+    PAPER
     + """
 .labkit-top { max-width: 1100px; margin: 0 auto 1.5em; padding: 0 1em; font-family: sans-serif }
 .labkit-top h2 { font-size: 1.1em; margin: 1em 0 .4em }

@@ -178,8 +178,7 @@ def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> S
 
     With a `study`, only its claims; what differs by less than a `margin` is the same.
     """
-    if margin is not None:
-        check_margin(margin)
+    check_margin(margin)
     if study and study not in claims.names():
         raise Unknown("study with claims", study, claims.names())
     lines: dict[str, list[ScoreLine]] = {name: [] for name in claims.names() if study in ("", name)}

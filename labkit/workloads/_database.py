@@ -6,9 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from labkit import shop
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.shop import kit
@@ -22,7 +20,6 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_prin
 ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
 """What serves each; the table of packages knows what brings it."""
 """The packages of Debian that bring them."""
-SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 KEPT = "/var/tmp/labkit-shop"
 """What was filled stays here, one shop for each engine and number, so that it is filled once."""
 READY_SECONDS = 300
@@ -79,8 +76,8 @@ def serving_shop(hosts: Mapping[str, Host], asked: WantedShop, number: int) -> I
     server, client = hosts["server"], hosts["client"]
     client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
     folder = _prepared(server, asked, number)
-    script = f"{folder.rpartition('/')[0]}/{SCRIPT.name}"
-    server.put(SCRIPT, script, 0o644)
+    script = f"{folder.rpartition('/')[0]}/{kit.SERVE_DATABASE.name}"
+    server.put(kit.SERVE_DATABASE, script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, asked.engine, folder, server.address, str(port),
@@ -120,7 +117,7 @@ def serving_pages(
     place = shop.folder.rpartition("/")[0]
     program, script = f"{place}/{kit.name()}", f"{place}/serve_web.sh"
     server.put(kit.packed(), program, 0o644)
-    server.put(SCRIPT.with_name("serve_web.sh"), script, 0o644)
+    server.put(kit.SERVE_WEB, script, 0o644)
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, f"{place}/web-{shop.number}", server.address, str(port),

@@ -14,17 +14,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from labkit import shop
 from labkit.errors import HostError
 from labkit.host import Host
 from labkit.machine import account
+from labkit.machine.ports import free_port
 from labkit.shop import kit
 from labkit.shop.answers import Listening
 from labkit.shop.filling import awaited, engine_of, fill_stock
 
 PROGRAMS = ("chown", "gzip", "setpriv", "sh", "tar")
 
-SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 UNPACK_SECONDS, READY_SECONDS = 180, 30.0
 LOCAL = "127.0.0.1"
 NOBODY = 65534
@@ -60,7 +59,7 @@ def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> 
 
 
 def _mark(engine: str, size: str, seed: int) -> str:
-    own = (kit.packed(), SCRIPT.read_bytes(), f"{engine} {size} {seed}".encode())
+    own = (kit.packed(), kit.SERVE_DATABASE.read_bytes(), f"{engine} {size} {seed}".encode())
     return f"{engine}-{size}-{seed}-{hashlib.sha256(b''.join(own)).hexdigest()[:16]}"
 
 
@@ -102,8 +101,8 @@ def _of_nobody(one: tarfile.TarInfo) -> tarfile.TarInfo:
 # It ends with the thread that serves it, even if that is killed.
 @contextmanager
 def _served_here(engine: str, folder: Path) -> Iterator[Listening]:
-    port, log = _free_port(), folder.with_suffix(".log")
-    words = ("sh", SCRIPT, engine, folder, LOCAL, str(port), *HOW)
+    port, log = free_port(LOCAL), folder.with_suffix(".log")
+    words = ("sh", kit.SERVE_DATABASE, engine, folder, LOCAL, str(port), *HOW)
     with log.open("wb") as out:
         serving = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", *words], stdout=out, stderr=out
@@ -125,9 +124,3 @@ def _await(serving: subprocess.Popen[bytes], port: int, log: Path) -> None:
         time.sleep(0.05)
     said = log.read_text("utf-8", "replace")
     raise HostError("no database can be filled here to be brought", said=said)
-
-
-def _free_port() -> int:
-    with closing(socket.socket()) as asked:
-        asked.bind((LOCAL, 0))
-        return int(asked.getsockname()[1])

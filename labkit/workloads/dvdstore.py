@@ -143,14 +143,16 @@ class DvdStore(Workload):
         self, client: Host, words: Sequence[str], beside: Beside, end: Callable[[], object]
     ) -> str:
         told: list[str] = []
-        ended, limit = False, LONGER + self.deadline
+        ended, measured, limit = False, 0, LONGER + self.deadline
         with client.stream(*words, seconds=limit) as lines:
             for line in lines:
-                told += [line.text] if line.stream == "stdout" else []
+                if line.stream == "stdout":
+                    told.append(line.text)
+                    measured += bool(MEASURED.fullmatch(line.text))
                 if "measuring " in line.text:
                     beside.begun()
-                measured = sum(1 for one in told if MEASURED.fullmatch(one)) // self.instances
-                if not ended and measured >= self.duration and not beside.going:
+                whole = measured >= self.duration * self.instances
+                if not ended and whole and not beside.going:
                     ended = True
                     end()
             if not lines.done.ok:

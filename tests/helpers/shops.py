@@ -12,14 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from labkit import shop
 from labkit.shop import kit
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.filling import engine_of
 
 PROGRAMS = ("mount", "umount")
-
-SCRIPT = Path(shop.__file__).with_name("serve_database.sh")
 
 
 class Served:
@@ -44,7 +41,7 @@ class Served:
         return (self.folder / "secret").read_text()
 
     def start(self, durability="durable"):
-        words = ["sh", SCRIPT, self.engine, self.folder, "127.0.0.1",
+        words = ["sh", kit.SERVE_DATABASE, self.engine, self.folder, "127.0.0.1",
                  str(self.port), durability, "32", "40"]  # fmt: skip
         with self.log.open("a") as log:
             self.process = subprocess.Popen(words, stdout=log, stderr=log)

@@ -10,7 +10,6 @@ import getpass
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -29,6 +28,7 @@ from labkit.box.sshd import HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BoxError
 from labkit.machine.account import home
+from labkit.machine.ports import free_port
 
 PROGRAMS = ("setsid", "sshd")
 
@@ -104,7 +104,7 @@ class Plain(OfUser):
         self.path.mkdir(mode=0o700)
         roles = (*HOSTS, *([] if accelerator.lacking() else [GUEST]))
         keys, user = {role: KeyPair.new() for role in roles}, KeyPair.new()
-        ports = {role: _free_port(self.address(role)) for role in roles}
+        ports = {role: free_port(self.address(role)) for role in roles}
         lines = "".join(f"{role}={port}\n" for role, port in ports.items())
         (self.path / "ports").write_text(lines)
         _write(self.path / "key", user.private)
@@ -235,11 +235,6 @@ def _root(name: str, own: KeyPair, user: KeyPair) -> bytes:
     )
     assert HOST_KEY in files
     return view.own_root(files)
-
-
-def _free_port(address: str) -> int:
-    with socket.create_server((address, 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def _write(file: Path, content: bytes) -> None:
