@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import selectors
 import socket
 import time
@@ -17,6 +18,8 @@ from labkit.shop.tally import Ended, Seconds, Write, never
 
 TRIES = 100
 """How often a transaction is tried that another one got in the way of."""
+AT_ONCE, LONGER_SECONDS = 3, 0.002
+"""How often without a pause; each pause after that is about so much longer than the one before."""
 PAUSE_SECONDS = 0.2
 LARGEST_PART = 1 << 14
 """Bytes that are read at once: Python makes room for all of them, which takes long for many."""
@@ -107,6 +110,10 @@ class User:
             raise refused
         self.tries += 1
         self.driver.seconds.retries += 1
+        self.driver.again(self)
+
+    def repeat(self) -> None:
+        """Ask once more what was refused."""
         self.socket.sendall(self.sent)
 
     def _ended(self, number: int) -> None:
@@ -129,6 +136,7 @@ class Driver:
         self.idle: deque[User] = deque()
         self.due: deque[float] = deque()
         self.waits: list[tuple[float, User]] = []
+        self.refused: list[tuple[float, User]] = []
         self.begun = self.next_due = time.monotonic()
         self.seconds = Seconds(self.begun, pace.warm_up, pace.seconds, write, ended)
 
@@ -140,6 +148,7 @@ class Driver:
             seconds.reach(now)
             self._ramp(now)
             self._dispatch(now)
+            self._repeat(now)
             self._turn(max(0.0, min(seconds.edge, self._next(now)) - now))
         self._drain(time.monotonic() + 30)
 
@@ -153,6 +162,22 @@ class Driver:
             self.waits.append((now + self.customers.draw.random() * 2 * think, user))
         else:
             self.idle.append(user)
+
+    def again(self, user: User) -> None:
+        """Have it asked again: at once, and later at a random moment, so that two part ways."""
+        if user.tries <= AT_ONCE:
+            return user.repeat()
+        longest = (user.tries - AT_ONCE) * LONGER_SECONDS
+        self.refused.append((time.monotonic() + random.uniform(0, longest), user))
+
+    def _repeat(self, now: float) -> None:
+        ready = [user for when, user in self.refused if when <= now]
+        self.refused = [one for one in self.refused if one[0] > now]
+        for user in ready:
+            try:
+                user.repeat()
+            except OSError as lost:
+                self._gone(user, lost)
 
     def _ramp(self, now: float) -> None:
         wanted = min(self.pace.users, 1 + int((now - self.begun) * self.pace.ramp))
@@ -198,7 +223,7 @@ class Driver:
             self._gone(user, lost)
 
     def _next(self, now: float) -> float:
-        times = [when for when, _ in self.waits]
+        times = [when for when, _ in (*self.waits, *self.refused)]
         if self.pace.rate:
             times.append(self.next_due)
         if len(self.users) < self.pace.users:
@@ -226,6 +251,7 @@ class Driver:
         if user.buying:
             self.ledger.unknown.append(user.ref)
         self.users.remove(user)
+        self.refused = [one for one in self.refused if one[1] is not user]
         self._admit(self._back(lost))
 
     def _back(self, lost: Exception) -> User:
@@ -252,7 +278,8 @@ class Driver:
     def _drain(self, until: float) -> None:
         self.idle.clear()
         while any(user.order for user in self.users) and time.monotonic() < until:
-            for key, _ in self.select.select(0.1):
+            self._repeat(time.monotonic())
+            for key, _ in self.select.select(0.1 if not self.refused else LONGER_SECONDS):
                 try:
                     key.data.arrived()
                 except (OSError, Refused):
