@@ -63,7 +63,7 @@ def test_the_machine_code_is_what_its_listing_says(library):
     if not shutil.which("objdump"):
         pytest.skip("no objdump")
     raw = library.with_name("code")
-    for listing in (waking.EPOLL_CREATE, waking.SIGSUSPEND):
+    for listing in waking.FUNCTIONS.values():
         raw.write_bytes(waking._assembled(listing))
         words = ("objdump", "-D", "-b", "binary", "-m", "i386:x86-64", "-M", "intel", str(raw))
         lines = subprocess.run(words, capture_output=True, text=True, check=True).stdout

@@ -8,8 +8,14 @@ Their kernel sleeps in `sigsuspend` until a signal says that a file can be read.
 
 Such a guest answers at its next tick, 10 ms later, or with its next packet. The library made here
 stands before the C library of `linux.uml`. It sleeps in `ppoll` on the kernel's own epoll, which
-forgets nothing, and sends the kernel a signal if there is something to read. It is machine code,
-so that no machine needs a compiler; elf(5) describes the file around it.
+forgets nothing, and sends the kernel a signal if there is something to read.
+
+Others are lost after they were told: the kernel asks epoll for several files at once and keeps
+the answer in one place, where a signal that comes while it deals with the first overwrites the
+rest. A disk whose answers are all told that way is never heard of again, for each is told once
+only. So the library has the kernel told of one file at a time.
+
+It is machine code, so that no machine needs a compiler; elf(5) describes the file around it.
 """
 
 from __future__ import annotations
@@ -61,9 +67,18 @@ b8 3e 00 00 00        mov eax, 62           kill
 58                    pop rax
 c3                    ret
 """
+EPOLL_WAIT = """\
+6a 01                 push 1                one file
+5a                    pop rdx
+49 89 ca              mov r10, rcx
+b8 e8 00 00 00        mov eax, 232          epoll_wait
+0f 05                 syscall
+c3                    ret
+"""
 PLACE_OF_KEPT = b"...."
 PAGE, HEAD, SEGMENT, SYMBOL = 0x1000, 64, 56, 24
-NAMES = b"\0epoll_create\0sigsuspend\0"
+FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait": EPOLL_WAIT}
+NAMES = b"".join(b"\0" + name.encode() for name in FUNCTIONS) + b"\0"
 
 
 def best() -> str:
@@ -79,26 +94,29 @@ def possible(kernel: Path) -> bool:
     except OSError:
         return False
     ours = whole[:5] == b"\x7fELF\x02" and whole[18:20] == struct.pack("<H", X86_64)
-    return ours and all(f"\0{name}\0".encode() in whole for name in ("epoll_create", "sigsuspend"))
+    return ours and all(f"\0{name}\0".encode() in whole for name in FUNCTIONS)
 
 
 def library() -> bytes:
     """The shared library, whole."""
-    codes = [_assembled(EPOLL_CREATE), _assembled(SIGSUSPEND)]
-    hashed, symbols = HEAD + 4 * SEGMENT, HEAD + 4 * SEGMENT + 24
-    names = symbols + 3 * SYMBOL
-    first = _aligned(names + len(NAMES))
-    second = _aligned(first + len(codes[0]))
-    data = _aligned(second + len(codes[1]))
+    codes = list(map(_assembled, FUNCTIONS.values()))
+    many = len(codes)
+    hashed = HEAD + 4 * SEGMENT
+    # One bucket for all symbols: the first, and after each the next.
+    table = struct.pack(f"<{4 + many}I", 1, many + 1, 1, 0, *range(2, many + 1), 0)
+    symbols = _aligned(hashed + len(table))
+    names = symbols + (many + 1) * SYMBOL
+    places = [_aligned(names + len(NAMES))]
+    for code in codes:
+        places.append(_aligned(places[-1] + len(code)))
+    *firsts, data = places
     dynamic = _dynamic(hashed, names, symbols)
     kept = PAGE + data + len(dynamic)
-    linked = [_linked(code, at, kept) for code, at in zip(codes, (first, second), strict=True)]
+    linked = {at: _linked(code, at, kept) for code, at in zip(codes, firsts, strict=True)}
+    called = [NAMES.index(f"{name}\0".encode()) for name in FUNCTIONS]
     parts = {
-        0: _header(), HEAD: _segments(data, len(dynamic)),
-        # One bucket for both symbols: the first, and after it the second.
-        hashed: struct.pack("<6I", 1, 3, 1, 0, 2, 0),
-        symbols: bytes(SYMBOL) + _symbol(1, first, linked[0]) + _symbol(14, second, linked[1]),
-        names: NAMES, first: linked[0], second: linked[1],
+        0: _header(), HEAD: _segments(data, len(dynamic)), hashed: table, names: NAMES, **linked,
+        symbols: bytes(SYMBOL) + b"".join(map(_symbol, called, firsts, linked.values())),
         data: dynamic + struct.pack("<i", -1),
     }  # fmt: skip
     whole = bytearray(data + len(dynamic) + 4)
@@ -115,7 +133,7 @@ def _assembled(listing: str) -> bytes:
 
 # Where the file of epoll is kept is told by how far it is from the next instruction.
 def _linked(code: bytes, at: int, kept: int) -> bytes:
-    place = code.index(PLACE_OF_KEPT)
+    place = code.find(PLACE_OF_KEPT)  # nowhere, if it is not needed
     return code.replace(PLACE_OF_KEPT, struct.pack("<i", kept - (at + place + 4)))
 
 
