@@ -65,6 +65,14 @@ def pytest_xdist_make_scheduler(config, log):
         def _split_scope(self, nodeid):
             return scope(nodeid)
 
+        # A process that has had a browser has a loop of asyncio for good, and other tests begin
+        # theirs. So it ends with it, and the others have the machine's CPUs.
+        def _reschedule(self, node):
+            if BROWSER not in self.assigned_work.get(node, {}):
+                super()._reschedule(node)
+            elif not node.shutting_down:
+                node.shutdown()
+
     return OneForTheMachine(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
@@ -90,11 +98,10 @@ def late(item):
 
 # So that all processes end at about the same time. One that has begun a scope takes the next, too.
 def long_first(item):
-    """Scopes by what they take, the minutes first, and the browser last."""
+    """Scopes by what they take, the minutes first."""
     of = scope(item.nodeid)
-    # A process that has had a browser has a loop of asyncio for good, and other tests begin theirs.
-    first = [of != one for one in ("machine", DEMO, SETTINGS)]
-    return [of == BROWSER, *first, not of.startswith("tests/box/"), *late(item)]
+    first = [of != one for one in ("machine", BROWSER, DEMO, SETTINGS)]
+    return [*first, not of.startswith("tests/box/"), *late(item)]
 
 
 # The first fixture of all ends last.

@@ -78,6 +78,7 @@ def test_make_demo_works_from_a_fresh_clone(tmp_path):
     awaited(lambda: not traces() - before, END_SECONDS)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("moment", ["bringing up", "measuring"])
 def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
     before = traces()

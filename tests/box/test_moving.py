@@ -128,6 +128,7 @@ def test_a_move_whose_controller_is_killed_is_settled_by_the_next_one(lab_of_two
     box.migrate(MOVING, "guest", to=other())
 
 
+@pytest.mark.torture
 def test_a_move_that_never_converges_is_given_up_and_says_what_else_there_is(lab_of_two):
     at, guest = box.status(MOVING).guests[0].on, lab_of_two.host("guest")
     guest.check("sh", "-c", WRITER)

@@ -128,6 +128,7 @@ def until(said, word):
 WHOLE = "knob old theirs old kernel 4096 open 0"
 
 
+@pytest.mark.torture
 def test_what_is_ours_after_a_power_cut_is_put_back_and_what_somebody_made_since_is_left(machine):
     with powered(machine) as said:
         assert until(said, "applied") == "knob new theirs new kernel 1234 open 1"

@@ -70,6 +70,7 @@ def until(host, test):
         time.sleep(0.1)
 
 
+@pytest.mark.torture
 def test_a_card_that_was_pulled_out_is_said_and_one_in_its_place_is_left_alone(machine, host):  # noqa: F811
     there = "[ -e /sys/class/net/eth1 ]"
     card = {"driver": "virtio-net-pci", "addr": "0x5", "romfile": ""}
@@ -96,6 +97,7 @@ def ahead(host):
     return {name: (kib, now) for name, kib, now in map(str.split, said)}
 
 
+@pytest.mark.torture
 def test_a_disk_of_another_name_goes_back_and_the_one_with_its_name_does_not(machine, host):  # noqa: F811
     was = ahead(host)
     assert {*was} == {*DISKS}

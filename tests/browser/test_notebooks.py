@@ -229,6 +229,7 @@ def state(lab) -> list[str]:
     return [lab.host("server").check("guest", *words) for words in asked]
 
 
+@pytest.mark.torture
 @pytest.mark.box
 def test_on_the_box_a_study_is_stopped_and_goes_on_where_it_stopped(lab_notebook, own_box):
     page = lab_notebook.page

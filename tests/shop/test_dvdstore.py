@@ -33,6 +33,11 @@ FULL = {"postgresql": "53100", "mariadb": "full"}  # disk_full, however it was s
 THERE = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}
 
 
+# What takes long is done with the one; the other has its turn in `make torture`.
+ONE_OF_TWO = ["postgresql", pytest.param("mariadb", marks=pytest.mark.torture)]
+one_of_two = pytest.mark.parametrize("served", ONE_OF_TWO, indirect=True)
+
+
 @pytest.fixture(scope="module", params=list(THERE))
 def served(request):
     if not Path(THERE[request.param]).exists():
@@ -71,6 +76,7 @@ def test_every_ten_thousandth_product_is_bought_ten_times_as_often():
 
 
 @pytest.mark.slow
+@one_of_two
 def test_customers_buy_and_two_in_a_hundred_orders_find_too_little_stock(served):
     done = served.drive(*SHORT, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -107,6 +113,7 @@ def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
     speaks = filling.engine_of(served.engine)
     with closing(speaks(served.at, served.secret, filling.TEMPLATE)) as stock:
@@ -118,6 +125,7 @@ def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     driver = subprocess.Popen(
         served.words("drive", *SHORT, "--seconds", 4), stdout=subprocess.PIPE,
@@ -178,6 +186,7 @@ def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many)
 
 
 @pytest.mark.slow
+@one_of_two
 def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
     served.stop()
     served.write_seldom()
@@ -195,6 +204,7 @@ def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_a_driver_without_patience_says_that_the_database_went_away(served):
     driver = served.driving(*SHORT, "--seconds", 30)
     served.kill()
@@ -204,6 +214,7 @@ def test_a_driver_without_patience_says_that_the_database_went_away(served):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_transactions_that_get_in_each_others_way_are_tried_again(served):
     in_the_way = {"postgresql": serializable, "mariadb": locked}[served.engine]
     with in_the_way(served) as during:
@@ -264,6 +275,7 @@ def all_stock_kept(served):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_due(served):
     done = served.drive(*SHORT, "--rate", 20, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -334,7 +346,7 @@ def test_a_database_that_does_not_come_up_says_why(kept, engine):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-@pytest.mark.parametrize("engine", list(THERE))
+@pytest.mark.parametrize("engine", ONE_OF_TWO)
 def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
     if not Path(THERE[engine]).exists():
         pytest.skip(f"{engine} is not installed")
@@ -356,6 +368,7 @@ def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
     with shops.served(served.engine) as other:
         assert subprocess.run(other.words("fill"), capture_output=True).returncode == 0
@@ -374,6 +387,7 @@ def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
 
 
 @pytest.mark.slow
+@one_of_two
 def test_the_orders_of_all_seconds_are_those_of_the_whole(served):
     for seconds, warm_up in ((1, 0.3), (3, 1.5)):
         done = served.drive(

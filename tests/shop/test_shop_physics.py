@@ -15,7 +15,7 @@ from labkit.workloads.dvdstore import DvdStore
 HERE = Host("here", "127.0.0.1", Local("here"))
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.torture,
     pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs"),
     pytest.mark.skipif(not Path("/usr/lib/postgresql").exists(), reason="needs PostgreSQL"),
 ]

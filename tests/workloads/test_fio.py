@@ -33,7 +33,7 @@ def rates(text):
 
 
 @needs_fio
-@pytest.mark.slow
+@pytest.mark.torture
 def test_its_figures_are_those_of_fio_run_by_hand():
     file = f"{capacity(HERE).folder}/labkit-by-hand"
 

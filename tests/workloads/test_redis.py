@@ -59,7 +59,7 @@ def servers():
 
 
 @needs_redis
-@pytest.mark.slow
+@pytest.mark.torture
 def test_the_figure_is_that_of_redis_benchmark_by_hand(here):
     with serving(here, lambda port: server_words(AT, port)) as port:
         insist_same(*turn_about(
@@ -155,7 +155,7 @@ def test_eight_servers_share_all_keys_and_each_get_finds_one(here):
     assert found["throughput"] > 100
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @needs_redis
 def test_what_a_server_counts_is_what_its_clients_say_that_they_got(here):
     """By hand each client counts for itself; ours are four, of which one sets."""
@@ -215,6 +215,7 @@ class NoBalancers(Local):
         return super().run(("env", "PATH=/nowhere", "/bin/sh", *words[1:]), **how)
 
 
+@pytest.mark.torture
 @pytest.mark.torture  # beside other tests, one way may have less of the CPUs than the other
 @needs_netperf
 @pytest.mark.parametrize(("way", "test"), WAYS.items())

@@ -24,7 +24,7 @@ def best(text):
     return {s.metric: float(s.values[0]) for s in Stream.parse(text) if "[" in s.metric}
 
 
-@pytest.mark.slow
+@pytest.mark.torture
 @pytest.mark.parametrize("name", ["Copy", "Triad"])
 def test_its_figures_are_those_of_the_program_run_by_hand(tmp_path, name):
     program = tmp_path / "stream"
