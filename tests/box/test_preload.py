@@ -26,6 +26,17 @@ libc.sigsuspend(ctypes.create_string_buffer(128))
 print(*heard, "later" if time.monotonic() - begun > 0.1 else "at once")
 """
 
+TWO_READY = """\
+import ctypes, os, select
+libc = ctypes.CDLL(None)
+epoll = libc.epoll_create(8)
+polled = select.epoll.fromfd(epoll)
+for event in (os.eventfd(1), os.eventfd(1)):
+    polled.register(event, select.EPOLLIN | select.EPOLLET)
+told = ctypes.create_string_buffer(12 * 8)
+print(*(libc.epoll_wait(epoll, told, 8, 0) for _ in range(3)))
+"""
+
 
 @pytest.fixture
 def library(tmp_path):
@@ -57,6 +68,14 @@ def test_without_the_library_it_does(tmp_path):
 
 def test_a_signal_ends_a_sleep_and_none_is_made_up(library):
     assert slept("idle", library) == "alarm later"
+
+
+def test_epoll_tells_of_one_file_at_a_time(library):
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_READY], capture_output=True, text=True, timeout=10,
+        env={"LD_PRELOAD": str(library)},
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("1 1 0\n", "")
 
 
 def test_the_machine_code_is_what_its_listing_says(library):
