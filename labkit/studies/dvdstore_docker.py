@@ -20,7 +20,6 @@ BUSY = ("steal", "load generator", "clock step", "paused")
 
 study = Study(
     name="dvdstore_docker",
-    draft="all its conditions have run in a box, on a busy machine; no run is recorded yet",
     title="An order-entry database in containers and guests: what each layer costs",
     question="Do several databases on one machine process as many orders a minute in containers, "
     "in virtual machines and in containers in these as they do on the bare machine?",

@@ -1,0 +1,102 @@
+"""What the cells of a lesson showed on a lab, for a reader who has none."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import papermill
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+from labkit.errors import BadInput
+from labkit.machine.places import HOME
+
+FOLDER = HOME / "data" / "recorded"
+HOOK = "post_run_cell"
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The outputs of a lesson, each by the text of its cell, and the day of their recording."""
+
+    recorded: str
+    outputs: Mapping[str, list[dict[str, Any]]]
+
+    @classmethod
+    def read(cls, lesson: str) -> Transcript:
+        """Of a lesson by the name of its notebook, such as `03-box-tour`."""
+        file = FOLDER / f"{lesson}.json"
+        if not file.is_file():
+            raise BadInput(f"no transcript of {lesson}", hint=f"it belongs in {FOLDER}")
+        return cls(**json.loads(file.read_text("utf-8")))
+
+    def show(self, cell: str) -> None:
+        """What this cell showed then, under a line that says so; nothing if it showed nothing."""
+        found = self.outputs.get(cell.strip(), [])
+        if found:
+            print(f"On {self.recorded}, in a lab in a box, this cell showed:\n")
+        for one in found:
+            if "text" in one:
+                print(one["text"], end="")
+            else:
+                display(one["data"], raw=True)  # type: ignore[no-untyped-call]
+
+
+def replay(lesson: str) -> None:
+    """After each cell of this notebook, show what it showed when the lesson was recorded."""
+    shell = get_ipython()
+    if shell is None:
+        return
+    transcript = Transcript.read(lesson)
+    for old in [one for one in shell.events.callbacks[HOOK] if one.__name__ == replayed.__name__]:
+        shell.events.unregister(HOOK, old)
+    shell.events.register(HOOK, replayed(transcript))
+
+
+def replayed(transcript: Transcript) -> Any:
+    """What IPython calls after each cell; it bears this function's name."""
+
+    def show(result: Any) -> None:
+        if not result.error_in_exec:
+            transcript.show(result.info.raw_cell)
+
+    show.__name__ = replayed.__name__
+    return show
+
+
+def record(lesson: str, where: str) -> Path:
+    """Run a lesson on a lab and keep what its cells showed."""
+    with tempfile.TemporaryDirectory() as folder:
+        ran = Path(folder, "ran.ipynb")
+        source = HOME / "notebooks" / f"{lesson}.ipynb"
+        papermill.execute_notebook(source, ran, {"where": where}, progress_bar=False)
+        cells = nbformat.read(ran, as_version=4).cells  # type: ignore[no-untyped-call]
+    outputs = {
+        cell.source.strip(): [_kept(one) for one in cell.outputs]
+        for cell in cells
+        if cell.cell_type == "code" and cell.outputs
+    }
+    file = FOLDER / f"{lesson}.json"
+    said = {"recorded": f"{datetime.now(UTC):%Y-%m-%d}", "outputs": outputs}
+    file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return file
+
+
+def _kept(output: Any) -> dict[str, Any]:
+    if output.output_type == "stream":
+        return {"text": COLOURS.sub("", output.text)}
+    return {"data": dict(output.data)}
+
+
+if __name__ == "__main__":
+    print(record(*sys.argv[1:]))
