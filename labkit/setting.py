@@ -131,6 +131,11 @@ class Setting(ABC):
         return ()
 
     @property
+    def instead_of(self) -> Setting | None:
+        """The setting that it replaces on hosts which cannot have that one; None: it is its own."""
+        return None
+
+    @property
     def thing(self) -> str:
         """What is changed; two settings of one thing replace each other."""
         return f"{type(self).__name__} of {self.role}"

@@ -142,10 +142,22 @@ def plan(
         return _planned(hosts[role], wanted[role], (known or {}).get(role))
 
     found = dict(zip(wanted, together(asked, wanted, AT_ONCE), strict=True))
-    steps = {step.setting: step for _, some in found.values() for step in some}
+    steps = _in_place({step.setting: step for _, some in found.values() for step in some})
     greetings = {role: greeting for role, (greeting, _) in found.items()}
     warnings = tuple(_warnings(greetings, hosts))
     return Plan(tuple(in_order([steps[setting] for setting in order])), greetings, warnings)
+
+
+# Where a setting can be made, what would replace it is not.
+def _in_place(steps: Mapping[Setting, Step]) -> dict[Setting, Step]:
+    def made(one: Setting | None) -> bool:
+        return one is not None and one in steps and not steps[one].why
+
+    return {
+        one: Step(one, step.host, why=f"not needed: {step.host} has {one.instead_of}")
+        if made(one.instead_of) and not step.why else step
+        for one, step in steps.items()
+    }  # fmt: skip
 
 
 def _warnings(greetings: Mapping[str, Greeting], hosts: Mapping[str, Host]) -> Iterator[str]:

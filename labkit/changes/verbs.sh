@@ -10,7 +10,8 @@ hello() {
     ! guest state > /dev/null 2>&1 || kinds="$kinds box"
     ! command -v virsh > /dev/null || kinds="$kinds kvm"
     ! command -v docker > /dev/null || kinds="$kinds docker"
-    [ "$(uname -s)" != Linux ] || kinds="$kinds linux"
+    # Below what only ESXi has is VMkernel, and no Linux.
+    [ "$(uname -s)" != Linux ] || case $kinds in *esxi*) ;; *) kinds="$kinds linux" ;; esac
     encode "${kinds# }"
     answer facts "$(id -u)" "$code" "$boot" "${machine:-none}"
     find_place || return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
@@ -36,17 +37,34 @@ def of_advanced(path: str, *, text: bool = False) -> Way:
     )  # fmt: skip
 
 
+# Of a row the configured value, or the one that runs: a description stands before or behind them.
+SWITCH = beside(__file__, "_esxi_kernel.sh")
+SINCE_BOOT = beside(__file__, "_esxi_since_boot.sh")
+
+
+def since_boot(name: str, way: Way) -> Way:
+    """The same way for what only the host's next start brings, and nothing there shows as running.
+
+    What ran before the first change is kept on the host until it starts again.
+    """
+
+    def told(what: str) -> Words:
+        return script(SINCE_BOOT, name, what, *way.reads)
+
+    return replace(
+        way, writes=lambda value: (told("keep"), *way.writes(value), told("drop")), needs=REBOOT,
+    ).plus(Details(live=told("show"), persists=True))  # fmt: skip
+
+
 def of_kernel(name: str) -> Way:
     """A setting of the kernel's start, on or off: what is configured, which counts from then on."""
-    shown = (*KERNEL, "list", "-o", name)
     return Way(
-        picked(rf"s/^{name} .*Bool *\([A-Z]*\) .*/\1/p", *shown),
+        script(SWITCH, name, "1"),
         lambda value: ((*KERNEL, "set", "-s", name, "-v", "TRUE" if value == "on" else "FALSE"),),
         lambda text: {"TRUE": "on", "FALSE": "off"}.get(text.strip(), text.strip()),
         needs=REBOOT, legal="on or off",
         more=Details(
-            live=picked(rf"s/^{name} .*Bool *[A-Z]* *\([A-Z]*\) .*/\1/p", *shown), persists=True,
-            seconds=1,
+            live=script(SWITCH, name, "2"), persists=True, seconds=1,
         ),
     )  # fmt: skip
 

@@ -8,8 +8,8 @@ from typing import ClassVar
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
-from labkit.settings._esxi import MODULE, of_advanced, of_kernel
-from labkit.settings._ways import REBOOT, OnHost, matching, named, on_or_off, script
+from labkit.settings._esxi import MODULE, of_advanced, of_kernel, since_boot
+from labkit.settings._ways import OnHost, matching, named, on_or_off, script
 
 PROGRAMS = ("esxcli",)
 
@@ -76,13 +76,12 @@ class ModuleOptions(OnHost):
 
     def on_esxi(self, host: Host) -> Way:
         """What is configured; until the next start the old options run."""
-        return Way(
+        return since_boot(f"options-{self.module}", Way(
             script(OPTIONS, self.module),
             lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(NONE, "")),),
             lambda text: " ".join(sorted(text.split())) or NONE,
-            needs=REBOOT,
-            more=Details(persists=True, seconds=1),
-        )  # fmt: skip
+            more=Details(seconds=1),
+        ))  # fmt: skip
 
 
 @dataclass(frozen=True)

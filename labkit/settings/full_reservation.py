@@ -16,15 +16,28 @@ from labkit.settings.guest_nic import GuestNic
 
 PROGRAMS = ("esxcli",)
 
-KEYS = ("sched.mem.min", "sched.mem.minSize", "sched.mem.pin", "sched.cpu.min", "sched.cpu.units")
+KEYS = ("sched.mem.min", "sched.mem.minSize", "sched.mem.pin", "sched.cpu.min", "sched.cpu.units",
+        "sched.cpu.max")  # fmt: skip
 SIZES = ("memSize", "numvcpus")
 ELSEWHERE = {
     "box": ": nothing in a box admits guests by what is reserved for them",
     "kvm": ": <memoryBacking><locked/> in the machine's definition does, by hand",
 }
 FREE = "nothing"
+UNLIMITED = ("", "-1", "unlimited")
 # How much that is, the machine's description and the host say: MiB, and MHz for each of its CPUs.
-ALL = FOUND + beside(__file__, "full_reservation_all.sh")
+ALL = beside(__file__, "full_reservation_all.sh")
+WHOLE = "whole"
+SHOWN_ALL = f"""\
+{SHOWN}
+{ALL}
+echo "{WHOLE} = $mhz"
+"""
+RESERVED_ALL = f"""\
+{FOUND}
+{ALL}
+{beside(__file__, "full_reservation_lines.sh")}
+{EDITED}"""
 
 
 @dataclass(frozen=True)
@@ -47,14 +60,14 @@ class FullReservation(OfGuest):
 
         def writes(value: str) -> tuple[Words, ...]:
             if value == RESERVED:
-                return (script(ALL + EDITED, vm), self.answers(host, "esxi"))
+                return (script(RESERVED_ALL, vm), self.answers(host, "esxi"))
             pairs = (one.partition("=")[::2] for one in value.split(", "))
             lines = dict.fromkeys(KEYS, "") if value == FREE else dict(pairs)
             words = [w for key, one in lines.items() for w in (key, f'{key} = "{one}"' * bool(one))]
             return (script(EDITED, vm, *words), self.answers(host, "esxi"))
 
         return Way(
-            script(SHOWN, vm, *KEYS, *SIZES), writes, _value, needs=RESTART,
+            script(SHOWN_ALL, vm, *KEYS, *SIZES), writes, _value, needs=RESTART,
             legal="reserved or not",
             more=Details(
                 persists=True, settle_seconds=1, seconds=60,
@@ -73,7 +86,8 @@ def _value(text: str) -> str:
     if not any(now.values()):
         return FREE
     memory, mhz = found.get("memsize"), now["sched.cpu.min"]
-    whole = [memory, memory, "TRUE"] == list(now.values())[:3]
-    if whole and mhz.isdigit() and int(mhz) > 0 and now["sched.cpu.units"] == "mhz":
+    kept = [memory, memory, "TRUE"] == list(now.values())[:3] and now["sched.cpu.units"] == "mhz"
+    every = mhz.isdigit() and int(mhz) >= int(found.get(WHOLE, "0") or 0) > 0
+    if kept and every and now["sched.cpu.max"] in UNLIMITED:
         return RESERVED
     return ", ".join(f"{key}={one}" for key, one in now.items())

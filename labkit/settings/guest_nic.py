@@ -147,7 +147,7 @@ class GuestNic(OfGuest):
         there = f"{HAS}{self.path}" in text.split()
         return "" if there else f"libvirt there has no network labkit-{self.path}"
 
-    # Merging is the whole host's there: VnicMerging.
+    # Merging is the whole host's there, and takes its reboot: VnicMerging.
     def _on_esxi(self, host: Host) -> Way:
         vm, of_ours = quoted(self.machine(host)), _lines(self.path, self.batch)
 
@@ -168,6 +168,8 @@ class GuestNic(OfGuest):
             more=Details(
                 persists=True, settle_seconds=1, seconds=60,
                 after=(RESERVED_FIRST,) if self.path == "direct" else (),
+                stands_for="" if self.lro or self.path == "direct" else
+                "batching alone: merging is the host's, and takes its reboot (VnicMerging)",
             ),
         )  # fmt: skip
 

@@ -122,10 +122,8 @@ class GuestCpuCount(OfMachine):
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
-        """`numvcpus`: 1, or an even number."""
-        way = of_vmx(self.vm, self.wanted, {"numvcpus": str(self.cpus)})
-        odd = self.cpus > 1 and self.cpus % 2
-        return replace(way, refuses=lambda text: "1, or an even number of CPUs" if odd else "")
+        """`numvcpus`."""
+        return of_vmx(self.vm, self.wanted, {"numvcpus": str(self.cpus)})
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,11 @@ class MigrationDowntime(OfMachine):
 
     def on_esxi(self, host: Host) -> Way:
         """An option of the host, for all of its machines."""
-        return of_advanced("/Migrate/PreCopySwitchoverTimeGoal")
+        legal = "100 to 100000 ms"
+        return replace(
+            of_advanced("/Migrate/PreCopySwitchoverTimeGoal"), legal=legal,
+            refuses=lambda text: "" if 100 <= self.ms <= 100_000 else legal,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -148,7 +152,10 @@ class MigrationStreams(OfMachine):
 
     def on_esxi(self, host: Host) -> Way:
         """An option of the host; since 7.0 U2 its default 0 adapts to the link."""
-        return replace(of_advanced("/Migrate/VMotionStreamHelpers"), legal="0 to 112")
+        return replace(
+            of_advanced("/Migrate/VMotionStreamHelpers"),
+            legal="0 to 112, in older releases 0 to 32",
+        )
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from labkit.host import Host
-from labkit.setting import Details, Way, Words
+from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._ways import CPUS, OnHost, cpus_of, named, one_of, ranges, script
 
@@ -58,7 +58,9 @@ class Neighbour(OnHost):
     that CPUs share. A host of one CPU has no "all but the last".
     """
 
-    elsewhere: ClassVar = {"esxi": "a neighbour there would be a guest, and labkit makes none"}
+    elsewhere: ClassVar = {
+        "esxi": "a neighbour is another guest (GuestNeighbour): add [hosts.guest2] to lab.toml"
+    }
 
     kind: str = NONE
     place: str = PLACES[0]
@@ -114,6 +116,29 @@ class Neighbour(OnHost):
         if len(every) > owned or not self.wanted.endswith("last"):
             return ""
         return "this host has one CPU only" if owned == 1 else "its guest has as many CPUs as it"
+
+
+@dataclass(frozen=True)
+class GuestNeighbour(Neighbour):
+    """Such a program on each CPU of another guest, where the host itself runs no programs of ours.
+
+    It is made in place of a Neighbour of the host at the place `of`, and only there.
+    """
+
+    of: str = PLACES[0]
+    role: str = field(default="guest2", kw_only=True)  # type: ignore[misc]
+
+    elsewhere: ClassVar = {}
+
+    @property
+    def thing(self) -> str:
+        """The same programs as those of a Neighbour there."""
+        return f"Neighbour of {self.role}"
+
+    @property
+    def instead_of(self) -> Setting:
+        """The neighbour that the host itself would run."""
+        return Neighbour(self.kind, self.of)
 
 
 def _told(value: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from labkit.settings._ways import (
     whole,
 )
 
-PROGRAMS = ("esxcli",)
+PROGRAMS = ("esxcli", "vim-cmd")
 
 PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
 PASSED = ("esxcli", "hardware", "pci", "pcipassthru")
@@ -28,6 +28,8 @@ DRIVER = """\
 cd "/sys/bus/pci/devices/$1" || exit
 [ -e iommu_group ] || { echo "no IOMMU watches $1: intel_iommu=on or the like" >&2; exit 1; }
 at=$(readlink driver); echo "${at##*/} $(cat driver_override)\""""
+GIVEN = beside(__file__, "passthrough_set.sh")
+ACTIVE = beside(__file__, "passthrough_active.sh")
 BOUND = beside(__file__, "passthrough_bound.sh")
 FUNCTIONS = 'cat "/sys/class/net/$1/device/sriov_numvfs"'
 # The kernel changes the number only by way of 0.
@@ -77,15 +79,16 @@ class Passthrough(OnHost):
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
-        """Applied at once where the host can, else at its next start."""
+        """Applied at once where the host can, else at its next start: `passthruActive` says."""
         return Way(
             picked(f"s/^{self.address.replace('.', '[.]')}  *//p", *PASSED, "list"),
-            lambda value: ((*PASSED, "set", "-d", self.address, "-e",
-                            "true" if value == "on" else "false", "-a"),),
+            lambda value: (script(GIVEN, self.address, "true" if value == "on" else "false"),),
             lambda text: {"true": "on", "false": "off"}.get(text.strip(), "no such device"),
             lambda text: "" if text.strip() else f"no device {self.address} can be passed through",
             needs=ROOT, legal="on or off",
-            more=Details(persists=True, cuts_management=True, seconds=2),
+            more=Details(
+                live=script(ACTIVE, self.address), persists=True, cuts_management=True, seconds=2,
+            ),
         )  # fmt: skip
 
 

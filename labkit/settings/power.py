@@ -152,7 +152,7 @@ class IdleStates(OnHost):
             way,
             value=lambda text: f"{text.strip()} us",
             writes=lambda value: way.writes(value.removesuffix(" us")),
-            legal="0 to 10000 us",
+            legal="0 to 1000000 us",
         ).plus(Details(after=("PowerPolicy",)))
 
     def _slept(self, text: str) -> str:

@@ -8,9 +8,9 @@ from typing import ClassVar
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Details, Way
-from labkit.settings._esxi import ADVANCED, of_vmx
+from labkit.settings._esxi import ADVANCED, of_vmx, since_boot
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import ROOT, OnHost, on_or_off, one_of, script, whole
+from labkit.settings._ways import OnHost, on_or_off, one_of, script, whole
 
 PROGRAMS = ("esxcli",)
 
@@ -73,7 +73,7 @@ class VnicCoalescing(OfMachine):
 class VnicMerging(OnHost):
     """Whether the host merges packets for guests (LRO), in software and in hardware, vmxnet3.
 
-    A guest's NIC gets it when it connects the next time.
+    It counts from the host's next start on (VMware KB 318877).
     """
 
     lro: bool = False
@@ -90,13 +90,8 @@ class VnicMerging(OnHost):
 
     def on_esxi(self, host: Host) -> Way:
         """Two options of the host, of all of its machines."""
-        return Way(
-            script(SHOWN, *MERGES),
-            _merged,
-            _merges,
-            needs=ROOT,
-            more=Details(persists=True, seconds=2),
-        )
+        way = Way(script(SHOWN, *MERGES), _merged, _merges, more=Details(seconds=2))
+        return since_boot("merging", way)
 
 
 def _merges(text: str) -> str:

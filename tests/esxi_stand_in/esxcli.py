@@ -1,6 +1,7 @@
 """The commands of `esxcli` that labkit uses, with its default output."""
 
 import re
+from pathlib import Path
 
 import machines
 from refusing import Refused
@@ -111,8 +112,18 @@ def advanced_set(state, o):
 
 def kernel_list(state, o):
     one = _named("kernel setting", state["kernel"], o["option"])
-    row = [o["option"], one["type"], one["configured"], one["runtime"], one["default"], "-"]
-    return _table(["Name", "Type", "Configured", "Runtime", "Default", "Description"], [row])
+    about, values = (
+        "Enable the thing, TRUE or not",
+        [one["configured"], one["runtime"], one["default"]],
+    )
+    names = ["Configured", "Runtime", "Default"]
+    if state["kernel_layout"] == "last":
+        head, row = ["Description", *names], [about, *values]
+    else:
+        lower = state["kernel_layout"] == "lower"
+        values = [value.lower() for value in values] if lower else values
+        head, row = [*names, "Description"], [*values, about]
+    return _table(["Name", "Type", *head], [[o["option"], one["type"], *row]])
 
 
 def kernel_set(state, o):
@@ -159,12 +170,16 @@ def reboot(state, o):
         one["runtime"] = one["configured"]
     for module in state["modules"].values():
         module["loaded"] = dict(module["options"])
+    state["passed"] = dict(state["passthrough"])
+    for kept in Path("/tmp").glob("labkit-*"):  # it is in memory
+        kept.unlink()
     return ""
 
 
 def version_get(state, o):
     return _fields([
-        ("Product", "VMware ESXi"), ("Version", "8.0.3"), ("Build", "Releasebuild-24677879"),
+        ("Product", "VMware ESXi"), ("Version", state["release"]),
+        ("Build", "Releasebuild-24677879"),
         ("Update", "3"), ("Patch", "0"),
     ])  # fmt: skip
 
@@ -303,7 +318,11 @@ def passthrough_set(state, o):
     if _named("device", state["passthrough"], o["device-id"]) and on:
         raise Refused("Unable to configure the PCI device: "
                       "Device owner is already configured to passthru.")  # fmt: skip
+    if "apply-now" in o and state["release"] < "7":
+        raise Refused("Error: Invalid option -a")
     state["passthrough"][o["device-id"]] = on
+    if "apply-now" in o and o["device-id"] in state["at_once"]:
+        state["passed"][o["device-id"]] = on
     return ""
 
 

@@ -14,6 +14,8 @@ def run(state, words):
     _rewrite_running(state)
     if words == ["vmsvc/getallvms"]:
         return all_machines(state)
+    if words == ["hostsvc/hostconfig"]:
+        return host_config(state)
     if len(words) != 2 or words[0] not in VERBS:
         raise Refused(f"Invalid command '{' '.join(words)}'.")
     if words[1] not in state["machines"]:
@@ -59,6 +61,23 @@ def all_machines(state):
     )
 
 
+def host_config(state):
+    rows = "".join(
+        f"""\
+      (vim.host.PciPassthruInfo) {{
+         id = "{name}",
+         dependentDevice = "{name}",
+         passthruEnabled = {str(on).lower()},
+         passthruCapable = true,
+         passthruActive = {str(state["passed"][name]).lower()},
+      }},
+"""
+        for name, on in state["passthrough"].items()
+    )
+    listed = f"   pciPassthruInfo = (vim.host.PciPassthruInfo) [\n{rows}   ],\n"
+    return f"(vim.host.ConfigInfo) {{\n{listed}}}\n"
+
+
 def get_state(one):
     return f"Retrieved runtime info\nPowered {one['power']}\n"
 
@@ -81,10 +100,15 @@ def power_on(one):
     memory = int(keys["memsize"])
     reserved = int(keys.get("sched.mem.min", "0"))
     # As documented: a latency-sensitive machine, or one with a passed-through device, must have
-    # all of its memory reserved.
-    if keys.get("sched.cpu.latencysensitivity") == "high" and reserved < memory:
+    # all of its memory reserved; since 6.0 the former must have CPU time reserved too (this text
+    # is unconfirmed).
+    high = keys.get("sched.cpu.latencysensitivity") == "high"
+    if (high or keys.get("pcipassthru0.present") == "TRUE") and reserved < memory:
         why = f"memory reservation (sched.mem.min) should be equal to memsize({memory})."
         raise Refused(f"Powering on VM:\nPower on failed\nInvalid memory setting: {why}")
+    if high and not int(keys.get("sched.cpu.min", "0")):
+        why = "Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min)"
+        raise Refused(f"Powering on VM:\nPower on failed\n{why} should be at least 5000 MHz.")
     affinity = keys.get("sched.cpu.affinity", "all")
     if affinity != "all" and len(affinity.split(",")) < int(keys["numvcpus"]):
         raise Refused("Powering on VM:\nPower on failed\nInvalid affinity specification")

@@ -19,7 +19,7 @@ ADVANCED = """\
 /Net/NetSplitRxMode 1 0 1
 /Irq/IRQAvoidExclusive 1 0 1
 /Migrate/VMotionStreamHelpers 0 0 112
-/Migrate/PreCopySwitchoverTimeGoal 500 100 20000
+/Migrate/PreCopySwitchoverTimeGoal 500 100 100000
 /Migrate/SdpsEnabled 2 0 2
 /Migrate/SdpsTargetRate 500 0 10000
 /Migrate/SndBufSize 562540 65536 16777216
@@ -28,7 +28,7 @@ ADVANCED = """\
 /Mem/ShareForceSalting 2 0 2
 /Power/UsePStates 1 0 1
 /Power/UseCStates 1 0 1
-/Power/CStateMaxLatency 1000 0 10000
+/Power/CStateMaxLatency 1000 0 1000000
 /Power/MinFreqPct 0 0 100
 /Power/MaxFreqPct 100 0 100
 /Numa/PreferHT 0 0 1
@@ -117,6 +117,12 @@ def state():
             "vmk1": {"switch": "vSwitch1", "group": "vMotion", "mtu": 1500, "tags": []},
         },
         "passthrough": {"0000:03:00.0": False, "0000:03:00.1": False},
+        # Some devices are handed over at once; the second waits for the host's next start.
+        "passed": {"0000:03:00.0": False, "0000:03:00.1": False},
+        "at_once": ["0000:03:00.0"],
+        "release": "8.0.3",
+        # Public captures show three: values after the type, also in small letters, or at the end.
+        "kernel_layout": "first",
         "devices": {"naa.600508b1001c": 32},
         "policies": dict.fromkeys(("cluster", "vdisk", "vmswap"), RULE),
         "maintenance": False,

@@ -67,7 +67,7 @@ from labkit.settings.migration import (
     MigrationThrottle,
 )
 from labkit.settings.mtu import Mtu
-from labkit.settings.neighbour import Neighbour
+from labkit.settings.neighbour import GuestNeighbour, Neighbour
 from labkit.settings.offloads import Offloads
 from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.passthrough import Passthrough, Sriov
@@ -168,6 +168,7 @@ NETWORK = [
     linux(WindowScaling(False), WindowScaling(True)),
     linux(Sysctl("net.core.somaxconn", "12345")),
     linux(Neighbour("busy"), Neighbour("memory", "all CPUs but the last"), Neighbour()),
+    linux(GuestNeighbour("busy", role=HOST), GuestNeighbour(role=HOST)),
     linux(Halting(False, role=HOST), Halting(role=HOST)),
     linux(Sriov(4), lacks=True, says="sriov_numvfs"),
 ]  # fmt: skip
@@ -270,6 +271,7 @@ KVM += [
         (ExclusiveCpu(alone=True), ExclusiveCpu(False)),
         (OtherCpus("guest2"), OtherCpus("guest2", False)),
         (Neighbour("busy", "all CPUs but the last"), Neighbour()),
+        (GuestNeighbour("busy", role=HOST), GuestNeighbour(role=HOST)),
     ]
 ]
 KVM += [Case("kvm", (GuestNuma("lab", 0),), lone=True)]

@@ -1,18 +1,24 @@
 """Settings of ESXi on the stand-in, which is no ESXi: no real host has run them yet."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from esxi_stand_in import stand_in
 
 from labkit.changes.in_force import applied
+from labkit.changes.plan import plan
 from labkit.errors import LabkitError
+from labkit.host import Guest
 from labkit.setting import way_among
 from labkit.settings.esxi import AdvancedOption, ModuleOptions
+from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_cpu import GuestCpuReservation, GuestCpus
-from labkit.settings.guest_size import GuestMemory, GuestMemoryReservation
+from labkit.settings.guest_size import GuestCpuCount, GuestMemory, GuestMemoryReservation
 from labkit.settings.latency_sensitivity import LatencySensitivity
+from labkit.settings.migration import MigrationDowntime
 from labkit.settings.mtu import Mtu
+from labkit.settings.passthrough import Passthrough
 from labkit.settings.power import HyperThreading
 from labkit.settings.queues import Coalescing
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
@@ -54,6 +60,9 @@ def test_a_latency_sensitive_guest_starts_only_with_its_memory_reserved(esxi):
     refused = esxi.host.run("vim-cmd", "vmsvc/power.on", "1")
     assert not refused.ok and "reservation" in refused.stderr
     make(GuestMemoryReservation("lab", 4096), esxi)
+    refused = esxi.host.run("vim-cmd", "vmsvc/power.on", "1")
+    assert not refused.ok and "CPU reservation" in refused.stderr, "since 6.0"
+    make(GuestCpuReservation("lab", 5000), esxi)
     esxi.host.check("vim-cmd", "vmsvc/power.on", "1")
     assert 'level = "high"' in esxi.host.check("vim-cmd", "vmsvc/get.config", "1")
 
@@ -121,6 +130,92 @@ def test_what_takes_a_reboot_is_configured_now_and_runs_after_it(esxi):
     assert found.value(esxi.host.check(*found.more.live)) == "off"
     said = esxi.host.check("esxcli", "hardware", "cpu", "global", "get")
     assert "Hyperthreading Active: false" in said
+
+
+def changed(esxi, **state):
+    """The stand-in as another release of ESXi would be."""
+    file = esxi.root / "var/lib/stand_in.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | state))
+
+
+@pytest.mark.parametrize("layout", ["first", "lower", "last"])
+def test_a_switch_of_the_kernel_is_read_in_each_layout_that_captures_show(esxi, layout):
+    changed(esxi, kernel_layout=layout)
+    found = way(HyperThreading(False), esxi)
+    make(HyperThreading(False), esxi)
+    shown = [found.value(esxi.host.check(*words)) for words in (found.reads, found.more.live)]
+    assert shown == ["off", "on"]
+
+
+@pytest.mark.parametrize(
+    "setting", [VnicMerging(False), ModuleOptions("ixgben", ("RSS=4",))], ids=str
+)
+def test_what_only_a_start_brings_is_in_force_only_after_it(esxi, setting):
+    found = way(setting, esxi)
+    before = esxi.host.check(*found.reads)
+    make(setting, esxi)
+    assert found.value(esxi.host.check(*found.reads)) == setting.wanted
+    assert esxi.host.check(*found.more.live) == before and "reboot" in found.needs
+    for words in found.writes(found.value(before)):
+        esxi.host.check(*words)
+    assert esxi.host.check("ls", "/tmp") == "", "all is as it was, so nothing is remembered"
+    make(setting, esxi)
+    reboot(esxi)
+    assert found.value(esxi.host.check(*found.more.live)) == setting.wanted
+
+
+def test_a_device_that_waits_for_a_start_is_not_called_passed_through(esxi):
+    at_once, later = Passthrough("0000:03:00.0"), Passthrough("0000:03:00.1")
+    for setting in (at_once, later):
+        make(setting, esxi)
+    live = {one: way(one, esxi).value(esxi.host.check(*way(one, esxi).more.live))
+            for one in (at_once, later)}  # fmt: skip
+    assert live == {at_once: "on", later: "off"}
+    assert all(way(one, esxi).value(esxi.host.check(*way(one, esxi).reads)) == "on" for one in live)
+    step = plan([later], {"server": esxi.host}).steps[0]
+    assert step.waits and step.told()["state"] == "waits for a reboot"
+
+
+def test_a_release_that_applies_nothing_at_once_is_asked_without(esxi):
+    changed(esxi, release="6.7.0")
+    make(Passthrough("0000:03:00.0"), esxi)
+    found = way(Passthrough("0000:03:00.0"), esxi)
+    assert found.value(esxi.host.check(*found.reads)) == "on"
+    assert found.value(esxi.host.check(*found.more.live)) == "off"
+
+
+def test_a_guest_may_have_any_number_of_cpus(esxi):
+    make(GuestCpuCount("lab", 3), esxi)
+    assert 'numvcpus = "3"' in esxi.vmx("lab").read_text()
+
+
+@pytest.mark.parametrize("line, whole", [
+    ("", True), ("sched.cpu.max = \"-1\"", True), ("sched.cpu.max = \"4000\"", False),
+    ("sched.cpu.min = \"100\"", False), ("sched.mem.min = \"100\"", False),
+])  # fmt: skip
+def test_all_cpu_time_is_reserved_only_if_all_of_it_is_and_nothing_limits_it(esxi, line, whole):
+    host = replace(esxi.host, guests={"guest": Guest("lab", "127.0.0.1", 0)})
+    full = FullReservation()
+    found = way_among(full, ["esxi"], host)[1]
+    for words in found.writes(full.wanted):
+        host.check(*words)
+    assert "5000" in esxi.vmx("lab").read_text(), "two CPUs of 2500 MHz"
+    key = line.partition(" ")[0]
+    kept = [one for one in esxi.vmx("lab").read_text().splitlines()
+            if not line or not one.startswith(f"{key} ")]  # fmt: skip
+    esxi.vmx("lab").write_text("".join(f"{one}\n" for one in [*kept, *filter(None, [line])]))
+    host.check("vim-cmd", "vmsvc/reload", "1")
+    assert (found.value(host.check(*found.reads)) == full.wanted) is whole
+    for words in found.writes(full.wanted):
+        host.check(*words)
+    assert found.value(host.check(*found.reads)) == full.wanted
+    assert not whole or "4000" not in esxi.vmx("lab").read_text()
+
+
+@pytest.mark.parametrize("ms", [50, 200_000])
+def test_a_goal_that_esxi_does_not_take_is_refused(esxi, ms):
+    step = plan([MigrationDowntime("lab", ms)], {"server": esxi.host}).steps[0]
+    assert step.why == "100 to 100000 ms"
 
 
 def test_options_of_a_driver_are_set_together_and_an_empty_value_is_none(esxi):
