@@ -137,7 +137,8 @@ class Condition:
         if why := _no_linux(together, plan):
             return why
         whys = {step.setting: step.why for step in plan.steps}
-        why = next((whys[setting] for setting in self.settings if whys[setting]), "")
+        stood = {one.instead_of for one in self.asked(lab) if not whys[one]}
+        why = next((whys[one] for one in self.settings if whys[one] and one not in stood), "")
         why = why or next(filter(None, (event.refusal(lab) for event in self.events)), "")
         load = self.load(workload)
         lacking = (load.lacking(hosts) for hosts in together.values())

@@ -22,6 +22,7 @@ from labkit.noise_floor import Noise
 from labkit.results import Results, Run, facts_of
 from labkit.runs import link_limit, odd_runs
 from labkit.runs import looks as kept_looks
+from labkit.settings._ways import cpus_of
 from labkit.statistics import steady
 from labkit.verdict import UNDECIDED, Verdict
 from labkit.workload import Sample, Workload
@@ -30,6 +31,10 @@ from labkit.workloads import _pairs as pairs
 if TYPE_CHECKING:
     import polars as pl
 
+SHARED_CPUS = (
+    "the client shares CPUs with the guests of the server, so its own waiting is in the figures: "
+    "it takes three CPUs, or a machine for the client"
+)
 MORE = re.compile(r"(?:about|more than) \d+ more blocks?")
 FRAME = (
     "condition",
@@ -73,8 +78,12 @@ class Study:
     So for a condition that it can measure, but that is not there what the document means by it.
     """
 
+    unmeasured: Mapping[str, str] = field(default_factory=dict)
+    """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them."""
     least_cpus: Mapping[str, int] = field(default_factory=dict)
     """Claims that only servers with so many CPUs, also in guests, can confirm or contradict."""
+    apart: tuple[str, ...] = ()
+    """Claims that a client which shares CPUs with the server's guests would decide by that."""
 
     @property
     def loads(self) -> tuple[Workload, ...]:
@@ -179,8 +188,8 @@ class Study:
             self.claims, measured, emulated=emulated, decided=self.decided(results),
             looks=looks, margin=margin, floors=noise.floors if noise else {},
         )  # fmt: skip
-        whys = {**refused, **untold}
-        other = [c.name for c in self.conditions if c.name in untold]
+        whys = {**refused, **self.unmeasured, **untold}
+        other = [c.name for c in self.conditions if c.name in untold and c.name not in refused]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
         given_up, each = kept_looks.given_up(results), _seconds_of_a_block(results)
         return [
@@ -192,7 +201,7 @@ class Study:
         made = results.asked.get("kernels", {})
         compared = {one.id: [c.what.names for c in one.comparisons()] for one in self.claims}
         whys = {claim: kernels.decided(names, made) for claim, names in compared.items()}
-        whys |= self._few_cpus(results)
+        whys |= self._few_cpus(results) | self._shared_cpus(results)
         return {claim: why for claim, why in whys.items() if why}
 
     def _few_cpus(self, results: Results) -> dict[str, str]:
@@ -205,6 +214,15 @@ class Study:
             for claim, least in self.least_cpus.items()
             if few < least
         }
+
+    # Results that do not say which CPUs a host of a box had are older than a client set aside.
+    def _shared_cpus(self, results: Results) -> dict[str, str]:
+        lab = results.asked.get("lab", {})
+        if lab.get("tier", "hosts") == "hosts":
+            return {}
+        told = [lab["hosts"].get(role, {}).get("allowed", "0") for role in ("client", "server")]
+        client, server = ({*cpus_of(cpus)} for cpus in told)
+        return dict.fromkeys(self.apart, SHARED_CPUS) if client & server else {}
 
     # Containers share their host's CPUs, and so do guests; guests may have fewer.
     def _server_cpus(self, condition: Condition, hosts: Mapping[str, Mapping[str, str]]) -> int:

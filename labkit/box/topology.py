@@ -37,6 +37,9 @@ BACKINGS = ("memory", "disk")
 ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
 MOST_VCPUS = 64
 HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
+ASIDE = {"one aside": "first half", "the others": "all"}
+"""The first CPU, and all but it; on fewer than three CPUs these."""
+PARTS = (*HALVES, *ASIDE)
 
 
 @dataclass(frozen=True)
@@ -57,9 +60,11 @@ class HostPlan:
 
     def among(self, cpus: Sequence[int]) -> tuple[int, ...]:
         """The CPUs that it gets of those that the box may use."""
-        if self.cpus in HALVES:
-            first, last = (bound * (len(cpus) // 2) for bound in HALVES[self.cpus])
-            own = cpus[first:] if HALVES[self.cpus][1] == 2 else cpus[first:last]
+        if self.cpus in ASIDE and len(cpus) > 2:
+            return tuple(cpus[:1] if self.cpus == "one aside" else cpus[1:])
+        if (part := ASIDE.get(self.cpus, self.cpus)) in HALVES:
+            first, last = (bound * (len(cpus) // 2) for bound in HALVES[part])
+            own = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
             return tuple(own or cpus)
         return tuple(sorted(_listed(self.role, self.cpus)))
 
@@ -131,7 +136,7 @@ class Topology:
     def _check_host(self, host: HostPlan) -> None:
         if host.scratch not in SCRATCHES:
             raise Unknown(f"scratch of {host.role}", host.scratch, SCRATCHES[1:])
-        _ = host.cpus in HALVES or _listed(host.role, host.cpus)
+        _ = host.cpus in PARTS or _listed(host.role, host.cpus)
         if not host.memory:
             return
         _refuse(
@@ -362,7 +367,7 @@ def _listed(role: str, text: str) -> set[int]:
         if not span or int(span[2] or span[1]) < int(span[1]):
             raise BadInput(
                 f"{role}: {text!r} is no list of CPUs",
-                hint=f"known: {', '.join(HALVES)}, or numbers such as 0-1,3",
+                hint=f"known: {', '.join(PARTS)}, or numbers such as 0-1,3",
             )
         cpus |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
     return cpus

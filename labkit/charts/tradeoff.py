@@ -166,7 +166,7 @@ def _ratios(rows: list[dict[str, Any]], theirs: list[dict[str, Any]], note: str)
 
 def _mean(what: str, sides: Mapping[str, Blocks]) -> dict[str, Any]:
     try:
-        estimate = estimated(Quantity(what, "mean"), sides)
+        estimate = estimated(Quantity(what, "average"), sides)
     except LabkitError:
         return {"value": float("nan"), **ends.bar(None, 0)}
     i = estimate.interval()

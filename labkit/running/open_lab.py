@@ -28,9 +28,10 @@ from labkit.runs.facts import READ, of_run, parse
 from labkit.study import Study
 from labkit.workload import Workload
 
-# As many CPUs as it may use, where `facts` asks how many there are.
-FACTS = f"{READ}f cpus $(nproc)"
-KEPT = ("kernel", "cpus", "cpu", "clock")
+# As many CPUs as it may use, where `facts` asks how many there are, and which they are.
+ALLOWED = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status 2>/dev/null"
+FACTS = f"{READ}f cpus $(nproc); f allowed $({ALLOWED})"
+KEPT = ("kernel", "cpus", "allowed", "cpu", "clock")
 
 
 def open_lab(where: str, topology: str = "") -> Lab | None:

@@ -18,6 +18,7 @@ Range = tuple[float, float]
 
 SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
     "mean": lambda runs: float(np.concatenate(runs).mean()),
+    "average": lambda runs: float(np.mean([values.mean() for values in runs])),
     "max": lambda runs: float(np.concatenate(runs).max()),
     "min": lambda runs: float(np.concatenate(runs).min()),
     "median": lambda runs: percentile(np.concatenate(runs), 50),

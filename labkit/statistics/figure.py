@@ -19,7 +19,7 @@ from labkit.statistics.pooled import Pooled
 
 Values = npt.NDArray[np.float64]
 Statistic = float | str
-"""A percentile, or `mean`."""
+"""A percentile, `mean`, or `average`, where each run weighs alike."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 Quoted is a condition, or `metric: condition` where the metric is not the one that the claim is
 about. It knows + - * / and numbers. One condition has `median`, `mean`, `max`, `min`,
-`p(99.9, 'VM')` and `variation`, the standard deviation of the runs' means over their mean. Several
-figures have `largest`, `smallest`, `middle` and `distance`, which has no sign.
+`p(99.9, 'VM')`, and of its runs' means `average`, where each run weighs alike, and `variation`,
+their standard deviation over their mean. Several figures have `largest`, `smallest`, `middle` and
+`distance`, which has no sign.
 
 `estimate.py` gives it its error.
 """

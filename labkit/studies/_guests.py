@@ -10,7 +10,6 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.settings.vnic import VnicMerging
 
 TOPOLOGY = "four-guests"
 GUESTS = ("guest", "guest2", "guest3", "guest4")
@@ -95,14 +94,12 @@ def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
 
 
 def _kept(name: str, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
-    return on_esxi(name != "VM-Default", name != "VM-Latency-SRIOV", guests)
+    return on_esxi(name != "VM-Default", guests)
 
 
-def on_esxi(
-    reserved: bool, merging: bool, guests: tuple[str, ...] = GUESTS[:1]
-) -> tuple[Setting, ...]:
-    """What the paper reserves (p. 9), which CPUs and devices of one's own need, and merging.
+def on_esxi(reserved: bool, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
+    """What the paper reserves (p. 9), which CPUs and devices of one's own need.
 
-    Only ESXi has them, and the latter is an option of the whole host: to be asked for as optional.
+    Only ESXi has it, so it is to be asked for as optional.
     """
-    return (*(FullReservation(reserved, guest) for guest in guests), VnicMerging(merging))
+    return tuple(FullReservation(reserved, guest) for guest in guests)

@@ -43,7 +43,7 @@ study = Study(
                 OtherCpus("guest2", False),
                 OtherCpus("guest3", False),
             ),
-            optional=on_esxi(reserved=False, merging=True),
+            optional=on_esxi(reserved=False),
             roles=ROLES,
             expects=STARVED,
         ),
@@ -59,14 +59,15 @@ study = Study(
                 OtherCpus("guest2"),
                 OtherCpus("guest3"),
             ),
-            optional=on_esxi(reserved=True, merging=False),
+            optional=on_esxi(reserved=True),
             roles=ROLES,
             expects=STARVED,
         ),
     ),
     claims=published.of("lat_cpu_exclusive"),
+    apart=("lat-cpu-exclusive-01", "lat-cpu-exclusive-02"),
     untold={
         "free_cpus": "a guest's NIC here is served by the guest's own process, which no CPU can be "
-        "taken from alone, and the box has two CPUs: there are no three amounts to leave free",
+        "taken from alone, and a box may have two CPUs: there is none to leave it or to take away",
     },
 )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from labkit.claims import published
 from labkit.condition import Condition
+from labkit.event import Event
+from labkit.events.asked_to_start import AskedToStart
 from labkit.setting import Setting
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.halting import Halting
-from labkit.settings.neighbour import PLACES, Neighbour
+from labkit.settings.neighbour import PLACES, GuestNeighbour, Neighbour
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.studies._guests import on_esxi
 from labkit.study import Study
@@ -24,16 +26,27 @@ OWNED, SHARED = ExclusiveCpu(alone=True), ExclusiveCpu(False, alone=True)
 BATCHED, PROMPT = GuestNic("bridge"), GuestNic("bridge", batch=1, lro=False)
 
 
-# On ESXi: only CPUs that are shared can do without a reservation, and merging goes with batching.
-def _condition(name: str, means: str, here: str, *settings: Setting) -> Condition:
+# A second guest that the feature is asked for, and that has nothing reserved.
+UNRESERVED = (
+    GuestPower("off", guest="guest2"), FullReservation(False, guest="guest2"),
+    ExclusiveCpu(guest="guest2"),
+)  # fmt: skip
+
+
+# On ESXi only CPUs that are shared can do without a reservation.
+def _condition(
+    name: str, means: str, here: str, *settings: Setting, events: tuple[Event, ...] = ()
+) -> Condition:
     there = (GuestPower("on"), *settings)
-    kept = on_esxi(reserved=OWNED in settings, merging=BATCHED in settings)
+    kept = on_esxi(reserved=OWNED in settings)
     required = tuple(one for one in there if one != Neighbour())
     # Nobody beside it is what a host has that cannot have a neighbour.
     nobody = (one for one in there if one == Neighbour())
-    optional = (*(one for one in kept if one not in required), *nobody)
+    beside = (GuestNeighbour(one.kind, of=one.place) for one in there
+              if isinstance(one, Neighbour) and one != Neighbour())  # fmt: skip
+    optional = (*(one for one in kept if one not in required), *nobody, *beside)
     roles = {"server": "guest", "host": "server"}
-    return Condition(name, means, here, required, optional, roles, STARVED)
+    return Condition(name, means, here, required, optional, roles, STARVED, events=events)
 
 
 study = Study(
@@ -104,16 +117,23 @@ study = Study(
             "not in the box: it has no admission control that a reservation could ask",
             PROMPT, OWNED, FullReservation(),
         ),
+        _condition(
+            "Latency-High, memory not reserved",
+            "the whole feature, asked for a second guest that has no memory reserved",
+            "not in the box: it has no admission control that could refuse a guest",
+            PROMPT, OWNED, FullReservation(), *UNRESERVED, events=(AskedToStart(),),
+        ),
     ),
     claims=published.of("lat_feature"),
     untold={
-        "foreign_share": "what else ran on a CPU is counted here by ticks of 10 ms, too coarse for "
-        "a thousandth of the time",
-        "cpus_owned_share": "only ESXi gives CPUs to a guest because its time is reserved; in "
-        "a box a guest owns one because it is put there, whatever is reserved",
-        "memory_reserved_share": "nothing here refuses the feature to a guest whose memory is not "
+        "refused_without_memory": "nothing here refuses the feature to a guest whose memory is not "
         "reserved; what a reservation protects from is measured",
-        "coalescing": "labkit itself switches it off in the box; whether the feature would do so "
-        "by itself can only be seen on ESXi",
+    },
+    unmeasured={
+        "foreign_share": "ticks of 10 ms are too coarse for a thousandth of the time, and esxtop "
+        "does not say which CPUs a guest owns",
+        "cpus_owned_share": "no public text says how ESXi shows which CPUs a guest owns",
+        "coalescing": "labkit switches both off itself, and reads nothing that shows what ESXi "
+        "would have done without that",
     },
 )  # fmt: skip

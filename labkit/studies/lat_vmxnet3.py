@@ -32,7 +32,7 @@ study = Study(
             means="a paravirtual NIC as it comes: interrupts coalesced, segments merged (LRO)",
             here="a guest behind bridge and tap, 128 packets a batch, merging",
             settings=(GuestNic("bridge"), GuestPower("on"), SHARED),
-            optional=on_esxi(reserved=False, merging=True),
+            optional=on_esxi(reserved=False),
             roles=ROLES,
         ),
         Condition(
@@ -41,7 +41,7 @@ study = Study(
             here="the same guest, one packet a batch, no merging; its CPU is shared as before, so "
             "that nothing else differs",
             settings=(GuestNic("bridge", batch=1, lro=False), GuestPower("on"), SHARED),
-            optional=on_esxi(reserved=False, merging=False),
+            optional=on_esxi(reserved=False),
             roles=ROLES,
         ),
     ),

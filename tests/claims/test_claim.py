@@ -293,6 +293,6 @@ def test_compare_refuses_a_percentile_that_cannot_be_meant(statistic):
 
 def test_compare_answers_an_unknown_statistic_or_a_lone_name_with_what_it_takes():
     with pytest.raises(BadInput, match="mean"):
-        compare(RUNS, RUNS, "average")
+        compare(RUNS, RUNS, "typical")
     with pytest.raises(BadInput, match="two names"):
         compare(RUNS, RUNS, names=("a", "a"))

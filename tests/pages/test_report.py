@@ -254,10 +254,10 @@ def test_a_wide_table_stacks_in_a_narrow_cell_and_each_cell_says_its_column():
 
 
 def test_blocks_that_are_wanting_are_told_in_minutes():
-    results = named_results(str(HOME / "data" / "recorded" / "lat_10us.labkit"))
+    results = named_results(str(HOME / "data" / "recorded" / "lat_ping.labkit"))
     runs = results.finished()
     a_block = sum(run.seconds for run in runs) / len({run.block for run in runs})
-    judged = [v for v in studies.find("lat_10us").judge(results) if v.more]
+    judged = [v for v in studies.find("lat_ping").judge(results) if v.more]
     assert judged, "one is undecided"
     for one in judged:
         minutes = int(re.search(r"(?:about|more than) \d+ more blocks?, (\d+) min", one.why)[1])

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +15,11 @@ from settings import worlds
 from sshd import SSHD, serving
 
 from labkit import studies
-from labkit.changes.in_force import in_force
+from labkit.changes.in_force import applied, in_force
 from labkit.changes.plan import plan
-from labkit.errors import BadInput
+from labkit.errors import BadInput, ResultsError
+from labkit.event import happening
+from labkit.events.asked_to_start import AskedToStart
 from labkit.lab import Lab
 from labkit.running import possible
 from labkit.settings._guest import ANSWERS
@@ -24,6 +27,7 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.neighbour import GuestNeighbour, Neighbour
 from labkit.workloads.wake_up import WakeUp
 
 PROGRAMS = ("vim-cmd", "virsh")
@@ -75,12 +79,12 @@ def told(esxi, folder, *words):
     return json.loads(done.stdout)
 
 
-def test_a_plan_for_esxi_has_sensitivity_reservations_the_function_and_no_merging(esxi, tmp_path):
+def test_a_plan_for_esxi_has_sensitivity_reservations_and_the_function(esxi, tmp_path):
     asked = told(esxi, tmp_path, "plan", "lat_ping", "--condition", "VM-Latency-SRIOV")
     steps = {step["thing"]: step for step in asked["steps"] if "guest2 on" not in step["thing"]}
     steps = {name: step for name, step in steps.items() if name.endswith(" of server")}
     assert {name: step["state"] for name, step in steps.items()} == {
-        "FullReservation of server": "possible", "VnicMerging of server": "possible",
+        "FullReservation of server": "possible",
         "GuestNic of server": "possible", "GuestPower of server": "possible",
         "ExclusiveCpu of server": "possible",
     }  # fmt: skip
@@ -157,11 +161,58 @@ def test_all_latency_studies_run_on_esxi_but_for_what_it_has_not(whole):
         "lat_10us", "lat_cpu_exclusive", "lat_vmxnet3", "lat_feature")}  # fmt: skip
     assert why["lat_cpu_exclusive"] == why["lat_vmxnet3"] == {}
     assert set(why["lat_10us"]) == {
-        "Native-Intel", "Native-SFC", "Native-Onload", "VM-Latency-Onload"
+        "Native-Intel", "Native-SFC", "Native-Spinning", "VM-Latency-SFC"
     }  # fmt: skip
-    assert "onload is missing" in why["lat_10us"]["VM-Latency-Onload"]
-    assert {"Idle host", "Latency-High, CPU reserved"}.isdisjoint(why["lat_feature"])
-    assert "Default" in why["lat_feature"], "labkit makes no neighbours there"
+    assert "onload is missing" in why["lat_10us"]["VM-Latency-SFC"]
+    scarce = {"Latency-High, memory reclaimed", "Latency-High, memory reserved"}
+    assert set(why["lat_feature"]) == scarce, "labkit takes no memory away there"
+
+
+def test_a_neighbour_on_esxi_is_a_program_in_another_guest_and_elsewhere_one_of_the_host(whole):
+    study = studies.find("lat_feature")
+    planned = possible.plan(study, whole)
+    whys = {str(step.setting): step.why for step in planned.steps}
+    assert "another guest" in whys["Neighbour = busy on all CPUs"]
+    assert not whys["GuestNeighbour = busy on all CPUs"]
+    assert "GuestNeighbour" in study.condition("Default").shown(whole, planned)
+    client = {"server": whole.hosts["client"], "guest2": whole.hosts["guest2"]}
+    asked = [Neighbour("busy"), GuestNeighbour("busy")]
+    of_host, of_guest = plan(asked, client).steps
+    assert not of_host.why and of_guest.why.startswith("not needed")
+
+
+def test_a_lab_of_esxi_without_a_second_guest_is_told_to_add_one(esxi, tmp_path):
+    lab = Lab.read(lab_of(esxi, tmp_path))
+    steps = possible.plan(studies.find("lat_feature"), lab).steps
+    whys = [step.why for step in steps if isinstance(step.setting, Neighbour)]
+    assert whys and all("add [hosts.guest2]" in why for why in whys)
+    lab.close()
+
+
+def test_a_refusal_that_is_claimed_is_asked_for_and_seen(whole):
+    """The claim can come out either way: a machine with its memory reserved does start."""
+    asked, seen = AskedToStart(after=0, settle=0), {}
+    condition = studies.find("lat_feature").condition("Latency-High, memory not reserved")
+    assert condition.events == (AskedToStart(),) and not asked.refusal(whole)
+    of_second = [one for one in condition.settings if getattr(one, "guest", "") == "guest2"]
+    server = {"server": whole.hosts["server"]}
+    for named, settings in (("not reserved", of_second), ("as it comes", of_second[:1])):
+        with applied(settings, server), happening((asked,), whole) as beside:
+            beside.begun()
+            while beside.going:
+                time.sleep(0.05)
+        (sample,) = AskedToStart.parse(beside.texts["asked_to_start.txt"], {})
+        seen[named] = (sample.metric, float(sample.values[0]))
+    assert seen == {"not reserved": ("refused without memory", 1.0),
+                    "as it comes": ("refused without memory", 0.0)}  # fmt: skip
+    state = whole.hosts["server"].check("vim-cmd", "vmsvc/power.getstate", "2")
+    assert "Powered on" in state, "as it was before"
+
+
+def test_a_start_that_is_refused_for_another_reason_says_nothing_of_memory():
+    text = json.dumps({"asked": "guest2", "code": 1, "answer": "Power on failed: no licence"})
+    with pytest.raises(ResultsError, match="another reason"):
+        AskedToStart.parse(text, {})
 
 
 def test_only_a_host_that_reserves_cpu_time_measures_what_that_brings():

@@ -1,0 +1,86 @@
+"""A virtual machine is asked to start, to see whether its hypervisor refuses it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import ResultsError
+from labkit.event import Event, Phase, Say, TimeLine, said
+from labkit.lab import Lab
+from labkit.machine.scripts import beside
+from labkit.setting import Words
+from labkit.settings._esxi import FOUND, quoted
+from labkit.settings._ways import script
+from labkit.workload import Sample, Series
+
+PROGRAMS = ("vim-cmd",)
+
+START = FOUND + 'vim-cmd vmsvc/power.on "$id" 2>&1'
+STOP = FOUND + beside(__file__, "asked_to_start_stop.sh")
+# As ESXi says it: sched.mem.min is the reservation.
+MEMORY = re.compile(r"memory reservation|sched\.mem\.min", re.IGNORECASE)
+METRIC = "refused without memory"
+
+
+@dataclass(frozen=True)
+class AskedToStart(Event):
+    """`guest`, which is off, is asked to start on `host`; whatever comes of it, it is off again."""
+
+    measures: ClassVar[Mapping[str, str]] = {METRIC: "share"}
+    guest: str = "guest2"
+    host: str = "server"
+
+    @property
+    def name(self) -> str:
+        """Under which its lines are kept."""
+        return "asked_to_start"
+
+    @property
+    def seconds(self) -> float:
+        """A refusal comes at once; a machine that starts is stopped again."""
+        return 30.0
+
+    def happen(self, lab: Lab, say: Say) -> None:
+        """Ask, and keep the answer."""
+        asked = lab.host(self.host).run(*self._words(lab, START), seconds=60)
+        say(asked=self.guest, code=asked.code, answer=(asked.stdout + asked.stderr).strip())
+
+    def undo(self, lab: Lab) -> None:
+        """Have it off, as it was."""
+        lab.host(self.host).check(*self._words(lab, STOP), seconds=90)
+
+    def refusal(self, lab: Lab) -> str:
+        """The lab has to say which machine it is."""
+        if self.guest in lab.host(self.host).guests:
+            return ""
+        return f"the lab has no {self.guest} with a vm = on {self.host}, which could be refused"
+
+    def _words(self, lab: Lab, text: str) -> Words:
+        return script(text, quoted(lab.host(self.host).guests[self.guest].vm))
+
+    @staticmethod
+    def time_line(text: str) -> TimeLine:
+        """The moment of the answer."""
+        at = float(_answer(text)["t"])
+        return TimeLine("asked to start", (Phase("answered", at, at),))
+
+    @staticmethod
+    def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
+        """1 if it was refused for want of reserved memory, 0 if it started."""
+        answer = _answer(text)
+        refused, words = answer["code"] != 0, str(answer["answer"])
+        if refused and not MEMORY.search(words):
+            raise ResultsError("the start was refused for another reason", said=words)
+        return [Sample(METRIC, "share", np.array([float(refused)]))]
+
+
+def _answer(text: str) -> Mapping[str, str | int | float]:
+    lines = [one for one in said(text) if "asked" in one]
+    if not lines:
+        raise ResultsError("nothing says how the start was answered")
+    return lines[-1]
