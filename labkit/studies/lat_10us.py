@@ -16,6 +16,7 @@ PASSED = (GuestNic("direct", batch=1, lro=False), GuestPower("on"), ExclusiveCpu
 # A program that asks again and again keeps its CPU busy all the time: that is the idea.
 SPINNING = ("load generator",)
 PAST = "the adapter's own network stack in the program (Solarflare SFC9020, OpenOnload)"
+SPUN = {"spin": "both"}
 BYPASS = {"onload": True, "spin": "both"}
 ONLOAD = "both programs through OpenOnload, on hosts of one's own that have it"
 KERNEL = (
@@ -69,19 +70,18 @@ study = Study(
             optional=OFF,
             indifferent=unused(),
             expects=SPINNING,
-            knobs={"spin": "both"},
+            knobs=SPUN,
         ),
         Condition(
             "VM-Latency-Spinning",
             means=NO_CLAIM,
             here="a guest with a veth of its own, not batched, on a CPU with real-time priority; "
-            "the client spins, but the guest's program sleeps, for spinning it would starve the "
-            "threads that bring its packets",
+            "both programs spin, and the packets go through both kernels",
             settings=PASSED,
             optional=on_esxi(reserved=True),
             roles={"server": "guest"},
             expects=SPINNING,
-            knobs={"spin": "client"},
+            knobs=SPUN,
         ),
     ),
     claims=published.of("lat_10us"),
