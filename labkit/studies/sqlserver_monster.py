@@ -40,7 +40,6 @@ def _alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> 
 
 study = Study(
     name="sqlserver_monster",
-    draft="its box and settings have been tried; the whole study has not run yet",
     title="Monster virtual machines: few large ones against many small ones",
     question="How many orders a minute does a host process with guests of few CPUs and of many, "
     "and what do affinity, nodes and latency sensitivity change?",
