@@ -58,6 +58,9 @@ class Details:
     """A command that does several such `reads` at once, where to start it is most of the work: of
     lines `THING READS` it makes `THING TEXT`, all encoded as the journal's fields are. What it
     leaves out is read by itself."""
+    replaces: str = ""
+    """The role of a guest whose devices it replaces: what was set on them goes first, and then
+    again. What somebody else has set there keeps it from being made."""
     apart: str = ""
     """Such as the name of a guest: changes whose words here differ do not meet on the host, and so
     are made at the same time."""

@@ -17,6 +17,7 @@ from labkit.changes.journal import Greeting, ScriptReply, hello, refusals
 from labkit.changes.lease import Owner
 from labkit.changes.plan import AT_ONCE, Plan, Step, in_order, plan
 from labkit.changes.restore import outcome_words, went_back
+from labkit.changes.stages import Op, replaced, stages
 from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
 from labkit.host import Host
 from labkit.machine.stopping import undisturbed
@@ -28,27 +29,6 @@ PERIOD_SECONDS = 5.0
 """How often settings in force are read again while something is measured."""
 BEAT_SECONDS = 15.0
 """Where nothing is to be read again we are heard so often: a guest has to work to hear, too."""
-
-
-@dataclass(frozen=True)
-class Op:
-    """One thing to do on the host of a role: put it back, or make it."""
-
-    role: str
-    step: Step
-    back: bool
-    there: bool = False
-    """Whether it is in force already, and so only looked at."""
-
-    @property
-    def barrier(self) -> bool:
-        """Whether other hosts wait until this is done."""
-        return self.step.barrier and not self.there
-
-    @property
-    def crowds(self) -> bool:
-        """Whether guests of the host are slow from then on."""
-        return bool(self.step.way and self.step.way.more.crowds) and not (self.back or self.there)
 
 
 @dataclass
@@ -66,6 +46,10 @@ class InForce:
     texts: dict[Setting, str] = field(default_factory=dict)
     changed: dict[str, Setting] = field(default_factory=dict)
     drifts: list[Drift] = field(default_factory=list)
+    stale: set[Setting] = field(default_factory=set)
+    """What was learnt of devices that others have taken the place of since."""
+    outdated: set[str] = field(default_factory=set)
+    """The roles whose change sets are about such devices."""
     _good: str = ""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -76,9 +60,12 @@ class InForce:
 
     def learn(self, settings: Iterable[Setting]) -> Plan:
         """Look at what the settings are about; what is there now is what will be put back."""
-        fresh = [one for one in dict.fromkeys(settings) if one not in self.steps]
+        asked = dict.fromkeys(settings)
+        fresh = [one for one in asked if one not in self.steps or one in self.stale]
         found = plan(fresh, self.hosts, self.greetings)
-        known = {(s.setting.role, s.thing): s for s in self.steps.values()}
+        self.stale -= {*fresh}
+        there = (step for one, step in self.steps.items() if one not in {*fresh, *self.stale})
+        known = {(s.setting.role, s.thing): s for s in there}
         for step in found.steps:
             first = known.setdefault((step.setting.role, step.thing), step)
             self.steps[step.setting] = _with_original(step, first)
@@ -103,18 +90,75 @@ class InForce:
         self.learn(settings)
         if whys := [self.steps[one].why for one in settings if self.steps[one].why]:
             raise Impossible(whys[0])
+        with undisturbed("a change of settings", self._restores()), self._lock:
+            roles = self._replaced(settings, left)
+            self._refuse_others(roles, settings)
+            for role in roles:
+                self._outdate(role)
+            first = [one for one in settings if one.role not in roles]
+            self._make(first, left)
+            if later := [one for one in settings if one.role in roles]:
+                self.learn(later)  # of the devices that are there now
+                self._make([*first, *later], left)
+            self._good = _now()
+
+    def _make(self, settings: Sequence[Setting], left: Collection[str]) -> None:
+        ops = self._ops(settings, left)
+        for role in self.outdated & {op.role for op in ops if not op.back}:
+            self._close(role)
+        for stage in stages(ops):
+            _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
+
+    def _ops(self, settings: Sequence[Setting], left: Collection[str]) -> list[Op]:
         kept = {*(setting.thing for setting in settings), *left}
         gone = [one for thing, one in reversed(self.changed.items()) if thing not in kept]
         backs = [Op(one.role, self.steps[one], True, not self.steps[one].changes) for one in gone]
         steps = in_order([self.steps[one] for one in dict.fromkeys(settings)])
-        makes = [Op(step.setting.role, step, False, self._is_made(step)) for step in steps]
-        with undisturbed("a change of settings", self._restores()), self._lock:
-            for stage in stages([*backs, *makes]):
-                _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
-            self._good = _now()
+        return backs + [Op(s.setting.role, s, False, self._is_made(s)) for s in steps]
 
     def _is_made(self, step: Step) -> bool:
         return self.changed.get(step.thing) == step.setting
+
+    # The guests whose devices others take the place of in this move.
+    def _replaced(self, settings: Sequence[Setting], left: Collection[str]) -> list[str]:
+        moved = [op.step for op in self._ops(settings, left) if self._moves(op)]
+        roles = [replaced(step, self.hosts[step.setting.role]) for step in moved]
+        return [role for role in dict.fromkeys(roles) if role in self.hosts]
+
+    def _moves(self, op: Op) -> bool:
+        made = self.changed.get(op.step.thing)
+        now = made.wanted if made else op.step.current
+        return not op.there and now != (op.step.current if op.back else op.step.setting.wanted)
+
+    # Whoever has set something on them, in this process or another, could not put it back. A guest
+    # that does not run is asked nothing: what was set in it has gone, or waits.
+    def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
+        asleep = {role for one in self.changed.values() for role in one.resting}
+        asleep |= {role for one in settings if self.steps[one].changes for role in one.starts}
+        for role in (role for role in roles if role not in asleep):
+            host, own = self.hosts[role], self.sets.get(role)
+            for one in hello(host).open:
+                if own is None or own.number != one.number:
+                    raise SettingRefused(
+                        f"{host.name}: {one} may be of devices that would be replaced; nothing was "
+                        "changed",
+                        hint=f"put that back first: end its block, or {host.verb('restore')}",
+                    )
+
+    # What is in force on them goes back now, and is made again on those that come.
+    def _outdate(self, role: str) -> None:
+        if any(one.role == role for one in self.changed.values()):
+            self._close(role)
+        self.stale |= {one for one in self.steps if one.role == role}
+        self.outdated |= {role} & set(self.sets)
+
+    def _close(self, role: str) -> None:
+        if failures := self._put_back(role):
+            raise SettingRefused(f"{self.hosts[role].name}: {failures[0]}")
+        for thing in [thing for thing, one in self.changed.items() if one.role == role]:
+            self.texts.pop(self.changed.pop(thing), None)
+        del self.sets[role]
+        self.outdated.discard(role)
 
     def check(self, settings: Sequence[Setting]) -> None:
         """Refuse to go on when a setting is no longer what it was made to be."""
@@ -241,7 +285,7 @@ class InForce:
         holds = {
             step.thing: step
             for step in self.steps.values()
-            if step.setting.role == role and not step.why
+            if step.setting.role == role and not step.why and step.setting not in self.stale
         }
         backs = [op.step.thing for op in ops if op.back]
         makes = [(op.step, self.texts.get(op.step.setting, "")) for op in ops if not op.back]
@@ -284,31 +328,6 @@ class InForce:
             with suppress(HostError), self._lock:
                 if self.sets and not stop.is_set():
                     self.drifts += self.drifted(list(self.changed.values()), BEAT_SECONDS)
-
-
-def stages(ops: Sequence[Op]) -> list[dict[str, list[Op]]]:
-    """What can be done at the same time: each host in its order, and alone around a barrier.
-
-    What takes time from guests waits until others have put back what they have to.
-    """
-    crowded = {op.role for op in ops if op.crowds}
-    if not crowded or any(op.barrier for op in ops):
-        return _stages(ops)
-    first = [op for op in ops if op.back and op.role not in crowded]
-    return _stages(first) + _stages(op for op in ops if op not in first)
-
-
-def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
-    found: list[dict[str, list[Op]]] = []
-    alone = False
-    for op in ops:
-        others = bool(found) and set(found[-1]) != {op.role}
-        if not found or (others and (alone or op.barrier)):
-            found.append({})
-            alone = False
-        found[-1].setdefault(op.role, []).append(op)
-        alone = alone or op.barrier
-    return found
 
 
 @contextmanager

@@ -345,9 +345,22 @@ def _chapter(name: str, lines: Sequence[str], where: str) -> Chapter:
     return Chapter(name, tuple(read), "")
 
 
+def given_up(chapter: Chapter) -> tuple[str, ...]:
+    """The things of a closed change set that were written and never put back."""
+    if not chapter.name.endswith("closed"):
+        return ()
+    last: dict[str, str] = {}
+    for frame in chapter.frames:
+        if frame.kind in ("writing", "wrote", "restoring", "restored", "given-up"):
+            last[frame.fields[0]] = frame.kind
+    return tuple(thing for thing, kind in last.items() if kind != "restored")
+
+
 def lines_of(chapter: Chapter) -> list[str]:
     """A change set in words, a line for each thing that happened."""
     state = "put back" if chapter.name.endswith("closed") else "NOT put back"
+    if lost := given_up(chapter):
+        state = f"closed, and NOT put back: {', '.join(lost)} (given up)"
     lines = [f"change set #{chapter.name.split('.')[0]}, {state}"]
     for frame in chapter.frames:
         lines += [f"  {words}" for words in _words(frame.kind, frame.fields)]
@@ -366,6 +379,8 @@ def _words(kind: str, fields: Sequence[str]) -> list[str]:
             return [f"{fields[0]}: about to be written"]
         case (("writing" | "wrote" | "refused" | "restoring" | "original"), [_, text, *_]):
             return [f"{fields[0]}: {WORDS[kind]} {text}"]
+        case "given-up", [_, text, now]:
+            return [f"{fields[0]}: given up, was {text}; then it was {now}"]
         case "restored", [_, outcome, text]:
             return [f"{fields[0]}: {outcome[1:-1]}, is {text}"]
     return [" ".join([kind, *shown])]

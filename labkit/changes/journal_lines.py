@@ -14,7 +14,10 @@ from functools import cache
 from labkit.errors import JournalDamaged
 
 CODES = {"%": "%25", " ": "%20", "\t": "%09", "\r": "%0D", "\n": "%0A"}
-RECORDS = {"writing": 3, "wrote": 3, "refused": 3, "restoring": 3, "restored": 4, "original": 4}
+RECORDS = {
+    "writing": 3, "wrote": 3, "refused": 3, "restoring": 3, "restored": 4, "original": 4,
+    "given-up": 4,
+}  # fmt: skip
 """How many fields the records have that can stand together on a line."""
 PLAIN = {code: char for char, code in CODES.items()}
 

@@ -99,7 +99,11 @@ restore_set() {
 
 tell_outcome() {
     answer back "$number" "$thing" "$outcome" "$text" "$orig" "$words"
-    case $outcome in lacking | failed) kept=yes ;; esac
+    case $outcome in lacking | failed)
+        kept=yes
+        [ "$forgetting" != yes ] || note given-up "$thing" "$orig" "$text"
+        ;;
+    esac
 }
 
 # Without a mark we have not written it; should it have changed all the same, somebody wants to know.

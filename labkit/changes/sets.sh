@@ -83,7 +83,7 @@ record() {
             done
             ;;
         writing | wrote | refused | restoring) taken=3 ;;
-        restored | original) taken=4 ;;
+        restored | original | given-up) taken=4 ;;
     esac
     case $kind in writing | wrote | restoring | restored | original) find_key "$1" && mark_key "$@" ;; esac
 }

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from labkit.changes.journal import given_up, history
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+
+SETS = 1000
+"""Change sets that are looked through; what was given up stays in them."""
 
 
 def _look(place: Subject) -> Iterator[Finding]:
     greeting, back = place.greeting, place.labkit("restore", place.role)
     trouble = greeting.trouble(place.role)
+    for chapter in history(place.host, SETS):
+        if lost := given_up(chapter):
+            what = f"change set #{chapter.name.partition('.')[0]} was given up, and not put back"
+            fix = place.labkit("journal", place.role)
+            yield Finding(WARNING, f"{what}: {', '.join(lost)}", fix=fix)
     if not trouble:
         yield Finding(OK, "nothing is left to put back")
     elif greeting.held:

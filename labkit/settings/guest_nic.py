@@ -102,7 +102,7 @@ class GuestNic(OfGuest):
             (*self.command, "get", *KEYS),
             lambda value: ((*self.command, "set", *value.split()),), _value,
             legal=f"path {' or '.join(PATHS)}, batch 1 to 128, lro on or off",
-            more=Details(seconds=0.4, several=EACH, apart=self.named),
+            more=Details(seconds=0.4, several=EACH, apart=self.named, replaces=self.named),
         )  # fmt: skip
 
     # What a function of an adapter merges is its driver's in the guest: Coalescing and Offloads.
@@ -121,7 +121,9 @@ class GuestNic(OfGuest):
             shown, writes, self._placed, self._no_network,
             needs=RESTART,
             legal=f"path {' or '.join(PATHS)}, lro on or off on the first",
-            more=Details(persists=True, seconds=60, stands_for=self._less()),
+            more=Details(
+                persists=True, seconds=60, stands_for=self._less(), replaces=self.named,
+            ),
         )  # fmt: skip
 
     def _less(self) -> str:
@@ -166,7 +168,7 @@ class GuestNic(OfGuest):
             needs=RESTART,
             legal=f"path {' or '.join(PATHS)}, batch 1 or 128",
             more=Details(
-                persists=True, settle_seconds=1, seconds=60,
+                persists=True, settle_seconds=1, seconds=60, replaces=self.named,
                 after=(RESERVED_FIRST,) if self.path == "direct" else (),
                 stands_for="" if self.lro or self.path == "direct" else
                 "batching alone: merging is the host's, and takes its reboot (VnicMerging)",

@@ -16,7 +16,7 @@ from knobs import Bench, Knob
 
 from labkit.changes.change_set import restore_all
 from labkit.changes.in_force import BEAT_SECONDS, InForce, applied, in_force
-from labkit.changes.journal import hello, history
+from labkit.changes.journal import given_up, hello, history, lines_of
 from labkit.changes.journal_lines import cksum, decoded, encoded
 from labkit.changes.lease import Owner
 from labkit.changes.plan import plan
@@ -202,6 +202,32 @@ def test_what_cannot_be_put_back_can_be_given_up(bench):
     (bench.folder / "a").unlink()
     assert "closed 1" in bench.restore(flags="breaking,forgetting").stdout
     assert bench.left() == []
+
+
+@pytest.mark.parametrize("how", ["lacking", "failed"])
+def test_what_was_given_up_stays_visible_in_the_journal(bench, hosts, how):
+    """Not only what `--forget` notes now: also a set that an older labkit closed so."""
+    with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
+        changes.move_to([knob(bench, "a")])
+        if how == "lacking":
+            (bench.folder / "a").unlink()
+        else:
+            (bench.folder / "a.stuck").touch()
+    assert not restore(hosts["server"], forgetting=True).ok
+    (chapter,) = history(hosts["server"])
+    (lost,) = given_up(chapter)
+    head, *lines = lines_of(chapter)
+    assert head == f"change set #1, closed, and NOT put back: {lost} (given up)"
+    assert any(f"{lost}: given up" in line for line in lines)
+    older = replace(chapter, frames=tuple(f for f in chapter.frames if f.kind != "given-up"))
+    assert given_up(older) == (lost,)
+
+
+def test_a_set_that_was_put_back_wholly_has_given_up_nothing(bench, hosts):
+    with applied([knob(bench, "a")], hosts):
+        pass
+    (chapter,) = history(hosts["server"])
+    assert given_up(chapter) == () and lines_of(chapter)[0].endswith("put back")
 
 
 @pytest.mark.slow

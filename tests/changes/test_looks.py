@@ -9,9 +9,10 @@ import pytest
 from knobs import Bench, Knob
 
 from labkit.changes import journal
-from labkit.changes.in_force import Op, in_force, stages
+from labkit.changes.in_force import in_force
 from labkit.changes.journal_lines import decoded
 from labkit.changes.plan import Step
+from labkit.changes.stages import Op, stages
 from labkit.host import Host
 from labkit.setting import Details
 from labkit.transports.local import Local

@@ -3,8 +3,8 @@
 # test traffic, which is then out of use. It starts no program, which would take a guest most of the
 # time of a change. Numbers of calls are those of <linux/sockios.h>.
 use strict;
-my ($get_flags, $set_flags, $set_address, $set_mask, $set_mtu, $set_name) =
-    (0x8913, 0x8914, 0x8916, 0x891c, 0x8922, 0x8923);
+my ($get_flags, $set_flags, $set_address, $set_broadcast, $set_mask, $set_mtu, $set_name) =
+    (0x8913, 0x8914, 0x8916, 0x891a, 0x891c, 0x8922, 0x8923);
 open(STDOUT, ">", "/dev/console") && open(STDERR, ">&", \*STDOUT) or exit 1;
 $| = 1;
 my $links = whole("/run/labkit/links");
@@ -40,6 +40,8 @@ sub in_place_of {
     told($set_mtu, "vec1", pack("i", $mtu)) if $mtu;
     told($set_address, "vec1", of_inet(number($address)));
     told($set_mask, "vec1", of_inet(pack("N", 0xffffffff << (32 - $prefix) & 0xffffffff)));
+    # The kernel has made up one, which the first NIC has not.
+    told($set_broadcast, "vec1", of_inet(pack("N", 0)));
     turn("vec1", 1);
 }
 

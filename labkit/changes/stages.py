@@ -1,0 +1,65 @@
+"""What is done to the hosts of a lab in one move, and what of it at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from labkit.changes.plan import Step
+from labkit.host import Host
+
+
+@dataclass(frozen=True)
+class Op:
+    """One thing to do on the host of a role: put it back, or make it."""
+
+    role: str
+    step: Step
+    back: bool
+    there: bool = False
+    """Whether it is in force already, and so only looked at."""
+
+    @property
+    def barrier(self) -> bool:
+        """Whether other hosts wait until this is done."""
+        return self.step.barrier and not self.there
+
+    @property
+    def crowds(self) -> bool:
+        """Whether guests of the host are slow from then on."""
+        return bool(self.step.way and self.step.way.more.crowds) and not (self.back or self.there)
+
+
+def replaced(step: Step, host: Host) -> str:
+    """The role of the guest whose devices a change replaces, or that it starts again; or ""."""
+    way, setting = step.way, step.setting
+    if not way or way.more.replaces or "guest restart" not in way.needs:
+        return way.more.replaces if way else ""
+    vm = str(getattr(setting, "vm", ""))
+    of_vm = next((role for role, guest in host.guests.items() if guest.vm == vm), vm)
+    return str(getattr(setting, "named", "")) or of_vm
+
+
+def stages(ops: Sequence[Op]) -> list[dict[str, list[Op]]]:
+    """What can be done at the same time: each host in its order, and alone around a barrier.
+
+    What takes time from guests waits until others have put back what they have to.
+    """
+    crowded = {op.role for op in ops if op.crowds}
+    if not crowded or any(op.barrier for op in ops):
+        return _stages(ops)
+    first = [op for op in ops if op.back and op.role not in crowded]
+    return _stages(first) + _stages(op for op in ops if op not in first)
+
+
+def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
+    found: list[dict[str, list[Op]]] = []
+    alone = False
+    for op in ops:
+        others = bool(found) and set(found[-1]) != {op.role}
+        if not found or (others and (alone or op.barrier)):
+            found.append({})
+            alone = False
+        found[-1].setdefault(op.role, []).append(op)
+        alone = alone or op.barrier
+    return found
