@@ -13,6 +13,8 @@
     port = 22
     key = "~/.ssh/id_ed25519"          # without it, the ssh-agent and ssh's usual files
     jump = "gate.example.com"          # as `ssh -J`
+    become = "sudo"                    # for a user that is not root: all is done by sudo
+    password_command = "pass lab"      # prints sudo's password; without it keyring, then a prompt
 
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
@@ -38,9 +40,14 @@ from labkit.host import Guest, Host
 from labkit.machine import records
 from labkit.machine.places import HOME
 from labkit.ssh.address import NOT_READ, Address
+from labkit.ssh.sudo import by_command
 from labkit.transports.ssh import Ssh
 
-HOST_KEYS = {"control", "address", "interface", "user", "port", "key", "jump", "vm"}
+HOST_KEYS = {
+    "control", "address", "interface", "user", "port", "key", "jump", "vm", "become",
+    "password_command",
+}  # fmt: skip
+BECOME = ("", "sudo")
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
 BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
 EXAMPLE = HOME / "data/labs/example.toml"
@@ -177,7 +184,22 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
         key=key, jump=text["jump"],
     )  # fmt: skip
     lab = str(path.absolute())
-    return Host(role, text["address"] or control, Ssh(at), text["interface"], lab=lab)
+    reached = _as_root(path, role, Ssh(at), text)
+    return Host(role, text["address"] or control, reached, text["interface"], lab=lab)
+
+
+# The password itself is in no file: a command, the keyring or a human has it.
+def _as_root(path: Path, role: str, at: Ssh, text: Mapping[str, str]) -> Ssh:
+    if text["become"] not in BECOME:
+        raise Unknown(f"become of [hosts.{role}] in {path}", text["become"], BECOME[1:])
+    if text["password_command"] and not text["become"]:
+        raise BadInput(
+            f"{path}: [hosts.{role}] has a password_command, and nothing that asks for a password",
+            hint='add become = "sudo"',
+        )
+    if not text["become"]:
+        return at
+    return at.as_root(by_command(role, text["password_command"]) or None)
 
 
 # The server is told of the virtual machines on it: most of their settings are the server's.

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import zlib
 from collections.abc import Mapping
@@ -134,7 +135,10 @@ class Run:
         wanted = records.listed(self.path)
         if not wanted:
             return [f"{self.path / records.SUMS}: is gone, so nobody can tell what has changed"]
-        return [f"{self.path / name}: {why}" for name in wanted if (why := self._odd(name, wanted))]
+        return [
+            f"{os.path.normpath(self.path / name)}: {why}" for name in wanted
+            if (why := self._odd(name, wanted))
+        ]  # fmt: skip
 
     def strange(self) -> list[str]:
         """The files in its folder that are no part of it, a sentence each; nothing reads them."""
@@ -145,6 +149,8 @@ class Run:
 
     def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
         file = self.path / name
+        if file.is_symlink():
+            return "is a link, and no part of the run"
         if not file.is_file():
             return "is gone"
         return "" if records.digest(file) == wanted[name] else "has changed since it was measured"

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from labkit import kernels, noise_floor
 from labkit.claim import Claim, judge
+from labkit.claims.doubts import LATENCIES, Doubts
 from labkit.claims.printed import figures
 from labkit.condition import Condition
 from labkit.errors import BadInput, Unknown
@@ -20,7 +21,7 @@ from labkit.event import Event, event_samples, kept_text
 from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results, Run, facts_of
-from labkit.runs import link_limit, odd_runs
+from labkit.runs import integrity, lab_faults, link_limit, odd_runs
 from labkit.runs import looks as kept_looks
 from labkit.settings._ways import cpus_of
 from labkit.statistics import steady
@@ -192,9 +193,29 @@ class Study:
         other = [c.name for c in self.conditions if c.name in untold and c.name not in refused]
         told = [_other_here(_explained(verdict, whys), other) for verdict in verdicts]
         given_up, each = kept_looks.given_up(results), _seconds_of_a_block(results)
-        return [
+        sure = [
             _in_minutes(_given_up(_in_noise(verdict, noise), given_up), each) for verdict in told
         ]
+        doubts = self._doubts(results)
+        return [
+            doubts.on(verdict, self._conditions_of(claim), self._latency(claim))
+            for verdict, claim in zip(sure, self.claims, strict=True)
+        ]
+
+    def _doubts(self, results: Results) -> Doubts:
+        tolerated = results.asked.get("lab", {}).get("tolerates", ())
+        borne = {one.name: (*one.expects, *tolerated) for one in self.conditions}
+        changing = [one for one in steady.told(self.blocks(results)) if "still changing" in one]
+        return Doubts(results, borne, changing)
+
+    # A claim speaks of a condition, or of one at a point of its own.
+    def _conditions_of(self, claim: Claim) -> set[str]:
+        plain = {name.rpartition(": ")[2] for name in claim.names()}
+        known = [one.name for one in self.conditions]
+        return {n for n in known if any(p == n or p.startswith(f"{n} [") for p in plain)}
+
+    def _latency(self, claim: Claim) -> bool:
+        return self.unit in LATENCIES and (not claim.metric or "time" in claim.metric)
 
     def decided(self, results: Results) -> dict[str, str]:
         """The claims that these hosts decide by what they are: kernels compared, or few CPUs."""
@@ -246,8 +267,9 @@ class Study:
         draft = [f"{self.name} is a draft: {self.draft}"] if self.draft else []
         blocks = self.blocks(results)
         odd = odd_runs.remarks(results, blocks, self.unit)
-        full = link_limit.remarks(results)
-        return [*draft, *watch.remarks(results), *full, *odd, *steady.told(blocks), *closed]
+        known = [*integrity.remarks(results), *lab_faults.remarks(results)]
+        known += link_limit.remarks(results)
+        return [*draft, *watch.remarks(results), *known, *odd, *steady.told(blocks), *closed]
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

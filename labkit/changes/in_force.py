@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,12 +12,12 @@ from typing import TypeVar
 
 from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
 from labkit.changes.drift import Drift, read_again, refusal
-from labkit.changes.journal import Greeting, ScriptReply, hello, refusals
+from labkit.changes.journal import Greeting, OpenSet, ScriptReply, hello, refusals
 from labkit.changes.lease import Owner
-from labkit.changes.plan import AT_ONCE, Plan, Step, in_order, plan
+from labkit.changes.plan import Plan, Step, in_order, plan
 from labkit.changes.restore import outcome_words, went_back
-from labkit.changes.stages import Op, replaced, stages
-from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused
+from labkit.changes.stages import Op, on_all, replaced, stages
+from labkit.errors import Busy, HostError, Impossible, LabkitError, SettingRefused, Unreachable
 from labkit.host import Host
 from labkit.machine.stopping import undisturbed
 from labkit.setting import Setting, refuse_conflicts
@@ -68,7 +67,7 @@ class InForce:
         known = {(s.setting.role, s.thing): s for s in there}
         for step in found.steps:
             first = known.setdefault((step.setting.role, step.thing), step)
-            self.steps[step.setting] = _with_original(step, first)
+            self.steps[step.setting] = step.with_original_of(first)
         self.greetings |= found.hosts
         return found
 
@@ -78,7 +77,7 @@ class InForce:
 
     def take(self, roles: Iterable[str]) -> None:
         """Take the lease of these hosts, and journal what was learnt of them."""
-        _on_all({role: partial(self._change, role, []) for role in roles})
+        on_all({role: partial(self._change, role, []) for role in roles})
 
     def move_to(self, settings: Sequence[Setting], left: Collection[str] = ()) -> None:
         """Bring these settings into force; all others that were changed go back first.
@@ -107,7 +106,7 @@ class InForce:
         for role in self.outdated & {op.role for op in ops if not op.back}:
             self._close(role)
         for stage in stages(ops):
-            _on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
+            on_all({role: partial(self._change, role, ops) for role, ops in stage.items()})
 
     def _ops(self, settings: Sequence[Setting], left: Collection[str]) -> list[Op]:
         kept = {*(setting.thing for setting in settings), *left}
@@ -137,13 +136,20 @@ class InForce:
         asleep |= {role for one in settings if self.steps[one].changes for role in one.starts}
         for role in (role for role in roles if role not in asleep):
             host, own = self.hosts[role], self.sets.get(role)
-            for one in hello(host).open:
+            for one in self._open_on(host):
                 if own is None or own.number != one.number:
                     raise SettingRefused(
                         f"{host.name}: {one} may be of devices that would be replaced; nothing was "
                         "changed",
                         hint=f"put that back first: end its block, or {host.verb('restore')}",
                     )
+
+    # Another process, or a block around ours, may have paused it.
+    def _open_on(self, host: Host) -> Sequence[OpenSet]:
+        try:
+            return hello(host).open
+        except Unreachable:
+            return ()
 
     # What is in force on them goes back now, and is made again on those that come.
     def _outdate(self, role: str) -> None:
@@ -194,7 +200,7 @@ class InForce:
                 role: partial(read_again, self.sets[role], steps, beat)
                 for role, steps in roles.items()
             }
-            found = _on_all(read)
+            found = on_all(read)
             after, self._good = self._good, _now()
         seen = [one for some in found.values() for one in some]
         return [replace(one, after=after, seen=self._good) for one in seen]
@@ -237,14 +243,20 @@ class InForce:
         if len(order) > 1 and self._barred():
             with suppress(LabkitError):
                 self.move_to([])
-        return self._put_back_on(order)
+        return self._put_back_on([role for role in order if role in self.sets])
 
     # What is done alone is left only where it failed: then hosts take turns, the last one first.
+    # What is set on devices that others have taken the place of goes before these.
     def _put_back_on(self, order: Sequence[str]) -> list[str]:
+        steps = [self.steps[one] for one in self.changed.values()]
+        heirs = {replaced(step, self.hosts[step.setting.role]) for step in steps}
+        first = [role for role in order if role in heirs & {step.setting.role for step in steps}]
+        rest = [role for role in order if role not in first]
         if self._barred():
-            return [why for role in order for why in self._put_back(role)]
-        whys = _on_all({role: partial(self._put_back, role) for role in order})
-        return [why for some in whys.values() for why in some]
+            return [why for role in (*first, *rest) for why in self._put_back(role)]
+        whys = [on_all({role: partial(self._put_back, role) for role in some})
+                for some in (first, rest) if some]  # fmt: skip
+        return [why for found in whys for some in found.values() for why in some]
 
     def _put_back(self, role: str) -> list[str]:
         host = self.hosts[role]
@@ -377,21 +389,6 @@ def _put_back_after(first: BaseException, changes: InForce) -> None:
             raise
         said = "\n".join([first.said, second.what, second.said])
         raise SettingRefused(first.what, said=said, hint=second.hint) from first
-
-
-def _with_original(step: Step, first: Step) -> Step:
-    if step is first or step.why or first.why:
-        return step
-    return replace(step, text=first.text, undo=first.undo)
-
-
-# All are waited for, then the first failure is raised.
-def _on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
-    if len(work) == 1:
-        return {role: one() for role, one in work.items()}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        begun = {role: pool.submit(one) for role, one in work.items()}
-    return {role: one.result() for role, one in begun.items()}
 
 
 def _now() -> str:

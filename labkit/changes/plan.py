@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from heapq import heappop, heappush
 from typing import Any
 
@@ -57,6 +57,12 @@ class Step:
         """Whether what is configured is what is wanted, and only the next start will bring it."""
         live = self.way.more.live if self.way and not self.why and not self.changes else ()
         return bool(live and self.way and self.way.value(self.live) != self.setting.wanted)
+
+    def with_original_of(self, first: Step) -> Step:
+        """The same, with what there was before another step about its thing."""
+        if self is first or self.why or first.why:
+            return self
+        return replace(self, text=first.text, undo=first.undo)
 
     @property
     def barrier(self) -> bool:

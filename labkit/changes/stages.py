@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
-from labkit.changes.plan import Step
+from labkit.changes.plan import AT_ONCE, Step
 from labkit.host import Host
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -63,3 +67,12 @@ def _stages(ops: Iterable[Op]) -> list[dict[str, list[Op]]]:
         found[-1].setdefault(op.role, []).append(op)
         alone = alone or op.barrier
     return found
+
+
+def on_all(work: Mapping[str, Callable[[], T]]) -> dict[str, T]:
+    """Do something on each host; all are waited for, then the first failure is raised."""
+    if len(work) == 1:
+        return {role: one() for role, one in work.items()}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        begun = {role: pool.submit(one) for role, one in work.items()}
+    return {role: one.result() for role, one in begun.items()}

@@ -227,7 +227,7 @@ def _verify(asked: argparse.Namespace) -> int:
 def _wrong(path: Path) -> list[str]:
     from labkit.errors import LabkitError
     from labkit.results import Results
-    from labkit.runs import bundle
+    from labkit.runs import bundle, integrity
 
     try:
         results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
@@ -239,7 +239,8 @@ def _wrong(path: Path) -> list[str]:
     return [
         *unreadable.values(),
         *(f"{results.path / 'runs'}: what was measured as number {one} is gone" for one in gaps),
-        *(line for run in runs for line in run.check() or run.strange()),
+        *dict.fromkeys(line for run in runs for line in run.check() or run.strange()),
+        *(line for line in integrity.remarks(results) if "was copied" in line),
         *(f"{half}: was being written when its writer ended; it is no run" for half in left),
     ]
 

@@ -17,6 +17,9 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="the table of the README")
+    shown.add_argument(
+        "--deciders", action="store_true", help="the table of who can decide each claim"
+    )
     json_flag(shown)
 
 
@@ -28,6 +31,11 @@ def _studies(asked: argparse.Namespace) -> None:
     found = [studies.find(name) for name in studies.names()]
     if asked.markdown:
         print(studies.markdown())
+        return
+    if asked.deciders:
+        from labkit.pages.who_decides import markdown
+
+        print(markdown(found))
         return
     if not asked.json:
         rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in found]

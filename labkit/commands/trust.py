@@ -87,6 +87,8 @@ def _trust(asked: argparse.Namespace) -> None:
             raise
     known = trust.is_known(target, keys)
     kept = () if known else _agreed(asked, target, keys)
+    if known and asked.yes:
+        _chosen(target, keys, asked.yes)
     if kept:
         trust.keep(file, target, kept)
     machine = _machine(at, target) if at.name in lab.hosts else ""

@@ -57,9 +57,10 @@ def _read(name: str, ask: Callable[[], str]) -> ClockReading:
     begun, at = monotonic(), time()
     said = ask()
     taken = monotonic() - begun
-    host, middle = seconds(name, said), at + taken / 2
-    # What is finer than its last digit cannot be told; few hosts tell nanoseconds.
-    resolution = 10.0 ** -len(_told(name, said)[2] or "")
+    # A clock cuts off what is finer than its last digit: so it may be that much later, and is half
+    # of it on the average. Few hosts tell nanoseconds.
+    resolution = 10.0 ** -len(_told(name, said)[2] or "") / 2
+    host, middle = seconds(name, said) + resolution, at + taken / 2
     return ClockReading(name, utc(middle), utc(host), host - middle, taken, resolution)
 
 

@@ -17,14 +17,16 @@ from typing import Any
 import nbformat
 import papermill
 from jupyter_client.manager import AsyncKernelManager
+from nbclient.exceptions import DeadKernelError
 from nbformat.validator import ValidationError
 from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
 
 from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
 from labkit.machine.places import HOME
-from labkit.running import until_decided
+from labkit.running import left_over, until_decided
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
+from labkit.ssh.asking import answering
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
@@ -116,9 +118,15 @@ class Rerun:
 
     def execute(self, tell: Callable[[Progress], None]) -> None:
         """Execute to the end; an interrupt lets the study put its settings back first."""
-        with _watched() as progress:
+        with _watched() as progress, answering():
             threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
             interrupted = self._watch(progress, tell)
+        if isinstance(self.failure, DeadKernelError):
+            raise LabkitError(
+                "the kernel of the notebook died; what it had changed was looked after",
+                said="\n".join(left_over.put_back(str(self.values.get("where", "")), self.results)),
+                hint="`labkit journal HOST` has it all; the next run goes on from finished runs",
+            )
         if self.failure is not None:
             raise _told(self.failure, self.target, interrupted)
         # Between two cells a kernel hears no interrupt.
@@ -238,7 +246,8 @@ def _keep_whole(half: Path, target: Path) -> None:
     with suppress(OSError, ValueError):
         json.loads(half.read_bytes())
         half.replace(target)
-    half.unlink(missing_ok=True)
+    with suppress(OSError):  # such as a file where its folder should be
+        half.unlink(missing_ok=True)
 
 
 # papermill calls a cell "completed" also when its kernel died before it ran.

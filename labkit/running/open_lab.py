@@ -23,7 +23,7 @@ from labkit.machine.stopping import together
 from labkit.results import Results, check_label, stored
 from labkit.running import possible, sizes
 from labkit.running.loop import check_repeats
-from labkit.runs import bundle
+from labkit.runs import bundle, integrity
 from labkit.runs.facts import READ, of_run, parse
 from labkit.study import Study
 from labkit.workload import Workload
@@ -196,10 +196,17 @@ def facts(lab: Lab) -> dict[str, Any]:
         **({"wakeups": lab.wakeups} if lab.wakeups else {}),
         **({"disks": lab.disks} if lab.disks else {}),
         **({"links": links} if (links := lab.links_now()) else {}),
+        **({"tolerates": [*lab.tolerates]} if lab.tolerates else {}),
+        **({"interfaces": named} if (named := _interfaces(lab)) else {}),
         "hosts": dict(
             zip(lab.hosts, together(_host_facts, lab.hosts.values(), AT_ONCE), strict=True)
         ),
     }
+
+
+def _interfaces(lab: Lab) -> dict[str, str]:
+    hosts = {} if lab.emulated else lab.hosts
+    return {role: host.interface for role, host in hosts.items() if host.interface}
 
 
 def note(results: Results) -> str:
@@ -208,7 +215,8 @@ def note(results: Results) -> str:
     Where conditions differ in it, it says which ran on the machine's own kernel.
     """
     scaled = results.asked.get("scaled", "")
-    parts = (_made(results), f"Sizes here: {scaled}" if scaled else "")
+    odd = f"Emulated or not: {integrity.EDITED}" if integrity.edited(results) else ""
+    parts = (odd, _made(results), f"Sizes here: {scaled}" if scaled else "")
     return ". ".join(filter(None, parts))
 
 

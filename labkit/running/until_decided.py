@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from labkit.claims.doubts import SATURATED
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.results import Results
@@ -106,7 +107,8 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
     have, given_up = looks.blocks(results), dict(before.given_up)
     hopeful = []
     for verdict in study.judge(results):
-        if verdict.verdict != UNDECIDED or verdict.claim in given_up:
+        doubted = verdict.why.startswith(SATURATED)  # which no more blocks mend
+        if verdict.verdict != UNDECIDED or verdict.claim in given_up or doubted:
             continue
         conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))

@@ -3,6 +3,7 @@ LINE_END='
 f machine "$(uname -m)"
 f system "$(. /etc/os-release 2>/dev/null && echo "$PRETTY_NAME")"
 file boot /proc/sys/kernel/random/boot_id
+f network "$(readlink /proc/self/ns/net 2>/dev/null)"
 f cpus "$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
 get /proc/meminfo; f memory "${said#MemTotal:}"
 get /proc/cmdline; boot=; set -f

@@ -49,6 +49,7 @@ MACS = (
     "hmac-sha2-256-etm@openssh.com", "hmac-sha2-512-etm@openssh.com",
     "hmac-sha2-256", "hmac-sha2-512",
 )  # fmt: skip
+EXCHANGING = "while exchanging keys"
 LOST = (paramiko.SSHException, EOFError, OSError)
 # What sshd says before it hangs up on an address that comes too often, if it says anything.
 BUSY = ("Exceeded MaxStartups", "Not allowed at this time")
@@ -290,7 +291,7 @@ def _no_session(
     if client.lost_on_the_way:
         return _failed(target, client, "on the way", client.lost_on_the_way)
     if client.remote_version:
-        return _failed(target, client, "while exchanging keys", client.farewell or said)
+        return _failed(target, client, EXCHANGING, client.farewell or said)
     heard = client.heard
     if heard.startswith(BUSY) or (answered and not heard):
         return _TurnedAwayError(heard)

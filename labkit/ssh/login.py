@@ -174,6 +174,8 @@ def _add_file(
 # A private key without its certificate, or why it cannot be used.
 def _loaded(file: str) -> paramiko.PKey | str:
     path = Path(file).expanduser()
+    if path.suffix == ".pub":
+        return f"it is a public key; name the private one, {path.with_suffix('')}"
     try:
         open_to = path.stat()
         # ssh refuses such a key too: others may have read it.
@@ -231,7 +233,7 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
             f"{target.name}: cannot use the private key {file}",
             said="\n".join(found.unusable),
             hint=f"put the right key = ... into the lab file, or {make}"
-            if absent
+            if absent or "public key" in found.unusable[0]
             else "add a key with a passphrase to an ssh-agent: ssh-add",
         )
     return Unreachable(

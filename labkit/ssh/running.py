@@ -170,6 +170,12 @@ class Running:
         return shlex.join(self.words)
 
     def _late(self, told: bool) -> TimedOut:
+        if not self._shell.up:
+            return TimedOut(
+                f"{self._host.name}: `{self._shown}` was not started: no shell of labkit answered",
+                said=self._last_words,
+                hint="does a login script there read input, as `read` in .bashrc? It is labkit's",
+            )
         return TimedOut(
             f"{self._host.name}: `{self._shown}` had not ended after {self.seconds:g} s",
             said=self._last_words,

@@ -29,6 +29,8 @@ NOISE = 1 << 16
 GRACE_SECONDS = 0.5
 # A signal that comes just as a wait begins, Ctrl-C too, is seen when it ends: so none is long.
 TURN_SECONDS = 1.0
+# A shell that says nothing for so long will not; a guest without hardware support takes seconds.
+UP_SECONDS = 30.0
 # More would meet a limit of the kernel, or of a server with a small window, while nobody reads.
 LONGEST_LINE = 16_000
 # A host may say anything for a farewell.
@@ -56,7 +58,7 @@ ONCE = 'IFS= read -r labkit_p; eval "$labkit_p"'
 # The shell's own complaints go nowhere, for a shell may say "Killed" of a command. Its variables
 # have names that nobody exports, lest a command find them in its environment.
 PRELUDE = """\
-exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL;
+exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL; {path};
 labkit_a() {{ read labkit_s labkit_r </proc/uptime; }};
 labkit_w() {{ {{ read labkit_r labkit_r; read labkit_r labkit_o; }} </proc/$$/task/$$/io; }};
 labkit_z() {{ labkit_c=$?; labkit_x=;
@@ -72,6 +74,11 @@ labkit_o=; labkit_w; : </dev/null || labkit_o=;
 [ -z "$BASH_VERSION$KSH_VERSION$POSH_VERSION$YASH_VERSION$ZSH_VERSION" ] || labkit_o=;
 echo "$labkit 0 $labkit_g ${{labkit_o:+counts}}"; echo "$labkit 0" >&9
 """.replace("\n", " ").strip()
+# Tools of the system are there, and not on the path of a login that is not root's.
+SBIN = (
+    "case :$PATH: in *:/usr/sbin:*) ;; "
+    "*) PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin; export PATH ;; esac"
+)
 # A command whose first word can mean nothing but a program, should the shell know it for one.
 PLAIN = re.compile(r"exec ([\w./+][\w./+-]{0,63}) ", re.ASCII)
 # What dash and BusyBox say of a command that was killed: what strsignal(3) does, within 48 bytes.
@@ -190,14 +197,14 @@ class Shell:
     def __init__(self, channel: Channel, once: bool) -> None:
         self.channel, self.once = channel, once
         nonce = secrets.token_hex(16)
-        self._unsent = PRELUDE.format(nonce=nonce) + ";"
+        self._unsent = PRELUDE.format(nonce=nonce, path=SBIN) + ";"
         self._marked = (Marked(nonce.encode()), Marked(nonce.encode()))
         self._queues: tuple[deque[ShellCommand], deque[ShellCommand]] = (deque(), deque())
         self._count = 0
         self.foreign = False
         self._programs: dict[str, Kept] = {}
         self.ready = self._expect(Kept(NOISE), Kept(NOISE))
-        self.used = time.monotonic()
+        self.born = self.used = time.monotonic()
 
     @property
     def fit(self) -> bool:
@@ -239,8 +246,8 @@ class Shell:
 
     def read(self, deadline: float) -> None:
         """Read what comes next."""
-        left = deadline - time.monotonic()
-        if left <= 0:
+        limit = deadline if self.up else min(deadline, self.born + UP_SECONDS)
+        if (left := limit - time.monotonic()) <= 0:
             raise Late
         self._sort_out(self.channel.recv(min(left, TURN_SECONDS)))
 
@@ -325,6 +332,19 @@ def line(words: tuple[str, ...], env: Mapping[str, str], stdin: bool, once: bool
         broken = text.replace("\n", "'\"$labkit_n\"'")
         return f"labkit_n=$(echo;echo .);labkit_n=${{labkit_n%.}};{broken}"
     return text
+
+
+# What a login shell of any kind could take for its own within quotes: csh looks for events at each
+# `!`, and ends a word at the end of a line. `printf %b` of POSIX reads these.
+ODD = {char: f"\\0{ord(char):03o}" for char in "\n!\\'\"`$"}
+
+
+def for_any_shell(script: str) -> str:
+    """A line that runs a script of POSIX shell, whichever shell reads the line at login."""
+    if not {"\n", "!"} & {*script}:
+        return script
+    coded = "".join(ODD.get(char, char) for char in script)
+    return f"""exec sh -c 'eval "$(printf %b "$0")"' '{coded}'"""
 
 
 @lru_cache(maxsize=64)

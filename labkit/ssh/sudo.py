@@ -6,6 +6,7 @@ import getpass
 import importlib
 import secrets
 import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -14,11 +15,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from labkit.errors import BadInput, SudoRefused, Unreachable
+from labkit.ssh import asking
 from labkit.ssh.shell import Channel, Gone
 
 PROGRAMS = ("sudo",)
 
 SECONDS = 8.0
+COMMAND_SECONDS = 120.0
+"""A command may itself ask a human."""
 # What sudo says, in the C locale, and what to try.
 HINTS = {
     "sudo: sh: command not found": "its sudoers looks for sh in the wrong folders (secure_path)",
@@ -123,6 +127,26 @@ class Sudo:
         return f"labkit-{self.token}-ready"
 
 
+def by_command(role: str, command: str) -> Callable[[], str] | None:
+    """What runs a command of the user here, and takes its first line for the password."""
+    if not command:
+        return None
+
+    def asked() -> str:
+        done = subprocess.run(
+            shlex.split(command), capture_output=True, text=True, stdin=subprocess.DEVNULL,
+            timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+        if done.returncode or not done.stdout:
+            raise SudoRefused(
+                f"{role}: its password_command gave no password", said=done.stderr,
+                hint=f"try it here: {command}",
+            )  # fmt: skip
+        return done.stdout.partition("\n")[0]
+
+    return asked
+
+
 def _found(login: str) -> str:
     try:
         kept = importlib.import_module("keyring").get_password("labkit", login)
@@ -130,10 +154,13 @@ def _found(login: str) -> str:
         kept = None
     if kept is not None:
         return str(kept)
+    if (told := asking.asked(login)) is not None:
+        return told
     # In a notebook, which papermill may be running, there is no terminal.
     if sys.stdin is not None and sys.stdin.isatty():
         return getpass.getpass(f"[sudo] password of {login}: ")
     raise SudoRefused(
         f"{login}: sudo wants a password, and there is no terminal to ask at",
-        hint="keep it with `keyring set labkit " + login + "`, or give as_root a function",
+        hint="keep it with `keyring set labkit " + login + "`, or name a password_command in "
+        "lab.toml",
     )

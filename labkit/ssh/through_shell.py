@@ -16,7 +16,18 @@ from labkit.host import KEPT, NOTHING, Completed
 from labkit.machine.turns import Steps, blocking
 from labkit.ssh.pipes import ShellPipe
 from labkit.ssh.running import CHUNK, NotRun, Running, RunningCommand
-from labkit.ssh.shell import END, LONGEST_LINE, ONCE, Channel, Gone, Shell, checked, line, plainly
+from labkit.ssh.shell import (
+    END,
+    LONGEST_LINE,
+    ONCE,
+    SBIN,
+    Channel,
+    Gone,
+    Shell,
+    checked,
+    line,
+    plainly,
+)
 
 
 class ThroughShell:
@@ -123,7 +134,8 @@ class ThroughShell:
         mark = f"labkit-ended-{secrets.token_hex(8)}"
         # A command may end its whole group, and this shell has to say so.
         begin, end = f"echo {mark}; echo {mark} >&2", f'echo "{mark} $?" >&2'
-        script = f"LC_ALL=C; export LC_ALL; trap : TERM; {begin}; {shlex.join(words)}; {end}"
+        setting = f"LC_ALL=C; export LC_ALL; {SBIN}"
+        script = f"{setting}; trap : TERM; {begin}; {shlex.join(words)}; {end}"
         with (
             self._turn(words, seconds),
             self._channel(script, False, window) as channel,

@@ -13,7 +13,7 @@ from labkit.errors import Unreachable
 from labkit.ssh._known_lines import RSA_SIGNATURES
 from labkit.ssh.address import Target
 from labkit.ssh.certificates import fingerprint, kind_of
-from labkit.ssh.connection import shaken_hands
+from labkit.ssh.connection import EXCHANGING, shaken_hands
 from labkit.ssh.durable import append
 from labkit.ssh.known_hosts import PLAIN, KeyStatus, KnownHosts, refusal
 
@@ -44,7 +44,16 @@ class Shown:
 
 def shown(target: Target) -> tuple[Shown, ...]:
     """The keys of a host, one of each kind that it has; nobody logs in."""
-    found = [one for kinds in KINDS for one in _shown(target, kinds)]
+    found, hung_up = list[Shown](), list[Unreachable]()
+    for kinds in KINDS:
+        try:
+            found += _shown(target, kinds)
+        except Unreachable as refused:
+            if EXCHANGING not in refused.what:
+                raise
+            hung_up.append(refused)  # Dropbear has no word for a kind that it lacks
+    if hung_up and not found:
+        raise hung_up[0]
     if not found:
         raise Unreachable(
             f"{target.name}: {target.address} port {target.port} has no key of a kind that we know",

@@ -29,6 +29,7 @@ from labkit.ssh.shell import (
     Late,
     Shell,
     checked,
+    for_any_shell,
     plainly,
 )
 from labkit.ssh.sudo import Sudo
@@ -183,7 +184,7 @@ class Ssh(ThroughShell):
     ) -> Session:
         session = self._all.open(seconds, window, patient)
         try:
-            session.start(self.sudo.line(line) if self.sudo else line)
+            session.start(for_any_shell(self.sudo.line(line) if self.sudo else line))
             if self.sudo:
                 self.sudo.admit(session, self.name)
         except Gone as lost:

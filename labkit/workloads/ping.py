@@ -90,8 +90,22 @@ class Ping(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Only root may ask more often than every 2 ms."""
-        words = ("ping", "-n", "-q", "-c", "1", "-i", str(self.interval), "-W", "1", "127.0.0.1")
+        words = (
+            "ping",
+            "-n",
+            "-D",
+            "-q",
+            "-c",
+            "1",
+            "-i",
+            str(self.interval),
+            "-W",
+            "1",
+            "127.0.0.1",
+        )
         done = hosts["client"].run(*words)
+        if not done.ok and "usage" in done.stderr.lower():
+            return f"the ping of {hosts['client'].name} is not that of iputils, and has no -D"
         refused = not done.ok and ("interval" in done.stderr or "not permitted" in done.stderr)
         if not refused:
             return ""

@@ -59,6 +59,7 @@ WAYS = ("together", "together, the other way round", "nested", "nested, the othe
 
 def state(lab, pair):
     """What the hosts show of both, and the addresses of the guest's NICs without their numbers."""
+    lab.hosts["guest"].close()  # it may have been started again
     addresses = lab.hosts["guest"].check("ip", "-o", "addr")
     told = re.sub(r"^\d+: |valid_lft.*", "", addresses, flags=re.MULTILINE)
     steps = plan(pair, lab.hosts).steps

@@ -19,7 +19,7 @@ from labkit.settings.latency_sensitivity import LatencySensitivity
 from labkit.settings.migration import MigrationDowntime
 from labkit.settings.mtu import Mtu
 from labkit.settings.passthrough import Passthrough
-from labkit.settings.power import HyperThreading
+from labkit.settings.power import HyperThreading, IdleStates
 from labkit.settings.queues import Coalescing
 from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
@@ -210,6 +210,21 @@ def test_all_cpu_time_is_reserved_only_if_all_of_it_is_and_nothing_limits_it(esx
         host.check(*words)
     assert found.value(host.check(*found.reads)) == full.wanted
     assert not whole or "4000" not in esxi.vmx("lab").read_text()
+
+
+def test_a_guest_with_a_passed_through_device_starts_only_with_its_memory_reserved(esxi):
+    text = esxi.vmx("lab").read_text()
+    passed = text.replace('pciPassthru0.present = "FALSE"', 'pciPassthru0.present = "TRUE"')
+    esxi.vmx("lab").write_text(passed)
+    esxi.host.check("vim-cmd", "vmsvc/reload", "1")
+    refused = esxi.host.run("vim-cmd", "vmsvc/power.on", "1")
+    assert not refused.ok and "memory reservation" in refused.stderr
+
+
+def test_an_idle_state_may_be_as_deep_as_the_option_takes(esxi):
+    make(IdleStates(1_000_000), esxi)
+    found = way(IdleStates(1_000_000), esxi)
+    assert found.value(esxi.host.check(*found.reads)) == "1000000 us"
 
 
 @pytest.mark.parametrize("ms", [50, 200_000])

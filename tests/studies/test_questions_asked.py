@@ -5,6 +5,7 @@ Real topologies, claims and recorded text; samples are drawn, so that both outco
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -70,6 +71,41 @@ def test_a_client_that_shares_cpus_with_the_guests_decides_no_claim_by_its_own_w
             told = "the client shares CPUs" in judged[name].why
             assert told is shares and (judged[name].verdict == NOT_TESTABLE) is shares
         assert judged["lat-cpu-exclusive-03"].verdict in (HOLDS, UNDECIDED)
+
+
+def claim(study, number):
+    return published.of(study)[number - 1]
+
+
+def test_no_claim_asks_more_than_its_document_says():
+    """ "May lower" contradicts only a rise; what is hurt by no CPU is no order of three amounts."""
+    (used,) = claim("lat_cpu_exclusive", 4).comparisons()
+    assert used.low == float("-inf") and used.high > 1
+    assert len(claim("lat_cpu_exclusive", 5).comparisons()) == 1
+    (woken,) = claim("lat_feature", 5).comparisons()
+    assert set(woken.what.names) == {"wake_up_time: CPU owned", "wake_up_time: Default"}
+    statistics = {c.what.statistic for one in published.of("docker_netperf")
+                  for c in one.comparisons()}  # fmt: skip
+    assert statistics == {"mean"}, "the average of multiple runs"
+
+
+def test_what_no_document_says_is_in_no_claim_and_no_notebook():
+    assert "vms=20" not in str(claim("hadoop_v6", 3).names())
+    assert "half" not in claim("sqlserver_monster", 3).statement
+    assert "the document's own" in claim("kvm_docker_report", 1).source
+    told = (HOME / "notebooks/05-lat-10us.ipynb").read_text("utf-8")
+    assert "slowest in ten thousand" not in told and "90th percentile" in told
+
+
+def test_pages_say_unconfirmed_where_no_public_text_was_found():
+    settings = (HOME / "notebooks/docs/settings.md").read_text("utf-8")
+    (row,) = re.findall(r"^\| `HyperThreading.*$", settings, re.MULTILINE)
+    assert "VMkernel.Boot.hyperthreading" in row and "not confirmed" not in row
+    page = (HOME / "notebooks/docs/lab-esxi.md").read_text("utf-8")
+    listed = page.partition("## Unconfirmed")[2].partition("##")[0]
+    for name in ("cacheReservation", "Core Speed", "--rx-max-frames", "Tags:", "sched.cpu.max",
+                 "pciPassthru0.present", "% Ready"):  # fmt: skip
+        assert name in listed
 
 
 def test_each_run_weighs_alike_however_many_answers_it_has():

@@ -1,0 +1,126 @@
+"""Who can decide each claim: a box, KVM, ESXi, or nobody; from what studies and settings say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from labkit import kernels
+from labkit.claim import Claim, NotHere
+from labkit.condition import Condition
+from labkit.errors import LabkitError
+from labkit.host import Guest, Host
+from labkit.setting import Setting, way_among
+from labkit.study import Study
+from labkit.transports.local import Local
+
+LABS = {"box": ("box", "docker", "linux"), "KVM": ("kvm", "docker", "linux"), "ESXi": ("esxi",)}
+"""Kinds of lab, and what the hosts of each are that run guests."""
+GUESTS = {f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)}
+VIRTUAL = ("guest", "client")
+"""What the names of roles begin with that are plain Linux on any lab."""
+
+
+@dataclass(frozen=True)
+class Decider:
+    """Whether the hosts of one kind of lab can decide a claim; `why` not, empty where they can."""
+
+    lab: str
+    why: str
+
+
+def deciders(study: Study, claim: Claim) -> list[Decider]:
+    """What stands in the way of each kind of lab."""
+    return [Decider(lab, next(_whys(study, claim, lab), "")) for lab in LABS]
+
+
+def rows(studies: Sequence[Study]) -> list[dict[str, str]]:
+    """A row for each claim; the reasons that several kinds of lab share stand once."""
+    return [_row(study, claim) for study in studies for claim in study.claims]
+
+
+def _row(study: Study, claim: Claim) -> dict[str, str]:
+    found = deciders(study, claim)
+    whys: dict[str, list[str]] = {}
+    for one in found:
+        if one.why:
+            whys.setdefault(one.why, []).append(one.lab)
+    nobody = len(next(iter(whys.values()), ())) == len(LABS)
+    told = "; ".join(f"{', '.join(labs)}: {why}" for why, labs in whys.items())
+    cells = {one.lab: "no" if one.why else "yes" for one in found}
+    return {"claim": claim.id, **cells, "why not": next(iter(whys)) if nobody else told}
+
+
+def markdown(studies: Sequence[Study]) -> str:
+    """The table of all claims for a page."""
+    listed = rows(studies)
+    head = list(listed[0])
+    lines = [head, ["---"] * len(head), *([*row.values()] for row in listed)]
+    return "\n".join(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in lines)
+
+
+# The first that is found is the reason that is shown.
+def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
+    if isinstance(claim, NotHere):
+        yield claim.why
+    yield from _of(study.unmeasured, claim)
+    if lab == "box":
+        yield from _of(study.untold, claim)
+        yield from [claim.hardware] if claim.hardware else []
+        yield from _by_emulation(study, claim)
+    conditions = _conditions(study, claim)
+    lacking = [name for name in claim.names() if not _known(name, conditions)]
+    yield from [f"no condition {lacking[0].rpartition(': ')[2]}"] if lacking else []
+    for condition in conditions:
+        yield from _lacking(study, condition, lab)
+    if lab == "box" and claim.id in study.apart:
+        yield "on fewer than three CPUs the client shares those of the guests"
+    if lab == "box" and claim.id in study.least_cpus:
+        yield f"on fewer than {study.least_cpus[claim.id]} CPUs"
+
+
+def _of(reasons: object, claim: Claim) -> Iterator[str]:
+    assert isinstance(reasons, dict)
+    for name, why in reasons.items():
+        if any(name in one for one in claim.names()):
+            yield str(why)
+
+
+def _by_emulation(study: Study, claim: Claim) -> Iterator[str]:
+    made = {c.name: kernels.REAL if not c.in_guest else kernels.EMULATED
+            for c in study.conditions if c.in_guest is not None}  # fmt: skip
+    if kernels.decided([c.what.names for c in claim.comparisons()], made):
+        yield "the emulation decides between a real kernel and a guest"
+
+
+def _conditions(study: Study, claim: Claim) -> list[Condition]:
+    names = {name.rpartition(": ")[2] for name in claim.names()}
+    return [c for c in study.conditions
+            if any(n == c.name or n.startswith(f"{c.name} [") for n in names)]  # fmt: skip
+
+
+def _known(name: str, conditions: Sequence[Condition]) -> bool:
+    plain = name.rpartition(": ")[2]
+    return any(plain == c.name or plain.startswith(f"{c.name} [") for c in conditions)
+
+
+# What needs a program, such as OpenOnload, is brought to a host of one's own.
+def _lacking(study: Study, condition: Condition, lab: str) -> Iterator[str]:
+    roles = {player for role in study.workload.roles for player in condition.players(role)}
+    if lab == "ESXi" and not any(role.startswith("guest") for role in roles):
+        yield f"{condition.name}: VMkernel would answer, no machine"
+    stood = {one.instead_of for one in condition.optional}
+    for setting in condition.settings:
+        if setting not in stood and (why := _refused(setting, lab)):
+            yield f"{condition.name}: {why}"
+
+
+def _refused(setting: Setting, lab: str) -> str:
+    plain = str(setting.role).startswith(VIRTUAL)
+    kinds = ("linux",) if plain and lab != "box" else LABS[lab]
+    host = Host(setting.role, "192.0.2.1", Local(), "eth1", guests=GUESTS)
+    try:
+        way_among(setting, kinds, host)
+    except LabkitError as no:
+        return no.what.removeprefix(f"{host.name}: ")
+    return ""

@@ -1,0 +1,54 @@
+"""What a kernel that was killed has left in force is put back by the process that started it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from labkit import box
+from labkit.changes.journal import hello
+from labkit.changes.restore import restore
+from labkit.errors import LabkitError
+from labkit.host import Host
+from labkit.lab import Lab, opened
+from labkit.results import Results
+
+TURNS = 2
+"""A guest that its host has paused is reached once the host has put that back."""
+
+
+def put_back(where: str, results: Path | None) -> list[str]:
+    """Put back what is in force on the lab of a run, and say what became of each thing."""
+    if results is None:
+        return ["nothing had been begun"]
+    file = _lab_file(where, Results.open(results).asked)
+    if not file:
+        return ["its lab is not up any more"]
+    with opened(Path(file)) as lab:
+        return _on_all(lab)
+
+
+def _lab_file(where: str, asked: Mapping[str, Any]) -> str:
+    if where.endswith(".toml"):
+        return os.path.expanduser(where)
+    return box.status(str(asked["lab"]["name"])).lab
+
+
+def _on_all(lab: Lab) -> list[str]:
+    told: dict[str, list[str]] = {}
+    failed = dict(lab.hosts)
+    for _ in range(TURNS):
+        for role, host in list(failed.items()):
+            try:
+                told[role] = _restored(host)
+                del failed[role]
+            except LabkitError as odd:
+                told[role] = [f"{odd.what}: {host.verb('restore')}"]
+    lines = [f"{role}: {line}" for role, some in told.items() for line in some]
+    return lines or ["nothing was left to put back"]
+
+
+def _restored(host: Host) -> list[str]:
+    return restore(host, "a killed run").lines if hello(host).open else []

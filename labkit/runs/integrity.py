@@ -1,0 +1,71 @@
+"""What is wrong with stored results at a glance: for every reader, not for `verify` alone.
+
+Checksums of raw texts take their time, and are left to `labkit results verify`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from labkit.machine import records
+from labkit.results import Results, Run
+
+STUDY = "../../study.json"
+QUICK = (STUDY, "run.json")
+"""The files that say what was measured: small, and read by all."""
+EDITED = "study.json was edited since, so its labels are not to be trusted"
+ASK = "`labkit results verify` has the whole"
+
+
+def remarks(results: Results) -> list[str]:
+    """What a reader should know before trusting a figure, a sentence each; none if all is well."""
+    runs, unreadable = results.readable()
+    gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
+    found = [
+        *unreadable.values(),
+        *(f"what was measured as number {one} is gone" for one in gaps),
+        *_copies(runs), *_links(runs), *_changed(runs),
+    ]  # fmt: skip
+    return [*found, ASK] if found else []
+
+
+def edited(results: Results) -> bool:
+    """Whether what says on which lab all was measured is not what was written then."""
+    return any(one == EDITED for one in _changed(results.readable()[0]))
+
+
+# Once for all runs, as they share study.json.
+def _changed(runs: list[Run]) -> Iterator[str]:
+    kept = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
+    if bare := [name for name, wanted in kept.items() if not wanted]:
+        yield f"{bare[0]}: {records.SUMS} is gone, so nobody can tell what has changed"
+    odd = {
+        name: [run.path.name for run in runs if _differs(run, name, kept.get(run.path.name, {}))]
+        for name in QUICK
+    }
+    if odd[STUDY]:
+        yield EDITED
+    if odd["run.json"]:
+        yield f"{len(odd['run.json'])} runs were edited since, such as {odd['run.json'][0]}"
+
+
+def _differs(run: Run, name: str, wanted: dict[str, str]) -> bool:
+    file = run.path / name
+    return name in wanted and (not file.is_file() or records.digest(file) != wanted[name])
+
+
+# No two runs begin in the same millisecond at the same place.
+def _copies(runs: list[Run]) -> Iterator[str]:
+    seen = Counter((run.condition, run.block, run.order, run.started) for run in runs
+                   if run.started and run.state == "finished")  # fmt: skip
+    for (condition, block, order, _), times in seen.items():
+        if times > 1:
+            yield f"run {order} ({condition}, block {block}) is there {times} times: it was copied"
+
+
+def _links(runs: list[Run]) -> Iterator[str]:
+    for run in runs:
+        linked = [file for file in (run.path / "raw").glob("*") if file.is_symlink()]
+        if linked:
+            yield f"{run.path.name}: {linked[0].name} is a link, and no part of the run"

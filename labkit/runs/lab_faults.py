@@ -1,0 +1,39 @@
+"""Remarks on what `labkit doctor` fails and a run bears: one machine for two, or no interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from labkit.results import Results
+
+CLIENT = "client"
+
+
+def remarks(results: Results) -> list[str]:
+    """Say again of the lab of these results what makes them doubtful; hosts of a box are known."""
+    lab = results.asked.get("lab", {})
+    runs = results.finished()
+    if lab.get("tier", "hosts") != "hosts" or not runs:
+        return []
+    hosts = runs[-1].facts.get("hosts", {})
+    return [*_one_machine(hosts), *_no_interface(hosts, lab.get("interfaces", {}))]
+
+
+def _one_machine(hosts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    here = _network(hosts.get(CLIENT, {}))
+    for role, facts in hosts.items():
+        if role != CLIENT and "" not in here and _network(facts) == here:
+            yield f"{CLIENT} and {role} are one machine: what went between them never left it"
+
+
+def _network(facts: Mapping[str, str]) -> tuple[str, str]:
+    return facts.get("boot", ""), facts.get("network", "")
+
+
+def _no_interface(
+    hosts: Mapping[str, Mapping[str, str]], interfaces: Mapping[str, str]
+) -> Iterator[str]:
+    for role, interface in interfaces.items():
+        there = [name for name in hosts.get(role, {}) if name.startswith("nic ")]
+        if there and f"nic {interface}" not in there:
+            yield f"{role} has no interface {interface}, so settings of it were left out"

@@ -1,0 +1,114 @@
+"""Who can decide a claim is what verdicts say, and doubts of the runs stand in a verdict's line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from labkit import studies
+from labkit.claim import NotHere, compare
+from labkit.claims.doubts import GATE, SATURATED, Doubts
+from labkit.errors import ResultsError
+from labkit.pages.who_decides import LABS, deciders, markdown, rows
+from labkit.results import Results, Run
+from labkit.running.open_lab import recorded
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
+
+PAGE = Path(__file__).parents[2] / "notebooks/docs/proof/claims.md"
+BUSY = {"client": {GATE: "cpu0 was busy for 100.0 % of the time"}}
+
+
+def test_the_page_of_who_decides_is_the_generated_table():
+    found = [studies.find(name) for name in studies.names()]
+    assert markdown(found) in PAGE.read_text("utf-8"), "labkit studies --deciders"
+
+
+def test_each_claim_of_each_study_is_in_the_table_with_a_reason_for_each_no():
+    found = [studies.find(name) for name in studies.names()]
+    listed = {row["claim"]: row for row in rows(found)}
+    assert set(listed) == {claim.id for study in found for claim in study.claims}
+    for row in listed.values():
+        assert bool(row["why not"]) == ("no" in [row[lab] for lab in LABS]), row
+    nobody = {name for name, row in listed.items() if {row[lab] for lab in LABS} == {"no"}}
+    assert {"lat-feature-02", "lat-feature-03", "lat-feature-06"} <= nobody
+    assert listed["lat-feature-04"]["ESXi"] == "yes", "asked for and seen there"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", studies.names())
+def test_a_recorded_box_leaves_untested_just_what_no_box_of_two_cpus_decides(name):
+    study = studies.find(name)
+    try:
+        results = Results.open(recorded(name))
+    except ResultsError as lacking:
+        pytest.skip(str(lacking).partition("\n")[0])
+    by = {claim.id: deciders(study, claim)[0].why for claim in study.claims}
+    judged = {one.claim: one.verdict == NOT_TESTABLE for one in study.judge(results)}
+    extra = {claim for claim in judged if judged[claim] and not by[claim]}
+    assert not extra, "the table promises what a box does not decide"
+    assert not {claim for claim in judged if by[claim] and not judged[claim]}
+
+
+@dataclass
+class Kept:
+    """Results of these runs alone."""
+
+    runs: list
+
+    def readable(self):
+        return self.runs, []
+
+
+def run(condition, block, state="finished", gates=None):
+    return Run(condition, block, block, state, "", {}, gates=gates or {})
+
+
+def verdict_of(low, high):
+    blocks = [{n: [base + n / 10 + k / 100 for k in range(40)] for n in range(5)}
+              for base in (low, high)]  # fmt: skip
+    return compare(*blocks, names=("a", "b"))
+
+
+@pytest.mark.parametrize("low, high, plain", [(10, 20, HOLDS), (20, 10, CONTRADICTED)])
+@pytest.mark.parametrize("busy, borne, latency, undecided", [
+    (5, (), True, True), (3, (), True, True), (2, (), True, False), (5, (GATE,), True, False),
+    (5, (), False, False),
+])  # fmt: skip
+def test_a_saturated_generator_leaves_a_latency_undecided_unless_tolerated_by_name(
+    low, high, plain, busy, borne, latency, undecided
+):
+    runs = [run("a", n, gates=BUSY if n < busy else None) for n in range(5)]
+    runs += [run("b", n) for n in range(5)]
+    doubts = Doubts(Kept(runs), {"a": borne, "b": borne})
+    before = verdict_of(low, high)
+    assert before.verdict == plain
+    found = doubts.on(before, {"a", "b"}, latency)
+    assert found.verdict == (UNDECIDED if undecided else plain)
+    told = f"{SATURATED} in {busy} of 10 runs"
+    assert (told in found.why) is (not borne), "what is not decisive is said all the same"
+
+
+def test_doubts_of_other_conditions_are_not_those_of_a_claim():
+    runs = [run("a", 1), run("b", 1), run("c", 1, gates=BUSY), run("c", 1, "invalid")]
+    doubts = Doubts(Kept(runs), {}, ["c: 1 of 1 runs were still changing in their second half"])
+    before = verdict_of(10, 20)
+    assert doubts.on(before, {"a", "b"}, True) == before
+    why = doubts.on(before, {"a", "c"}, False).why
+    assert "1 invalid run" in why and "still changing" in why and SATURATED in why
+
+
+def test_what_nothing_could_contradict_is_decided_by_nobody():
+    study = studies.find("sqlserver_monster")
+    (claim,) = [one for one in study.claims if isinstance(one, NotHere)]
+    assert {one.why for one in deciders(study, claim)} == {claim.why}
+
+
+def test_the_page_counts_what_each_lab_decides():
+    text = PAGE.read_text("utf-8")
+    listed = rows([studies.find(name) for name in studies.names()])
+    for lab in LABS:
+        yes = sum(row[lab] == "yes" for row in listed)
+        assert re.search(rf"^\| {lab} \| {yes} of {len(listed)} \|$", text, re.MULTILINE), lab

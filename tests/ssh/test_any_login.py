@@ -1,0 +1,212 @@
+"""Logins as people have them: csh, sudo by lab.toml, tools in /usr/sbin, one that reads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from sshd import SSHD, reached, serving
+
+from labkit.commands.trust import _chosen
+from labkit.errors import BadInput, SudoRefused, TimedOut, Unknown, Unreachable
+from labkit.fleet.clock import reading
+from labkit.lab import Lab
+from labkit.ssh import asking, trust
+from labkit.ssh.shell import for_any_shell
+from labkit.ssh.sudo import by_command
+
+PROGRAMS = ("chpasswd", "mount", "sudo", "tcsh", "unshare", "useradd")
+
+SECRET = "canary 'pässword' $HOME"
+WITHIN = """\
+mount --bind "$1/etc" /etc && useradd -M -d / -s "$2" lab-user &&
+echo "lab-user:$3" | chpasswd || exit
+shift 3; exec "$@"
+"""
+SUDOERS = """\
+Defaults env_reset, timestamp_timeout=0, lecture=never
+root ALL=(ALL) ALL
+lab-user ALL=(ALL) ALL
+"""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="makes users in a namespace, which takes root"),
+]
+
+
+@contextmanager
+def user_with(shell):
+    """An sshd of a machine on which `lab-user` has that login shell, and sudo by a password."""
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell}; to get it: make system-test")
+    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="labkit-login-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
+        (folder / "etc/sudoers").write_text(SUDOERS)
+        (folder / "etc/sudoers").chmod(0o440)
+        words = ["unshare", "--mount", "sh", "-c", WITHIN, "within", folder, shutil.which(shell)]
+        path = ["Match User lab-user", "SetEnv PATH=/usr/bin:/bin", "Match all"]
+        with serving(folder, before=[*words, SECRET], extra=path) as server:
+            yield server
+
+
+def lab_of(server, folder, more):
+    """A lab.toml of that one host."""
+    (folder / "lab.toml").write_text(
+        f'known_hosts = "{server.folder}/known_hosts"\n[hosts.server]\ncontrol = "127.0.0.1"\n'
+        f'port = {server.port}\nuser = "lab-user"\nkey = "{server.folder}/user"\n{more}\n'
+    )
+    return Lab.read(folder / "lab.toml")
+
+
+@pytest.fixture(scope="module")
+def csh():
+    with user_with("tcsh") as server:
+        yield server
+
+
+@pytest.fixture
+def command(tmp_path):
+    """A password_command, as a password store would be one."""
+    (tmp_path / "secret").write_text(f"{SECRET}\nand a second line\n")
+    return f"cat {tmp_path}/secret"
+
+
+def test_a_login_shell_of_csh_runs_all_that_another_runs(csh, tmp_path):
+    with reached(csh.address(user="lab-user")) as host:
+        assert host.check("sh", "-c", 'echo a!b; echo "$1"', "sh", "c!d\n'e'") == "a!b\nc!d\n'e'\n"
+        host.put(b"one\ntwo!\n", "/var/tmp/labkit-csh-file")
+        assert host.get("/var/tmp/labkit-csh-file") == b"one\ntwo!\n"
+        host.check("rm", "/var/tmp/labkit-csh-file")
+
+
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "tcsh", "zsh", "fish", "ksh"])
+def test_a_script_comes_through_each_login_shell_as_it_is(shell):
+    if not shutil.which(shell):
+        pytest.skip(f"no {shell} here")
+    script = "printf '%s|' \"$0\" 'a!b' 'c\\nd' \"$(echo \\`)\" '\n' \"it's\"\nexit 3"
+    plain = subprocess.run(["sh", "-c", script], capture_output=True)
+    done = subprocess.run([shell, "-c", for_any_shell(script)], capture_output=True)
+    assert (done.stdout.partition(b"|")[2], done.returncode) == (plain.stdout.partition(b"|")[2], 3)
+
+
+def test_sudo_is_asked_for_in_the_lab_file_and_its_password_by_a_command(csh, tmp_path, command):
+    lab = lab_of(csh, tmp_path, f'become = "sudo"\npassword_command = "{command}"')
+    host = lab.host("server")
+    assert host.check("id", "-u") == "0\n"
+    assert host.check("sh", "-c", "echo a!b") == "a!b\n"
+    kept = [
+        p for p in tmp_path.rglob("*") if p.is_file() and SECRET in p.read_text(errors="replace")
+    ]
+    assert kept == [tmp_path / "secret"], "nothing of ours keeps it"
+    lab.close()
+
+
+def test_a_command_that_gives_no_password_is_named(tmp_path):
+    with pytest.raises(SudoRefused, match=r"(?s)password_command.*no such"):
+        by_command("server", "sh -c 'echo no such >&2; exit 1'")()
+
+
+@pytest.mark.parametrize("more, error", [
+    ('become = "doas"', Unknown), ('password_command = "pass lab"', BadInput),
+])  # fmt: skip
+def test_what_no_host_can_become_is_refused_when_the_file_is_read(tmp_path, more, error):
+    (tmp_path / "lab.toml").write_text(f'[hosts.server]\ncontrol = "a"\n{more}\n')
+    with pytest.raises(error):
+        Lab.read(tmp_path / "lab.toml")
+
+
+def test_a_process_without_a_terminal_asks_the_one_that_started_it(monkeypatch, tmp_path):
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    asked = []
+    monkeypatch.setattr("getpass.getpass", lambda prompt: asked.append(prompt) or SECRET)
+    assert asking.asked("me@host") is None
+    with asking.answering():
+        path = Path(os.environ[asking.SOCKET])
+        assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700, "the user's own"
+        words = ["from labkit.ssh import asking; print(asking.asked('me@host'))"]
+        for _ in range(2):
+            done = subprocess.run([shutil.which("python3") and os.sys.executable, "-c", *words],
+                                  capture_output=True, text=True)  # fmt: skip
+            assert done.stdout == f"{SECRET}\n", done.stderr
+    assert len(asked) == 1 and asking.SOCKET not in os.environ and not path.exists()
+
+
+def test_tools_of_the_system_are_found_by_a_user_whose_path_lacks_them(csh):
+    with reached(csh.address(user="lab-user")) as host:
+        assert host.check("sh", "-c", "command -v tc; command -v sshd").split() == [
+            shutil.which("tc", path="/usr/sbin:/sbin"), "/usr/sbin/sshd",
+        ]  # fmt: skip
+        with host.raw("sh", "-c", "command -v sshd") as pipe:
+            assert pipe.recv(100).strip() == b"/usr/sbin/sshd"
+
+
+def test_a_login_that_eats_what_labkit_says_is_told_so_and_not_that_it_may_still_run(tmp_path):
+    with (
+        serving(tmp_path, extra=["ForceCommand sh -c 'read x; sleep 100'"]) as server,
+        reached(server.address()) as host,
+    ):
+        begun = time.monotonic()
+        with pytest.raises(TimedOut, match=r"(?s)was not started.*read"):
+            host.run("true", seconds=3)
+        assert time.monotonic() - begun < 30
+
+
+def test_a_fingerprint_is_compared_also_where_the_host_is_known(tmp_path):
+    with serving(tmp_path) as server:
+        target = trust_target(server)
+        keys = trust.shown(target)
+        assert trust.is_known(target, keys)
+        with pytest.raises(Exception, match="none of its fingerprints"):
+            _chosen(target, keys, "SHA256:abc")
+
+
+def trust_target(server):
+    from labkit.ssh.openssh import resolved
+
+    return resolved(server.address())
+
+
+def test_a_public_key_in_the_lab_file_is_called_one(tmp_path):
+    said = pytest.raises(Unreachable, match="it is a public key; name the private one")
+    with serving(tmp_path) as server:
+        at = server.address(key=str(tmp_path / "user.pub"))
+        with reached(at) as host, said:
+            host.run("true")
+
+
+def test_a_clock_without_fractions_is_not_called_wrong():
+    """BusyBox prints %N as it is; a second is cut off, so that half of one is in doubt."""
+    found = reading("host", lambda: f"{int(time.time())}.%N")
+    assert abs(found.offset) <= found.bound and found.bound >= 0.5
+
+
+def test_a_server_that_hangs_up_on_a_kind_of_key_is_asked_for_the_others():
+    """As Dropbear does, whose only key is ed25519."""
+    from test_dropbear import DROPBEAR, dropbear
+
+    from labkit.ssh.address import Target
+    from labkit.ssh.known_hosts import Name
+
+    if not DROPBEAR:
+        pytest.skip("no dropbear; to get it: make system-test")
+    with ExitStack() as held:
+        folder = Path(held.enter_context(tempfile.TemporaryDirectory()))
+        _, port = held.enter_context(dropbear(folder))
+        (key,) = trust.shown(Target("small", Name("127.0.0.1", port)))
+        assert key.kind == "ssh-ed25519"
+        with socket.create_server(("127.0.0.1", 0)) as closed:
+            silent = Target("silent", Name("127.0.0.1", closed.getsockname()[1]))
+        with pytest.raises(Unreachable):
+            trust.shown(silent)
