@@ -91,14 +91,14 @@ def test_a_login_shell_of_csh_runs_all_that_another_runs(csh, tmp_path):
         host.check("rm", "/var/tmp/labkit-csh-file")
 
 
-@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "tcsh", "zsh", "fish", "ksh"])
+@pytest.mark.parametrize("shell", ["sh", "bash", "dash", "tcsh"])
 def test_a_script_comes_through_each_login_shell_as_it_is(shell):
     if not shutil.which(shell):
-        pytest.skip(f"no {shell} here")
-    script = "printf '%s|' \"$0\" 'a!b' 'c\\nd' \"$(echo \\`)\" '\n' \"it's\"\nexit 3"
+        pytest.skip(f"no {shell}; to get it: make system-test")
+    script = "printf '%s|' 'a!b' 'c\\nd' \"$(echo \\`)\" '\n' \"it's\"\nexit 3"
     plain = subprocess.run(["sh", "-c", script], capture_output=True)
     done = subprocess.run([shell, "-c", for_any_shell(script)], capture_output=True)
-    assert (done.stdout.partition(b"|")[2], done.returncode) == (plain.stdout.partition(b"|")[2], 3)
+    assert (done.stdout, done.returncode) == (plain.stdout, 3)
 
 
 def test_sudo_is_asked_for_in_the_lab_file_and_its_password_by_a_command(csh, tmp_path, command):
@@ -194,10 +194,9 @@ def test_a_clock_without_fractions_is_not_called_wrong():
 
 def test_a_server_that_hangs_up_on_a_kind_of_key_is_asked_for_the_others():
     """As Dropbear does, whose only key is ed25519."""
-    from test_dropbear import DROPBEAR, dropbear
-
     from labkit.ssh.address import Target
     from labkit.ssh.known_hosts import Name
+    from tests.ssh.test_dropbear import DROPBEAR, dropbear
 
     if not DROPBEAR:
         pytest.skip("no dropbear; to get it: make system-test")

@@ -1,0 +1,226 @@
+"""Unlike hosts in network namespaces of their own, joined by a bridge, each with a real SSH server.
+
+A host is a mount namespace too, so that users, login shells and programs are its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from sshd import SSHD, keygen, tell
+
+PROGRAMS = (
+    "busybox", "chpasswd", "dropbear", "dropbearkey", "ip", "mount", "sudo", "tcsh", "unshare",
+    "useradd",
+)  # fmt: skip
+
+NET = f"10.213.{os.getpid() % 200 + 20}"
+BRIDGE = f"lku{os.getpid() % 10000}"
+PORT = 2222
+SECRET = "pass word"
+KINDS = ("root", "sudo", "tcsh", "dropbear", "busybox", "jumps")
+DROPBEAR = shutil.which("dropbear", path="/usr/sbin:/usr/local/sbin:/sbin")
+SUDOERS = """\
+Defaults env_reset, timestamp_timeout=0, lecture=never
+root ALL=(ALL) ALL
+lab ALL=(ALL) ALL
+"""
+# A machine's own /etc, with a login shell of root's, and a user who has sudo by a password.
+ETC = """\
+mount --bind "$1/etc" /etc && mount --bind "$1/changes" /var/lib/labkit &&
+{ grep -q '^lab:' /etc/passwd || useradd -M -d /tmp -s /bin/bash lab; } &&
+echo "lab:$2" | chpasswd && sed -i "s#^root:\\(.*\\):[^:]*\\$#root:\\1:$3#" /etc/passwd || exit
+shift 3; exec "$@"
+"""
+# BusyBox alone, its SSH server, and the libraries of that.
+ALONE = """\
+for place in /lib /lib64 /usr/lib; do
+    [ ! -e "$place" ] || { mkdir -p "$1$place" && mount --rbind "$place" "$1$place"; } || exit; done
+mount -t proc proc "$1/proc" && mount -t sysfs sys "$1/sys" && mount --rbind /dev "$1/dev" || exit
+root=$1; shift; exec chroot "$root" "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Unlike:
+    """One such host: where it listens, and what lab.toml says of it."""
+
+    kind: str
+    address: str
+    known: str
+    toml: str
+    key: Path
+
+
+def lacking():
+    """Why there can be no such hosts here; empty when there can."""
+    if os.geteuid():
+        return "makes network namespaces, which takes root"
+    wanted = [("sshd", SSHD), ("dropbear", DROPBEAR), *((p, shutil.which(p)) for p in (
+        "busybox", "tcsh", "sudo"))]  # fmt: skip
+    missing = [name for name, there in wanted if not there]
+    return f"no {missing[0]}; to get it: make system-test" if missing else ""
+
+
+@contextmanager
+def hosts(folder):
+    """All of them and a client, by kind; nothing of them is left afterwards."""
+    if why := lacking():
+        pytest.skip(why)
+    folder.chmod(0o755)
+    (folder / "secret").write_text(f"{SECRET}\n")
+    keygen(folder / "user")
+    with ExitStack() as held:
+        held.enter_context(_bridge())
+        made = {}
+        for number, kind in enumerate(("client", *KINDS, "gate", "gate2"), 2):
+            made[kind] = held.enter_context(_host(folder / kind, kind, number, folder / "user"))
+        yield made
+
+
+@contextmanager
+def _bridge():
+    _ip("link", "add", BRIDGE, "type", "bridge")
+    try:
+        _ip("addr", "add", f"{NET}.1/24", "dev", BRIDGE)
+        _ip("link", "set", BRIDGE, "up")
+        yield
+    finally:
+        _ip("link", "del", BRIDGE)
+
+
+@contextmanager
+def _host(folder, kind, number, key):
+    folder.mkdir()
+    space, address = f"{BRIDGE}-{kind}", f"{NET}.{number}"
+    _ip("netns", "add", space)
+    try:
+        near = f"{BRIDGE}v{number}"
+        _ip("link", "add", near, "type", "veth", "peer", "name", "eth1", "netns", space)
+        _ip("link", "set", near, "master", BRIDGE, "up")
+        _ip("-n", space, "addr", "add", f"{address}/24", "dev", "eth1")
+        for link in ("eth1", "lo"):
+            _ip("-n", space, "link", "set", link, "up")
+        start = _dropbear if kind in ("dropbear", "busybox") else _openssh
+        words, public = start(folder, kind, address, key)
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                ["ip", "netns", "exec", space, *words],
+                stderr=log,
+                stdout=log,
+                start_new_session=True,
+            )
+            try:
+                _await(address, folder / "log", process)
+                known = f"[{address}]:{PORT} {' '.join(public.split()[:2])}\n"
+                yield Unlike(kind, address, known, _toml(kind, address, key), key)
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                process.wait(10)
+    finally:
+        listed = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True)
+        tell(map(int, listed.stdout.split()), signal.SIGKILL)
+        _ip("netns", "del", space)
+
+
+def _toml(kind, address, key):
+    user = "lab" if kind == "sudo" else "root"
+    more = ""
+    if kind == "sudo":
+        more = f'become = "sudo"\npassword_command = "cat {key.parent}/secret"\n'
+    if kind == "jumps":
+        gates = [f"root@{NET}.{number}:{PORT}" for number in (9, 10)]
+        more = f'jump = "{",".join(gates)}"\n'
+    return (
+        f'control = "{address}"\nport = {PORT}\nuser = "{user}"\nkey = "{key}"\n'
+        f'interface = "eth1"\n{more}'
+    )
+
+
+def _openssh(folder, kind, address, key):
+    shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
+    (folder / "etc/sudoers").write_text(SUDOERS)
+    (folder / "etc/sudoers").chmod(0o440)
+    for place in ("changes", "state"):
+        (folder / place).mkdir()
+    folder.chmod(0o755)
+    (folder / "authorized").write_text(Path(f"{key}.pub").read_text())
+    (folder / "authorized").chmod(0o644)
+    public = keygen(folder / "host")
+    path = "/usr/bin:/bin" if kind == "sudo" else "/usr/sbin:/usr/bin:/sbin:/bin"
+    (folder / "config").write_text("\n".join([
+        f"Port {PORT}", f"ListenAddress {address}", "PidFile none", "UsePAM no", "StrictModes no",
+        f"HostKey {folder}/host", f"AuthorizedKeysFile {folder}/authorized",
+        "PasswordAuthentication no", "PermitRootLogin prohibit-password", f"SetEnv PATH={path}", "",
+    ]))  # fmt: skip
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    Path("/var/lib/labkit").mkdir(parents=True, exist_ok=True)
+    shell = shutil.which("tcsh") if kind == "tcsh" else "/bin/bash"
+    words = ["unshare", "--mount", "sh", "-c", ETC, "etc", folder, SECRET, shell]
+    return [*map(str, words), SSHD, "-D", "-e", "-f", str(folder / "config")], public
+
+
+def _dropbear(folder, kind, address, key):
+    said = subprocess.run(
+        ["dropbearkey", "-t", "ed25519", "-f", str(folder / "host")],
+        capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    public = next(line for line in said.splitlines() if line.startswith("ssh-ed25519"))
+    own = ["-F", "-E", "-s", "-p", f"{address}:{PORT}"]
+    if kind == "busybox":
+        return _alone(folder, key, own), public
+    home = folder / "home"
+    _authorized(home, key)
+    script = 'mount --bind "$1" /root && shift && exec "$@"'
+    words = ["unshare", "--mount", "sh", "-c", script, "home", str(home), DROPBEAR, *own]
+    return [*words, "-r", str(folder / "host")], public
+
+
+def _authorized(home, key):
+    (home / ".ssh").mkdir(parents=True)
+    for place in (home, home / ".ssh"):
+        place.chmod(0o700)
+    (home / ".ssh/authorized_keys").write_text(Path(f"{key}.pub").read_text())
+
+
+def _alone(folder, key, own):
+    root = folder / "root"
+    for place in ("bin", "dev", "proc", "sys", "tmp", "etc", "var/lib", "sbin", "run"):
+        (root / place).mkdir(parents=True)
+    shutil.copy(shutil.which("busybox"), root / "bin/busybox")
+    listed = subprocess.run(["busybox", "--list"], capture_output=True, text=True, check=True)
+    for name in listed.stdout.split():
+        if name != "busybox":
+            (root / "bin" / name).symlink_to("busybox")
+    shutil.copy(DROPBEAR, root / "sbin/dropbear")
+    shutil.copy(folder / "host", root / "etc/host")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
+    (root / "etc/shadow").write_text("root:*:19000:0:99999:7:::\n")
+    (root / "etc/group").write_text("root:x:0:\n")
+    (root / "etc/shells").write_text("/bin/sh\n")
+    _authorized(root / "root", key)
+    words = ["unshare", "--mount", "sh", "-c", ALONE, "alone", str(root)]
+    return [*words, "/sbin/dropbear", *own, "-r", "/etc/host"]
+
+
+def _await(address, log, process):
+    until = time.monotonic() + 15
+    while time.monotonic() < until and process.poll() is None:
+        with suppress(OSError):
+            return socket.create_connection((address, PORT), 1).close()
+        time.sleep(0.05)
+    pytest.fail(f"no SSH server came up: {log.read_text(errors='replace')}")
+
+
+def _ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True)
