@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -30,6 +31,7 @@ from labkit.ssh.asking import answering
 
 Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
+WATCHING = "labkit-run-"
 IDLE_SECONDS = 120
 """How long a kernel may take to say that it is idle: papermill's 4 s are few on a busy machine."""
 QUIET = "--IPKernelApp.log_level=CRITICAL"
@@ -188,9 +190,10 @@ class Rerun:
                 kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
                 kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
                 iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, LEAN],
-                config=Config(
-                    {"KernelManager": {"transport": "ipc", "ip": str(sockets / "kernel")}}
-                ),
+                config=Config({"KernelManager": {
+                    "transport": "ipc", "ip": str(sockets / "kernel"),
+                    "connection_file": str(sockets / "kernel.json"),
+                }}),
             )  # fmt: skip
             _insist_complete(half)
         except BaseException as failed:
@@ -227,9 +230,23 @@ def _recorded(kernels: list[AsyncKernelManager]) -> type[AsyncKernelManager]:
     return Recorded
 
 
+# Nobody who was killed has taken his folder away.
+def _clear_killed() -> None:
+    for folder in Path(tempfile.gettempdir()).glob(f"{WATCHING}*-*"):
+        pid = folder.name.removeprefix(WATCHING).partition("-")[0]
+        with suppress(OSError):
+            if pid.isdecimal() and folder.stat().st_uid == os.getuid() and not _lives(pid):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _lives(pid: str) -> bool:
+    return Path("/proc", pid).exists() or not Path("/proc/self").exists()
+
+
 @contextmanager
 def _watched() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
+    _clear_killed()
+    with tempfile.TemporaryDirectory(prefix=f"{WATCHING}{os.getpid()}-") as folder:
         progress = Path(folder) / "progress.jsonl"
         before = {name: os.environ.get(name) for name in (WATCHED, "LABKIT_BATCH")}
         os.environ.update({WATCHED: str(progress), "LABKIT_BATCH": "1"})

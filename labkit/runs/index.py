@@ -10,10 +10,13 @@ where a folder has other runs than it knows. Bundles on a shared disk are read w
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -45,6 +48,7 @@ create index rows_of_run on rows (run);
 """
 _LISTED = (line.split() for line in (__doc__ or "").splitlines() if line.startswith("    "))
 COLUMNS = tuple(f"{table} ({', '.join(columns)})" for table, *columns in _LISTED)
+MEMORY = "/dev/shm"
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,19 @@ def open_store(*folders: Path) -> Store:
     """The store of everything below these folders, brought up to date."""
     places = chosen(folders)
     key = hashlib.sha256("\n".join(map(str, places)).encode()).hexdigest()[:16]
-    file = out() / "index" / f"{key}.sqlite"
+    try:
+        return _kept_in(out() / "index", key, places)
+    except (ResultsError, OSError):
+        if not os.access(MEMORY, os.W_OK):
+            raise
+        # Whoever looks what fills his disk finds no room for an index: it goes with this process.
+        spare = Path(tempfile.mkdtemp(prefix="labkit-index-", dir=MEMORY))
+        atexit.register(shutil.rmtree, spare, ignore_errors=True)
+        return _kept_in(spare, key, places)
+
+
+def _kept_in(folder: Path, key: str, places: Sequence[Path]) -> Store:
+    file = folder / f"{key}.sqlite"
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         _refresh(file, places)
@@ -113,7 +129,7 @@ def open_store(*folders: Path) -> Store:
         # It holds nothing that the folders do not: whatever broke it, it is made again.
         file.unlink(missing_ok=True)
         _made_anew(file, places)
-    return Store(file, places)
+    return Store(file, tuple(places))
 
 
 def found(folders: Iterable[Path]) -> Iterator[Path]:

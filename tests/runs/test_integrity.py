@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,7 +10,7 @@ from labkit import studies
 from labkit.commands.results import _wrong
 from labkit.results import Results
 from labkit.running.open_lab import note, recorded
-from labkit.runs import integrity
+from labkit.runs import index, integrity, lab_faults
 
 STUDY = "lat_vmxnet3"
 
@@ -44,7 +45,7 @@ def test_an_edited_tier_never_removes_the_label_of_emulation(kept):
     assert len(lines) == 1, "once, not for each run"
 
 
-def test_a_run_gone_from_the_middle_and_sums_that_are_gone_are_told(kept):
+def test_a_run_gone_from_the_middle_and_sums_that_are_gone_are_named(kept):
     shutil.rmtree(a_run(kept))
     (sorted((kept / "runs").iterdir())[0] / "SHA256SUMS").unlink()
     said = told(kept)
@@ -64,3 +65,27 @@ def test_a_link_among_raw_texts_is_no_part_of_a_run(kept):
     file.symlink_to(kept.parent / file.name)
     assert "is a link" in told(kept)
     assert any("is a link" in line for line in _wrong(kept))
+
+
+def test_results_are_listed_where_no_index_can_be_kept(kept, monkeypatch):
+    (kept.parent / "out").write_text("a file, where the folder of the index should be")
+    monkeypatch.setenv("LABKIT_OUT", str(kept.parent / "out"))
+    rows = index.open_store(kept).query("select count(*) as n from results")
+    assert rows == [{"n": 1}]
+
+
+def test_what_doctor_fails_is_said_again_of_the_runs():
+    one = {"boot": "b", "network": "net:[1]", "nic eth0": "mtu=1500"}
+    apart = {**one, "network": "net:[2]"}
+    lab = {"tier": "hosts", "interfaces": {"server": "eth7", "client": "eth0"}}
+
+    def told(server, **changed):
+        run = SimpleNamespace(facts={"hosts": {"client": one, "server": server}})
+        asked = {"lab": {**lab, **changed}}
+        return lab_faults.remarks(SimpleNamespace(asked=asked, finished=lambda: [run]))
+
+    missing = "server has no interface eth7, so settings of it were left out"
+    assert told(one) == [
+        "client and server are one machine: what went between them never left it", missing,
+    ]  # fmt: skip
+    assert told(apart) == [missing] and told(one, tier="root") == []

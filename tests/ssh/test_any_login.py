@@ -152,7 +152,7 @@ def test_tools_of_the_system_are_found_by_a_user_whose_path_lacks_them(csh):
             assert pipe.recv(100).strip() == b"/usr/sbin/sshd"
 
 
-def test_a_login_that_eats_what_labkit_says_is_told_so_and_not_that_it_may_still_run(tmp_path):
+def test_a_command_that_a_login_script_ate_is_not_said_to_run_on(tmp_path):
     with (
         serving(tmp_path, extra=["ForceCommand sh -c 'read x; sleep 100'"]) as server,
         reached(server.address()) as host,
@@ -209,3 +209,8 @@ def test_a_server_that_hangs_up_on_a_kind_of_key_is_asked_for_the_others():
             silent = Target("silent", Name("127.0.0.1", closed.getsockname()[1]))
         with pytest.raises(Unreachable):
             trust.shown(silent)
+
+
+def test_what_is_judged_otherwise_than_by_ssh_is_on_the_page():
+    page = (Path(__file__).parents[2] / "notebooks/docs/connecting.md").read_text("utf-8")
+    assert "1023" in page and "SHA-1" in page

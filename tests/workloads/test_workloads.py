@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from small_hosts import Within
 
 from labkit import workloads
 from labkit.errors import BadInput, HostError, ResultsError
@@ -308,3 +309,13 @@ def test_answers_read_at_once_are_those_read_line_by_line(order):
         Ping.parse("".join([*head, *turned, *rest])) for head in ([begin], warned)
     )
     assert at_once.values.tolist() == by_line.values.tolist() and len(by_line.values) >= end - 2
+
+
+def test_a_ping_that_is_not_of_iputils_leaves_its_conditions_out_with_the_reason(tmp_path):
+    """The text is what BusyBox says, which knows no -D."""
+    if not shutil.which("busybox"):
+        pytest.skip("no busybox; to get it: make system-test")
+    (tmp_path / "ping").symlink_to(shutil.which("busybox"))
+    first = ("env", f"PATH={tmp_path}:/usr/bin:/bin")
+    client = Host("small", "127.0.0.1", Within(first))
+    assert "not that of iputils" in Ping().lacking({"client": client})

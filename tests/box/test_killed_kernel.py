@@ -1,0 +1,81 @@
+"""A kernel that is killed in the middle of a run: the process that started it puts all back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from labkit.changes.journal import hello
+
+pytestmark = [pytest.mark.box, pytest.mark.slow]
+PATIENCE = 60.0
+
+
+def kernel_of(pid):
+    """The kernel among the children of a process; None while there is none."""
+    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+        for number in child.read_text().split():
+            if b"ipykernel" in Path(f"/proc/{number}/cmdline").read_bytes():
+                return int(number)
+    return None
+
+
+def await_changes(lab, process):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until and process.poll() is None:
+        if any("paused" in state for state in (lab.host("server").check("guest", "state"),)):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"no guest was paused: {process.stderr.read() if process.poll() else ''}")
+
+
+def test_what_a_killed_kernel_had_in_force_is_put_back_and_said(lab, lab_file, tmp_path):
+    words = ["run", "lat_ping", "--where", str(lab_file), "-p", "count=3000", "-p", "repeats=2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "labkit", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+    )  # fmt: skip
+    try:
+        await_changes(lab, process)
+        os.kill(kernel_of(process.pid), signal.SIGKILL)
+        _, said = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert process.returncode == 1 and "the kernel of the notebook died" in said
+    assert "GuestPower of server is 'running' again" in said, said
+    assert [hello(host).open for host in lab.hosts.values()] == [()] * len(lab.hosts)
+    assert lab.host("server").check("guest", "state") == "running\n"
+
+
+def test_what_a_killed_run_left_in_the_temporary_folder_goes_with_the_next(tmp_path):
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    left = Path(tempfile.mkdtemp(prefix=f"labkit-run-{ended.pid}-"))
+    (left / "progress.jsonl").write_text("{}\n")
+    words = ["run", "lat_vmxnet3", "--where", "recorded"]
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit", *words], capture_output=True, text=True,
+        env={**os.environ, "LABKIT_OUT": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert not left.exists()
+    here = {path.name for path in Path(tempfile.gettempdir()).glob("labkit-run-*")}
+    assert not [name for name in here if f"-{done.args and os.getpid()}-" in name]
+
+
+def test_a_file_where_the_results_should_be_is_an_error_and_no_hang(tmp_path):
+    (tmp_path / "out").write_text("")
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit", "run", "lat_vmxnet3", "--where", "recorded"],
+        capture_output=True, text=True, timeout=PATIENCE,
+        env={**os.environ, "LABKIT_OUT": str(tmp_path / "out")},
+    )  # fmt: skip
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    assert "LABKIT_OUT" in done.stderr
