@@ -215,7 +215,8 @@ class Study:
         return {n for n in known if any(p == n or p.startswith(f"{n} [") for p in plain)}
 
     def _latency(self, claim: Claim) -> bool:
-        return self.unit in LATENCIES and (not claim.metric or "time" in claim.metric)
+        waits = claim.metric in ("", "response_time", "round_trip", "wake_up_time", "latency")
+        return self.unit in LATENCIES and waits
 
     def decided(self, results: Results) -> dict[str, str]:
         """The claims that these hosts decide by what they are: kernels compared, or few CPUs."""

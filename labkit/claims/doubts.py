@@ -10,7 +10,7 @@ from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, V
 
 GATE = "load generator"
 SATURATED = "the load generator was saturated"
-LATENCIES = ("us", "ms", "s")
+LATENCIES = ("us", "ms")
 """Units of metrics that a busy generator makes longer by its own waiting."""
 SPOILT = 0.5
 """The share of a condition's runs from which on the generator decides its latency."""
