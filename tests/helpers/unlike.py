@@ -19,8 +19,8 @@ import pytest
 from sshd import SSHD, keygen, tell
 
 PROGRAMS = (
-    "busybox", "chpasswd", "dropbear", "dropbearkey", "ip", "mount", "sudo", "tcsh", "unshare",
-    "useradd",
+    "busybox", "chpasswd", "dropbear", "dropbearkey", "ip", "mount", "sshd", "sudo", "tcsh",
+    "unshare", "useradd",
 )  # fmt: skip
 
 NET = f"10.213.{os.getpid() % 200 + 20}"

@@ -23,7 +23,7 @@ from labkit.ssh import asking, trust
 from labkit.ssh.shell import for_any_shell
 from labkit.ssh.sudo import by_command
 
-PROGRAMS = ("chpasswd", "mount", "sudo", "tcsh", "unshare", "useradd")
+PROGRAMS = ("chpasswd", "mount", "python3", "sudo", "tc", "tcsh", "unshare", "useradd")
 
 SECRET = "canary 'pässword' $HOME"
 WITHIN = """\

@@ -30,6 +30,8 @@ from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
 
+PROGRAMS = ("busybox",)
+
 CASES = sorted((Path(__file__).parents[1] / "cases").glob("*/*"))
 for module in pkgutil.iter_modules(workloads.__path__):
     importlib.import_module(f"labkit.workloads.{module.name}")
