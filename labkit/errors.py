@@ -21,6 +21,7 @@
     │   └── JournalDamaged      the host's journal cannot be trusted
     ├── BoxError                the lab in a box cannot do this on this machine
     ├── ResultsError            stored results are missing, damaged or too new
+    ├── KernelDied              the process that ran a notebook ended by itself
     └── Stopped                 the user asked to stop; everything has been put back
 
 Each prints as up to three lines: what happened and where, the tool's last words, what to try.
@@ -176,6 +177,10 @@ class EndedAfterMove(BoxError):
 
 class ResultsError(LabkitError):
     """Stored results are missing, damaged or too new."""
+
+
+class KernelDied(LabkitError):
+    """The process that ran a notebook's cells has ended, by itself or by a signal."""
 
 
 class Stopped(LabkitError):

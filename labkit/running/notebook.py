@@ -23,7 +23,16 @@ from nbformat.validator import ValidationError
 from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
 
-from labkit.errors import LAST_WORDS, BadInput, LabkitError, ResultsError, Stopped, Unknown
+from labkit import errors
+from labkit.errors import (
+    LAST_WORDS,
+    BadInput,
+    KernelDied,
+    LabkitError,
+    ResultsError,
+    Stopped,
+    Unknown,
+)
 from labkit.machine.places import HOME
 from labkit.running import left_over, until_decided
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
@@ -115,16 +124,22 @@ class Rerun:
     """Where the study keeps its runs, once it has said so."""
 
     failure: BaseException | None = None
+    keeps: tuple[int, ...] = ()
+    """Descriptors that the kernel holds as long as it lives, such as those of locks."""
+
+    temporary: Path | None = None
+    """Where sockets and progress lie meanwhile; its path is short. The system's folder if None."""
+
     ended: threading.Event = field(default_factory=threading.Event)
     kernels: list[AsyncKernelManager] = field(default_factory=list)
 
     def execute(self, tell: Callable[[Progress], None]) -> None:
         """Execute to the end; an interrupt lets the study put its settings back first."""
-        with _watched() as progress, answering():
+        with _watched(self.temporary) as progress, answering():
             threading.Thread(target=self._papermill, args=(progress.parent,), daemon=True).start()
             interrupted = self._watch(progress, tell)
         if isinstance(self.failure, DeadKernelError):
-            raise LabkitError(
+            raise KernelDied(
                 "the kernel of the notebook died; what it had changed was looked after",
                 said="\n".join(left_over.put_back(str(self.values.get("where", "")), self.results)),
                 hint="`labkit journal HOST` has it all; the next run goes on from finished runs",
@@ -188,7 +203,7 @@ class Rerun:
             papermill.execute_notebook(
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
-                kernel_manager_class=_recorded(self.kernels), store_widget_state=False,
+                kernel_manager_class=_recorded(self.kernels, self.keeps), store_widget_state=False,
                 iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, LEAN],
                 config=Config({"KernelManager": {
                     "transport": "ipc", "ip": str(sockets / "kernel"),
@@ -219,13 +234,19 @@ class AtTheEnd(NBClientEngine):  # type: ignore[misc]
 papermill_engines.register(AtTheEnd.__name__, AtTheEnd)
 
 
-def _recorded(kernels: list[AsyncKernelManager]) -> type[AsyncKernelManager]:
+def _recorded(
+    kernels: list[AsyncKernelManager], keeps: tuple[int, ...]
+) -> type[AsyncKernelManager]:
     class Recorded(AsyncKernelManager):
         """A kernel manager that can be found again, to be interrupted."""
 
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             super().__init__(*args, **kwargs)
             kernels.append(self)
+
+        async def start_kernel(self, **kwargs: Any) -> None:  # type: ignore[override]
+            """As by default, with the descriptors that it is to hold."""
+            await super().start_kernel(pass_fds=keeps, **kwargs)
 
     return Recorded
 
@@ -244,9 +265,10 @@ def _lives(pid: str) -> bool:
 
 
 @contextmanager
-def _watched() -> Iterator[Path]:
+def _watched(below: Path | None) -> Iterator[Path]:
     _clear_killed()
-    with tempfile.TemporaryDirectory(prefix=f"{WATCHING}{os.getpid()}-") as folder:
+    prefix = f"{WATCHING}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=below) as folder:
         progress = Path(folder) / "progress.jsonl"
         before = {name: os.environ.get(name) for name in (WATCHED, "LABKIT_BATCH")}
         os.environ.update({WATCHED: str(progress), "LABKIT_BATCH": "1"})
@@ -261,16 +283,37 @@ def _watched() -> Iterator[Path]:
 # What a full disk cut off shows nothing to anybody.
 def _keep_whole(half: Path, target: Path) -> None:
     with suppress(OSError, ValueError):
-        json.loads(half.read_bytes())
+        executed = json.loads(half.read_bytes())
+        if _corrected(executed):
+            half.write_text(json.dumps(executed, indent=1, ensure_ascii=False) + "\n", "utf-8")
         half.replace(target)
     with suppress(OSError):  # such as a file where its folder should be
         half.unlink(missing_ok=True)
 
 
+# papermill (2.7) notes the cells after a dead kernel as completed, and no exception at all.
+def _corrected(executed: dict[str, Any]) -> bool:
+    never = [
+        cell["metadata"]["papermill"]
+        for cell in _code(executed)
+        if cell["execution_count"] is None and "papermill" in cell["metadata"]
+    ]
+    wrong = [said for said in never if said.get("status") == "completed"]
+    for said in wrong:
+        said["status"] = "failed" if said.get("start_time") else "pending"
+    if wrong:
+        executed["metadata"].setdefault("papermill", {})["exception"] = True
+    return bool(wrong)
+
+
+def _code(executed: dict[str, Any]) -> list[dict[str, Any]]:
+    cells = executed["cells"]
+    return [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"])]
+
+
 # papermill calls a cell "completed" also when its kernel died before it ran.
 def _insist_complete(executed: Path) -> None:
-    cells = json.loads(executed.read_text("utf-8"))["cells"]
-    code = [cell for cell in cells if cell["cell_type"] == "code" and "".join(cell["source"])]
+    code = _code(json.loads(executed.read_text("utf-8")))
     missing = sum(1 for cell in code if cell["execution_count"] is None)
     if missing:
         raise LabkitError(f"{executed}: {missing} of {len(code)} cells never ran")
@@ -294,9 +337,18 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     # More lines than a tool's last words belong to what happened: a line for each condition.
     if len(words) > LAST_WORDS:
         first, words = "\n  ".join([first, *words]), []
-    kind = BadInput if name in ("BadInput", "Unknown") else LabkitError
-    return kind(
+    return _kind(failure, name)(
         first if name else f"the notebook did not run to its end: {first}",
         said="\n".join(words),
         hint="; ".join(hints),
     )
+
+
+# The class that the error had in the notebook, so that a caller can tell what may pass.
+def _kind(failure: BaseException, name: str) -> type[LabkitError]:
+    if isinstance(failure, DeadKernelError):
+        return KernelDied
+    found = getattr(errors, name, None) if name != "Unknown" else BadInput
+    if not (isinstance(found, type) and issubclass(found, LabkitError)) or found is Stopped:
+        return LabkitError
+    return found

@@ -8,7 +8,14 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
-from labkit.errors import BadInput, LabkitError, Stopped, Unknown
+from labkit.errors import (
+    BadInput,
+    KernelDied,
+    LabkitError,
+    Stopped,
+    Unknown,
+    Unreachable,
+)
 from labkit.running import notebook
 
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -128,3 +135,32 @@ def test_a_study_without_a_notebook_says_which_it_would_be():
     with pytest.raises(BadInput, match="has no notebook") as failed:
         notebook.notebook("no_such")
     assert "NN-no-such.ipynb" in failed.value.hint
+
+
+@pytest.mark.slow
+def test_cells_that_a_dead_kernel_never_ran_are_not_noted_as_completed(tmp_path):
+    source = written(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1 + 1")
+    run = notebook.Rerun(source, tmp_path / "out.ipynb", {"n": 5})
+    with pytest.raises(KernelDied):
+        run.execute(lambda _: None)
+    kept = nbformat.read(run.target, as_version=4)
+    told = [c.metadata.papermill.status for c in kept.cells if c.cell_type == "code"]
+    assert told == ["completed", "completed", "failed", "pending"]
+    assert kept.metadata.papermill.exception is True
+
+
+@pytest.mark.slow
+def test_an_error_keeps_the_class_that_it_had_in_the_notebook(tmp_path):
+    code = "from labkit.errors import Unreachable\nraise Unreachable('gone', hint='wait')"
+    with pytest.raises(Unreachable, match="gone"):
+        rerun(tmp_path, code)
+
+
+def test_a_lock_is_held_until_the_kernel_has_ended(tmp_path):
+    with (tmp_path / "lock").open("w") as lock:
+        code = f"""import os
+held = [os.path.realpath(f"/proc/self/fd/{{n}}") for n in os.listdir("/proc/self/fd")]
+assert {str(tmp_path / "lock")!r} in held, held"""
+        keeps = (lock.fileno(),)
+        source = written(tmp_path, code)
+        notebook.Rerun(source, tmp_path / "out.ipynb", {}, keeps=keeps).execute(lambda _: None)
