@@ -11,3 +11,16 @@ def shown(unit: str) -> str:
 def figure(value: float) -> str:
     """A number for a sentence."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+TIMES = ("ns", "us", "ms", "s")
+MORE_IS_BETTER = ("performance", "speed", "throughput", "bandwidth", "iops")
+
+
+def more_is_better(metric: str, unit: str) -> bool | None:
+    """Whether a larger figure is the better one; None where nothing says."""
+    if unit in TIMES:
+        return False
+    if "/" in unit or any(word in metric for word in MORE_IS_BETTER):
+        return True
+    return None

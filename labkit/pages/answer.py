@@ -8,18 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from labkit.errors import LabkitError, readable
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
 from labkit.pages.report_head import ReportHead, head_of
-from labkit.pages.terminal import ProgressLine, narrow_table, paragraph, table
+from labkit.pages.terminal import narrow_table, paragraph, table
 from labkit.results import Results
-from labkit.running import notebook as campaign
+from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
 from labkit.runs.overhead import overhead
+from labkit.runs.progress import Progress
 from labkit.statistics.distribution import tail_note
 from labkit.statistics.interval import ends
 from labkit.statistics.percentiles import PERCENTILES, intervals
@@ -49,15 +50,31 @@ class Answer:
     """What the controls of the lab came to, a sentence each."""
 
 
-def answer(study: Study, given: Mapping[str, str], line: ProgressLine) -> Answer:
-    """Run the study's notebook with these parameters, and read what it found."""
-    source = campaign.notebook(study.name)
-    values = campaign.read_parameters(source, given)
+class Watching(Protocol):
+    """An onlooker, who hears how far it has come."""
+
+    def say(self, text: str) -> None:
+        """Hear what is being done now."""
+
+    def tell(self, progress: Progress) -> None:
+        """Hear how far the study has come."""
+
+
+def answer(
+    study: Study, given: Mapping[str, str], line: Watching, *, target: Path | None = None,
+    keeps: tuple[int, ...] = (), temporary: Path | None = None,
+) -> Answer:  # fmt: skip
+    """Run the study's notebook with these parameters, and read what it found.
+
+    The notebook and its report lie at `target`, if one is named; `keeps` and `temporary` are those
+    of `Rerun`.
+    """
+    source = notebook.notebook(study.name)
+    values = notebook.read_parameters(source, given)
     check_parameters(study, values)
-    stem = f"{study.name}-{values['label']}"
-    target = out() / "reports" / f"{stem}.ipynb"
+    target = target or out() / "reports" / f"{study.name}-{values['label']}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
-    rerun = campaign.Rerun(source, target, values)
+    rerun = notebook.Rerun(source, target, values, keeps=keeps, temporary=temporary)
     beside = ThreadPoolExecutor(1)
     write_report = beside.submit(_report_writer)
     if is_stored(where := str(values["where"])):

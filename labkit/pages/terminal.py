@@ -112,15 +112,19 @@ class ProgressLine:
         self.text, self.progress, self.since = readable(text), None, time.monotonic()
         self._plain(self.text)
 
+    def note(self, text: str) -> None:
+        """Write a line that stays on the screen, above the one that is drawn."""
+        wipe = "\r\x1b[K" if self._draws else ""
+        print(wipe + readable(text), file=self.stream, flush=True)
+
+    def draw(self, text: str) -> None:
+        """Draw this from now on; it is not written where no line can be wiped."""
+        self.text, self.progress, self.since = readable(text), None, time.monotonic()
+
     def tell(self, progress: Progress) -> None:
         """Show how far a study has come; a remark stays on the screen."""
         if progress.remark:
-            wipe = "\r\x1b[K" if self._draws else ""
-            print(
-                wipe + readable("; ".join(progress.remark.splitlines())),
-                file=self.stream,
-                flush=True,
-            )
+            self.note("; ".join(progress.remark.splitlines()))
         if progress.step == "measuring" or progress.step == "finished":
             self._plain(_drawn(progress, progress.seconds_left))
         self.progress, self.since = progress, time.monotonic()

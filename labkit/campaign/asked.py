@@ -1,0 +1,214 @@
+"""The file of a campaign: which studies, with which values, how often, where, and until when."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit import studies
+from labkit.campaign.written import Written
+from labkit.errors import BadInput
+from labkit.results import check_label
+from labkit.running import notebook
+from labkit.running.open_lab import check_parameters, check_place, is_stored, stored_results
+
+NAME_LETTERS = 60
+MOST_REPETITIONS = 1000
+MOST_RETRIES = 10
+TWICE = "repetitions = 2 asks for the same again"
+SHUFFLED, WRITTEN = "shuffled", "as written"
+KEYS = {
+    "name", "labs", "repetitions", "order", "seed", "retries", "deadline", "limit", "study",
+}  # fmt: skip
+STUDY_KEYS = {"name", "labs", "repetitions", "parameters", "sweep"}
+OURS = {
+    "where": 'labs = ["box"] says where a study runs',
+    "label": "a campaign names its results itself",
+}
+"""Parameters of notebooks that a campaign sets."""
+FILES = (".toml", ".labkit")
+SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|h|d)")
+UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class AskedStudy:
+    """One study of a campaign; `sweep` has several values for each of its names."""
+
+    name: str
+    labs: tuple[str, ...]
+    repetitions: int
+    fixed: Values
+    sweep: Mapping[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What a campaign file asks for; spans of time are in seconds, and None is no limit."""
+
+    name: str
+    path: Path
+    text: str
+    studies: tuple[AskedStudy, ...]
+    order: str
+    seed: int
+    retries: int
+    deadline: float | None
+    limit: float | None
+
+    @classmethod
+    def read(cls, path: Path) -> Campaign:
+        """The campaign that a file describes; whatever cannot be run is refused with its line."""
+        written = Written.read(path)
+        tables = written.tables()
+        written.insist_known(tables, KEYS)
+        asked = _insist_list(written, tables, "study", dict)
+        if not asked:
+            hint = '[[study]] and below it name = "lat_ping"; `labkit studies` lists all names'
+            raise BadInput(f"{path}: names no study", hint=hint)
+        name = str(tables.get("name", path.stem))
+        with written.locating("name"):
+            check_label(name)
+            if len(name) > NAME_LETTERS:
+                raise BadInput(f"the name of a campaign has at most {NAME_LETTERS} letters")
+        order = tables.get("order", SHUFFLED)
+        if order not in (SHUFFLED, WRITTEN):
+            hint = f'order = "{SHUFFLED}" or "{WRITTEN}"'
+            raise written.wrong(f"no such order: {order!r}", "order", hint=hint)
+        return cls(
+            name, path.resolve(), written.text,
+            tuple(_study(written, tables, one, n) for n, one in enumerate(asked)),
+            order,
+            _whole(written, tables, "seed", 1, 0, 2**31),
+            _whole(written, tables, "retries", 2, 0, MOST_RETRIES),
+            _span(written, tables, "deadline"),
+            _span(written, tables, "limit"),
+        )  # fmt: skip
+
+
+def _study(written: Written, tables: Values, asked: Values, n: int) -> AskedStudy:
+    here = ("study", n)
+    written.insist_known(asked, STUDY_KEYS, *here)
+    if not isinstance(asked.get("name"), str):
+        hint = "`labkit studies` lists all names"
+        raise written.wrong('a study needs name = "..."', *here, hint=hint)
+    with written.locating(*here, "name"):
+        name = studies.find(asked["name"]).name
+    labs = _labs(written, name, asked if "labs" in asked else tables, here, "labs" in asked)
+    holder, at = (asked, here) if "repetitions" in asked else (tables, ())
+    return AskedStudy(
+        name, labs, _whole(written, holder, "repetitions", 1, 1, MOST_REPETITIONS, at),
+        *_values(written, name, asked, here, labs[0]),
+    )  # fmt: skip
+
+
+def _labs(
+    written: Written, study: str, holder: Values, here: tuple[str, int], own: bool
+) -> tuple[str, ...]:
+    keys: tuple[str | int, ...] = (*here, "labs") if own else ("labs",)
+    named = holder.get("labs", ["box"])
+    if not isinstance(named, list) or not named or not all(isinstance(x, str) for x in named):
+        hint = 'such as: labs = ["box", "basement.toml"]'
+        raise written.wrong("labs is a list of places", *keys, hint=hint)
+    with written.locating(*keys):
+        return tuple(dict.fromkeys(_place(written.path, study, one) for one in named))
+
+
+# A path is meant from where the campaign's file lies.
+def _place(file: Path, study: str, named: str) -> str:
+    if "/" in named or named.endswith(FILES):
+        named = str(file.resolve().parent / os.path.expanduser(named))
+    check_place(named)
+    if is_stored(named):
+        kept = stored_results(study, named).study
+        if kept != study:
+            raise BadInput(f"{named} holds results of {kept}, not of {study}")
+    return named
+
+
+def _values(
+    written: Written, study: str, asked: Values, here: tuple[str, int], lab: str
+) -> tuple[Values, Mapping[str, tuple[Any, ...]]]:
+    fixed = _table(written, asked, "parameters", here)
+    several = _table(written, asked, "sweep", here)
+    source = notebook.notebook(study)
+    read = {
+        name: _read(written, source, study, (*here, "parameters", name), value, lab)
+        for name, value in fixed.items()
+    }
+    sweep = {}
+    for name, some in several.items():
+        keys = (*here, "sweep", name)
+        if name in fixed:
+            hint = "keep it under sweep, or under parameters"
+            raise written.wrong(f"{name} is both swept and fixed", *keys, hint=hint)
+        if not isinstance(some, list) or not some:
+            hint = f"such as: {name} = [1, 2]; a single value stands under parameters"
+            raise written.wrong(f"a sweep over {name} is a list of values", *keys, hint=hint)
+        each = [_read(written, source, study, keys, value, lab) for value in some]
+        if len({repr(one) for one in each}) < len(each):
+            raise written.wrong(f"the sweep over {name} has a value twice", *keys, hint=TWICE)
+        sweep[name] = tuple(each)
+    return read, sweep
+
+
+def _table(written: Written, asked: Values, name: str, here: tuple[str, int]) -> Values:
+    found = asked.get(name, {})
+    if not isinstance(found, dict):
+        hint = f"[study.{name}] and below it lines such as repeats = 5"
+        raise written.wrong(f"{name} is a table", *here, name, hint=hint)
+    return found
+
+
+# One value as the notebook takes it; ranges are those of the study and of its workload.
+def _read(
+    written: Written, source: Path, study: str, keys: tuple[str | int, ...], value: Any, lab: str
+) -> Any:
+    name = str(keys[-1])
+    if isinstance(value, list):
+        hint = f"under [study.sweep], {name} takes several values"
+        raise written.wrong(f"parameter {name} is one value, not a list", *keys, hint=hint)
+    if not isinstance(value, str | bool | int | float):
+        raise written.wrong(f"parameter {name} is a number, a text or true or false", *keys)
+    with written.locating(*keys):
+        if name in OURS:
+            raise BadInput(f"{name} is no parameter of a campaign", hint=OURS[name])
+        word = str(value).lower() if isinstance(value, bool) else str(value)
+        read = notebook.read_parameters(source, {name: word})
+        check_parameters(studies.find(study), {"where": lab, "label": "x", **read})
+        return read[name]
+
+
+def _insist_list(written: Written, tables: Values, key: str, kind: type) -> list[Any]:
+    found = tables.get(key, [])
+    if not isinstance(found, list) or not all(isinstance(one, kind) for one in found):
+        raise written.wrong(f"{key} is a list of tables", key, hint=f"[[{key}]] begins each")
+    return found
+
+
+def _whole(
+    written: Written, tables: Values, key: str, usual: int, least: int, most: int,
+    above: tuple[str | int, ...] = (),
+) -> int:  # fmt: skip
+    found = tables.get(key, usual)
+    if type(found) is not int or not least <= found <= most:
+        what = f"{key} is a whole number from {least} to {most}, not {found!r}"
+        raise written.wrong(what, *above, key, hint=f"such as: {key} = {max(usual, least)}")
+    return found
+
+
+def _span(written: Written, tables: Values, key: str) -> float | None:
+    found = tables.get(key)
+    if found is None:
+        return None
+    match = SPAN.fullmatch(found.strip()) if isinstance(found, str) else None
+    if not match or not float(match[1]):
+        hint = f'such as: {key} = "90 min", or "30 s", "8 h", "2 d"'
+        raise written.wrong(f"{key} is a span of time, not {found!r}", key, hint=hint)
+    return float(match[1]) * UNITS[match[2]]

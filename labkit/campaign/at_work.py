@@ -1,0 +1,141 @@
+"""A point at work: its process, how far that has come, and how it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from labkit.campaign.attempts import BEGUN, DIED, STOPPED, Attempt
+from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.places import Needs
+from labkit.campaign.points import CampaignPoint
+from labkit.errors import last_words
+
+WORKER = "labkit.campaign.worker"
+GRACE_SECONDS = 120.0
+"""For so long a point that is stopped may put settings back; then it is told once more."""
+BELOW = "labkit-campaign-"
+
+
+@dataclass
+class AtWork:
+    """One point at work, in a process of its own."""
+
+    folder: CampaignFolder
+    point: CampaignPoint
+    number: int
+    needs: Needs
+    process: subprocess.Popen[bytes]
+    temporary: Path
+    begun: float = field(default_factory=time.monotonic)
+    said: str = "getting ready"
+    seconds_left: float | None = None
+    """What the study itself foresees, once it measures."""
+    why: str = ""
+    """Why it was stopped, if it was."""
+    asked: list[float] = field(default_factory=list)
+    """When it was asked to stop."""
+
+    @classmethod
+    def begin(
+        cls, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str] = ()
+    ) -> AtWork:
+        """Start it; it has a session of its own, so that Ctrl-C is for its conductor to pass on."""
+        own = folder.of(point)
+        own.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=BELOW))
+        command = [
+            sys.executable, "-m", WORKER, str(folder.path), str(point.number), str(number),
+            str(temporary), *words,
+        ]  # fmt: skip
+        with (own / f"attempt-{number}.log").open("wb") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        one = cls(folder, point, number, Needs.of(point.lab), process, temporary)
+        threading.Thread(target=one._listen, args=(process.stdout,), daemon=True).start()
+        return one
+
+    def _listen(self, output: IO[bytes]) -> None:
+        for line in output:
+            with suppress(ValueError, LookupError):
+                self._hear(json.loads(line))
+
+    def _hear(self, told: dict[str, dict[str, float | str] | str]) -> None:
+        if isinstance(said := told.get("said"), str):
+            self.said, self.seconds_left = said, None
+        elif isinstance(progress := told.get("progress"), dict):
+            at = f"{progress['step']} {progress['condition']}"
+            self.said = f"{at}, {progress['done']} of {progress['of']} runs"
+            self.seconds_left = float(progress["seconds_left"])
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at work."""
+        return time.monotonic() - self.begun
+
+    def stop(self, why: str) -> None:
+        """Ask it to put its settings back and to end; asked twice, it ends at once."""
+        self.why = self.why or why
+        self.asked.append(time.monotonic())
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, signal.SIGINT)
+
+    def insist(self) -> None:
+        """Ask once more where it takes too long to stop; then end it."""
+        if not self.asked or time.monotonic() < self.asked[-1] + GRACE_SECONDS:
+            return
+        if len(self.asked) < 2:
+            self.stop(self.why)
+        else:
+            self.process.kill()
+
+    def ended(self) -> Attempt | None:
+        """What became of it; None while it is at work."""
+        if self.process.poll() is None:
+            return None
+        if self.process.stdin:
+            self.process.stdin.close()
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        own = self.folder.of(self.point)
+        if not (own / f"attempt-{self.number}.json").exists():
+            attempt = Attempt.begin(self.number, "")
+        else:
+            attempt = Attempt.read(own / f"attempt-{self.number}.json")
+        if attempt.state == BEGUN:
+            attempt = self._died(attempt).keep(own)
+        return attempt
+
+    # It could write nothing down any more.
+    def _died(self, attempt: Attempt) -> Attempt:
+        if self.asked:
+            return attempt.ended(STOPPED, self.why, "Stopped")
+        code = self.process.returncode
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        log = self.folder.of(self.point) / f"attempt-{self.number}.log"
+        said = last_words(log.read_text("utf-8", "replace"))
+        return attempt.ended(DIED, "\n".join(filter(None, [f"its process ended: {how}", said])))
+
+
+def clean(folder: CampaignFolder, point: CampaignPoint, attempt: Attempt) -> Attempt:
+    """Write down that an attempt has died whose conductor died too, and remove what it left."""
+    own = folder.of(point)
+    left = Path(attempt.temporary)
+    if left.name.startswith(BELOW) and left.parent == Path(tempfile.gettempdir()):
+        shutil.rmtree(left, ignore_errors=True)
+    for half in own.glob(".*"):
+        half.unlink(missing_ok=True)
+    return attempt.ended(DIED, "its process was killed, or the machine went down").keep(own)

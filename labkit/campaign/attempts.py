@@ -1,0 +1,86 @@
+"""What became of each point: one file per attempt, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from labkit.changes.lease import Lease, Owner
+from labkit.errors import ResultsError
+from labkit.machine import records
+
+BEGUN, FINISHED, FAILED, DIED, STOPPED = "begun", "finished", "failed", "died", "stopped"
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a point, by one process; `kind` is the class of the error that ended it."""
+
+    number: int
+    state: str
+    began: str
+    controller: str = ""
+    pid: str = ""
+    started: str = ""
+    boot: str = ""
+    temporary: str = ""
+    """The folder for its temporary files, to be removed after its death."""
+    seconds: float = 0.0
+    kind: str = ""
+    why: str = ""
+    results: str = ""
+    verdicts: Sequence[Mapping[str, Any]] = ()
+    remarks: Sequence[str] = ()
+    note: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def begin(cls, number: int, temporary: str) -> Attempt:
+        """That of this process, from now on."""
+        me = Owner.me("campaign")
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        return cls(number, BEGUN, now, me.controller, me.pid, me.started, me.boot, temporary)
+
+    @classmethod
+    def read(cls, file: Path) -> Attempt:
+        """What a file says."""
+        fields = records.read_json(file)
+        try:
+            return cls(**fields)
+        except TypeError as odd:
+            raise ResultsError(f"{file}: is no attempt of this labkit", said=str(odd)) from None
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process may still be at work, as far as this machine can say."""
+        lease = Lease("", "", self.controller, self.pid, self.started, self.boot, "", "", "")
+        return self.state == BEGUN and not lease.ended
+
+    def ended(self, state: str, why: str = "", kind: str = "") -> Attempt:
+        """The same, now that it has ended."""
+        took = datetime.now(UTC) - datetime.fromisoformat(self.began)
+        return replace(self, state=state, why=why, kind=kind, seconds=took.total_seconds())
+
+    def keep(self, folder: Path) -> Attempt:
+        """Write it down, safe on disk when this returns."""
+        with records.keeping(f"what became of {folder.name}"):
+            records.write(folder / f"attempt-{self.number}.json", records.pretty(asdict(self)))
+        return self
+
+
+def attempts(folder: Path) -> list[Attempt]:
+    """All attempts at the point of a folder, the first one first."""
+    files = folder.glob("attempt-*.json")
+    return sorted(map(Attempt.read, files), key=lambda one: one.number)
+
+
+def make_safe(*files: Path) -> None:
+    """Have files survive a power cut, with their names."""
+    for file in files:
+        records.sync(file)
+    for folder in {os.path.dirname(file) for file in files}:
+        records.sync(Path(folder))

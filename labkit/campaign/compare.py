@@ -1,0 +1,298 @@
+"""Two campaigns compared, point by point: what became worse or better, by measure and by claim.
+
+All comparisons of all points share one risk of 5 % of a false alarm (Holm). From three repetitions
+on each side, a repetition is the unit: what differs from session to session then counts as noise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from labkit import studies
+from labkit.campaign.attempts import Attempt
+from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.points import CampaignPoint
+from labkit.claim import Order, judge
+from labkit.errors import LabkitError, ResultsError
+from labkit.machine.units import more_is_better
+from labkit.results import Results
+from labkit.statistics.percentiles import FEWEST_BLOCKS, Blocks
+from labkit.statistics.quantity import Quantity, Statistic
+from labkit.study import Study
+from labkit.verdict import CONTRADICTED, HOLDS, MARGIN, NOT_TESTABLE, SAME, UNDECIDED, Verdict
+
+WORSE, BETTER, CHANGED, ALIKE, UNCLEAR = (
+    "regression", "improvement", "changed", "the same", "not clearly other",
+)  # fmt: skip
+PERCENTILES: tuple[Statistic, ...] = (50.0, 99.0)
+FEWEST_VALUES = 20
+"""Of fewer values in a unit nobody wants to know the slowest in a hundred."""
+QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
+Measured = Mapping[str, Blocks]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One figure of one point in both campaigns; `was` and `is_now` are verdicts, for a claim."""
+
+    point: str
+    what: str
+    outcome: str
+    verdict: Verdict
+    ratio: bool
+    """Whether the effect is new over old; a claim's figure is compared by its difference."""
+    claim: str = ""
+    was: str = ""
+    is_now: str = ""
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """All of two campaigns; `lost` are points that only the old one has finished."""
+
+    a: str
+    b: str
+    each: tuple[Compared, ...]
+    lost: tuple[str, ...] = ()
+    why_not: tuple[str, ...] = ()
+    units: str = ""
+
+    @property
+    def regressions(self) -> list[Compared]:
+        """What clearly became worse."""
+        return [one for one in self.each if one.outcome == WORSE]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing became worse, and nothing is missing."""
+        return not self.regressions and not self.lost
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """One comparison that is asked for: what it is about, and the claim that it is of."""
+
+    order: Order
+    what: str
+    ratio: bool
+    claim: str
+
+
+@dataclass
+class _Pair:
+    """The repetitions of one point in both campaigns."""
+
+    number: int
+    name: str
+    study: Study
+    old: list[Attempt]
+    new: list[Attempt]
+    folders: tuple[CampaignFolder, CampaignFolder]
+    asked: list[_Asked] = field(default_factory=list)
+
+    @property
+    def by_session(self) -> bool:
+        """Whether there are enough repetitions to learn how sessions differ."""
+        return min(len(self.old), len(self.new)) >= FEWEST_BLOCKS
+
+
+def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comparisons:
+    """What changed from `a` to `b`; changes by less than `least` (0.05 is 5 %) do not matter."""
+    pairs, lost = _pairs(a, b)
+    measured: dict[str, Blocks] = {}
+    why_not: list[str] = []
+    for pair in pairs:
+        try:
+            measured |= _asked(pair)
+        except LabkitError as refused:
+            why_not.append(f"{pair.name}: {refused.what}")
+    orders = [one.order for pair in pairs for one in pair.asked]
+    if not orders:
+        what = f"{a.name} and {b.name} have no finished point in common"
+        raise ResultsError(what, said="\n".join(why_not), hint="labkit campaign report NAME")
+    verdicts = {one.claim: one for one in judge(orders, measured)}
+    each = [one for pair in pairs for one in _compared(pair, verdicts, least)]
+    units = {_unit(pair) for pair in pairs if pair.asked}
+    return Comparisons(a.name, b.name, tuple(each), lost, tuple(why_not), "; ".join(sorted(units)))
+
+
+def _unit(pair: _Pair) -> str:
+    if pair.by_session:
+        return "a repetition is the unit, so what differs between sessions counts as noise"
+    return (
+        f"with fewer than {FEWEST_BLOCKS} repetitions a block is the unit, so what differs "
+        "between sessions counts as a change"
+    )
+
+
+def _pairs(a: CampaignFolder, b: CampaignFolder) -> tuple[list[_Pair], tuple[str, ...]]:
+    old, new = _finished(a), _finished(b)
+    if len({lab for _, lab in old}) == len({lab for _, lab in new}) == 1:
+        old, new = ({(ask, ""): some for (ask, _), some in each.items()} for each in (old, new))
+    both = [key for key in old if key in new]
+    pairs = [
+        _Pair(n, _said(old[key][0][0], key[1]), studies.find(old[key][0][0].study),
+              [attempt for _, attempt in old[key]], [attempt for _, attempt in new[key]], (a, b))
+        for n, key in enumerate(both)
+    ]  # fmt: skip
+    lost = tuple(_said(old[key][0][0], key[1]) for key in old if key not in new)
+    return pairs, lost
+
+
+def _finished(
+    folder: CampaignFolder,
+) -> dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]]:
+    found: dict[tuple[str, str], list[tuple[CampaignPoint, Attempt]]] = defaultdict(list)
+    for point in sorted(folder.points, key=lambda one: (one.study, one.said, one.repetition)):
+        if attempt := folder.finished(point):
+            found[point.question, point.place].append((point, attempt))
+    return dict(found)
+
+
+def _said(point: CampaignPoint, lab: str) -> str:
+    values = f" ({point.said})" if point.said else ""
+    return f"{point.study}{values}{f' on {lab}' if lab else ''}"
+
+
+# What was measured on both sides, under names of their own, and what is to be compared of it.
+def _asked(pair: _Pair) -> dict[str, Blocks]:
+    old = _measured(pair, pair.old, pair.folders[0], -1)
+    new = _measured(pair, pair.new, pair.folders[1], 1)
+    shared = [name for name in old if name in new]
+    for name in (name for name in shared if ": " not in name):
+        every = [*old[name].values(), *new[name].values()]
+        ratio = all((np.asarray(values) > 0).all() for values in every)
+        for q in _statistics(pair, every):
+            _add(pair, f"'{name}'", q, f"{name}, {_statistic(q)}", ratio)
+    verdicts = {v["claim"]: v["verdict"] for v in (*pair.old[0].verdicts, *pair.new[0].verdicts)}
+    for claim in pair.study.claims:
+        if verdicts.get(claim.id, NOT_TESTABLE) == NOT_TESTABLE or claim.missing(
+            _only(old, shared)
+        ):
+            continue
+        for one in claim.comparisons():
+            text = _keyed(one.what)
+            what = f"{claim.id}: {one.what.shown}, {_statistic(one.what.statistic)}"
+            _add(pair, text, one.what.statistic, what, claim=claim.id)
+    return {
+        _own(name, pair.number, side): blocks
+        for side, each in (("old", old), ("new", new)) for name, blocks in each.items()
+    }  # fmt: skip
+
+
+def _only(measured: Measured, names: Sequence[str]) -> Measured:
+    return {name: measured[name] for name in names}
+
+
+# Names alone are compared by their ratio, anything else by its difference.
+def _add(
+    pair: _Pair, text: str, q: Statistic, what: str, ratio: bool = False, claim: str = ""
+) -> None:
+    new, old = (_renamed(text, pair.number, side) for side in ("new", "old"))
+    if not claim:
+        new, old = new.strip("'"), old.strip("'")
+    name = f"{pair.number}/{len(pair.asked)}"
+    order = Order(name, "new is lower than old", "", percentiles=(q,), conditions=(new, old))
+    pair.asked.append(_Asked(order, what, ratio, claim))
+
+
+# Where each run gives one value there is only their mean; a session has several.
+def _statistics(pair: _Pair, every: Sequence[Any]) -> tuple[Statistic, ...]:
+    if all(np.size(values) == 1 for values in every):
+        return ("mean",)
+    most = min(np.size(values) for values in every)
+    return PERCENTILES if most >= FEWEST_VALUES else PERCENTILES[:1]
+
+
+# A claim's names with their metric, as `Study.measured` calls them.
+def _keyed(what: Quantity) -> str:
+    def key(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        return f"'{what.metric}: {name}'" if what.metric and ": " not in name else f"'{name}'"
+
+    return QUOTED.sub(key, what.text)
+
+
+def _renamed(text: str, number: int, side: str) -> str:
+    return QUOTED.sub(lambda found: f"'{_own(found[1] or found[2], number, side)}'", text)
+
+
+def _own(name: str, number: int, side: str) -> str:
+    return f"{name} ({side} {number})"
+
+
+def _statistic(q: Statistic) -> str:
+    return str(q) if isinstance(q, str) else "median" if q == 50 else f"p{q:g}"
+
+
+# Blocks of two sides have nothing to do with each other, so no number is on both.
+def _measured(
+    pair: _Pair, attempts: Sequence[Attempt], folder: CampaignFolder, sign: int
+) -> dict[str, dict[int, Any]]:
+    found: dict[str, dict[int, Any]] = defaultdict(dict)
+    for n, attempt in enumerate(attempts, 1):
+        results = Results.open(folder.results(attempt))
+        for name, blocks in pair.study.measured(results).items():
+            if pair.by_session:
+                found[name][sign * n] = np.concatenate([*blocks.values()])
+            else:
+                found[name] |= {sign * (n * 10**6 + b): values for b, values in blocks.items()}
+    whole = {name: blocks for name, blocks in found.items() if blocks}
+    return whole if not pair.by_session else {
+        name: blocks for name, blocks in whole.items() if len(blocks) == len(attempts)
+    }  # fmt: skip
+
+
+def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], least: float) -> Iterator[Compared]:
+    better = more_is_better(pair.study.metric, pair.study.unit)
+    for one in pair.asked:
+        verdict = verdicts[one.order.id]
+        if verdict.verdict == NOT_TESTABLE:
+            continue
+        change = _change(verdict, least, one.ratio)
+        if not one.claim:
+            outcome = _of_measure(change, verdict, better)
+            yield Compared(pair.name, one.what, outcome, verdict, one.ratio)
+            continue
+        was, now = (_usual(some, one.claim) for some in (pair.old, pair.new))
+        outcome = _of_claim(change, was, now)
+        yield Compared(pair.name, one.what, outcome, verdict, False, one.claim, was, now)
+
+
+# The verdict that most repetitions came to.
+def _usual(attempts: Sequence[Attempt], claim: str) -> str:
+    found = Counter(
+        v["verdict"] for attempt in attempts for v in attempt.verdicts if v["claim"] == claim
+    )
+    (word, many), *_ = found.most_common(1) or [(UNDECIDED, 0)]
+    return str(word) if many * 2 > sum(found.values()) else UNDECIDED
+
+
+def _change(verdict: Verdict, least: float, ratio: bool) -> str:
+    if verdict.verdict == SAME:
+        return ALIKE
+    if verdict.verdict not in (HOLDS, CONTRADICTED):
+        return UNCLEAR
+    small = ratio and verdict.effect is not None and abs(verdict.effect - 1) < least
+    return ALIKE if small else CHANGED
+
+
+def _of_measure(change: str, verdict: Verdict, better: bool | None) -> str:
+    if change != CHANGED or better is None:
+        return change
+    return BETTER if (verdict.verdict == CONTRADICTED) == better else WORSE
+
+
+# A claim's figure is neither good nor bad; that it holds no longer is what somebody should know.
+def _of_claim(change: str, was: str, now: str) -> str:
+    if change == CHANGED and (was, now) == (HOLDS, CONTRADICTED):
+        return WORSE
+    if change == CHANGED and (was, now) == (CONTRADICTED, HOLDS):
+        return BETTER
+    return change

@@ -1,0 +1,143 @@
+"""What a comparison of campaigns looks like: text, Markdown, JUnit XML, and JSON for a gate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+from xml.etree import ElementTree
+
+from labkit.campaign.compare import (
+    ALIKE,
+    BETTER,
+    CHANGED,
+    UNCLEAR,
+    WORSE,
+    Compared,
+    Comparisons,
+)
+from labkit.errors import readable
+from labkit.pages.tables import Table
+from labkit.pages.terminal import paragraph
+from labkit.statistics.interval import ends
+from labkit.verdict import one_risk
+
+HEAD = ("point", "what", "new against old", "95 % interval", "outcome")
+ORDER = (WORSE, BETTER, CHANGED, UNCLEAR, ALIKE)
+
+
+def found(those: Comparisons) -> str:
+    """What was found, in a sentence."""
+    counts = Counter(one.outcome for one in those.each)
+    said = ", ".join(
+        f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
+    )
+    lost = f"; {len(those.lost)} points of {those.a} are missing" if those.lost else ""
+    return f"{those.b} against {those.a}: {len(those.each)} comparisons: {said}{lost}."
+
+
+def _plural(word: str, many: int) -> str:
+    return f"{word}s" if many > 1 and word in (WORSE, BETTER) else word
+
+
+def text(those: Comparisons) -> str:
+    """For a terminal: what changed first, and what did not in a number."""
+    rows = tuple(_row(one) for one in _shown(those))
+    parts = [
+        paragraph(found(those)), Table(HEAD, rows).text() if rows else "",
+        *(paragraph(f"missing: {name}") for name in those.lost),
+        *map(paragraph, those.why_not), paragraph(_risk(those)),
+    ]  # fmt: skip
+    return readable("\n\n".join(part for part in parts if part))
+
+
+def markdown(those: Comparisons) -> str:
+    """For a comment on a change."""
+    rows = tuple(_row(one) for one in _shown(those))
+    parts = [
+        f"**{'Passed' if those.passed else 'Failed'}: {found(those)}**",
+        Table(HEAD, rows).markdown() if rows else "",
+        *(f"- missing: `{name}`" for name in those.lost), *those.why_not, _risk(those),
+    ]  # fmt: skip
+    return "\n\n".join(part for part in parts if part)
+
+
+def plain(those: Comparisons) -> dict[str, Any]:
+    """For a machine to read."""
+    return {
+        "found": found(those), "passed": those.passed, "a": those.a, "b": those.b,
+        "comparisons": [asdict(one) for one in those.each], "lost": list(those.lost),
+        "why_not": list(those.why_not), "units": those.units,
+    }  # fmt: skip
+
+
+def junit(those: Comparisons) -> str:
+    """As test reports of continuous integration: a suite for each point, a case for each figure."""
+    root = ElementTree.Element("testsuites", name=f"{those.b} against {those.a}")
+    by_point: dict[str, list[Compared]] = {}
+    for one in those.each:
+        by_point.setdefault(one.point, []).append(one)
+    for name, some in by_point.items():
+        _suite(root, name, some)
+    for name in those.lost:
+        suite = ElementTree.SubElement(root, "testsuite", name=name, tests="1", errors="1")
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name="finished")
+        message = f"{those.b} has no finished point of it"
+        ElementTree.SubElement(case, "error", message=message)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, "unicode")
+
+
+def _suite(root: ElementTree.Element, name: str, some: list[Compared]) -> None:
+    failures = sum(one.outcome == WORSE for one in some)
+    suite = ElementTree.SubElement(
+        root, "testsuite", name=readable(name), tests=str(len(some)), failures=str(failures)
+    )
+    for one in some:
+        case = ElementTree.SubElement(
+            suite, "testcase", classname=readable(name), name=readable(one.what)
+        )
+        said = readable(f"{one.outcome}: {_effect(one)} {_interval(one)} {one.verdict.why}")
+        if one.outcome == WORSE:
+            ElementTree.SubElement(case, "failure", message=said)
+        else:
+            ElementTree.SubElement(case, "system-out").text = said
+
+
+# What changed, the worst first.
+def _shown(those: Comparisons) -> list[Compared]:
+    changed = [one for one in those.each if one.outcome in (WORSE, BETTER, CHANGED)]
+    return sorted(changed, key=lambda one: ORDER.index(one.outcome))
+
+
+def _row(one: Compared) -> tuple[str, ...]:
+    return one.point, one.what, _effect(one), _interval(one), _outcome(one)
+
+
+def _outcome(one: Compared) -> str:
+    return f"{one.outcome} ({one.was}, now {one.is_now})" if one.was else one.outcome
+
+
+def _effect(one: Compared) -> str:
+    return "" if one.verdict.effect is None else _said(one, one.verdict.effect)
+
+
+def _interval(one: Compared) -> str:
+    v = one.verdict
+    return "" if v.effect is None else ends(v.low, v.high, lambda end: _said(one, end))
+
+
+# A share of the old where both are above 0, else the difference.
+def _said(one: Compared, effect: float) -> str:
+    return f"{100 * (effect - 1):+.1f} %" if one.ratio else f"{effect:+.3g}"
+
+
+def _risk(those: Comparisons) -> str:
+    risk = one_risk(one.verdict.among for one in those.each)
+    return " ".join(_sentences(those.units, risk))
+
+
+def _sentences(*parts: str) -> Iterator[str]:
+    for part in filter(None, parts):
+        yield f"{part[0].upper()}{part[1:].rstrip('.')}."

@@ -1,0 +1,161 @@
+"""The folder of a campaign: what was asked, what became of each point, and the report.
+
+out/campaigns/<name>/
+    campaign.json                        the points in their order, and the file's text
+    points/0007-lat_ping-<key>/          one folder per point:
+        attempt-1.json                   each try: state, times, error, verdicts
+        notebook.ipynb notebook.html     what the last try came to
+    report/index.html                    the report of all, to open anywhere
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit import __version__
+from labkit.campaign.asked import Campaign
+from labkit.campaign.attempts import FINISHED, Attempt, attempts
+from labkit.campaign.points import CampaignPoint
+from labkit.errors import BadInput, Busy, ResultsError
+from labkit.machine import records
+from labkit.machine.places import out
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class CampaignFolder:
+    """A campaign that was begun, as its folder keeps it."""
+
+    path: Path
+    name: str
+    points: tuple[CampaignPoint, ...]
+    text: str
+    file: str
+
+    @classmethod
+    def open(cls, path: Path) -> CampaignFolder:
+        """A campaign that exists."""
+        if not (path / "campaign.json").is_file():
+            hint = "labkit campaign run FILE"
+            raise ResultsError(f"no campaign at {path}", hint=hint)
+        kept = records.read_json(path / "campaign.json")
+        if kept.get("format") != FORMAT:
+            raise ResultsError(f"{path}: has format {kept.get('format')!r}, not {FORMAT}")
+        try:
+            points = tuple(CampaignPoint(**one) for one in kept["points"])
+            return cls(path, kept["name"], points, kept["text"], kept["file"])
+        except (TypeError, LookupError) as odd:
+            what = f"{path / 'campaign.json'}: is no campaign of this labkit"
+            raise ResultsError(what, said=str(odd)) from None
+
+    @classmethod
+    def begin(cls, campaign: Campaign, points: Sequence[CampaignPoint]) -> CampaignFolder:
+        """A new one, or the one of this name to go on with; other points are refused."""
+        path = folder_of(campaign.name)
+        if (path / "campaign.json").exists():
+            there = cls.open(path)
+            if there.points != tuple(points):
+                raise BadInput(
+                    f"{path} holds a campaign of other points: {_unlike(there.points, points)}",
+                    hint=f'give this one another name: name = "{campaign.name}-2"',
+                )
+            return there
+        kept = {
+            "format": FORMAT, "name": campaign.name, "file": str(campaign.path),
+            "labkit": __version__, "text": campaign.text,
+            "points": [asdict(point) for point in points],
+        }  # fmt: skip
+        with records.keeping(f"the campaign {campaign.name}"):
+            path.mkdir(parents=True, exist_ok=True)
+            records.write(path / "campaign.json", records.pretty(kept))
+        return cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
+
+    def of(self, point: CampaignPoint) -> Path:
+        """The folder of a point."""
+        return self.path / "points" / point.name
+
+    def attempts(self, point: CampaignPoint) -> list[Attempt]:
+        """All attempts at a point, the first one first."""
+        return attempts(self.of(point))
+
+    def finished(self, point: CampaignPoint) -> Attempt | None:
+        """The attempt that came to its end; None if none did yet."""
+        return next((one for one in self.attempts(point) if one.state == FINISHED), None)
+
+    def results(self, attempt: Attempt) -> Path:
+        """Where the runs of a finished attempt lie; they may have moved together with this."""
+        return self.path.parents[1] / attempt.results
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the campaign, so that no other process runs it too."""
+        with holding(self.path / ".held", f"the campaign {self.name}"):
+            yield
+
+
+def _unlike(there: Sequence[CampaignPoint], here: Sequence[CampaignPoint]) -> str:
+    keys = {one.key for one in there}, {one.key for one in here}
+    gone, new = len(keys[0] - keys[1]), len(keys[1] - keys[0])
+    return f"{gone} are not in the file, {new} are new" if gone or new else "their order differs"
+
+
+@contextmanager
+def holding(file: Path, what: str) -> Iterator[None]:
+    """Hold a lock that the kernel takes from a process which ends, however it ends."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            by = os.pread(number, 20, 0).decode("ascii", "replace").strip() or "another process"
+            raise Busy(f"{what} is at work already, in process {by}", hint="wait") from None
+        os.ftruncate(number, 0)
+        os.pwrite(number, str(os.getpid()).encode(), 0)
+        yield
+    finally:
+        os.close(number)
+
+
+def folder_of(name: str) -> Path:
+    """Where the campaign of a name lies."""
+    return out() / "campaigns" / name
+
+
+def named_campaign(named: str) -> CampaignFolder:
+    """The campaign that somebody names: its folder, its file, or its name."""
+    path = Path(os.path.expanduser(named))
+    if path.suffix == ".toml":
+        return CampaignFolder.open(folder_of(Campaign.read(path).name))
+    if path.is_dir() and (path / "campaign.json").is_file():
+        return CampaignFolder.open(path.resolve())
+    if (folder_of(named) / "campaign.json").is_file():
+        return CampaignFolder.open(folder_of(named))
+    known = sorted(file.parent.name for file in out().glob("campaigns/*/campaign.json"))
+    hint = f"known: {', '.join(known)}" if known else "labkit campaign run FILE"
+    raise ResultsError(f"no campaign {named}", hint=hint)
+
+
+def told(folder: CampaignFolder) -> dict[str, Any]:
+    """The whole campaign for a machine to read."""
+    each = []
+    for point in folder.points:
+        tries = folder.attempts(point)
+        last = folder.finished(point) or (tries[-1] if tries else None)
+        each.append(
+            {**asdict(point), "name": point.name, "attempts": len(tries),
+             "state": last.state if last else "not begun", "why": last.why if last else "",
+             "kind": last.kind if last else "", "began": last.began if last else "",
+             "seconds": last.seconds if last else 0.0,
+             "results": str(folder.results(last)) if last and last.results else "",
+             "verdicts": list(last.verdicts) if last else [],
+             "remarks": list(last.remarks) if last else []}
+        )  # fmt: skip
+    return {"name": folder.name, "folder": str(folder.path), "points": each}

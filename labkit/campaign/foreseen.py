@@ -1,0 +1,116 @@
+"""How long points will take: by what earlier ones took, by stored runs, or by the study's plan."""
+
+from __future__ import annotations
+
+import os
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from labkit import studies
+from labkit.campaign.attempts import FINISHED
+from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.places import Needs
+from labkit.campaign.points import CampaignPoint
+from labkit.errors import LabkitError
+from labkit.machine.places import out
+from labkit.results import Results, stored
+from labkit.running import notebook, until_decided
+from labkit.running.open_lab import with_load
+from labkit.running.sizes import Demand
+from labkit.study import Study
+
+AROUND_SECONDS = 10.0
+"""About what a notebook and its report take beside measuring, until one was run here."""
+MOST_CAMPAIGNS = 20
+Earlier = Mapping[tuple[str, str], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Foreseen:
+    """Seconds of a point, and what they were foreseen by."""
+
+    seconds: float
+    by: str
+
+
+def earlier() -> Earlier:
+    """What finished points of the newest campaigns here took, by question and lab."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    files = sorted(
+        out().glob("campaigns/*/campaign.json"), key=lambda file: file.stat().st_mtime
+    )[-MOST_CAMPAIGNS:]  # fmt: skip
+    for file in files:
+        with suppress(LabkitError):
+            folder = CampaignFolder.open(file.parent)
+            for point in folder.points:
+                found[point.question, point.lab] += [
+                    one.seconds for one in folder.attempts(point) if one.state == FINISHED
+                ]
+    return found
+
+
+def foreseen(point: CampaignPoint, before: Earlier) -> Foreseen:
+    """What a point will take, by the best that is known."""
+    if took := before.get((point.question, point.lab)):
+        many = f"{len(took)} earlier points" if len(took) > 1 else "an earlier point"
+        return Foreseen(statistics.median(took), many)
+    if point.stored:
+        return Foreseen(AROUND_SECONDS, "a guess")
+    study, repeats = _asked(point)
+    if (budget := until_decided.asked(repeats)) is not None:
+        return Foreseen(60 * budget.minutes + AROUND_SECONDS, "its budget")
+    blocks = int(repeats)
+    each = _stored(study, point.lab)
+    if each:
+        return Foreseen(blocks * each + AROUND_SECONDS, "stored runs")
+    plan = Demand.of(study, study.conditions, blocks)
+    return Foreseen(plan.seconds + AROUND_SECONDS, "its plan")
+
+
+# The study with the load that the point asks for, and the number of its blocks.
+def _asked(point: CampaignPoint) -> tuple[Study, int | str]:
+    study = studies.find(point.study)
+    known = notebook.parameters(notebook.notebook(study.name))
+    values: dict[str, Any] = dict(point.values)
+    if values.get("quick"):
+        values |= study.quick
+    usual = known.get("repeats", {}).get("default", "1")
+    knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
+    return with_load(study, **knobs), values.get("repeats", int(usual))
+
+
+# Seconds of a block of the newest results of the same load on the same lab; 0 if there are none.
+def _stored(study: Study, lab: str) -> float:
+    wanted = study.asked(lab, 1)["workload"]
+    for path in reversed(stored(study.name)):
+        with suppress(LabkitError):
+            results = Results.open(path)
+            same = results.asked.get("workload") == wanted and results.asked.get("where") == lab
+            runs = results.finished() if same else []
+            if runs:
+                return sum(one.seconds for one in runs) / len({one.block for one in runs})
+    return 0.0
+
+
+def together(each: Sequence[tuple[Needs, float]]) -> float:
+    """Seconds of points with these needs, where those on different labs run side by side."""
+    alone, beside = 0.0, defaultdict[frozenset[str], float](float)
+    for needs, seconds in each:
+        if needs.alone:
+            alone += seconds
+        else:
+            share = os.cpu_count() or 1 if needs.stored else 1
+            beside[needs.hosts] += seconds / share
+    return alone + max(beside.values(), default=0.0)
+
+
+def spoken(seconds: float) -> str:
+    """A span of time as people say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

@@ -1,0 +1,108 @@
+"""Which points may run side by side: what a lab needs for itself, and who holds it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import ipaddress
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit.lab import Lab
+from labkit.machine import account
+from labkit.running.open_lab import is_stored
+
+MACHINE = "this machine"
+LOOK_SECONDS = 0.2
+USUAL_PORT = 22
+AT_MOST = 8
+"""So many points run side by side at most; each has a kernel, which needs some 300 MB."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a point needs while it runs: hosts for itself, or all of this machine `alone`."""
+
+    hosts: frozenset[str] = frozenset()
+    alone: bool = False
+    stored: bool = False
+
+    @classmethod
+    def of(cls, lab: str) -> Needs:
+        """Those of a place; a box has its hosts on this machine, whose CPUs it measures."""
+        if is_stored(lab):
+            return cls(stored=True)
+        if lab == "box":
+            return cls(frozenset({MACHINE}), alone=True)
+        read = Lab.read(Path(lab))
+        hosts = frozenset(_address(host) for host in read.hosts.values())
+        if read.emulated or MACHINE in hosts:
+            return cls(hosts | {MACHINE}, alone=True)
+        return cls(hosts)
+
+    def beside(self, others: Sequence[Needs]) -> bool:
+        """Whether it may run beside these."""
+        if not others:
+            return True
+        if self.alone or any(one.alone for one in others) or len(others) >= AT_MOST:
+            return False
+        if self.stored and sum(one.stored for one in others) >= (os.cpu_count() or 1):
+            return False
+        return not any(self.hosts & one.hosts for one in others)
+
+
+# What two lab files may call by two names is one host.
+def _address(host: object) -> str:
+    at = getattr(getattr(host, "transport", None), "at", None)
+    if at is None or _is_here(at.control):
+        return MACHINE
+    return f"{at.control.casefold()} {at.port or USUAL_PORT}"
+
+
+def _is_here(control: str) -> bool:
+    if control.casefold() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(control).is_loopback
+    except ValueError:
+        return False
+
+
+@contextmanager
+def held(needs: Needs, waiting: Callable[[str], None]) -> Iterator[tuple[int, ...]]:
+    """Hold all that a point needs, once nobody else of this account does.
+
+    The locks are given as descriptors. A kernel that inherits them keeps them until its own end,
+    also where the process that has started it was killed.
+    """
+    numbers: list[int] = []
+    try:
+        for host in sorted(needs.hosts):  # in one order, so that no two wait for each other
+            numbers.append(_taken(host, waiting))
+        yield tuple(numbers)
+    finally:
+        for number in numbers:
+            os.close(number)
+
+
+def _taken(host: str, waiting: Callable[[str], None]) -> int:
+    file = account.state() / "held" / hashlib.sha256(host.encode()).hexdigest()[:16]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    number, told = os.open(file, os.O_RDWR | os.O_CREAT, 0o600), False
+    try:
+        while True:
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return number
+            except BlockingIOError:
+                if not told:
+                    waiting(f"waits for {host}, which another campaign uses")
+                told = True
+                time.sleep(LOOK_SECONDS)
+    except BaseException:
+        os.close(number)
+        raise

@@ -1,0 +1,116 @@
+"""The points of a campaign: each a study with its values, on one lab, in one repetition."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from labkit.campaign.asked import SHUFFLED, TWICE, AskedStudy, Campaign
+from labkit.errors import BadInput
+from labkit.running import notebook
+from labkit.running.open_lab import is_stored
+
+MOST_POINTS = 10_000
+
+
+@dataclass(frozen=True)
+class CampaignPoint:
+    """One notebook that is to be run; `number` is its place in the order."""
+
+    number: int
+    study: str
+    lab: str
+    values: Mapping[str, Any]
+    repetition: int
+
+    @property
+    def key(self) -> str:
+        """A few letters that no other point of the campaign has, whatever its place."""
+        asked = {**asdict(self), "number": 0}
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:10]
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"{self.number:04d}-{self.study}-{self.key}"
+
+    @property
+    def question(self) -> str:
+        """What all repetitions of it share, on whatever lab: the study and its values."""
+        values = {name: value for name, value in self.values.items() if name != "seed"}
+        return json.dumps([self.study, values], sort_keys=True)
+
+    @property
+    def said(self) -> str:
+        """The values that were asked for, as words."""
+        asked = ((name, value) for name, value in self.values.items() if name != "seed")
+        return ", ".join(f"{name}={_word(value)}" for name, value in asked)
+
+    @property
+    def place(self) -> str:
+        """The lab as people call it."""
+        return Path(self.lab).stem if "/" in self.lab else self.lab
+
+    @property
+    def stored(self) -> bool:
+        """Whether it reads results, and measures nothing."""
+        return is_stored(self.lab)
+
+    def given(self, label: str) -> dict[str, str]:
+        """The words that its notebook is run with."""
+        words = {name: _word(value) for name, value in self.values.items()}
+        return {**words, "where": self.lab, "label": f"{label}-{self.key}"}
+
+
+def _word(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
+    """All points in the order in which they run.
+
+    Each repetition holds every point once. In shuffled order a drift of the lab hits all alike.
+    """
+    found: list[CampaignPoint] = []
+    for repetition in range(1, max(one.repetitions for one in campaign.studies) + 1):
+        some = [one for asked in campaign.studies for one in _of(asked, campaign, repetition)]
+        if campaign.order == SHUFFLED:
+            random.Random(f"{campaign.seed}/{repetition}").shuffle(some)
+        found += some
+        if len(found) > MOST_POINTS:
+            what = f"{campaign.path}: has more than {MOST_POINTS:,} points"
+            raise BadInput(what, hint="sweep over fewer values, or name fewer repetitions")
+    numbered = tuple(
+        CampaignPoint(n, one.study, one.lab, one.values, one.repetition)
+        for n, one in enumerate(found, 1)
+    )
+    _refuse_twins(campaign, numbered)
+    return numbered
+
+
+def _of(asked: AskedStudy, campaign: Campaign, repetition: int) -> Iterator[CampaignPoint]:
+    if repetition > asked.repetitions:
+        return
+    known = notebook.parameters(notebook.notebook(asked.name))
+    seeded = {"seed": campaign.seed + repetition - 1} if "seed" in known else {}
+    for lab in asked.labs:
+        for chosen in itertools.product(*asked.sweep.values()):
+            values = {**seeded, **asked.fixed, **dict(zip(asked.sweep, chosen, strict=True))}
+            yield CampaignPoint(0, asked.name, lab, values, repetition)
+
+
+def _refuse_twins(campaign: Campaign, those: tuple[CampaignPoint, ...]) -> None:
+    seen: set[str] = set()
+    for one in those:
+        if one.key in seen:
+            what = (
+                f"{campaign.path}: {one.study} with {one.said or 'its own values'} is there twice"
+            )
+            raise BadInput(what, hint=TWICE)
+        seen.add(one.key)

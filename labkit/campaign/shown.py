@@ -1,0 +1,95 @@
+"""A campaign in a terminal: what it will do, how far it is, and how it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from labkit.campaign.asked import Campaign
+from labkit.campaign.conductor import CampaignStanding
+from labkit.campaign.foreseen import Foreseen, spoken, together
+from labkit.campaign.places import Needs
+from labkit.campaign.points import CampaignPoint
+from labkit.pages.terminal import BAR, paragraph, table
+
+MOST_ROWS = 60
+
+
+def explained(
+    campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
+    finished: int,
+) -> str:  # fmt: skip
+    """Every point with its values, and how long all will take."""
+    rows = [
+        (point.number, point.study, point.place, point.repetition, spoken(at.seconds), at.by,
+         point.said or "the notebook's own values")
+        for point in points[:MOST_ROWS] for at in [foreseen[point.name]]
+    ]  # fmt: skip
+    head = ("point", "study", "lab", "repetition", "about", "foreseen by", "values")
+    more = len(points) - MOST_ROWS
+    parts = [
+        f"{campaign.name}: {len(points)} points of {len({one.study for one in points})} studies",
+        table(rows, head) + (f"\n... and {more} more; --json lists all" if more > 0 else ""),
+        paragraph(whole(campaign, points, foreseen, finished)),
+    ]
+    return "\n\n".join(parts)
+
+
+def whole(
+    campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
+    finished: int,
+) -> str:  # fmt: skip
+    """How long all points take, in sentences."""
+    seconds = took(points, foreseen)
+    said = [f"All points take about {spoken(seconds)}."]
+    if finished:
+        said.append(f"{finished} of them are finished already and are not run again.")
+    guessed = {one.by for one in foreseen.values()} & {"its plan", "a guess"}
+    if guessed:
+        said.append("Where nothing was run here yet, the time is that of the plan: a first guess.")
+    if campaign.deadline is not None and seconds > campaign.deadline:
+        said.append(
+            f"The deadline of {spoken(campaign.deadline)} comes first; run it again to go on."
+        )
+    return " ".join(said)
+
+
+def took(points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen]) -> float:
+    """Seconds of all points, where those on different labs run side by side."""
+    needs = {lab: Needs.of(lab) for lab in {point.lab for point in points}}
+    return together([(needs[point.lab], foreseen[point.name].seconds) for point in points])
+
+
+def standing(now: CampaignStanding) -> str:
+    """One line of progress: how many points, how long still, what is at work."""
+    done = now.finished + now.failed
+    full = round(BAR * done / now.of) if now.of else BAR
+    bar = f"[{'#' * full}{'.' * (BAR - full)}]"
+    failed = f", {now.failed} failed" if now.failed else ""
+    left = f", about {spoken(now.seconds_left)} left" if now.at_work else ""
+    others = f" and {len(now.at_work) - 1} more" if len(now.at_work) > 1 else ""
+    said = f": {now.at_work[0]}{others}" if now.at_work else ""
+    return f"{bar} {now.finished} of {now.of} points{failed}{left}{said}"
+
+
+def ended(told: Mapping[str, Any]) -> str:
+    """How a campaign stands: numbers of points, verdicts, and each point that failed."""
+    points = told["points"]
+    states = Counter(str(one["state"]) for one in points)
+    verdicts = Counter(str(v["verdict"]) for one in points for v in one["verdicts"])
+    lines = [
+        f"{told['name']}: {_counted(states)}",
+        f"verdicts  {_counted(verdicts)}" if verdicts else "",
+    ]
+    wrong = [
+        (one["number"], one["study"], one["state"], one["attempts"], one["why"].splitlines()[0])
+        for one in points if one["why"]
+    ]  # fmt: skip
+    if wrong:
+        lines += ["", table(wrong[:MOST_ROWS], ("point", "study", "state", "attempts", "why"))]
+    return "\n".join(line for n, line in enumerate(lines) if line or n > 1)
+
+
+def _counted(many: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {word}" for word, number in many.items())

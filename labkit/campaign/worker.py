@@ -1,0 +1,175 @@
+"""One point in a process of its own: its notebook run to the end, and what became of it kept.
+
+`python -m labkit.campaign.worker FOLDER NUMBER ATTEMPT TEMPORARY [put-back]`, as `conductor.py`
+begins it. It says how far it has come on its output, a line of JSON each, and stops as after a
+Ctrl-C when its input ends: so it outlives no conductor, and leaves no setting changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from labkit import studies
+from labkit.campaign.attempts import FAILED, FINISHED, STOPPED, Attempt, make_safe
+from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.places import Needs, held
+from labkit.campaign.points import CampaignPoint
+from labkit.changes.restore import restore
+from labkit.errors import LabkitError, Stopped, Unreachable
+from labkit.machine import records
+from labkit.machine.places import out
+from labkit.machine.stopping import stop_politely
+from labkit.pages.answer import Answer, answer
+from labkit.running.open_lab import open_lab
+from labkit.runs.progress import Progress
+
+PUT_BACK = "put-back"
+NOTEBOOK, PAGE, ANSWER = "notebook.ipynb", "notebook.html", "answer.json"
+
+
+@dataclass(frozen=True)
+class ToConductor:
+    """The way to the conductor; where nobody listens any more, nothing is said."""
+
+    stream: TextIO
+
+    def say(self, text: str) -> None:
+        """Say what is being done now."""
+        self._send({"said": text})
+
+    def tell(self, progress: Progress) -> None:
+        """Say how far the study has come."""
+        self._send({"progress": asdict(progress)})
+
+    def _send(self, what: Mapping[str, Any]) -> None:
+        with suppress(OSError, ValueError):
+            print(json.dumps(what), file=self.stream, flush=True)
+
+
+def main(words: list[str]) -> None:
+    """Do what the words say."""
+    stop_politely()
+    wire = ToConductor(_own_output())
+    threading.Thread(target=_until_alone, daemon=True).start()
+    folder = CampaignFolder.open(Path(words[0]))
+    point = folder.points[int(words[1]) - 1]
+    _work(folder, point, Attempt.begin(int(words[2]), words[3]), wire, PUT_BACK in words[4:])
+
+
+# What libraries print is for the log, which standard error goes to.
+def _own_output() -> TextIO:
+    own = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    return own
+
+
+def _until_alone() -> None:
+    with suppress(OSError):
+        while os.read(0, 4096):
+            pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _work(
+    folder: CampaignFolder,
+    point: CampaignPoint,
+    attempt: Attempt,
+    wire: ToConductor,
+    putting_back: bool,
+) -> None:
+    own = folder.of(point)
+    own.mkdir(parents=True, exist_ok=True)
+    _set_aside(own, attempt)
+    attempt.keep(own)
+    try:
+        with held(Needs.of(point.lab), wire.say) as locks:
+            attempt = Attempt.begin(attempt.number, attempt.temporary).keep(own)
+            if putting_back:
+                _put_back(point, wire)
+            found = _answer(folder, point, attempt, wire, locks)
+    except (LabkitError, KeyboardInterrupt) as ended:
+        _hear_no_more()
+        stopped = isinstance(ended, Stopped | KeyboardInterrupt)
+        state = STOPPED if stopped else FAILED
+        attempt.ended(state, str(ended) or "stopped", type(ended).__name__).keep(own)
+    except Exception as odd:
+        _hear_no_more()
+        traceback.print_exc()
+        attempt.ended(FAILED, f"{type(odd).__name__}: {odd}", type(odd).__name__).keep(own)
+    else:
+        _hear_no_more()
+        _keep(own, found)
+        end = attempt.ended(FINISHED)
+        replace(
+            end, results=_below_out(found.results), verdicts=found.verdicts, remarks=found.remarks,
+            note=found.note,
+        ).keep(own)  # fmt: skip
+
+
+# What becomes of it is written down whatever else is asked for.
+def _hear_no_more() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _answer(
+    folder: CampaignFolder, point: CampaignPoint, attempt: Attempt, wire: ToConductor,
+    locks: tuple[int, ...],
+) -> Answer:  # fmt: skip
+    return answer(
+        studies.find(point.study), point.given(folder.name), wire,
+        target=folder.of(point) / NOTEBOOK, keeps=locks, temporary=Path(attempt.temporary),
+    )  # fmt: skip
+
+
+# A notebook that came to no end is kept under the number of its attempt.
+def _set_aside(own: Path, attempt: Attempt) -> None:
+    for half in own.glob(".*"):
+        half.unlink()
+    (own / PAGE).unlink(missing_ok=True)
+    if (own / NOTEBOOK).exists():
+        (own / NOTEBOOK).replace(own / f"attempt-{attempt.number - 1}.ipynb")
+
+
+# The folder of all measurements may be moved as a whole.
+def _below_out(path: str) -> str:
+    return os.path.relpath(path, out()) if Path(path).is_relative_to(out()) else path
+
+
+# Safe on disk before the attempt says that it has finished.
+def _keep(own: Path, found: Answer) -> None:
+    with records.keeping(f"the answer of {own.name}"):
+        records.write(own / ANSWER, records.pretty(asdict(found)))
+        make_safe(own / NOTEBOOK, own / PAGE)
+
+
+# An attempt of ours has died with settings in force. A guest cannot be reached while its host has
+# it stopped, so each host has a second turn; what matters of the rest the study says itself.
+def _put_back(point: CampaignPoint, wire: ToConductor) -> None:
+    wire.say(f"putting back what a dead attempt has left on {point.place}")
+    lab = open_lab(point.lab, studies.find(point.study).topology)
+    waiting = list(lab.hosts.values()) if lab else []
+    for _ in range(2):
+        again = []
+        for host in waiting:
+            try:
+                restore(host)
+            except Unreachable:
+                again.append(host)
+        waiting = again
+    if lab:
+        lab.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

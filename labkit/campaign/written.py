@@ -1,0 +1,103 @@
+"""The text of a file that a person wrote: what is wrong in it is named with its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from labkit.errors import BadInput, Unknown
+from labkit.machine import records
+
+Keys = tuple[str | int, ...]
+"""The way to a value: `("study", 1, "sweep", "count")`."""
+HEADER = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]")
+KEY = re.compile(r"\s*([\w.\"'-]+)\s*=")
+AT_LINE = re.compile(r"\s*\(at (?:line (\d+), column \d+|end of document)\)")
+
+
+@dataclass(frozen=True)
+class Written:
+    """A TOML file as text, which knows the line of each key."""
+
+    path: Path
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> Written:
+        """The file, if it is there and can be read."""
+        try:
+            return cls(path, path.read_text("utf-8"))
+        except FileNotFoundError:
+            hint = f"`labkit campaign new {path.name}` writes one to begin with"
+            raise BadInput(f"no campaign file {path}", hint=hint) from None
+        except (OSError, ValueError) as unreadable:
+            raise BadInput(f"{path}: cannot be read", said=str(unreadable)) from None
+
+    def tables(self) -> dict[str, Any]:
+        """What the text says; refused with the line where it is no TOML."""
+        try:
+            return records.read_toml(self.path)
+        except (OSError, ValueError) as odd:
+            found = AT_LINE.search(str(odd))
+            line = (found[1] or len(self.text.splitlines())) if found else 1
+            said = AT_LINE.sub("", str(odd))
+            hint = 'such as: name = "nightly"; text stands in quotes'
+            raise BadInput(f"{self.path}:{line}: is not TOML: {said}", hint=hint) from None
+
+    def line(self, *keys: str | int) -> int:
+        """The line of a key, or of the nearest table above that stands in the text."""
+        for many in range(len(keys), 0, -1):
+            if found := self._lines.get(keys[:many]):
+                return found
+        return 1
+
+    def at(self, *keys: str | int) -> str:
+        """File and line, as editors and compilers write them."""
+        return f"{self.path}:{self.line(*keys)}"
+
+    def wrong(self, what: str, *keys: str | int, hint: str = "") -> BadInput:
+        """The error for a value that makes no sense."""
+        return BadInput(f"{self.at(*keys)}: {what}", hint=hint)
+
+    @contextmanager
+    def locating(self, *keys: str | int) -> Iterator[None]:
+        """Whatever is refused meanwhile is said with this place."""
+        try:
+            yield
+        except BadInput as refused:
+            what = f"{self.at(*keys)}: {refused.what}"
+            raise BadInput(what, said=refused.said, hint=refused.hint) from None
+
+    def insist_known(self, table: Mapping[str, Any], known: set[str], *above: str | int) -> None:
+        """Refuse a key that nothing asks for."""
+        for key in table:
+            if key not in known:
+                with self.locating(*above, key):
+                    raise Unknown("key", key, known)
+
+    @cached_property
+    def _lines(self) -> dict[Keys, int]:
+        found: dict[Keys, int] = {}
+        table: Keys = ()
+        counts: dict[str, int] = {}
+        for number, line in enumerate(self.text.splitlines(), 1):
+            if header := HEADER.match(line):
+                table = _table(header[2], header[1] == "[[", counts)
+                found.setdefault(table, number)
+            elif key := KEY.match(line):
+                parts = (part.strip("\"'") for part in key[1].split("."))
+                found.setdefault((*table, *parts), number)
+        return found
+
+
+# `[study.sweep]` belongs to the `[[study]]` above it.
+def _table(name: str, several: bool, counts: dict[str, int]) -> Keys:
+    first, *rest = name.split(".")
+    if several:
+        counts[first] = counts.get(first, -1) + 1
+    return (first, counts[first], *rest) if first in counts else (first, *rest)

@@ -1,0 +1,55 @@
+"""`labkit campaign compare`: what became worse from one campaign to the next, to gate a change."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from labkit.commands._verb import busy, json_flag, print_json, verb
+
+
+def add_compare(inner: Any) -> None:
+    """Add it below `labkit campaign`."""
+    one = verb(
+        inner, "compare", _compare, "find regressions and improvements from A to B",
+        "monday tuesday | exit code 1 if a figure is clearly worse, or a point is missing",
+        "monday tuesday --junit >changes.xml | as test reports of continuous integration",
+    )  # fmt: skip
+    one.add_argument("a", metavar="A", help="the old campaign: its name, file or folder")
+    one.add_argument("b", metavar="B", help="the new campaign, given like A")
+    one.add_argument(
+        "--least", type=_share, default=None, metavar="SHARE",
+        help="smallest change that matters (default 0.05: 5 %% of the old figure)",
+    )  # fmt: skip
+    form = one.add_mutually_exclusive_group()
+    form.add_argument("--markdown", action="store_true", help="print Markdown, for a comment")
+    form.add_argument("--junit", action="store_true", help="print JUnit XML")
+    json_flag(form)
+
+
+def _share(word: str) -> float:
+    try:
+        share = float(word)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        raise argparse.ArgumentTypeError(f"must be a share from 0 to 1, not {word!r}")
+    return share
+
+
+def _compare(asked: argparse.Namespace) -> int:
+    from labkit.campaign import compare_forms
+    from labkit.campaign.compare import compare
+    from labkit.campaign.folder import named_campaign
+    from labkit.verdict import MARGIN
+
+    with busy("comparing all points"):
+        least = MARGIN if asked.least is None else asked.least
+        those = compare(named_campaign(asked.a), named_campaign(asked.b), least)
+    if asked.json:
+        print_json(compare_forms.plain(those))
+    elif asked.junit:
+        print(compare_forms.junit(those))
+    else:
+        print(compare_forms.markdown(those) if asked.markdown else compare_forms.text(those))
+    return 0 if those.passed else 1

@@ -1,0 +1,161 @@
+"""`labkit campaign compare` finds what became worse, and rarely what did not."""
+
+import json
+import shutil
+from xml.etree import ElementTree
+
+import pytest
+import synthetic
+from campaigns import made_up
+
+from labkit.campaign import compare_forms
+from labkit.campaign.compare import compare
+from labkit.cli import main
+from labkit.machine.units import more_is_better
+
+SLOWER = {**synthetic.SHAPES, "VM-SRIOV": (90, 0.35), "VM-Default": (60, 0.45)}
+WORSE = "VM-SRIOV, median"
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    """Three campaigns of lat_ping: two alike, and one with VM-SRIOV slower, VM-Default faster."""
+    place = tmp_path_factory.mktemp("compared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LABKIT_OUT", str(place))
+        for name, seed, shapes in (("old", 0, None), ("same", 1, None), ("new", 2, SLOWER)):
+            made_up(place, name, 3, seed, shapes)
+        made_up(place, "alone", 1, 3)
+        made_up(place, "alone-again", 1, 4)
+    return place
+
+
+@pytest.fixture(autouse=True)
+def _there(out, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(out))
+
+
+def compared(capsys, *words):
+    code = main(["campaign", "compare", *words])
+    return code, capsys.readouterr().out
+
+
+def test_a_regression_and_an_improvement_are_found_with_their_intervals(capsys):
+    code, said = compared(capsys, "old", "new", "--json")
+    told = json.loads(said)
+    found = {one["what"]: one for one in told["comparisons"]}
+    assert code == 1 and not told["passed"]
+    worse, better = found[WORSE], found["VM-Default, median"]
+    assert worse["outcome"] == "regression" and better["outcome"] == "improvement"
+    effect = worse["verdict"]
+    assert effect["low"] < 1.5 < effect["high"] and effect["low"] > 1.1
+    (among,) = {one["verdict"]["among"] for one in told["comparisons"]}
+    assert 8 < among <= len(told["comparisons"]), "all that can be tested share one risk"
+    assert found["Native, median"]["outcome"] in ("the same", "not clearly other")
+    assert "a repetition is the unit" in told["units"]
+
+
+def test_a_claim_that_holds_no_longer_is_a_regression(capsys):
+    told = json.loads(compared(capsys, "old", "new", "--json")[1])
+    claims = [one for one in told["comparisons"] if one["claim"]]
+    assert claims
+    for one in claims:
+        lost = one["was"] == "holds" and one["is_now"] == "contradicted"
+        assert (one["outcome"] == "regression") <= lost
+    assert any(one["outcome"] == "regression" for one in claims), [
+        (one["claim"], one["was"], one["is_now"], one["outcome"]) for one in claims
+    ]
+
+
+@pytest.mark.parametrize("pair", [("old", "same"), ("alone", "alone-again")])
+def test_what_did_not_change_passes(capsys, pair):
+    code, said = compared(capsys, *pair)
+    assert code == 0 and "regression" not in said
+    assert compared(capsys, *pair, "--markdown")[1].startswith("**Passed: ")
+
+
+def test_with_few_repetitions_it_says_that_sessions_are_not_known(capsys):
+    told = json.loads(compared(capsys, "alone", "alone-again", "--json")[1])
+    assert "with fewer than 3 repetitions a block is the unit" in told["units"]
+
+
+def test_a_change_that_is_smaller_than_asked_for_does_not_matter(capsys):
+    _, said = compared(capsys, "old", "new", "--least", "0.9", "--json")
+    found = {one["what"]: one for one in json.loads(said)["comparisons"]}
+    assert found[WORSE]["outcome"] == "the same"
+    with pytest.raises(SystemExit, match="2"):
+        main(["campaign", "compare", "old", "new", "--least", "5"])
+
+
+def test_a_test_report_has_a_case_for_each_figure_and_fails_for_the_worse(capsys):
+    code, said = compared(capsys, "old", "new", "--junit")
+    root = ElementTree.fromstring(said)
+    cases = {one.get("name"): one for one in root.iter("testcase")}
+    assert code == 1 and cases[WORSE].find("failure") is not None
+    assert "regression: +" in cases[WORSE].find("failure").get("message")
+    assert cases["VM-Default, median"].find("failure") is None
+    (suite,) = root
+    failed = [one for one in cases.values() if one.find("failure") is not None]
+    assert int(suite.get("failures")) == len(failed) < int(suite.get("tests")) == len(cases)
+
+
+def test_a_table_for_a_comment_names_the_regression_first(capsys):
+    said = compared(capsys, "old", "new", "--markdown")[1]
+    assert said.startswith("**Failed: new against old: ")
+    rows = [line for line in said.splitlines() if line.startswith("| lat")]
+    assert "regression" in rows[0] and "share one risk of 5 %" in said
+
+
+def test_a_point_that_is_missing_fails_a_gate(out, capsys):
+    folder = made_up(out, "half", 1, 5)
+    for file in (folder.path / "points").glob("*/attempt-1.json"):
+        file.unlink()
+    assert main(["campaign", "compare", "alone", "half"]) == 1
+    assert "have no finished point in common" in capsys.readouterr().err
+    shutil.rmtree(folder.path)
+
+
+def test_points_that_only_the_old_one_has_are_named(out, capsys):
+    both = made_up(out, "both", 1, 6, sweep=[300, 301])
+    point = next(one for one in both.points if one.values["count"] == 301)
+    one = made_up(out, "one", 1, 7, sweep=[300, 301])
+    shutil.rmtree(one.of(next(p for p in one.points if p.values["count"] == 301)))
+    code, said = compared(capsys, "both", "one", "--json")
+    told = json.loads(said)
+    assert code == 1 and told["lost"] == [f"lat_ping ({point.said})"]
+    junit = compared(capsys, "both", "one", "--junit")[1]
+    assert ElementTree.fromstring(junit).find(".//error") is not None
+
+
+def test_a_folder_that_was_moved_is_compared_as_before(out, tmp_path, capsys):
+    before = compared(capsys, "old", "new", "--json")[1]
+    shutil.copytree(out, tmp_path / "elsewhere")
+    moved = tmp_path / "elsewhere/campaigns/old"
+    assert json.loads(compared(capsys, str(moved), "new", "--json")[1]) == json.loads(before)
+
+
+def test_an_unknown_campaign_is_answered_with_the_known_ones(capsys):
+    assert main(["campaign", "compare", "old", "odl"]) == 1
+    assert "known: alone, alone-again, " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit", "more"),
+    [("round trip", "us", False), ("migration time", "s", False), ("throughput", "1/s", True),
+     ("performance", "1", True), ("bandwidth", "MB/s", True), ("share", "1", None)],
+)  # fmt: skip
+def test_less_time_and_more_work_are_better(metric, unit, more):
+    assert more_is_better(metric, unit) is more
+
+
+@pytest.mark.torture
+def test_equal_campaigns_are_rarely_called_unlike(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    wrong = 0
+    for number in range(60):
+        a = made_up(tmp_path, f"a{number}", 3, 1000 + 40 * number)
+        b = made_up(tmp_path, f"b{number}", 3, 1020 + 40 * number)
+        found = compare(a, b, 0.0)
+        wrong += any(one.outcome in ("regression", "improvement", "changed") for one in found.each)
+        assert compare_forms.found(found)
+    assert wrong <= 8, "of 60 at a risk of 5 %, nine and more happen once in 300"

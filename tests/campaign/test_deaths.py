@@ -1,0 +1,161 @@
+"""A campaign that dies goes on: what is finished stays, and nothing is measured twice."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from contextlib import suppress
+
+import pytest
+from campaigns import (
+    CONTROLLER,
+    KERNEL,
+    WORKER,
+    asked,
+    begun,
+    finished_runs,
+    folder,
+    history,
+    labkit,
+    loopback_lab,
+    measured_once,
+    processes,
+    runs,
+    wait_for,
+    written,
+)
+
+from labkit.campaign.attempts import DIED, FAILED, FINISHED
+
+pytestmark = pytest.mark.slow
+TWO = """labs = ["loopback.toml"]
+order = "as written"
+[[study]]
+name = "lat_ping"
+parameters.repeats = 2
+sweep.count = [300, 310]
+"""
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory):
+    """A folder with the lab.toml of two real hosts on this machine."""
+    place = tmp_path_factory.mktemp("lab")
+    with loopback_lab(place):
+        yield place
+
+
+def measuring(out):
+    """Whether a run of some point has been begun and not ended."""
+    return list(out.glob("results/lat_ping/*/runs/*.begun"))
+
+
+def kill(out, kind):
+    for pid in processes(out, kind):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def insist_whole(out, numbers=(1, 2)):
+    """All points are finished, in their order, each run once, and nobody is left at work."""
+    campaign = folder(out)
+    assert [int(name[:4]) for name in history(campaign)] == list(numbers)
+    assert measured_once(campaign)
+    wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
+    assert finished_runs(campaign) == wanted
+    wait_for(lambda: not processes(out), 20)
+    halves = [path for path in (out / "campaigns").rglob("*") if "half" in path.name]
+    assert halves == []
+    return campaign
+
+
+def test_a_campaign_whose_kernel_and_controller_are_killed_ends_as_if_nothing_had_happened(
+    lab, tmp_path
+):
+    file, out = written(lab, TWO), tmp_path / "out"
+    first = begun("campaign", "run", file, out=out)
+    wait_for(lambda: measuring(out))
+    kill(out, KERNEL)
+    campaign = wait_for(lambda: (out / "campaigns/small").exists() and folder(out))
+    tried = wait_for(lambda: [a for a in campaign.attempts(campaign.points[0]) if a.number == 2])
+    dead = campaign.attempts(campaign.points[0])[0]
+    assert (dead.state, dead.kind) == (FAILED, "KernelDied") and tried
+    wait_for(lambda: len(measuring(out)) > 1 or campaign.finished(campaign.points[0]))
+    first.kill()
+    first.communicate()
+    again = labkit("campaign", "run", file, out=out)
+    assert again.returncode == 0, again.stderr
+    insist_whole(out)
+    done = [folder(out).attempts(point) for point in folder(out).points]
+    assert [one[-1].state for one in done] == [FINISHED, FINISHED]
+    third = labkit("campaign", "run", file, out=out)
+    assert third.returncode == 0 and "finished in" not in third.stderr
+    assert [folder(out).attempts(point) for point in folder(out).points] == done
+
+
+def test_a_stop_ends_cleanly_and_the_same_command_goes_on(lab, tmp_path):
+    file, out = written(lab, TWO), tmp_path / "out"
+    first = begun("campaign", "run", file, out=out)
+    wait_for(lambda: measuring(out))
+    os.kill(first.pid, signal.SIGINT)
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 130 and "0 of 2 points are finished" in said
+    assert processes(out) == []
+    (attempt,) = folder(out).attempts(folder(out).points[0])
+    assert attempt.state == "stopped"
+    assert (out / "campaigns/small/report/index.html").is_file()
+    assert labkit("campaign", "run", file, out=out).returncode == 0
+    insist_whole(out)
+
+
+def test_two_controllers_never_run_one_campaign(lab, tmp_path):
+    file, out = written(lab, TWO), tmp_path / "out"
+    first = begun("campaign", "run", file, out=out)
+    wait_for(lambda: processes(out, WORKER))
+    second = labkit("campaign", "run", file, out=out)
+    assert second.returncode == 1 and f"in process {first.pid}" in second.stderr
+    os.kill(first.pid, signal.SIGTERM)
+    first.communicate(timeout=60)
+    assert first.returncode == 130
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("number", range(50))
+def test_a_death_at_any_moment_changes_nothing(lab, undisturbed, tmp_path, number):
+    chosen = random.Random(number)
+    file, out = written(lab, TWO), tmp_path / "out"
+    first = begun("campaign", "run", file, out=out)
+    time.sleep(chosen.uniform(0, undisturbed.seconds))
+    kind = chosen.choice([CONTROLLER, WORKER, KERNEL])
+    kill(out, kind)
+    if kind == CONTROLLER:
+        first.communicate()
+    elif chosen.random() < 0.5:  # and soon after it the controller too
+        time.sleep(chosen.uniform(0, 8))
+        first.kill()
+    first.communicate()
+    again = labkit("campaign", "run", file, out=out)
+    assert again.returncode == 0, again.stderr
+    campaign = insist_whole(out)
+    assert [point.name for point in campaign.points] == undisturbed.names
+    assert asked(campaign) == undisturbed.asked
+    states = {one.state for point in campaign.points for one in campaign.attempts(point)}
+    assert states <= {FINISHED, DIED, FAILED, "stopped"}
+    assert all(run[3] in ("finished", "interrupted", "failed")
+               for some in runs(campaign).values() for run in some)  # fmt: skip
+    shutil.rmtree(out)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(lab, tmp_path_factory):
+    """The same campaign, whole: its points, what its results say was asked, and its seconds."""
+    out, begin = tmp_path_factory.mktemp("undisturbed") / "out", time.monotonic()
+    assert labkit("campaign", "run", written(lab, TWO), out=out).returncode == 0
+
+    class Undisturbed:
+        seconds = time.monotonic() - begin
+        names = history(insist_whole(out))
+        asked = asked(folder(out))
+
+    return Undisturbed

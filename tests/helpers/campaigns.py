@@ -1,0 +1,181 @@
+"""Campaigns for tests: their files, small labs, what became of each point, and made-up results."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import synthetic
+from sshd import serving
+
+from labkit import studies
+from labkit.campaign import points
+from labkit.campaign.asked import Campaign
+from labkit.campaign.attempts import FINISHED, Attempt
+from labkit.campaign.folder import CampaignFolder, folder_of
+from labkit.gates.gate import NAMES
+
+TAIL = 30.0
+
+
+def written(folder, text, name="small"):
+    """A campaign file of this text, below its name."""
+    path = folder / f"{name}.toml"
+    path.write_text(f'name = "{name}"\n{text}')
+    return path
+
+
+@contextmanager
+def loopback_lab(folder, name="loopback"):
+    """The lab.toml of two hosts, each an sshd of its own on this machine."""
+    parts = [
+        f'name = "{name}"\nssh_config = "none"\nknown_hosts = "{name}.known_hosts"\n'
+        # What other tests do on this machine is no matter here.
+        f"tolerates = {json.dumps(NAMES)}\n"
+    ]
+    known = []
+    client, server = (_made(folder / f"{name}-{role}") for role in ("client", "server"))
+    with serving(client) as one, serving(server) as other:
+        for role, server in (("client", one), ("server", other)):
+            at = server.address()
+            known.append(Path(at.known_hosts[0]).read_text())
+            parts.append(
+                f'[hosts.{role}]\ncontrol = "127.0.0.1"\nport = {at.port}\n'
+                f'user = "{at.user}"\nkey = "{at.key}"\n'
+            )
+        (folder / f"{name}.known_hosts").write_text("".join(known))
+        path = folder / f"{name}.toml"
+        path.write_text("\n".join(parts))
+        yield path
+
+
+def _made(folder):
+    folder.mkdir()
+    return folder
+
+
+def labkit(*words, out, **more):
+    """The command line to its end; what it measures lies in `out`."""
+    return subprocess.run(_command(words), capture_output=True, text=True, env=_env(out), **more)
+
+
+def begun(*words, out):
+    """The command line at work, in a session of its own."""
+    return subprocess.Popen(
+        _command(words), env=_env(out), text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def _command(words):
+    return [sys.executable, "-m", "labkit", *map(str, words)]
+
+
+def _env(out):
+    return {**os.environ, "LABKIT_OUT": str(out), "XDG_STATE_HOME": str(Path(out) / "state")}
+
+
+def folder(out, name="small"):
+    """The campaign of this name below `out`."""
+    return CampaignFolder.open(Path(out) / "campaigns" / name)
+
+
+def history(campaign):
+    """Of each point its name and its finished attempt, in the order in which they finished."""
+    ended = [(point, campaign.finished(point)) for point in campaign.points]
+    done = [(one.began, point.name) for point, one in ended if one]
+    return [name for _, name in sorted(done)]
+
+
+def runs(campaign):
+    """Of each point its runs: condition, block and order, and their state."""
+    found = {}
+    for point in campaign.points:
+        attempt = campaign.finished(point)
+        kept = sorted((campaign.results(attempt) / "runs").glob("*/run.json"))
+        read = [json.loads(file.read_text()) for file in kept]
+        found[point.name] = [(r["condition"], r["block"], r["order"], r["state"]) for r in read]
+    return found
+
+
+def measured_once(campaign):
+    """Whether each run of each point was finished exactly once."""
+    return all(
+        len({one[:2] for one in some if one[3] == "finished"})
+        == sum(one[3] == "finished" for one in some)
+        for some in runs(campaign).values()
+    )
+
+
+CONTROLLER, WORKER, KERNEL = "labkit campaign", "labkit.campaign.worker", "ipykernel_launcher"
+
+
+def processes(out, kind=""):
+    """The numbers of processes that work for campaigns below `out`, of one kind or of all."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            ours = f"LABKIT_OUT={out}\0".encode() in (entry / "environ").read_bytes()
+            if words and ours and kind in words:
+                found.append(int(entry.name))
+    return found
+
+
+def asked(campaign):
+    """Of each point what its results say that was asked, and of which lab."""
+    found = {}
+    for point in campaign.points:
+        kept = campaign.results(campaign.finished(point)) / "study.json"
+        found[point.name] = json.loads(kept.read_text())
+    return found
+
+
+def finished_runs(campaign):
+    """Of each point the condition, block and order of the runs that count."""
+    return {
+        name: [run[:3] for run in some if run[3] == "finished"]
+        for name, some in runs(campaign).items()
+    }
+
+
+def wait_for(there, seconds=60.0):
+    """Wait until something is so, and give it."""
+    until = time.monotonic() + seconds
+    while not (found := there()):
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.05)
+    return found
+
+
+def made_up(out, name, repetitions, seed=0, shapes=None, count=600, sweep=(300,)):
+    """A campaign of lat_ping whose points are all finished, with results that no lab measured."""
+    study = studies.find("lat_ping")
+    path = written(
+        _made(out / f"file-{name}"),
+        f'labs = ["recorded"]\nrepetitions = {repetitions}\n[[study]]\nname = "lat_ping"\n'
+        f"sweep.count = {[*sweep]}\n", name,
+    )  # fmt: skip
+    campaign = Campaign.read(path)
+    found = CampaignFolder.begin(campaign, points.points(campaign))
+    before = synthetic.SHAPES
+    for point in found.points:
+        own = found.of(point)
+        own.mkdir(parents=True)
+        synthetic.SHAPES = shapes or before
+        try:
+            results = synthetic.write_results(
+                out / "results" / "lat_ping" / point.name / name, study, 6,
+                count + seed + 7 * point.repetition,
+            )  # fmt: skip
+        finally:
+            synthetic.SHAPES = before
+        attempt = Attempt.begin(1, "").ended(FINISHED)
+        verdicts = [asdict(one) for one in study.judge(results)]
+        where = os.path.relpath(results.path, folder_of("x").parents[1])
+        replace(attempt, results=where, verdicts=verdicts).keep(own)
+    return found
