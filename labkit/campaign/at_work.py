@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO
 
 from labkit.campaign.attempts import BEGUN, DIED, STOPPED, Attempt
@@ -26,7 +23,6 @@ from labkit.errors import last_words
 WORKER = "labkit.campaign.worker"
 GRACE_SECONDS = 120.0
 """For so long a point that is stopped may put settings back; then it is told once more."""
-BELOW = "labkit-campaign-"
 
 
 @dataclass
@@ -38,7 +34,6 @@ class AtWork:
     number: int
     needs: Needs
     process: subprocess.Popen[bytes]
-    temporary: Path
     begun: float = field(default_factory=time.monotonic)
     said: str = "getting ready"
     seconds_left: float | None = None
@@ -55,17 +50,14 @@ class AtWork:
         """Start it; it has a session of its own, so that Ctrl-C is for its conductor to pass on."""
         own = folder.of(point)
         own.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=BELOW))
-        command = [
-            sys.executable, "-m", WORKER, str(folder.path), str(point.number), str(number),
-            str(temporary), *words,
-        ]  # fmt: skip
+        at = str(folder.path), str(point.number), str(number)
+        command = [sys.executable, "-m", WORKER, *at, *words]
         with (own / f"attempt-{number}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 start_new_session=True,
             )  # fmt: skip
-        one = cls(folder, point, number, Needs.of(point.lab), process, temporary)
+        one = cls(folder, point, number, Needs.of(point.lab), process)
         threading.Thread(target=one._listen, args=(process.stdout,), daemon=True).start()
         return one
 
@@ -109,13 +101,13 @@ class AtWork:
             return None
         if self.process.stdin:
             self.process.stdin.close()
-        shutil.rmtree(self.temporary, ignore_errors=True)
         own = self.folder.of(self.point)
         if not (own / f"attempt-{self.number}.json").exists():
             attempt = Attempt.begin(self.number, "")
         else:
             attempt = Attempt.read(own / f"attempt-{self.number}.json")
         if attempt.state == BEGUN:
+            attempt.clear()
             attempt = self._died(attempt).keep(own)
         return attempt
 
@@ -133,9 +125,7 @@ class AtWork:
 def clean(folder: CampaignFolder, point: CampaignPoint, attempt: Attempt) -> Attempt:
     """Write down that an attempt has died whose conductor died too, and remove what it left."""
     own = folder.of(point)
-    left = Path(attempt.temporary)
-    if left.name.startswith(BELOW) and left.parent == Path(tempfile.gettempdir()):
-        shutil.rmtree(left, ignore_errors=True)
+    attempt.clear()
     for half in own.glob(".*"):
         half.unlink(missing_ok=True)
     return attempt.ended(DIED, "its process was killed, or the machine went down").keep(own)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,6 +15,8 @@ from labkit.changes.lease import Lease, Owner
 from labkit.errors import ResultsError
 from labkit.machine import records
 
+TEMPORARY = "labkit-campaign-"
+"""What the names of folders for temporary files begin with."""
 BEGUN, FINISHED, FAILED, DIED, STOPPED = "begun", "finished", "failed", "died", "stopped"
 
 
@@ -64,6 +68,12 @@ class Attempt:
         """The same, now that it has ended."""
         took = datetime.now(UTC) - datetime.fromisoformat(self.began)
         return replace(self, state=state, why=why, kind=kind, seconds=took.total_seconds())
+
+    def clear(self) -> None:
+        """Remove the temporary files of a process that has died."""
+        left = Path(self.temporary)
+        if left.name.startswith(TEMPORARY) and left.parent == Path(tempfile.gettempdir()):
+            shutil.rmtree(left, ignore_errors=True)
 
     def keep(self, folder: Path) -> Attempt:
         """Write it down, safe on disk when this returns."""

@@ -1,6 +1,6 @@
 """One point in a process of its own: its notebook run to the end, and what became of it kept.
 
-`python -m labkit.campaign.worker FOLDER NUMBER ATTEMPT TEMPORARY [put-back]`, as `conductor.py`
+`python -m labkit.campaign.worker FOLDER NUMBER ATTEMPT [put-back]`, as `conductor.py`
 begins it. It says how far it has come on its output, a line of JSON each, and stops as after a
 Ctrl-C when its input ends: so it outlives no conductor, and leaves no setting changed.
 """
@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Mapping
@@ -20,7 +21,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from labkit import studies
-from labkit.campaign.attempts import FAILED, FINISHED, STOPPED, Attempt, make_safe
+from labkit.campaign.attempts import (
+    FAILED,
+    FINISHED,
+    STOPPED,
+    TEMPORARY,
+    Attempt,
+    make_safe,
+)
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import Needs, held
 from labkit.campaign.points import CampaignPoint
@@ -63,7 +71,9 @@ def main(words: list[str]) -> None:
     threading.Thread(target=_until_alone, daemon=True).start()
     folder = CampaignFolder.open(Path(words[0]))
     point = folder.points[int(words[1]) - 1]
-    _work(folder, point, Attempt.begin(int(words[2]), words[3]), wire, PUT_BACK in words[4:])
+    with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as temporary:
+        attempt = Attempt.begin(int(words[2]), temporary)
+        _work(folder, point, attempt, wire, PUT_BACK in words[3:])
 
 
 # What libraries print is for the log, which standard error goes to.

@@ -204,7 +204,7 @@ class Rerun:
                 str(self.source), str(half), dict(self.values),
                 kernel_name="python3", progress_bar=False, engine_name=AtTheEnd.__name__,
                 kernel_manager_class=_recorded(self.kernels, self.keeps), store_widget_state=False,
-                iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, LEAN],
+                iopub_timeout=IDLE_SECONDS, extra_arguments=[QUIET, _lean(self.keeps)],
                 config=Config({"KernelManager": {
                     "transport": "ipc", "ip": str(sockets / "kernel"),
                     "connection_file": str(sockets / "kernel.json"),
@@ -232,6 +232,12 @@ class AtTheEnd(NBClientEngine):  # type: ignore[misc]
 
 
 papermill_engines.register(AtTheEnd.__name__, AtTheEnd)
+
+
+# What the kernel starts in turn, such as a box that stays up, is not to hold them too.
+def _lean(keeps: tuple[int, ...]) -> str:
+    alone = "; ".join(f"os.set_inheritable({number}, False)" for number in keeps)
+    return f"{LEAN}; import os; {alone}; del os" if keeps else LEAN
 
 
 def _recorded(

@@ -160,7 +160,10 @@ def test_a_lock_is_held_until_the_kernel_has_ended(tmp_path):
     with (tmp_path / "lock").open("w") as lock:
         code = f"""import os
 held = [os.path.realpath(f"/proc/self/fd/{{n}}") for n in os.listdir("/proc/self/fd")]
-assert {str(tmp_path / "lock")!r} in held, held"""
+assert {str(tmp_path / "lock")!r} in held, held
+import subprocess
+child = subprocess.Popen(["ls", "-l", "/proc/self/fd"], close_fds=False, stdout=subprocess.PIPE)
+assert b"lock" not in child.communicate()[0]"""
         keeps = (lock.fileno(),)
         source = written(tmp_path, code)
         notebook.Rerun(source, tmp_path / "out.ipynb", {}, keeps=keeps).execute(lambda _: None)

@@ -1,0 +1,119 @@
+"""What a campaign costs on top of its studies, and how it grows with its points (T25).
+
+`python tests/bench/campaign.py` runs the same points in a box three ways: as a campaign, one by one
+by `labkit run`, and by papermill's own command, which writes no report. The ways take turns.
+"""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from _figures import at_most, beside, median, seconds, write
+
+from labkit import box
+from labkit.campaign import points as all_points
+from labkit.campaign import report
+from labkit.campaign.asked import Campaign
+from labkit.campaign.attempts import FINISHED, Attempt
+from labkit.campaign.conductor import Waiting, to_begin
+from labkit.campaign.folder import CampaignFolder, told
+from labkit.campaign.places import Needs
+from labkit.running import notebook
+
+NAME, STUDY = "bench-campaign", "lat_vmxnet3"
+DURATIONS = (1, 2, 3)
+"""Of each of the three points, in seconds for each rate of packets."""
+ROUNDS = 3
+SHARE = 1.03
+MANY = 1000
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LABKIT_OUT"] = folder
+        found = [*of_size(Path(folder))]
+        try:
+            found += beside_others(Path(folder), str(box.up(NAME, made_of="pair")))
+        finally:
+            box.down(NAME)
+    write("campaign", found)
+
+
+def beside_others(folder, lab):
+    """The same points three ways, in turns."""
+    took = {"campaign": [], "bare": [], "papermill": []}
+    ways = {"campaign": as_campaign, "bare": one_by_one, "papermill": by_papermill}
+    for number in range(ROUNDS):
+        for name in [*ways][number % 3 :] + [*ways][: number % 3]:
+            took[name].append(seconds(lambda way=ways[name], n=number: way(folder, lab, n)))
+            print(f"{name}: {took[name][-1]:.1f} s", flush=True)
+    ours = median(took["campaign"])
+    what = f"{len(DURATIONS)} points as a campaign, seconds"
+    yield at_most("T25 overhead", what, ours, "labkit run", median(took["bare"]), SHARE)
+    yield beside(
+        "T25 papermill", what, ours, "papermill by hand, without a report",
+        median(took["papermill"]),
+    )  # fmt: skip
+
+
+def as_campaign(folder, lab, number):
+    file = folder / f"bench-{number}.toml"
+    file.write_text(
+        f'labs = ["{lab}"]\n[[study]]\nname = "{STUDY}"\nparameters.repeats = 1\n'
+        f"sweep.duration = {[*DURATIONS]}\n"
+    )
+    run("labkit", "campaign", "run", str(file))
+
+
+def one_by_one(folder, lab, number):
+    for duration in DURATIONS:
+        words = ("-p", "repeats=1", "-p", f"duration={duration}", "--label", f"bare-{number}")
+        run("labkit", "run", STUDY, "--where", lab, *words, "--json")
+
+
+def by_papermill(folder, lab, number):
+    source = str(notebook.notebook(STUDY))
+    for duration in DURATIONS:
+        target = str(folder / f"papermill-{number}-{duration}.ipynb")
+        given = {"where": lab, "repeats": 1, "duration": duration, "label": f"papermill-{number}"}
+        words = [word for name, value in given.items() for word in ("-p", name, str(value))]
+        run("papermill", source, target, *words, "--no-progress-bar", "-k", "python3")
+
+
+def run(*words):
+    done = subprocess.run([sys.executable, "-m", *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def of_size(folder):
+    """What a thousand points cost beside their work: to choose from, to read, to report."""
+    file = folder / "many.toml"
+    file.write_text(f'labs = ["recorded"]\nrepetitions = {MANY}\n[[study]]\nname = "{STUDY}"\n')
+    campaign = Campaign.read(file)
+    points = all_points.points(campaign)
+    many = CampaignFolder.begin(campaign, points)
+    for point in points:
+        many.of(point).mkdir(parents=True)
+        Attempt.begin(1, "").ended(FINISHED).keep(many.of(point))
+    waiting = [Waiting(point, Needs(frozenset([point.name]))) for point in points]
+    busy = [Needs(frozenset([str(n)])) for n in range(7)]
+    limits = {
+        "choose": (lambda: to_begin(waiting, busy, 0.0), "choose one to begin", 0.1),
+        "read": (lambda: told(CampaignFolder.open(many.path)), "read all attempts", 5.0),
+        "report": (lambda: report.write(many), "write the index", 10.0),
+    }
+    for name, (action, what, limit) in limits.items():
+        what = f"{MANY} points: seconds to {what}"
+        yield at_most(f"T25 {name}", what, seconds(action), "limit", limit, 1)
+    index = json.dumps(told(many))
+    yield beside("T25 size", f"{MANY} points: bytes of the answer", len(index), "a point", MANY)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    yield at_most("T25 memory", f"{MANY} points: MiB at most", peak, "limit", 400, 1)
+
+
+if __name__ == "__main__":
+    main()
