@@ -12,7 +12,7 @@ from labkit.campaign.at_work import AtWork, clean
 from labkit.campaign.attempts import BEGUN, DIED, FINISHED, Attempt
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen, together
-from labkit.campaign.places import AT_MOST, Needs
+from labkit.campaign.places import AT_MOST, WAITS, Needs
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.worker import PUT_BACK
 from labkit.errors import Busy, Stopped
@@ -39,9 +39,7 @@ class Waiting:
 
     point: CampaignPoint
     needs: Needs
-    tries: int = 0
     after: float = 0.0
-    said: str = ""
 
 
 def to_begin(waiting: Sequence[Waiting], working: Sequence[Needs], now: float) -> list[Waiting]:
@@ -82,6 +80,7 @@ class Conductor:
     """Labs on which an attempt has died, so that settings may still be in force."""
     _tries: Counter[str] = field(default_factory=Counter)
     _begun: float = field(default_factory=time.monotonic)
+    _said: dict[str, str] = field(default_factory=dict)
     _shown: float = 0.0
     _pace: list[tuple[float, float]] = field(default_factory=list)
 
@@ -134,6 +133,7 @@ class Conductor:
     def _step(self) -> None:
         for one in list(self.working):
             one.insist()
+            self._say_waiting(one)
             if self.limit is not None and one.seconds > self.limit and not one.asked:
                 one.stop(f"it took longer than its limit of {self.limit:.0f} s")
             if (attempt := one.ended()) is not None:
@@ -146,6 +146,11 @@ class Conductor:
             self._shown = time.monotonic()
             self.show(self.standing())
         time.sleep(LOOK_SECONDS)
+
+    def _say_waiting(self, one: AtWork) -> None:
+        if one.said.startswith(WAITS) and one.said != self._said.get(one.point.name):
+            self._said[one.point.name] = one.said
+            self.note(f"{_called(one.point)}: {one.said}")
 
     def _is_late(self) -> bool:
         return self.deadline is not None and time.monotonic() - self._begun > self.deadline
@@ -182,7 +187,7 @@ class Conductor:
             self.dirty.add(point.lab)
         tries = self._tries[point.name]
         if not one.asked and tries <= self.retries and _passes(attempt):
-            again = Waiting(point, one.needs, tries, time.monotonic() + pause(tries))
+            again = Waiting(point, one.needs, time.monotonic() + pause(tries))
             self.waiting.insert(0, again)
             self.note(f"{_called(point)}: {_first(attempt.why)}; again in {pause(tries):.0f} s")
             return

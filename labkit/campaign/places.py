@@ -17,6 +17,8 @@ from labkit.machine import account
 from labkit.running.open_lab import is_stored
 
 MACHINE = "this machine"
+WAITS = "waits"
+"""What a point says first while somebody else has its lab."""
 LOOK_SECONDS = 0.2
 USUAL_PORT = 22
 AT_MOST = 8
@@ -100,7 +102,7 @@ def _taken(host: str, waiting: Callable[[str], None]) -> int:
                 return number
             except BlockingIOError:
                 if not told:
-                    waiting(f"waits for {host}, which another campaign uses")
+                    waiting(f"{WAITS} for {host}, which another campaign uses")
                 told = True
                 time.sleep(LOOK_SECONDS)
     except BaseException:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import sys
 import tempfile
 import threading
+import time
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
@@ -30,10 +32,12 @@ from labkit.campaign.attempts import (
     make_safe,
 )
 from labkit.campaign.folder import CampaignFolder
-from labkit.campaign.places import Needs, held
+from labkit.campaign.places import WAITS, Needs, held
 from labkit.campaign.points import CampaignPoint
+from labkit.changes.journal import hello
 from labkit.changes.restore import restore
-from labkit.errors import LabkitError, Stopped, Unreachable
+from labkit.errors import HostError, LabkitError, Stopped, Unreachable
+from labkit.lab import Lab
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import stop_politely
@@ -42,6 +46,9 @@ from labkit.running.open_lab import open_lab
 from labkit.runs.progress import Progress
 
 PUT_BACK = "put-back"
+LEASED = ("client", "server")
+"""The hosts whose leases are looked at first; guests may be off, and are asked nothing."""
+LOOK_SECONDS = 2.0
 NOTEBOOK, PAGE, ANSWER = "notebook.ipynb", "notebook.html", "answer.json"
 
 
@@ -68,6 +75,8 @@ def main(words: list[str]) -> None:
     """Do what the words say."""
     stop_politely()
     wire = ToConductor(_own_output())
+    if select.select([0], [], [], 0)[0]:
+        return  # nobody waits for it any more, and another may have this point by now
     threading.Thread(target=_until_alone, daemon=True).start()
     folder = CampaignFolder.open(Path(words[0]))
     point = folder.points[int(words[1]) - 1]
@@ -104,8 +113,8 @@ def _work(
     try:
         with held(Needs.of(point.lab), wire.say) as locks:
             attempt = Attempt.begin(attempt.number, attempt.temporary).keep(own)
-            if putting_back:
-                _put_back(point, wire)
+            if not point.stored:
+                _get_ready(point, putting_back, wire)
             found = _answer(folder, point, attempt, wire, locks)
     except (LabkitError, KeyboardInterrupt) as ended:
         _hear_no_more()
@@ -163,12 +172,34 @@ def _keep(own: Path, found: Answer) -> None:
         make_safe(own / NOTEBOOK, own / PAGE)
 
 
+def _get_ready(point: CampaignPoint, putting_back: bool, wire: ToConductor) -> None:
+    lab = open_lab(point.lab, studies.find(point.study).topology)
+    assert lab, "results need no lab"
+    try:
+        if putting_back:
+            wire.say(f"putting back what a dead attempt has left on {point.place}")
+            _put_back(lab)
+        while whos := [who for role in LEASED if role in lab.hosts if (who := _holder(lab, role))]:
+            wire.say(f"{WAITS} as {whos[0]}")
+            time.sleep(LOOK_SECONDS)
+    finally:
+        lab.close()
+
+
+# Somebody else measures there: not even the one run by hand of a notebook should disturb them.
+# What is wrong with a host the notebook says itself.
+def _holder(lab: Lab, role: str) -> str:
+    try:
+        greeting = hello(lab.host(role))
+    except HostError:
+        return ""
+    return greeting.trouble(role) if greeting.held else ""
+
+
 # An attempt of ours has died with settings in force. A guest cannot be reached while its host has
 # it stopped, so each host has a second turn; what matters of the rest the study says itself.
-def _put_back(point: CampaignPoint, wire: ToConductor) -> None:
-    wire.say(f"putting back what a dead attempt has left on {point.place}")
-    lab = open_lab(point.lab, studies.find(point.study).topology)
-    waiting = list(lab.hosts.values()) if lab else []
+def _put_back(lab: Lab) -> None:
+    waiting = list(lab.hosts.values())
     for _ in range(2):
         again = []
         for host in waiting:
@@ -177,8 +208,6 @@ def _put_back(point: CampaignPoint, wire: ToConductor) -> None:
             except Unreachable:
                 again.append(host)
         waiting = again
-    if lab:
-        lab.close()
 
 
 if __name__ == "__main__":

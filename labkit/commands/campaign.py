@@ -163,4 +163,17 @@ def _show(asked: argparse.Namespace, folder: CampaignFolder, index: Path) -> Non
     if asked.json:
         print_json(whole)
     else:
-        print(readable(f"{ended(whole)}\nreport    {index}"))
+        print(readable("\n".join([ended(whole), f"report    {index}", *_boxes(folder)])))
+
+
+# As after `labkit run`.
+def _boxes(folder: CampaignFolder) -> list[str]:
+    from labkit import box, studies
+
+    used = {studies.find(one.study).topology for one in folder.points if one.lab == "box"}
+    up = {name for name in box.names() if box.status(name).state == "up"}
+    return [
+        f"box       stays up for the next run; `labkit box down{own}` ends it"
+        for topology in sorted(used) if (topology or "lab") in up
+        for own in [f" --name {topology}" if topology else ""]
+    ]  # fmt: skip

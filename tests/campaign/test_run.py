@@ -9,15 +9,18 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from campaigns import folder, history, labkit, loopback_lab, made_up, processes, written
+from campaigns import begun, folder, history, labkit, loopback_lab, made_up, processes, written
 
 from labkit import errors
 from labkit.campaign.again import passes, pause
-from labkit.campaign.conductor import Waiting, to_begin
+from labkit.campaign.conductor import CampaignStanding, Waiting, to_begin
 from labkit.campaign.foreseen import Foreseen, earlier, foreseen, together
 from labkit.campaign.places import Needs, held
 from labkit.campaign.points import CampaignPoint
+from labkit.campaign.shown import standing
+from labkit.changes.in_force import in_force
 from labkit.cli import main
+from labkit.lab import opened
 
 RECORDED = """labs = ["recorded"]
 [[study]]
@@ -140,6 +143,22 @@ def test_a_deadline_and_a_limit_stop_points_and_leave_them_for_the_next_time(tmp
     assert processes(tmp_path / "out") == []
 
 
+@pytest.mark.slow
+def test_a_point_waits_for_a_lab_that_somebody_else_holds(tmp_path):
+    with loopback_lab(tmp_path) as lab_file, opened(lab_file) as lab:
+        text = 'labs = ["loopback.toml"]\n[[study]]\nname = "lat_ping"\n'
+        file = written(tmp_path, f"{text}parameters.repeats = 1\nparameters.count = 100\n")
+        with in_force(lab.hosts, "their study") as changes:
+            changes.take(["server"])
+            ours = begun("campaign", "run", file, out=tmp_path / "out")
+            said = ours.stderr.readline()
+            assert "waits as server is held by" in said and "their study" in said
+            assert not [*(tmp_path / "out").glob("results/*/*/runs/*")]
+        assert ours.communicate(timeout=90)[0] and ours.returncode == 0
+    found = folder(tmp_path / "out")
+    assert [one.state for one in found.attempts(found.points[0])] == ["finished"]
+
+
 @pytest.mark.parametrize(
     ("kind", "again"),
     [("Unreachable", True), ("OutcomeUnknown", True), ("TimedOut", True), ("Busy", True),
@@ -150,6 +169,15 @@ def test_a_deadline_and_a_limit_stop_points_and_leave_them_for_the_next_time(tmp
 def test_only_what_may_pass_by_itself_is_tried_again(kind, again):
     assert passes(kind) is again
     assert kind in ("", "ZeroDivisionError") or hasattr(errors, kind)
+
+
+def test_one_line_says_how_far_it_has_come_and_how_long_it_still_takes():
+    at_work = ("0003 lat_ping on box: measuring Native, 2 of 8 runs", "0004 lat_ping on b: x")
+    assert standing(CampaignStanding(6, 1, 14, at_work, 300)) == (
+        f"[{'#' * 12}{'.' * 12}] 6 of 14 points, 1 failed, about 5 min left: "
+        "0003 lat_ping on box: measuring Native, 2 of 8 runs and 1 more"
+    )
+    assert standing(CampaignStanding(14, 0, 14, (), 0)) == f"[{'#' * 24}] 14 of 14 points"
 
 
 def test_pauses_grow_up_to_five_minutes():
