@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from labkit import studies
-from labkit.campaign.attempts import FINISHED
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import Needs
 from labkit.campaign.points import CampaignPoint
@@ -25,7 +24,8 @@ from labkit.study import Study
 
 AROUND_SECONDS = 10.0
 """About what a notebook and its report take beside measuring, until one was run here."""
-MOST_CAMPAIGNS = 20
+MOST_CAMPAIGNS, ENOUGH = 20, 5
+"""So many campaigns are looked through for so many points of each question, the newest first."""
 Earlier = Mapping[tuple[str, str], Sequence[float]]
 
 
@@ -37,23 +37,30 @@ class Foreseen:
     by: str
 
 
-def earlier() -> Earlier:
-    """What finished points of the newest campaigns here took, by question and lab."""
-    found: dict[tuple[str, str], list[float]] = defaultdict(list)
-    files = sorted(
-        out().glob("campaigns/*/campaign.json"), key=lambda file: file.stat().st_mtime
-    )[-MOST_CAMPAIGNS:]  # fmt: skip
-    for file in files:
+def earlier(points: Iterable[CampaignPoint]) -> Earlier:
+    """What such points took in the newest campaigns here, by question and lab."""
+    found: dict[tuple[str, str], list[float]] = {(one.question, one.lab): [] for one in points}
+    files = out().glob("campaigns/*/campaign.json")
+    newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
+    for file in newest[:MOST_CAMPAIGNS]:
         with suppress(LabkitError):
             folder = CampaignFolder.open(file.parent)
             for point in folder.points:
-                found[point.question, point.lab] += [
-                    one.seconds for one in folder.attempts(point) if one.state == FINISHED
-                ]
+                took = found.get((point.question, point.lab))
+                if took is not None and len(took) < ENOUGH and (done := folder.finished(point)):
+                    took.append(done.seconds)
     return found
 
 
-def foreseen(point: CampaignPoint, before: Earlier) -> Foreseen:
+def foreseen(points: Sequence[CampaignPoint]) -> dict[str, Foreseen]:
+    """What each point will take, by its name; points of one question on one lab take the same."""
+    before = earlier(points)
+    one_of = {(point.question, point.lab): point for point in points}
+    known = {key: best_known(point, before) for key, point in one_of.items()}
+    return {point.name: known[point.question, point.lab] for point in points}
+
+
+def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
     """What a point will take, by the best that is known."""
     if took := before.get((point.question, point.lab)):
         many = f"{len(took)} earlier points" if len(took) > 1 else "an earlier point"

@@ -78,8 +78,13 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
     Each repetition holds every point once. In shuffled order a drift of the lab hits all alike.
     """
     found: list[CampaignPoint] = []
+    seeded = {one.name: _is_seeded(one.name) for one in campaign.studies}
     for repetition in range(1, max(one.repetitions for one in campaign.studies) + 1):
-        some = [one for asked in campaign.studies for one in _of(asked, campaign, repetition)]
+        seed = campaign.seed + repetition - 1
+        some = [
+            one for asked in campaign.studies
+            for one in _of(asked, {"seed": seed} if seeded[asked.name] else {}, repetition)
+        ]  # fmt: skip
         if campaign.order == SHUFFLED:
             random.Random(f"{campaign.seed}/{repetition}").shuffle(some)
         found += some
@@ -94,11 +99,13 @@ def points(campaign: Campaign) -> tuple[CampaignPoint, ...]:
     return numbered
 
 
-def _of(asked: AskedStudy, campaign: Campaign, repetition: int) -> Iterator[CampaignPoint]:
+def _is_seeded(study: str) -> bool:
+    return "seed" in notebook.parameters(notebook.notebook(study))
+
+
+def _of(asked: AskedStudy, seeded: Mapping[str, int], repetition: int) -> Iterator[CampaignPoint]:
     if repetition > asked.repetitions:
         return
-    known = notebook.parameters(notebook.notebook(asked.name))
-    seeded = {"seed": campaign.seed + repetition - 1} if "seed" in known else {}
     for lab in asked.labs:
         for chosen in itertools.product(*asked.sweep.values()):
             values = {**seeded, **asked.fixed, **dict(zip(asked.sweep, chosen, strict=True))}

@@ -12,7 +12,6 @@ from labkit.commands._verb import busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
     from labkit.campaign.folder import CampaignFolder
-    from labkit.campaign.foreseen import Foreseen
 
 SOME_FAILED, LATE = 1, 3
 """Exit codes: a point failed for good; the deadline came before the last point."""
@@ -86,30 +85,24 @@ def _check(asked: argparse.Namespace) -> None:
     from labkit.campaign import points, shown
     from labkit.campaign.asked import Campaign
     from labkit.campaign.folder import CampaignFolder, folder_of
+    from labkit.campaign.foreseen import foreseen
 
     with busy(f"reading {asked.file}"):
         campaign = Campaign.read(asked.file)
         found = points.points(campaign)
-        foreseen = _foreseen(found)
+        expected = foreseen(found)
         there = folder_of(campaign.name) / "campaign.json"
         folder = CampaignFolder.begin(campaign, found) if there.exists() else None
         finished = sum(1 for one in found if folder and folder.finished(one))
     if asked.json:
         print_json(
             {"name": campaign.name, "finished": finished,
-             "seconds": round(shown.took(found, foreseen), 1),
-             "points": [{**asdict(one), "name": one.name, **asdict(foreseen[one.name])}
+             "seconds": round(shown.took(found, expected), 1),
+             "points": [{**asdict(one), "name": one.name, **asdict(expected[one.name])}
                         for one in found]}
         )  # fmt: skip
     else:
-        print(shown.explained(campaign, found, foreseen, finished))
-
-
-def _foreseen(found: Any) -> dict[str, Foreseen]:
-    from labkit.campaign import foreseen
-
-    before = foreseen.earlier()
-    return {point.name: foreseen.foreseen(point, before) for point in found}
+        print(shown.explained(campaign, found, expected, finished))
 
 
 def _run(asked: argparse.Namespace) -> int:
@@ -117,6 +110,7 @@ def _run(asked: argparse.Namespace) -> int:
     from labkit.campaign.asked import Campaign
     from labkit.campaign.conductor import Conductor
     from labkit.campaign.folder import CampaignFolder
+    from labkit.campaign.foreseen import foreseen
     from labkit.campaign.shown import standing
     from labkit.pages.terminal import progress_line
 
@@ -125,7 +119,7 @@ def _run(asked: argparse.Namespace) -> int:
     with folder.held(), progress_line() as line:
         line.draw("getting ready")
         conductor = Conductor(
-            folder, _foreseen(folder.points), lambda now: line.draw(standing(now)), line.note,
+            folder, foreseen(folder.points), lambda now: line.draw(standing(now)), line.note,
             campaign.retries, campaign.deadline, campaign.limit,
         )  # fmt: skip
         try:

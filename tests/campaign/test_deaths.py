@@ -37,6 +37,7 @@ name = "lat_ping"
 parameters.repeats = 2
 sweep.count = [300, 310]
 """
+ONE = TWO.replace("[300, 310]", "[300]")
 
 
 @pytest.fixture(scope="module")
@@ -98,22 +99,22 @@ def test_a_campaign_whose_kernel_and_controller_are_killed_ends_as_if_nothing_ha
 
 
 def test_a_stop_ends_cleanly_and_the_same_command_goes_on(lab, tmp_path):
-    file, out = written(lab, TWO), tmp_path / "out"
+    file, out = written(lab, ONE), tmp_path / "out"
     first = begun("campaign", "run", file, out=out)
     wait_for(lambda: measuring(out))
     os.kill(first.pid, signal.SIGINT)
     _, said = first.communicate(timeout=60)
-    assert first.returncode == 130 and "0 of 2 points are finished" in said
+    assert first.returncode == 130 and "0 of 1 points are finished" in said
     assert processes(out) == []
     (attempt,) = folder(out).attempts(folder(out).points[0])
     assert attempt.state == "stopped"
     assert (out / "campaigns/small/report/index.html").is_file()
     assert labkit("campaign", "run", file, out=out).returncode == 0
-    insist_whole(out)
+    insist_whole(out, [1])
 
 
 def test_two_controllers_never_run_one_campaign(lab, tmp_path):
-    file, out = written(lab, TWO), tmp_path / "out"
+    file, out = written(lab, ONE), tmp_path / "out"
     first = begun("campaign", "run", file, out=out)
     wait_for(lambda: processes(out, WORKER))
     second = labkit("campaign", "run", file, out=out)

@@ -14,7 +14,7 @@ from campaigns import begun, folder, history, labkit, loopback_lab, made_up, pro
 from labkit import errors
 from labkit.campaign.again import passes, pause
 from labkit.campaign.conductor import CampaignStanding, Waiting, to_begin
-from labkit.campaign.foreseen import Foreseen, earlier, foreseen, together
+from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, held
 from labkit.campaign.points import CampaignPoint
 from labkit.campaign.shown import standing
@@ -93,8 +93,8 @@ def test_points_that_took_some_time_foresee_the_next_ones(done, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(out))
     point = folder(out).points[0]
     took = folder(out).finished(point).seconds
-    assert foreseen(point, earlier()) == Foreseen(took, "an earlier point")
-    assert foreseen(point, {}).by == "a guess"
+    assert best_known(point, earlier([point])) == Foreseen(took, "an earlier point")
+    assert best_known(point, {}).by == "a guess"
 
 
 @pytest.fixture
