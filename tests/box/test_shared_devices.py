@@ -54,6 +54,11 @@ PAIRS = {
     "Neighbour, GuestNeighbour": (
         Neighbour("busy"), GuestNeighbour("memory", role="server"), REFUSED, BACK, BACK),
 }  # fmt: skip
+# Each takes a guest seconds, so most of them wait for `make torture`.
+QUICK = ("GuestNic, Offloads of the guest", "Mtu, Link", "Link, Link")
+LISTED = [
+    pytest.param(name, marks=[] if name in QUICK else [pytest.mark.torture]) for name in PAIRS
+]
 WAYS = ("together", "together, the other way round", "nested", "nested, the other way round")
 
 
@@ -78,7 +83,7 @@ def blocks(one, two, how):
 
 
 @pytest.mark.parametrize("how", WAYS)
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", LISTED)
 def test_a_pair_on_one_device_goes_back_byte_for_byte_or_is_refused_first(lab, name, how):
     one, two, *_ = PAIRS[name]
     before, found = state(lab, (one, two)), BACK
