@@ -18,7 +18,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(
         WARNING, f"{user} is not root: settings that need root are left out, and conditions with "
         "them", said and f"sudo: {said}",
-        f'user = "root" in [hosts.{place.role}] of {place.lab.path}',
+        f'user = "root", or become = "sudo", in [hosts.{place.role}] of {place.lab.path}',
     )  # fmt: skip
 
 
