@@ -244,6 +244,8 @@ def _for_all(path: Path, asked: Mapping[str, Any]) -> Address:
             raise BadInput(f"{path}: no file {file}, which ssh_config = names")
     if named["known_hosts"]:
         own = path.parent / Path(os.path.expanduser(named["known_hosts"]))
+        if own.is_dir():
+            raise BadInput(f"{path}: {own}, which known_hosts = names, is a folder")
         return Address("", "", known_hosts=(str(own),), ssh_config=file, lab=str(path))
     known = (str(path.with_suffix(".known_hosts")), *(SSH_KNOWN_HOSTS if file == NOT_READ else ()))
     shared = file != NOT_READ
