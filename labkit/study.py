@@ -85,6 +85,8 @@ class Study:
     """Claims that only servers with so many CPUs, also in guests, can confirm or contradict."""
     apart: tuple[str, ...] = ()
     """Claims that a client which shares CPUs with the server's guests would decide by that."""
+    takes: Mapping[str, str] = field(default_factory=dict)
+    """Claims for which the machine under a box needs what not every machine has, and what."""
 
     @property
     def loads(self) -> tuple[Workload, ...]:

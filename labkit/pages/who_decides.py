@@ -77,6 +77,8 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
         yield "on fewer than three CPUs the client shares those of the guests"
     if lab == "box" and claim.id in study.least_cpus:
         yield f"on fewer than {study.least_cpus[claim.id]} CPUs"
+    if lab == "box" and claim.id in study.takes:
+        yield f"on a machine without {study.takes[claim.id]}"
 
 
 def _of(reasons: object, claim: Claim) -> Iterator[str]:

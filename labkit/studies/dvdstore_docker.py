@@ -17,6 +17,7 @@ ON = tuple(GuestPower("on", guest) for guest in GUESTS)
 SCALED = "scaled to the box: four databases on one CPU for sixteen on thirty-two, asked directly"
 # All CPUs are committed, as the document's were: who waits for one is what is compared.
 BUSY = ("steal", "load generator", "clock step", "paused")
+NEEDED = "several NUMA nodes"
 
 study = Study(
     name="dvdstore_docker",
@@ -93,4 +94,5 @@ study = Study(
         ),
     ),
     claims=published.of("dvdstore_docker"),
+    takes={"dvdstore-docker-05": NEEDED, "dvdstore-docker-06": NEEDED},
 )

@@ -95,4 +95,5 @@ study = Study(
                ExclusiveCpu(guest=SMALL[0])),
     ),
     claims=published.of("sqlserver_monster"),
+    takes={"sqlserver-monster-03": "hyper-threads and CPUs to spare"},
 )  # fmt: skip

@@ -10,10 +10,10 @@ Such a guest answers at its next tick, 10 ms later, or with its next packet. The
 stands before the C library of `linux.uml`. It sleeps in `ppoll` on the kernel's own epoll, which
 forgets nothing, and sends the kernel a signal if there is something to read.
 
-Others are lost after they were told: the kernel asks epoll for several files at once and keeps
-the answer in one place, where a signal that comes while it deals with the first overwrites the
-rest. A disk whose answers are all told that way is never heard of again, for each is told once
-only. So the library has the kernel told of one file at a time.
+Others are lost later. The kernel asks epoll for several files at once and keeps the answer in one
+place. While it deals with the first file, a signal may come and overwrite the rest. Epoll speaks
+of each answer of a disk once, so a disk can fall silent for good. With the library the kernel
+hears of one file at a time.
 
 It is machine code, so that no machine needs a compiler; elf(5) describes the file around it.
 """
