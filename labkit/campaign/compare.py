@@ -54,7 +54,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All of two campaigns; `lost` are points that only the old one has finished."""
+    """All of two campaigns; `lost` are points and conditions that only the old one has."""
 
     a: str
     b: str
@@ -95,6 +95,8 @@ class _Pair:
     new: list[Attempt]
     folders: tuple[CampaignFolder, CampaignFolder]
     asked: list[_Asked] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    """Conditions that only the old one has measured."""
 
     @property
     def by_session(self) -> bool:
@@ -118,6 +120,7 @@ def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comp
         raise ResultsError(what, said="\n".join(why_not), hint="labkit campaign report NAME")
     verdicts = {one.claim: one for one in judge(orders, measured)}
     each = [one for pair in pairs for one in _compared(pair, verdicts, least)]
+    lost = (*lost, *(f"{pair.name}: {name}" for pair in pairs for name in pair.lost))
     units = {_unit(pair) for pair in pairs if pair.asked}
     return Comparisons(a.name, b.name, tuple(each), lost, tuple(why_not), "; ".join(sorted(units)))
 
@@ -165,6 +168,7 @@ def _asked(pair: _Pair) -> dict[str, Blocks]:
     old = _measured(pair, pair.old, pair.folders[0], -1)
     new = _measured(pair, pair.new, pair.folders[1], 1)
     shared = [name for name in old if name in new]
+    pair.lost += [name for name in old if name not in new and ": " not in name]
     for name in (name for name in shared if ": " not in name):
         every = [*old[name].values(), *new[name].values()]
         ratio = all((np.asarray(values) > 0).all() for values in every)
@@ -243,10 +247,8 @@ def _measured(
                 found[name][sign * n] = np.concatenate([*blocks.values()])
             else:
                 found[name] |= {sign * (n * 10**6 + b): values for b, values in blocks.items()}
-    whole = {name: blocks for name, blocks in found.items() if blocks}
-    return whole if not pair.by_session else {
-        name: blocks for name, blocks in whole.items() if len(blocks) == len(attempts)
-    }  # fmt: skip
+    least = FEWEST_BLOCKS if pair.by_session else 1
+    return {name: blocks for name, blocks in found.items() if len(blocks) >= least}
 
 
 def _compared(pair: _Pair, verdicts: Mapping[str, Verdict], least: float) -> Iterator[Compared]:

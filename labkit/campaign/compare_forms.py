@@ -33,7 +33,9 @@ def found(those: Comparisons) -> str:
     said = ", ".join(
         f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
     )
-    lost = f"; {len(those.lost)} points of {those.a} are missing" if those.lost else ""
+    lost = (
+        f"; {len(those.lost)} points or conditions of {those.a} are missing" if those.lost else ""
+    )
     return f"{those.b} against {those.a}: {len(those.each)} comparisons: {said}{lost}."
 
 
@@ -83,7 +85,7 @@ def junit(those: Comparisons) -> str:
     for name in those.lost:
         suite = ElementTree.SubElement(root, "testsuite", name=name, tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="finished")
-        message = f"{those.b} has no finished point of it"
+        message = f"{those.b} has not measured it"
         ElementTree.SubElement(case, "error", message=message)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, "unicode")

@@ -116,6 +116,8 @@ def _work(
             if not point.stored:
                 _get_ready(point, putting_back, wire)
             found = _answer(folder, point, attempt, wire, locks)
+        _hear_no_more()
+        _keep(own, found)
     except (LabkitError, KeyboardInterrupt) as ended:
         _hear_no_more()
         stopped = isinstance(ended, Stopped | KeyboardInterrupt)
@@ -126,8 +128,6 @@ def _work(
         traceback.print_exc()
         attempt.ended(FAILED, f"{type(odd).__name__}: {odd}", type(odd).__name__).keep(own)
     else:
-        _hear_no_more()
-        _keep(own, found)
         end = attempt.ended(FINISHED)
         replace(
             end, results=_below_out(found.results), verdicts=found.verdicts, remarks=found.remarks,

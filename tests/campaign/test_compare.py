@@ -127,6 +127,15 @@ def test_points_that_only_the_old_one_has_are_named(out, capsys):
     assert ElementTree.fromstring(junit).find(".//error") is not None
 
 
+def test_a_condition_that_is_measured_no_longer_fails_a_gate(out, capsys):
+    lacking = made_up(out, "lacking", 1, 8)
+    attempt = lacking.attempts(lacking.points[0])[0]
+    for run in (lacking.results(attempt) / "runs").glob("*VM-SRIOV-b*"):
+        shutil.rmtree(run)
+    code, said = compared(capsys, "alone", "lacking", "--json")
+    assert code == 1 and json.loads(said)["lost"] == ["lat_ping (count=300): VM-SRIOV"]
+
+
 def test_a_folder_that_was_moved_is_compared_as_before(out, tmp_path, capsys):
     before = compared(capsys, "old", "new", "--json")[1]
     shutil.copytree(out, tmp_path / "elsewhere")
