@@ -49,6 +49,8 @@ class InForce:
     """What was learnt of devices that others have taken the place of since."""
     outdated: set[str] = field(default_factory=set)
     """The roles whose change sets are about such devices."""
+    alone: set[str] = field(default_factory=set)
+    """The roles of guests on which nobody else had set anything when we first replaced devices."""
     _good: str = ""
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -134,7 +136,7 @@ class InForce:
     def _refuse_others(self, roles: Sequence[str], settings: Sequence[Setting]) -> None:
         asleep = {role for one in self.changed.values() for role in one.resting}
         asleep |= {role for one in settings if self.steps[one].changes for role in one.starts}
-        for role in (role for role in roles if role not in asleep):
+        for role in (role for role in roles if role not in asleep | self.alone):
             host, own = self.hosts[role], self.sets.get(role)
             for one in self._open_on(host):
                 if own is None or own.number != one.number:
@@ -143,6 +145,7 @@ class InForce:
                         "changed",
                         hint=f"put that back first: end its block, or {host.verb('restore')}",
                     )
+            self.alone.add(role)
 
     # Another process, or a block around ours, may have paused it.
     def _open_on(self, host: Host) -> Sequence[OpenSet]:
