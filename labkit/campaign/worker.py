@@ -35,13 +35,13 @@ from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import WAITS, Needs, held
 from labkit.campaign.points import CampaignPoint
 from labkit.changes.journal import hello
-from labkit.changes.restore import restore
-from labkit.errors import HostError, LabkitError, Stopped, Unreachable
+from labkit.errors import HostError, LabkitError, Stopped
 from labkit.lab import Lab
 from labkit.machine import records
 from labkit.machine.places import out
 from labkit.machine.stopping import stop_politely
 from labkit.pages.answer import Answer, answer
+from labkit.running.left_over import put_back_on
 from labkit.running.open_lab import open_lab
 from labkit.runs.progress import Progress
 
@@ -178,7 +178,7 @@ def _get_ready(point: CampaignPoint, putting_back: bool, wire: ToConductor) -> N
     try:
         if putting_back:
             wire.say(f"putting back what a dead attempt has left on {point.place}")
-            _put_back(lab)
+            put_back_on(lab)  # what matters of it the study says itself
         while whos := [who for role in LEASED if role in lab.hosts if (who := _holder(lab, role))]:
             wire.say(f"{WAITS} as {whos[0]}")
             time.sleep(LOOK_SECONDS)
@@ -194,20 +194,6 @@ def _holder(lab: Lab, role: str) -> str:
     except HostError:
         return ""
     return greeting.trouble(role) if greeting.held else ""
-
-
-# An attempt of ours has died with settings in force. A guest cannot be reached while its host has
-# it stopped, so each host has a second turn; what matters of the rest the study says itself.
-def _put_back(lab: Lab) -> None:
-    waiting = list(lab.hosts.values())
-    for _ in range(2):
-        again = []
-        for host in waiting:
-            try:
-                restore(host)
-            except Unreachable:
-                again.append(host)
-        waiting = again
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def put_back(where: str, results: Path | None) -> list[str]:
     if not file:
         return ["its lab is not up any more"]
     with opened(Path(file)) as lab:
-        return _on_all(lab)
+        return put_back_on(lab)
 
 
 def _lab_file(where: str, asked: Mapping[str, Any]) -> str:
@@ -36,7 +36,8 @@ def _lab_file(where: str, asked: Mapping[str, Any]) -> str:
     return box.status(str(asked["lab"]["name"])).lab
 
 
-def _on_all(lab: Lab) -> list[str]:
+def put_back_on(lab: Lab) -> list[str]:
+    """The same on every host of this lab; a host that cannot be reached is named."""
     told: dict[str, list[str]] = {}
     failed = dict(lab.hosts)
     for _ in range(TURNS):

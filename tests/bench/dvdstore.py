@@ -108,9 +108,10 @@ def first_of(shop):
     return int((shop.folder / "cluster" / "postmaster.pid").read_text().split()[0])
 
 
+# Neither waits for a disk, which would leave both idle.
 def alone_on(shop, cpu):
     shop.stop()
-    shop.start()
+    shop.start("fast")
     for task in Path(f"/proc/{first_of(shop)}/task").iterdir():
         os.sched_setaffinity(int(task.name), {cpu})  # its children have it from there
 
@@ -119,7 +120,7 @@ def shares(shop):
     """What share of its CPU each uses, over the seconds that are measured."""
     one, other = sorted(os.sched_getaffinity(0))[:2]
     alone_on(shop, one)
-    words = shop.words("drive", "--users", 8, "--warm-up", 2, "--ramp", 1000, "--new", 0,
+    words = shop.words("drive", "--users", 16, "--warm-up", 2, "--ramp", 1000, "--new", 0,
                        "--seconds", SECONDS, "--go-on")  # fmt: skip
     driver = subprocess.Popen(["taskset", "-c", str(other), *map(str, words)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # fmt: skip
