@@ -59,7 +59,7 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_ping", "--where", str(lab_file), "-p", "count=200", "-p", "repeats=3")
     done = labkit(lab_file, "run", *words, "--json")
     assert done.returncode == 0, done.stderr
-    results = Results.open(json.loads(done.stdout)["results"])
+    results = Results.open(Path(json.loads(done.stdout)["results"]))
     assert [run.condition for run in results.finished()] == ["Native"] * 3
 
 
