@@ -51,7 +51,9 @@ def test_a_shell_reads_most_facts_itself_without_starting_a_program():
     alone = {"env": {"PATH": "/nowhere"}, "capture_output": True, "text": True, "check": True}
     found = facts.parse(subprocess.run(["/bin/sh", "-c", facts.COMMAND], **alone).stdout)
     whole = facts.of_host(Host("here", "127.0.0.1", Local()))
-    started = {"machine", "cpus", "clock_offset"} | {n for n in whole if n.startswith("nic ")}
+    started = {"machine", "cpus", "clock_offset", "network"} | {
+        n for n in whole if n.startswith("nic ")
+    }
     assert len(found) > 8 and {"kernel", "boot", "cpu", "memory"} <= found.keys()
     assert {n: v for n, v in whole.items() if n not in started} == {
         n: v for n, v in found.items() if n not in started
