@@ -20,7 +20,7 @@ from IPython.display import display
 from labkit.errors import BadInput
 from labkit.machine.places import HOME
 
-FOLDER = HOME / "data" / "recorded"
+FOLDER = HOME / "data" / "lessons"
 HOOK = "post_run_cell"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
