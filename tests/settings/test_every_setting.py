@@ -18,6 +18,7 @@ from labkit.changes.plan import plan
 from labkit.errors import CommandFailed, Impossible
 from labkit.host import Guest
 from labkit.setting import KINDS, Setting, held, way_among
+from labkit.settings.passthrough import Passthrough
 
 PROGRAMS = ("corosync", "dockerd", "ip", "libvirtd")
 
@@ -75,7 +76,8 @@ def tried(host, case):
         for words in way.writes(setting.wanted):
             host.check(*words)
         assert settled(host, way, setting.wanted, way.value) == setting.wanted
-        if way.more.live:
+        # ESXi from 7.0 on applies a passthrough at once.
+        if way.more.live and not isinstance(setting, Passthrough):
             assert way.value(host.check(*way.more.live)) == way.value(before), "not before a reboot"
     finally:
         for words in way.writes(way.value(before)):
