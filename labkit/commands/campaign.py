@@ -19,7 +19,10 @@ SOME_FAILED, LATE = 1, 3
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    parser = verb(verbs, "campaign", None, "run many studies from one file; go on after any death")
+    parser = verb(
+        verbs, "campaign", None, "run many studies from one file; go on after any death",
+        "new nightly.toml | write a file to edit", "run nightly.toml | measure what it lacks",
+    )  # fmt: skip
     inner = parser.add_subparsers(title="steps", metavar="STEP", required=True)
     _add_new(inner)
     _add_check(inner)

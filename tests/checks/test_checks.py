@@ -84,7 +84,7 @@ def test_every_check_comes_after_the_one_that_it_needs():
 
 
 def test_a_lab_that_is_right_ends_with_0_and_nothing_is_written_on_its_hosts(sshd):
-    file = written(sshd, ("client", "server"))
+    file = written(sshd, ("client",))
     before = {path.name for path in sshd.folder.iterdir()}
     done = labkit("doctor", "--lab", str(file), "--json", folder=sshd.folder)
     said = json.loads(done.stdout)
@@ -98,8 +98,18 @@ def test_a_lab_that_is_right_ends_with_0_and_nothing_is_written_on_its_hosts(ssh
         one for one in said["checks"] if one["state"] == "failed"
     ]
     assert {path.name for path in sshd.folder.iterdir()} == before, "nothing is written on a host"
-    assert {one["where"] for one in said["checks"]} >= {"client", "server", "client to server"}
     assert all(one["check"] in {check.name for check in all_checks()} for one in said["checks"])
+
+
+def test_a_client_and_a_server_that_are_one_machine_are_no_lab(sshd):
+    file = written(sshd, ("client", "server"))
+    done = labkit("doctor", "--lab", str(file), "--json", folder=sshd.folder)
+    said = json.loads(done.stdout)
+    failed = [one for one in said["checks"] if one["state"] == "failed"]
+    assert done.returncode == 1
+    assert {one["where"] for one in said["checks"]} >= {"client", "server", "client to server"}
+    assert [one["found"].partition(",")[0] for one in failed] == ["both are one machine"]
+    assert "[hosts.server]" in failed[0]["fix"]
 
 
 def test_for_people_each_thing_that_is_wrong_has_what_mends_it_below(sshd):

@@ -252,9 +252,10 @@ LISTS = {
 # It knows how a command is to begin and to end, and says so.
 LIAR = """\
 #!/bin/bash
-[[ $2 =~ labkit-ended-[0-9a-f]+ ]] && echo "$BASH_REMATCH" && echo "$BASH_REMATCH" >&2
+asked=$*
+[[ $asked =~ labkit-ended-[0-9a-f]+ ]] && echo "$BASH_REMATCH" && echo "$BASH_REMATCH" >&2
 /bin/cat {}
-[[ $2 =~ labkit-ended-[0-9a-f]+ ]] && echo "$BASH_REMATCH 0" >&2
+[[ $asked =~ labkit-ended-[0-9a-f]+ ]] && echo "$BASH_REMATCH 0" >&2
 exit 0
 """
 
