@@ -7,6 +7,7 @@ interval of the latter is also the smallest difference that the lab can see.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -114,7 +115,7 @@ class Controls:
 
     def kept_as(self) -> dict[str, Any]:
         """What results of the same lab keep of it."""
-        return asdict(self)
+        return {**asdict(self), "results": os.path.relpath(self.results, out())}
 
 
 def of_results(results: Results) -> Controls:
