@@ -90,7 +90,8 @@ def test_too_few_blocks_are_no_controls(measured, tmp_path):
 def test_results_keep_the_controls_of_their_lab_and_say_them_everywhere(measured, tmp_path):
     found = measured(one=50, other=50, less=600, more=1100)
     fields = json.loads(json.dumps(found.kept_as()))
-    assert controls.from_kept(fields) == found
+    assert controls.from_kept(fields) == replace(found, results=fields["results"])
+    assert found.results.endswith(fields["results"]) and not fields["results"].startswith("/")
     lab = {"name": "b", "hosts": {"client": {}}}
     other = Results.begin(tmp_path / "elsewhere", {"study": "lat_ping", "lab": lab})
     assert controls.said_of(other) == [NONE_KEPT]
