@@ -244,7 +244,9 @@ class Study:
         lab = results.asked.get("lab", {})
         if lab.get("tier", "hosts") == "hosts":
             return {}
-        told = [lab["hosts"].get(role, {}).get("allowed", "0") for role in ("client", "server")]
+        told = [
+            lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")
+        ]
         client, server = ({*cpus_of(cpus)} for cpus in told)
         return dict.fromkeys(self.apart, SHARED_CPUS) if client & server else {}
 
