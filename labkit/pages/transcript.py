@@ -22,6 +22,8 @@ from labkit.machine.places import HOME
 
 FOLDER = HOME / "data" / "lessons"
 HOOK = "post_run_cell"
+LAB = "lab"
+"""How lessons call their lab."""
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -60,14 +62,17 @@ def replay(lesson: str) -> None:
     transcript = Transcript.read(lesson)
     for old in [one for one in shell.events.callbacks[HOOK] if one.__name__ == replayed.__name__]:
         shell.events.unregister(HOOK, old)
-    shell.events.register(HOOK, replayed(transcript))
+    shell.events.register(HOOK, replayed(transcript, shell.user_ns))
 
 
-def replayed(transcript: Transcript) -> Any:
-    """What IPython calls after each cell; it bears this function's name."""
+def replayed(transcript: Transcript, names: Mapping[str, Any]) -> Any:
+    """What IPython calls after each cell; it bears this function's name.
+
+    A notebook that is run again with a lab shows its own outputs.
+    """
 
     def show(result: Any) -> None:
-        if not result.error_in_exec:
+        if not result.error_in_exec and not names.get(LAB):
             transcript.show(result.info.raw_cell)
 
     show.__name__ = replayed.__name__

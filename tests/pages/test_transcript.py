@@ -1,6 +1,7 @@
 """Lessons show a reader without a lab what their cells showed on one."""
 
 import json
+from types import SimpleNamespace
 
 import nbformat
 import papermill
@@ -51,3 +52,11 @@ def test_a_lesson_without_a_transcript_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(transcript, "FOLDER", tmp_path)
     with pytest.raises(BadInput, match="no transcript of 00-no-lesson"):
         Transcript.read("00-no-lesson")
+
+
+def test_a_lesson_that_is_run_again_with_a_lab_shows_its_own_outputs(capsys):
+    told = Transcript("2026-01-01", {"1": [{"text": "then\n"}]})
+    cell = SimpleNamespace(error_in_exec=None, info=SimpleNamespace(raw_cell="1"))
+    for names in ({}, {"lab": None}, {"lab": "a lab"}):
+        transcript.replayed(told, names)(cell)
+    assert capsys.readouterr().out.count("then") == 2
