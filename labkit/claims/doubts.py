@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from labkit.results import Results, Run
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
@@ -30,7 +31,7 @@ class Doubts:
         """The verdict with its doubts; one on a latency that a generator decides is undecided."""
         if verdict.verdict == NOT_TESTABLE:
             return verdict
-        runs = [run for run in self.results.readable()[0] if run.condition in names]
+        runs = [run for run in self._runs if run.condition in names]
         told = [*self._saturated(runs), *self._invalid(runs), *self._drifting(names)]
         if latency and (spoilt := self._spoilt(runs)):
             why = f"{SATURATED} in most runs of {', '.join(spoilt)}; else: {verdict.why}"
@@ -39,6 +40,11 @@ class Doubts:
                 verdict, verdict=UNDECIDED, why=why if decided else verdict.why, more=None
             )
         return replace(verdict, why="; ".join([verdict.why, *told])) if told else verdict
+
+    # Each claim asks for them.
+    @cached_property
+    def _runs(self) -> list[Run]:
+        return self.results.readable()[0]
 
     def _busy(self, run: Run) -> bool:
         seen = any(GATE in found for found in run.gates.values())

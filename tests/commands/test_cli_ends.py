@@ -20,6 +20,7 @@ from labkit.cli import main
 from labkit.errors import BadInput, BoxError
 from labkit.running import notebook
 from labkit.running.open_lab import recorded
+from labkit.runs import index
 from labkit.ssh.connection import CONNECT_SECONDS
 
 PROGRAMS = ("find", "sudo", "unshare")
@@ -92,7 +93,16 @@ def test_any_width_of_the_terminal_will_do(monkeypatch, capsys, columns):
 
 def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch, capsys):
     monkeypatch.setenv("LABKIT_OUT", "/dev/null")
-    assert main(["results", "list"]) == 0, "what only reads needs no room"
+    monkeypatch.setattr(index, "MEMORY", "/dev/null")
+    assert main(["results", "list"]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith("labkit: /dev/null") and "Not a directory" in first
+    assert second == "  hint: LABKIT_OUT names another folder"
+
+
+def test_what_only_reads_needs_no_room_but_memory(monkeypatch, capsys):
+    monkeypatch.setenv("LABKIT_OUT", "/dev/null")
+    assert main(["results", "list"]) == 0
     assert "lat_ping" in capsys.readouterr().out
     assert main(["report", "lat_vmxnet3"]) == 1
     first, second, hint = capsys.readouterr().err.splitlines()
@@ -230,16 +240,18 @@ def test_what_sudo_runs_imports_nothing_from_the_folder_that_somebody_is_in(tmp_
 @pytest.mark.slow
 @pytest.mark.skipif(bool(os.geteuid()), reason="needs root, to mount a small disk")
 def test_a_full_disk_is_told_and_nothing_half_is_left(tmp_path):
-    small = f"mount -t tmpfs -o size=40k tmpfs {tmp_path} && df {tmp_path} >/dev/null || exit 77"
+    # Nor is there memory for what is only read.
+    small = (f"mount -t tmpfs -o size=40k tmpfs {tmp_path} && df {tmp_path} >/dev/null && "
+             "mount -t tmpfs -o ro tmpfs /dev/shm || exit 77")  # fmt: skip
     script = f'{small}; "$@"; code=$?; find {tmp_path} -type f; exit $code'
-    words = ["unshare", "--mount", "sh", "-c", script, "sh", *LABKIT, "report", "lat_vmxnet3"]
+    words = ["unshare", "--mount", "sh", "-c", script, "sh", *LABKIT, "results", "list"]
     env = {**os.environ, "LABKIT_OUT": str(tmp_path)}
     done = subprocess.run(words, cwd=HOME, env=env, capture_output=True, text=True)
     if done.returncode == 77 or done.stderr.startswith("unshare: "):
         pytest.skip("no disk can be mounted here")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"labkit: cannot keep {tmp_path}/"), done.stderr
-    assert "No space left" in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.startswith(f"labkit: cannot keep {tmp_path}/index/")
+    assert "is full" in done.stderr and "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(("text", "kept"), [('{"cells": []}', True), ('{"cells": [', False)])
