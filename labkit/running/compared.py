@@ -21,6 +21,8 @@ from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, V
 
 A_IS = {HOLDS: "lower", CONTRADICTED: "higher", SAME: "the same", UNDECIDED: "not clearly other"}
 """What a verdict says of a, if b is asked to be higher."""
+NO_FACTS = ("format", "controls: results")
+"""How results are kept, and where the controls of their lab lie: no fact of what was measured."""
 PERCENTILES = (50.0, 99.0)
 # Every two runs differ in these.
 ALWAYS = ("name", "order", "block", "started", "seconds", "measured_seconds",
@@ -146,7 +148,7 @@ def _plain(v: Verdict) -> Verdict:
 
 
 def _asked(results: Results) -> dict[str, str]:
-    return dict(_flat({key: value for key, value in results.asked.items() if key != "format"}))
+    return {name: said for name, said in _flat(results.asked) if name not in NO_FACTS}
 
 
 def _told(run: Run) -> dict[str, str]:
