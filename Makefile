@@ -25,9 +25,11 @@ demo: system ## from nothing to a judged study: hosts up, ping between them, rep
 
 # Four processes of tests share the machine, with all hosts and guests that they have started: most
 # of the time they wait, for guests to boot or a clock to pass. What may fail once for that is on the
-# list of tests/again.toml; how long each test took is in out/durations.json.
+# list of tests/again.toml; how long each test took is in out/durations.json. Up to five that failed
+# run once more at the end, alone, and what then passes is named in large letters.
 test: system-test ## every test that this machine can run; the others say why they were skipped
-	@$(PYTEST) -n 4 --dist loadscope
+	@code=0; $(PYTEST) -n 4 --dist loadscope || code=$$?; \
+	    $(BIN)/python tests/helpers/alone.py $$code
 
 check: python ## what each change must pass: ruff, mypy, the quick tests; about a minute
 	@$(BIN)/ruff check

@@ -214,7 +214,7 @@ class Rerun:
         except BaseException as failed:
             self.failure = failed
         finally:
-            _keep_whole(half, self.target)
+            _keep_whole(half, self.target, isinstance(self.failure, DeadKernelError))
             self.ended.set()
 
 
@@ -287,24 +287,25 @@ def _watched(below: Path | None) -> Iterator[Path]:
 
 
 # What a full disk cut off shows nothing to anybody.
-def _keep_whole(half: Path, target: Path) -> None:
+def _keep_whole(half: Path, target: Path, died: bool) -> None:
     with suppress(OSError, ValueError):
         executed = json.loads(half.read_bytes())
-        if _corrected(executed):
+        if _corrected(executed, died):
             half.write_text(json.dumps(executed, indent=1, ensure_ascii=False) + "\n", "utf-8")
         half.replace(target)
     with suppress(OSError):  # such as a file where its folder should be
         half.unlink(missing_ok=True)
 
 
-# papermill (2.7) notes the cells after a dead kernel as completed, and no exception at all.
-def _corrected(executed: dict[str, Any]) -> bool:
-    never = [
-        cell["metadata"]["papermill"]
-        for cell in _code(executed)
-        if cell["execution_count"] is None and "papermill" in cell["metadata"]
-    ]
-    wrong = [said for said in never if said.get("status") == "completed"]
+# papermill (2.7) notes the cells after a dead kernel as completed, and no exception at all. The
+# cell in which it died has a number if the kernel still came to say so.
+def _corrected(executed: dict[str, Any], died: bool) -> bool:
+    noted = [cell for cell in _code(executed) if "papermill" in cell["metadata"]]
+    begun = [cell for cell in noted if cell["metadata"]["papermill"].get("start_time")]
+    unsure = [cell for cell in noted if cell["execution_count"] is None]
+    unsure += [cell for cell in begun[-1:] if died and cell not in unsure]
+    told = [cell["metadata"]["papermill"] for cell in unsure]
+    wrong = [said for said in told if said.get("status") == "completed"]
     for said in wrong:
         said["status"] = "failed" if said.get("start_time") else "pending"
     if wrong:

@@ -49,6 +49,12 @@ def late(values):
     return float(np.mean(values > LATE))
 
 
+def per_second(values, quick):
+    """Answers, had each that came in time been as quick as this: other load slows these alike."""
+    slow = values[values > LATE]
+    return len(values) / (slow.sum() + quick * (len(values) - len(slow)))
+
+
 def test_wake_ups_are_kept_unless_they_are_asked_to_be_lossy(lab):
     assert lab.wakeups == "kept"
     assert lab.host("server").check("guest", "get", "wakeups") == "kept\n"
@@ -61,7 +67,8 @@ def test_a_guest_that_keeps_its_wake_ups_is_late_a_fifth_as_often_or_less(lab):
     with guest(lab, "kept") as asked:
         kept = answers(lab, asked, 4)
     assert late(kept) < late(lost) / 5, (late(kept), late(lost))
-    assert len(kept) > 2 * len(lost)
+    quick = min(np.percentile(lost, 10), np.percentile(kept, 10))
+    assert per_second(kept, quick) > 2 * per_second(lost, quick), (len(kept), len(lost))
 
 
 def test_a_topology_can_ask_for_a_guest_as_its_kernel_is_by_itself():

@@ -23,7 +23,7 @@ from labkit.running.open_lab import recorded
 from labkit.runs import index
 from labkit.ssh.connection import CONNECT_SECONDS
 
-PROGRAMS = ("find", "sudo", "unshare")
+PROGRAMS = ("find", "mount", "sudo", "unshare")
 
 HOME = Path(__file__).resolve().parents[2]
 LABKIT = (sys.executable, "-m", "labkit")
@@ -258,7 +258,7 @@ def test_a_full_disk_is_told_and_nothing_half_is_left(tmp_path):
 def test_a_notebook_that_a_full_disk_cut_off_is_not_kept_as_one(tmp_path, text, kept):
     half, whole = tmp_path / ".mine.ipynb", tmp_path / "mine.ipynb"
     half.write_text(text)
-    notebook._keep_whole(half, whole)
+    notebook._keep_whole(half, whole, died=False)
     assert (whole.exists(), half.exists()) == (kept, False)
 
 

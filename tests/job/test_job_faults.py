@@ -135,14 +135,16 @@ def test_a_job_is_not_begun_where_its_end_could_not_be_kept(here, tmp_path, opti
 @pytest.mark.parametrize("options, keeps", [("size=1m", 900_000), ("nr_inodes=32", 60_000)])
 def test_a_disk_that_fills_up_costs_output_and_never_the_code(here, tmp_path, options, keeps):
     with mounted(tmp_path / "disk", options) as disk:
+        go = tmp_path / "go"
+        script = f"until [ -e {go} ]; do sleep 0.02; done; seq {MIB // 2}; exit 9"
         job = here.start(
-            "sh", "-c", f"seq {MIB // 2}; exit 9", key="a", seconds=60, cap=16 * MIB,
-            spool=str(disk / "jobs"),
-        )  # fmt: skip
+            "sh", "-c", script, key="a", seconds=60, cap=16 * MIB, spool=str(disk / "jobs")
+        )
         if "inodes" in options:
             with suppress(OSError):
                 for n in range(32):
                     (disk / f"file{n}").touch()
+        go.touch()
         status = job.wait(30)
         printed = subprocess.run(["seq", str(MIB // 2)], capture_output=True).stdout
         kept = job.output()
