@@ -14,11 +14,15 @@ def add(verbs: Any) -> None:
         verbs, "studies", _studies, "list the studies",
         " | each study, with its numbers of conditions and claims",
         "--json | also the parameters for `labkit run -p`",
+        "--launch https://github.com/you/labkit | links that open your copy's notebooks on Binder",
     )  # fmt: skip
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--markdown", action="store_true", help="the table of the README")
     shown.add_argument(
         "--deciders", action="store_true", help="the table of who can decide each claim"
+    )
+    shown.add_argument(
+        "--launch", metavar="URL", help="a table of links to Binder, for the repository at URL"
     )
     json_flag(shown)
 
@@ -36,6 +40,11 @@ def _studies(asked: argparse.Namespace) -> None:
         from labkit.pages.who_decides import markdown
 
         print(markdown(found))
+        return
+    if asked.launch:
+        from labkit.pages import launch
+
+        print(launch.markdown(found, asked.launch))
         return
     if not asked.json:
         rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in found]
