@@ -1,5 +1,6 @@
 """Moves that fail: the guest is alive on exactly one side, asked on both, and works on."""
 
+import json
 import random
 import re
 import subprocess
@@ -107,6 +108,14 @@ def test_a_move_to_a_host_with_too_little_memory_is_refused_before_it_begins(lab
     finally:
         there.check("umount", "/proc/meminfo")
     check_on_one_side(lab_of_two, at)
+
+
+# Whole 256 KiB would be searched in a way that overlooks writes (guest_boot.sh).
+def test_the_memory_of_an_emulated_guest_has_a_size_that_qemu_searches_page_by_page(lab_of_two):
+    at = lab_of_two.host(box.status(MOVING).guests[0].on)
+    summary = json.loads(at.check("guest", "@guest", "qmp", "query-memory-size-summary"))
+    emulated = box.status(MOVING).accelerator == "tcg"
+    assert bool(summary["base-memory"] % (256 << 10)) == emulated
 
 
 MOVES = """\
