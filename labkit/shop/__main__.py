@@ -18,6 +18,7 @@ from labkit.shop.answers import Asked, Listening, Refused
 from labkit.shop.driver import PAUSE_SECONDS, Driver, Pace, gone
 from labkit.shop.filling import (
     DATABASE,
+    ENGINES,
     TEMPLATE,
     Counts,
     Database,
@@ -65,7 +66,7 @@ def _told(failed: Exception) -> str:
 def _words() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="shop", description=__doc__)
     words.add_argument("verb", choices=("fill", "drive", "check", "serve"))
-    words.add_argument("--engine", default="postgresql")
+    words.add_argument("--engine", default="postgresql", help=f"of {', '.join(ENGINES)}")
     words.add_argument("--at", action="append", help="USER@HOST:PORT; of several shops, each")
     words.add_argument("--secret", action="append", type=Path, help="its password, in a file")
     words.add_argument("--pages", action="append", help="HOST:PORT of the shop's web pages")
@@ -73,6 +74,8 @@ def _words() -> argparse.ArgumentParser:
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--ledger", type=Path, help="keep what was committed in this file")
     words.add_argument("--until", type=Path, help="end once this file is there, or time is up")
+    words.add_argument("--durability", choices=("durable", "fast"),
+                       help="of SQL Server; without it, as the database is")  # fmt: skip
     words.add_argument("--go-on", action="store_true", help="with the shop as it is")
     for settings in (Mix, Pace):
         for one in fields(settings):
@@ -97,6 +100,7 @@ def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> 
         return serve(shop.served, [shop.prepared() for _ in range(pace.users)])
     awaited(shop.speaks, shop.at, shop.secret)
     before = _before(asked, shop)
+    _settled(asked, shop)
     if asked.verb == "fill":
         return
     ledger = Ledger.kept(asked.ledger) if asked.ledger else Ledger()
@@ -160,6 +164,16 @@ def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
         return fresh(asked.engine, shop.at, shop.secret, asked.size, asked.seed, _tell)
     with closing(shop.speaks(shop.at, shop.secret, TEMPLATE)) as stock:
         return counts(stock)
+
+
+def _settled(asked: argparse.Namespace, shop: _Shop) -> None:
+    if asked.durability and not shop.speaks.durable:
+        raise BadInput(f"{asked.engine} is as durable as its server was told to be when it started")
+    with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
+        if asked.durability:
+            database.query(shop.speaks.durable[asked.durability == "durable"])
+        (row,) = database.query(shop.speaks.about)
+    _tell((row[0] or b"").decode("utf-8", "replace"))
 
 
 def _report(driver: Driver, customers: Customers, used: float) -> None:

@@ -23,10 +23,28 @@ class ShopRows(Protocol):
     def __iter__(self) -> Iterator[Values]: ...
 
 
+class ByteWire(Protocol):
+    """What words are sent by: a socket, or one that encrypts them."""
+
+    def sendall(self, words: bytes, /) -> None:
+        """Send all of it."""
+
+    def recv(self, most: int, /) -> bytes:
+        """Wait for what comes."""
+
+    def fileno(self) -> int:
+        """What a selector waits for."""
+
+    def close(self) -> None:
+        """Leave."""
+
+
 class Asked(Protocol):
     """A connection that a loop of many asks: to a database, or to a web server before it."""
 
-    socket: socket.socket
+    @property
+    def socket(self) -> ByteWire:
+        """What is sent to it and comes from it."""
 
     def prepare(self) -> None:
         """Be ready to be asked by `message`."""

@@ -7,13 +7,17 @@ import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from typing import Protocol, cast
+from typing import ClassVar, Protocol, cast
 
-from labkit.errors import BadInput, LabkitError, Unknown
+from labkit.errors import LabkitError, Unknown
 from labkit.shop.answers import Asked, Listening, Refused, ShopRows
 from labkit.shop.stock import COLUMNS, Size, StockTable, tables
 
-ENGINES = {"postgresql": "labkit.shop.postgres:Postgres", "mariadb": "labkit.shop.mariadb:MariaDb"}
+ENGINES = {
+    "postgresql": "labkit.shop.postgres:Postgres",
+    "mariadb": "labkit.shop.mariadb:MariaDb",
+    "sqlserver": "labkit.shop.sqlserver:SqlServer",
+}
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
 FORM = 1
 """Which rows the generator makes, and which tables: what another form filled is filled again."""
@@ -24,6 +28,13 @@ Tell = Callable[[str], None]
 
 class Database(Asked, Protocol):
     """A connection to any of the engines."""
+
+    summed: ClassVar[str]
+    """How whole numbers are added up, however many there are."""
+    durable: ClassVar[Mapping[bool, str]]
+    """What makes a database durable or not; empty where its server is started so."""
+    about: ClassVar[str]
+    """What asks for its name and version."""
 
     def __init__(self, at: Listening, secret: str, database: str = ...) -> None: ...
     @classmethod
@@ -43,12 +54,6 @@ class Database(Asked, Protocol):
 
 def engine_of(name: str) -> type[Database]:
     """The class that speaks to an engine."""
-    if name == "sqlserver":
-        raise BadInput(
-            "SQL Server stands behind the document, and labkit does not speak its protocol",
-            hint="postgresql stands in for it; to ask one of your own, write a class such as "
-            "labkit/shop/postgres.py has, and name it in ENGINES of labkit/shop/filling.py",
-        )
     if name not in ENGINES:
         raise Unknown("engine", name, ENGINES)
     module, _, found = ENGINES[name].partition(":")
@@ -137,7 +142,8 @@ def counts(shop: Database) -> dict[str, tuple[int, int]]:
     return {
         name: (rows[0], rows[1])
         for name, (_, summed) in COLUMNS.items()
-        for rows in [numbers(shop, f"SELECT count(*), coalesce(sum({summed}), 0) FROM {name}")]
+        for total in [shop.summed.format(summed)]
+        for rows in [numbers(shop, f"SELECT count(*), coalesce({total}, 0) FROM {name}")]
     }
 
 

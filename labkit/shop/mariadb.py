@@ -7,6 +7,7 @@ import pkgutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import ClassVar
 
 from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
 from labkit.shop.stock import COLUMNS, Row, StockTable, counted
@@ -72,6 +73,10 @@ ASKS: Mapping[str, Callable[..., str]] = {
 
 class MariaDb:
     """One connection; `message` and `answer` are for a loop that has many of them."""
+
+    summed: ClassVar[str] = "sum({})"
+    durable: ClassVar[Mapping[bool, str]] = {}
+    about: ClassVar[str] = "SELECT concat('MariaDB ', version())"
 
     def __init__(self, at: Listening, secret: str, database: str = FIRST) -> None:
         self.socket = connected(at)

@@ -13,6 +13,7 @@ import os
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from typing import ClassVar
 
 from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
 from labkit.shop.stock import Row, StockTable, counted
@@ -51,6 +52,10 @@ ASKS = {
 
 class Postgres:
     """One connection; `message` and `answer` are for a loop that has many of them."""
+
+    summed: ClassVar[str] = "sum({})"
+    durable: ClassVar[Mapping[bool, str]] = {}
+    about: ClassVar[str] = "SELECT version()"
 
     def __init__(
         self, at: Listening, secret: str, database: str = FIRST, options: Mapping[str, str] = {}
