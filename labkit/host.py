@@ -17,6 +17,7 @@ from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, JobStatus, Tell, silent
+from labkit.machine.own_database import OwnDatabase
 from labkit.machine.turns import Steps
 from labkit.programs.packages import installable
 
@@ -191,6 +192,8 @@ class Host:
     """The file that describes the lab that it is of, if any does."""
     measuring: str = field(default="", repr=False, compare=False)
     """The key of the run that is being made; commands of it that last are jobs."""
+    database: OwnDatabase | None = field(default=None, repr=False, compare=False)
+    """A database of its owner that a workload may ask; labkit neither starts nor ends it."""
 
     def verb(self, verb: str, *others: str) -> str:
         """What to type for a verb of labkit about it, and about other hosts of its lab.
