@@ -17,7 +17,8 @@ SCANNED = (
 )  # fmt: skip
 BEGUN = (
     "__init__.py", "__main__.py", "cli.py", "programs/__main__.py",
-    "shop/__main__.py", "shop/mariadb.py", "shop/postgres.py",  # the engine is named in the words
+    # the engine is named in the words
+    "shop/__main__.py", "shop/mariadb.py", "shop/postgres.py", "shop/sqlserver.py",
 )  # fmt: skip
 HANDED = (
     "Changes", "Claim", "Completed", "Faults", "Host", "Lab", "Plan", "Results", "Run", "Study",
