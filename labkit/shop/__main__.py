@@ -168,7 +168,9 @@ def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
 
 def _settled(asked: argparse.Namespace, shop: _Shop) -> None:
     if asked.durability and not shop.speaks.durable:
-        raise BadInput(f"{asked.engine} is as durable as its server was told to be when it started")
+        raise BadInput(
+            f"{asked.engine} takes no --durability: the start of its server decides that"
+        )
     with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
         if asked.durability:
             database.query(shop.speaks.durable[asked.durability == "durable"])
