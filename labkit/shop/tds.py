@@ -246,7 +246,7 @@ def described(body: bytes, at: int) -> tuple[list[Encoded], int]:
 
 
 def columns_told(columns: Sequence[Encoded]) -> bytes:
-    """Columns as they are told: how a bulk load begins."""
+    """How a bulk load begins: what columns it brings."""
     parts = [bytes([COLUMNS]), struct.pack("<H", len(columns))]
     for one in columns:
         name = one.name.encode("utf-16-le")

@@ -36,7 +36,6 @@ def _far(name: str, rtt: int, disks: bool) -> Condition:
 
 study = Study(
     name="ld_vmotion",
-    draft="five of its seven conditions have run in a box so far",
     title="A long way: moving a database while its customers order",
     question="Does a longer way make a live migration take longer, and what do the customers of "
     "the database that moves notice of it?",
