@@ -64,7 +64,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class LabkitError(Exception):
-    """What happened and where; `said` is the tool's last words, `hint` what to try."""
+    """What happened and where; `said` is the tool's last words, `hint` what to try, a line each."""
 
     exit_code: ClassVar[int] = 1
 
@@ -74,7 +74,7 @@ class LabkitError(Exception):
 
     def __str__(self) -> str:
         said = [f"  {line}" for line in self.said.splitlines()]
-        return "\n".join([self.what, *said, *([f"  hint: {self.hint}"] if self.hint else [])])
+        return "\n".join([self.what, *said, *(f"  hint: {one}" for one in self.hint.splitlines())])
 
     # A notebook shows what happened, not the way through our code (IPython looks for this name).
     def _render_traceback_(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -14,6 +15,8 @@ from labkit.errors import Unknown
 from labkit.lab import Lab
 from labkit.running import possible
 from labkit.study import Study
+
+GET = re.compile("[,;] to get it: ")
 
 
 def _look(place: Subject) -> Iterator[Finding]:
@@ -35,7 +38,7 @@ def _finding(place: Subject, study: Study, one: Condition, why: str) -> Finding:
     cut = [way for way in place.cut if set(way) <= asked.keys()]
     if why and silent:
         return Finding(UNSEEN, f"{' and '.join(silent)} cannot be asked", where=where)
-    if cut and not why:
+    if cut:
         why, fix = f"no way from {' to '.join(cut[0])}", "put right first what failed above"
     elif not why:
         return Finding(OK, "can be measured", where=where)
@@ -43,6 +46,8 @@ def _finding(place: Subject, study: Study, one: Condition, why: str) -> Finding:
         own = f"labkit box up {study.topology}" if study.topology else "labkit box up"
         table = f"a table [hosts.ROLE] for it in {place.lab.path}"
         fix = f"{own} --name NAME   # a box that has it" if place.lab.emulated else table
+    elif len(parts := GET.split(why, 1)) > 1:
+        why, fix = parts
     else:
         fix = place.labkit("plan", study.name, "--condition", one.name)
     return Finding(WARNING, f"cannot be measured: {why}", fix=fix, where=where)

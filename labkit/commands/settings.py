@@ -40,9 +40,8 @@ def _settings(asked: argparse.Namespace) -> None:
     if asked.json:
         print_json(rows)
     else:
-        head = ["setting", "what it is"] if not asked.host else ["setting", "now", "", "legal"]
-        shown = [[row[key] for key in row if key not in ("state", "kind")] for row in rows]
-        print(table([tuple(map(str, row)) for row in shown], head))
+        head = ["setting", "now, and what it can be" if asked.host else "what it is"]
+        print(table([line for row in rows for line in _lines(row)], head))
 
 
 def _on(host: Host) -> list[dict[str, Any]]:
@@ -65,6 +64,13 @@ def _row(kind: type[Setting], step: dict[str, Any]) -> dict[str, Any]:
         "name": kind.__name__, "current": step.get("current", ""), "why": step["why"],
         "legal": step.get("legal", ""), "state": step["state"], "kind": step.get("kind", ""),
     }  # fmt: skip
+
+
+# One fact a line, so that the widest of them wraps.
+def _lines(row: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [str(row[key]) for key in ("what", "current", "why") if row.get(key)]
+    facts += [f"legal: {row['legal']}"] if row.get("legal") else []
+    return [(row["name"] if not n else "", fact) for n, fact in enumerate(facts or [""])]
 
 
 def _first_line(kind: type[Setting]) -> str:

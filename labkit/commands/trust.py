@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import busy, json_flag, print_json, verb
-from labkit.errors import BadInput, HostError, HostKeyRefused
+from labkit.errors import BadInput, HostError, HostKeyRefused, LabkitError
 
 if TYPE_CHECKING:
     from labkit.lab import Lab
@@ -83,7 +83,7 @@ def _trust(asked: argparse.Namespace) -> None:
             keys = trust.shown(target)
         except HostError as silent:
             if at.name not in lab.hosts:
-                silent.hint = f"{silent.hint}; roles of this lab: {', '.join(lab.hosts)}"
+                raise _no_role(silent, lab) from None
             raise
     known = trust.is_known(target, keys)
     kept = () if known else _agreed(asked, target, keys)
@@ -120,6 +120,15 @@ def _address(lab: Lab, named: str) -> Address:
         user=found["user"] or "",
         jump=before,
     )
+
+
+# A name that means no address was meant as a role.
+def _no_role(silent: HostError, lab: Lab) -> LabkitError:
+    roles = f"roles of this lab: {', '.join(lab.hosts)}"
+    if silent.what.endswith("unknown name"):
+        return BadInput(silent.what, said=silent.said, hint=roles)
+    silent.hint = f"{silent.hint}\n{roles}"
+    return silent
 
 
 # A human compares, once; nobody else is asked (under papermill or cron there is nobody to ask).

@@ -347,7 +347,7 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     return _kind(failure, name)(
         first if name else f"the notebook did not run to its end: {first}",
         said="\n".join(words),
-        hint="; ".join(hints),
+        hint="\n".join(hints),
     )
 
 

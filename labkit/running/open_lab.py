@@ -21,7 +21,7 @@ from labkit.lab import Lab
 from labkit.machine.places import HOME, out
 from labkit.machine.stopping import together
 from labkit.results import Results, check_label, stored
-from labkit.running import possible, sizes
+from labkit.running import possible, sizes, ways
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
 from labkit.runs.facts import READ, of_run, parse
@@ -78,6 +78,7 @@ def study_results(
     asked = study.asked(where, seed)
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
+    ways.check(study, lab)
     plan = possible.plan(study, lab)
     with sizes.all_on(lab, plan):
         refused = possible.refusals(study, lab, plan)

@@ -10,6 +10,7 @@ from labkit.changes.plan import plan as make_plan
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.lab import Lab
+from labkit.running import ways
 from labkit.setting import Setting
 from labkit.study import Study
 from labkit.workloads import _pairs as pairs
@@ -33,11 +34,10 @@ def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, s
     each = [(c, load) for c in study.conditions for load in study.loads]
     there = [(c, load) for c, load in each if not c.lacks_host(lab, load)]
     absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
-    whys: dict[str, str] = {}
+    prepare, traffic, whys = prepare_command(study, lab), ways.Ways(lab), dict[str, str]()
     for c, load in each:
-        whys[c.name] = whys.get(c.name, "") or c.refusal(
-            lab, load, planned, absent, prepare_command(study, lab)
-        )
+        why = whys.get(c.name, "") or c.refusal(lab, load, planned, absent, prepare)
+        whys[c.name] = why or traffic.refusal(c.load(load), c.pairs(lab, load).values())
     return {name: why for name, why in whys.items() if why}
 
 

@@ -193,7 +193,8 @@ class Running:
             return NotRun(
                 f"{name}: no shell came up for `{self._shown}`, so it was not run",
                 said=noise.decode("utf-8", "replace"),
-                hint="check that this account has a shell: `ssh HOST sh -c true`",
+                hint="does the account have a shell, and neither ForceCommand nor command= in"
+                " authorized_keys? `ssh HOST sh -c true` shows it",
             )
         what = cut(self._shell.channel)
         return OutcomeUnknown(

@@ -169,7 +169,7 @@ def _attempt(where: tuple[Any, ...], seconds: float) -> Steps[socket.socket]:
         dialled.setblocking(False)
         while (code := dialled.connect_ex(where[4])) in UNDER_WAY:
             if time.monotonic() >= until:
-                raise TimeoutError("timed out")
+                raise TimeoutError(f"no answer within {seconds:.3g} s")
             yield Awaited(until, dialled, select.POLLOUT)
         if code not in (0, errno.EISCONN):
             raise OSError(code, os.strerror(code))

@@ -143,7 +143,7 @@ def _hinting(host: Host, protocol: str, port: int) -> Iterator[None]:
             raise
         way = f"{protocol.upper()} port {port} of {host.name}"
         hint = f"does a firewall drop what goes to {way}? `labkit doctor --lab FILE` tries it"
-        raise TimedOut(late.what, said=late.said, hint=f"{hint}; {late.hint}") from None
+        raise TimedOut(late.what, said=late.said, hint=f"{hint}\n{late.hint}") from None
 
 
 def _ports(listed: str) -> set[int]:

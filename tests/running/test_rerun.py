@@ -49,7 +49,7 @@ def test_an_error_of_labkit_keeps_its_words(tmp_path):
     code = "from labkit.errors import BadInput\nraise BadInput('it broke', said='why', hint='try')"
     with pytest.raises(BadInput, match="it broke") as failed:
         rerun(tmp_path, code)
-    assert failed.value.said == "why" and failed.value.hint.startswith("try; ")
+    assert failed.value.said == "why" and failed.value.hint.startswith("try\n")
     assert "out.ipynb" in failed.value.hint
 
 

@@ -1,0 +1,112 @@
+"""What a study needs of hosts of one's own before it begins: logins, interfaces, and a way between.
+
+A box makes its own, so nothing is asked there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from labkit.changes.plan import AT_ONCE
+from labkit.errors import BadInput, LabkitError
+from labkit.fleet.fleet import Fleet
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.machine.stopping import together
+from labkit.study import Study
+from labkit.workload import Workload
+
+PROGRAMS = ("ping",)
+
+# ESXi has no such folder, and its interfaces go by other names.
+ABSENT = '[ ! -d /sys/class/net ] || [ -e "/sys/class/net/$1" ] || ls /sys/class/net'
+# A neighbour that has no such address is given up after three seconds.
+PING = ("ping", "-n", "-c", "1", "-W", "4")
+NOBODY = ("Unreachable", "unreachable")
+ASKED_SECONDS = 10.0
+
+
+def check(study: Study, lab: Lab) -> None:
+    """Refuse a lab of which a host is silent, or lacks the interface that its file names."""
+    if lab.emulated:
+        return
+    hosts = {role: lab.hosts[role] for role in _roles(study, lab)}
+    _answer(hosts)
+    named = {role: one for role, one in hosts.items() if one.interface and not _guest(lab, role)}
+    found = together(lambda role: _instead(named[role]), named, AT_ONCE)
+    for role, there in zip(named, found, strict=True):
+        if there:
+            raise BadInput(
+                f"{role} has no interface {named[role].interface}, which {lab.path} names",
+                said=f"it has {', '.join(there)}",
+                hint=f'put the right interface = "..." into [hosts.{role}]',
+            )
+
+
+def _roles(study: Study, lab: Lab) -> list[str]:
+    played = [
+        player
+        for one in study.conditions
+        for load in study.loads
+        for role in load.roles
+        for player in one.players(role)
+    ]
+    return [role for role in dict.fromkeys(played) if role in lab.hosts]
+
+
+# All are asked at the same time, so several that are silent take no longer than one.
+def _answer(hosts: Mapping[str, Host]) -> None:
+    answers = Fleet(hosts).run("true")
+    silent = [one for one in answers.values() if isinstance(one, LabkitError)]
+    if len(silent) == 1:
+        raise silent[0]
+    if silent:
+        answers.check()
+
+
+def _instead(host: Host) -> list[str]:
+    done = host.run("sh", "-c", ABSENT, "labkit", host.interface, seconds=ASKED_SECONDS)
+    return done.stdout.split()
+
+
+def _guest(lab: Lab, role: str) -> bool:
+    return any(role in one.guests for one in lab.hosts.values())
+
+
+@dataclass(frozen=True)
+class Ways:
+    """The ways of test traffic in a lab; each is tried once."""
+
+    lab: Lab
+    _tried: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def refusal(self, load: Workload, pairs: Iterable[Mapping[str, Host]]) -> str:
+        """Why the load cannot get from its client to the others; empty when it can."""
+        asks, *others = load.roles
+        if self.lab.emulated or asks != "client":
+            return ""
+        ways = [(pair[asks], pair[role]) for pair in pairs for role in others]
+        lost = (self._lost(one, two, load) for one, two in ways if one.name != two.name)
+        return next(filter(None, lost), "")
+
+    # A guest may get its way only from a setting. Where echoes are filtered, others may pass.
+    def _lost(self, client: Host, other: Host, load: Workload) -> str:
+        if _guest(self.lab, other.name) or _guest(self.lab, client.name):
+            return ""
+        way = client.name, other.address
+        if way not in self._tried:
+            self._tried[way] = _unanswered(client, other.address)
+        said = self._tried[way]
+        if not said or (load.name != "ping" and not any(word in said for word in NOBODY)):
+            return ""
+        return (
+            f"{client.name} gets no answer from {other.address}, the address of {other.name};"
+            f" `labkit doctor --lab {self.lab.path}` shows how far it comes"
+        )
+
+
+def _unanswered(client: Host, address: str) -> str:
+    done = client.run(*PING, address, seconds=ASKED_SECONDS)
+    # Where there is no ping, that is said elsewhere.
+    return "" if done.ok or done.code == 127 else done.stdout + done.stderr or "nothing"
