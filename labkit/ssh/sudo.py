@@ -76,7 +76,8 @@ class Sudo:
 
     def line(self, script: str) -> str:
         """The script that runs `script` as root."""
-        inner = shlex.quote(f"echo {self._ready} >&2; {script}")
+        # It waits for us, so that none of its words comes with those that are read as sudo's.
+        inner = shlex.quote(f"echo {self._ready} >&2; read -r go; {script}")
         # -p is our own prompt, so that nothing else is taken for one. There is no telling before
         # whether sudo will ask: it may remember.
         outer = (
@@ -86,7 +87,7 @@ class Sudo:
         return f"exec sh -c {shlex.quote(outer)}"
 
     def admit(self, channel: Channel, name: str) -> None:
-        """Answer sudo's question, if it has one, until the script runs."""
+        """Answer sudo's question, if it has one, and have the script begin."""
         said, asked, deadline = b"", 0, time.monotonic() + SECONDS
         while f"{self._ready}\n".encode() not in said:
             if said.count(self._prompt.encode()) > asked:
@@ -103,6 +104,8 @@ class Sudo:
                 raise self._refused(name, said, "it asked in its own words, or not at all")
             else:
                 said += channel.recv(left)[1]
+        with suppress(Gone):  # seen by whoever reads on
+            channel.send(b"\n")
 
     # When it was answered: a human may take a while.
     def _answer(self, channel: Channel, name: str, asked: int) -> float:

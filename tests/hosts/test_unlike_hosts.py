@@ -63,6 +63,16 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     assert [run.condition for run in results.finished()] == ["Native"] * 3
 
 
+@pytest.mark.torture
+def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
+    words = ("lat_netperf", "--quick", "--where", str(lab_file))
+    done = labkit(lab_file, "run", *words, "--json")
+    assert done.returncode == 0, done.stderr
+    results = Results.open(Path(json.loads(done.stdout)["results"]))
+    (run,) = results.finished()
+    assert run.condition == "Native" and {"netperf.txt", "sockperf.txt"} < run.raw.keys()
+
+
 def test_settings_are_made_on_each_of_them_and_go_back_byte_for_byte(lab_file):
     with opened(lab_file) as lab:
         before = {step.thing: (step.text, step.why) for step in plan(SETTINGS, lab.hosts).steps}

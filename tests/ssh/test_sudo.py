@@ -19,7 +19,7 @@ from labkit.changes.in_force import applied
 from labkit.errors import BadInput, SudoRefused, TimedOut
 from labkit.host import Host
 from labkit.ssh.sudo import Password, Sudo
-from labkit.transports.local import Local
+from labkit.transports.local import Local, Process
 
 PROGRAMS = ("chage", "chpasswd", "mount", "pgrep", "sudo", "unshare", "useradd")
 
@@ -101,6 +101,19 @@ def refused(host, ask, sign):
     assert time.monotonic() - begun < 10
     assert sign in str(found.value), found.value
     assert SECRET not in str(found.value)
+
+
+def test_a_slow_reader_loses_nothing_of_what_comes_with_sudos_consent(monkeypatch):
+    at_once = Process.recv
+
+    def late(process, seconds):
+        time.sleep(0.1)
+        return at_once(process, seconds)
+
+    monkeypatch.setattr(Process, "recv", late)
+    with Host("here", "", Local().as_root(never)).raw("echo", "out") as pipe:
+        pipe.patience = 2
+        assert pipe.recv() == b"out\n" and pipe.ended() == (0, "")
 
 
 def test_without_a_password_nobody_is_asked(users, tmp_path):
