@@ -17,6 +17,7 @@ from labkit.running.open_lab import recorded
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
 
 PAGE = Path(__file__).parents[2] / "notebooks/docs/proof/claims.md"
+DECISIONS = PAGE.with_name("decisions.md")
 BUSY = {"client": {GATE: "cpu0 was busy for 100.0 % of the time"}}
 
 
@@ -108,3 +109,22 @@ def test_the_page_counts_what_each_lab_decides():
     for lab in LABS:
         yes = sum(row[lab] == "yes" for row in listed)
         assert re.search(rf"^\| {lab} \| {yes} of {len(listed)} \|$", text, re.MULTILINE), lab
+
+
+MOVED = re.compile(
+    r"^\| `([a-z0-9-]+)-(\d+)` \| ([a-z ]+) \| ([a-z ]+) \| ([a-z ]+) \| .+ \|$", re.M
+)
+
+
+def test_verdicts_that_moved_with_the_question_are_what_the_page_says_of_today():
+    """Those that no box decides; the others are of runs that may be made again."""
+    rows = MOVED.findall(DECISIONS.read_text("utf-8"))
+    assert len(rows) == 7 and all(before != after for _, _, before, after, _ in rows)
+    stays = [(name, number) for name, number, *_, today in rows if today == NOT_TESTABLE]
+    verdicts = {
+        found.claim: found.verdict
+        for name in dict.fromkeys(name.replace("-", "_") for name, _ in stays)
+        for found in studies.find(name).judge(Results.open(recorded(name)))
+    }
+    assert len(stays) == 6
+    assert {verdicts[f"{name}-{number}"] for name, number in stays} == {NOT_TESTABLE}
