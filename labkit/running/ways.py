@@ -28,7 +28,7 @@ ASKED_SECONDS = 10.0
 
 
 def check(study: Study, lab: Lab) -> None:
-    """Refuse a lab of which a host is silent, or lacks the interface that its file names."""
+    """Refuse a lab with a silent host, or without an interface that its file names."""
     if lab.emulated:
         return
     hosts = {role: lab.hosts[role] for role in _roles(study, lab)}

@@ -220,6 +220,7 @@ def test_an_account_without_a_shell_is_named_and_nothing_was_run(server, tmp_pat
         with pytest.raises(HostError, match="so it was not run") as refused:
             host.run("true")
         assert "This account is not available." in str(refused.value)
+        assert "ForceCommand" in refused.value.hint
         assert not isinstance(refused.value, OutcomeUnknown)
 
 
