@@ -13,7 +13,7 @@ from labkit.changes.journal import hello
 from labkit.changes.plan import plan
 from labkit.errors import BadInput, SettingRefused
 
-PROGRAMS = ("corosync", "dockerd", "ip", "libvirtd")
+PROGRAMS = ("corosync", "docker", "dockerd", "ip", "libvirtd")
 __all__ = ["host_of"]
 pytestmark = pytest.mark.slow
 REFUSED, BACK = "refused", "restored"
