@@ -166,14 +166,14 @@ def _outputs(notebook: Any) -> Iterator[Any]:
 def _made_safe(shown_as: Any, shown: _Shown) -> dict[str, Any]:
     if V5 in shown_as:
         shown.charts.append(len(shown.parts))
-        return shown.instead(_chart(shown_as[V5]))
+        return shown.instead(chart_html(shown_as[V5]))
     if tables.MIME in shown_as:
         return shown.instead(tables.read(shown_as[tables.MIME]).html())
     return {kind: shown_as[kind] for kind in INERT if kind in shown_as}
 
 
-# The picture is there from the start, and stays where scripts are not allowed.
-def _chart(spec: dict[str, Any]) -> str:
+def chart_html(spec: dict[str, Any]) -> str:
+    """A picture as HTML, which `DRAW` makes interactive; it stays where no script may run."""
     label = safe(str(spec.get("description", "chart")))
     return (
         f'<div class="labkit-chart" role="img" aria-label="{label}">'

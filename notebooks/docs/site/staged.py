@@ -1,0 +1,95 @@
+"""Lays out what the site is made of, each file at its place in the repository, so links hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import executed
+import nbformat
+import reference
+
+from labkit.charts import V5
+from labkit.charts.export import vega
+from labkit.machine.places import HOME
+from labkit.pages import tables
+from labkit.pages.paper import PAPER
+from labkit.pages.report import DRAW, INERT, chart_html
+
+HERE = Path(__file__).parent
+LINKED = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
+          "notebooks/docs", "notebooks/pictures")  # fmt: skip
+"""What the site shows as it lies in the repository."""
+ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+SVG = "image/svg+xml"
+
+
+def stage(source: Path, notebooks: Mapping[str, Path]) -> None:
+    """Lay everything out below `source`; a notebook that is not given is shown as it is."""
+    for name in LINKED:
+        _link(source / name, HOME / name)
+    _link(source / "own.md", HERE / "own.md")
+    _write(source / "index.md", front_page())
+    reference.write(source / "reference")
+    for stem, own in executed.NOTEBOOKS.items():
+        _write(source / "notebooks" / own.name, shown(stem, notebooks.get(stem, own)))
+    _write(source / "_static/vega.js", vega())
+    _write(source / "_static/charts.js", DRAW)
+    _write(source / "_static/style.css", PAPER + (HERE / "style.css").read_text("utf-8"))
+
+
+def front_page() -> str:
+    """The README with a link to the notebook of each study, and the contents of the site."""
+    readme = (HOME / "README.md").read_text("utf-8")
+    stems = {executed.study(stem): stem for stem in executed.NOTEBOOKS}
+    linked = ROW.sub(lambda row: f"| [`{row[1]}`](notebooks/{stems[row[1]]}.ipynb) |", readme)
+    return f"{linked}\n{(HERE / 'contents.md').read_text('utf-8')}"
+
+
+def shown(stem: str, notebook: Path) -> str:
+    """A notebook as a page shows it: charts and tables as HTML, and no path of this machine."""
+    whole = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
+    whole.metadata.pop("widgets", None)
+    whole.cells.insert(1, nbformat.v4.new_markdown_cell(_about(stem), id="about"))  # type: ignore[no-untyped-call]
+    for output in (one for cell in whole.cells for one in cell.get("outputs", ())):
+        if "data" in output:
+            output["data"] = _as_html(output["data"])
+    written: str = nbformat.writes(whole)  # type: ignore[no-untyped-call]
+    return written.replace(f"{HOME}/", "")
+
+
+def _about(stem: str) -> str:
+    name = executed.study(stem)
+    if not executed.recorded(stem):
+        said = "Nothing is recorded of this study yet, so the page shows its cells alone."
+    elif name:
+        said = "This page is a notebook that was executed on recorded runs."
+    else:
+        said = "This page is a notebook that was executed where no lab was."
+    run = f"`labkit run {name}` executes it on a lab" if name else "`make lab` opens it"
+    return f":::{{note}}\n{said} {run}; the file is `notebooks/{stem}.ipynb`.\n:::"
+
+
+def _as_html(shown_as: Mapping[str, Any]) -> dict[str, Any]:
+    if V5 in shown_as:
+        return {"text/html": chart_html(shown_as[V5])}
+    if tables.MIME in shown_as:
+        return {"text/html": tables.read(shown_as[tables.MIME]).html()}
+    if SVG in shown_as:
+        return {"text/html": f'<div class="labkit-picture">{shown_as[SVG]}</div>'}
+    return {kind: shown_as[kind] for kind in INERT if kind in shown_as}
+
+
+def _link(place: Path, target: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.is_symlink():
+        place.symlink_to(target)
+
+
+# What has not changed keeps its time, by which Sphinx knows what to read again.
+def _write(place: Path, text: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.exists() or place.read_text("utf-8") != text:
+        place.write_text(text, "utf-8")
