@@ -1,7 +1,7 @@
 # `make help` lists what there is. Every target first sets up what it needs; repeating that is quick.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lab bench torture lock clean python system system-test
+.PHONY: help demo test check lab docs bench torture lock clean python system system-test
 
 # So that a plain user finds sshd and ip, and no target meets settings of another environment. One
 # that keeps no bytecode makes each of the many processes compile all that it imports: seconds.
@@ -39,6 +39,9 @@ check: python ## what each change must pass: ruff, mypy, the quick tests; about 
 
 lab: system ## JupyterLab, open at the notebook to start with
 	@$(BIN)/jupyter lab $(ROOT_MAY) notebooks/00-start-here.ipynb
+
+docs: python ## the site in out/site: pages, notebooks on recorded runs, reference; asks no network
+	@$(BIN)/python notebooks/docs/site/build.py
 
 bench: system-test ## the benchmarks; each writes out/bench/<name>.json
 	@mkdir -p out/bench

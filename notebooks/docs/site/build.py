@@ -12,6 +12,7 @@ from pathlib import Path
 
 import checked
 import executed
+import pictures
 import staged
 from sphinx.cmd.build import build_main
 
@@ -25,7 +26,7 @@ def build(site: Path, stems: list[str]) -> int:
     notebooks = executed.executed(stems, parts / "executed")
     staged.stage(parts / "source", notebooks)
     code = _sphinx(parts, site)
-    wrong = checked.wrong(site) if not code else []
+    wrong = pictures.stale() + (checked.wrong(site) if not code else [])
     for said in wrong:
         print(f"error: {said}", file=sys.stderr)
     return code or bool(wrong)

@@ -47,7 +47,7 @@ def setup(app: Sphinx) -> None:
 # Docstrings are plain text, in which only backticks mean something.
 def marked_up(app: Sphinx, what: str, name: str, of: Any, options: Any, lines: list[str]) -> None:
     """Write a docstring so that Sphinx reads it as it was meant."""
-    lines[:] = [re.sub(r"(`[^`]*`)|([*_|\\])", _mark, line) for line in lines]
+    lines[:] = [re.sub(r"(`[^`]*`)|([*_|@\\])", _mark, line) for line in lines]
 
 
 def _mark(found: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""Writes the pages of the reference: what notebooks import, the nouns, the registries, commands."""
+"""Makes the pages of the reference: what notebooks import, the nouns, the registries, commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import re
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from labkit.cli import _parser
 from labkit.machine.places import HOME, PACKAGE
@@ -66,20 +65,23 @@ def _imported() -> Mapping[str, set[str]]:
     return found
 
 
+def _kind(one: object) -> str:
+    if inspect.isclass(one) or inspect.ismodule(one):
+        return "class" if inspect.isclass(one) else "module"
+    return "function" if callable(one) else "data"
+
+
 def _imported_from(module: str, name: str) -> object:
     whole = importlib.import_module(module)
-    return (
-        getattr(whole, name)
-        if hasattr(whole, name)
-        else importlib.import_module(f"{module}.{name}")
-    )
+    if hasattr(whole, name):
+        return getattr(whole, name)
+    return importlib.import_module(f"{module}.{name}")
 
 
 # Some stand on another page too, where the index leads to.
 def _directive(module: str, name: str) -> str:
     one = _imported_from(module, name)
-    kinds = {"class": inspect.isclass, "function": callable, "module": inspect.ismodule}
-    kind = next((kind for kind, is_one in kinds.items() if is_one(one)), "data")
+    kind = _kind(one)
     members = "   :members:\n" if kind in ("class", "module") else ""
     return f".. auto{kind}:: {module}.{name}\n   :no-index:\n{members}\n"
 
@@ -117,12 +119,3 @@ def _verbs(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]
         if isinstance(action, argparse._SubParsersAction):
             for inner in action.choices.values():
                 yield from _verbs(inner)
-
-
-def write(folder: Path) -> None:
-    """Write the pages that have changed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in pages().items():
-        file = folder / f"{name}.rst"
-        if not file.exists() or file.read_text("utf-8") != text:
-            file.write_text(text, "utf-8")

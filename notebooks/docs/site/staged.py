@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,25 +19,48 @@ from labkit.pages.paper import PAPER
 from labkit.pages.report import DRAW, INERT, chart_html
 
 HERE = Path(__file__).parent
-LINKED = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
-          "notebooks/docs", "notebooks/pictures")  # fmt: skip
-"""What the site shows as it lies in the repository."""
+AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
+              "notebooks/docs/**/*.md", "notebooks/pictures/*")  # fmt: skip
+"""Files of the repository that the site shows as they are."""
 ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 SVG = "image/svg+xml"
 
 
 def stage(source: Path, notebooks: Mapping[str, Path]) -> None:
     """Lay everything out below `source`; a notebook that is not given is shown as it is."""
-    for name in LINKED:
-        _link(source / name, HOME / name)
-    _link(source / "own.md", HERE / "own.md")
-    _write(source / "index.md", front_page())
-    reference.write(source / "reference")
+    files = dict(_files(notebooks))
+    for name, whole in files.items():
+        _write(source / name, whole)
+    for file in filter(Path.is_file, source.rglob("*")):
+        if str(file.relative_to(source)) not in files:
+            file.unlink()
+
+
+# What has not changed keeps its time, by which Sphinx knows what to read again.
+def _write(place: Path, whole: bytes) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.exists() or place.read_bytes() != whole:
+        place.write_bytes(whole)
+
+
+def _files(notebooks: Mapping[str, Path]) -> Iterator[tuple[str, bytes]]:
+    for file in (file for name in AS_IT_LIES for file in HOME.glob(name)):
+        if HERE not in file.parents:
+            yield str(file.relative_to(HOME)), file.read_bytes()
+    for name, text in _written(notebooks):
+        yield name, text.encode()
+
+
+def _written(notebooks: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+    yield "index.md", front_page()
+    yield "own.md", (HERE / "own.md").read_text("utf-8")
+    for page, text in reference.pages().items():
+        yield f"reference/{page}.rst", text
     for stem, own in executed.NOTEBOOKS.items():
-        _write(source / "notebooks" / own.name, shown(stem, notebooks.get(stem, own)))
-    _write(source / "_static/vega.js", vega())
-    _write(source / "_static/charts.js", DRAW)
-    _write(source / "_static/style.css", PAPER + (HERE / "style.css").read_text("utf-8"))
+        yield f"notebooks/{own.name}", shown(stem, notebooks.get(stem, own))
+    yield "_static/vega.js", vega()
+    yield "_static/charts.js", DRAW
+    yield "_static/style.css", PAPER + (HERE / "style.css").read_text("utf-8")
 
 
 def front_page() -> str:
@@ -80,16 +103,3 @@ def _as_html(shown_as: Mapping[str, Any]) -> dict[str, Any]:
     if SVG in shown_as:
         return {"text/html": f'<div class="labkit-picture">{shown_as[SVG]}</div>'}
     return {kind: shown_as[kind] for kind in INERT if kind in shown_as}
-
-
-def _link(place: Path, target: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if not place.is_symlink():
-        place.symlink_to(target)
-
-
-# What has not changed keeps its time, by which Sphinx knows what to read again.
-def _write(place: Path, text: str) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    if not place.exists() or place.read_text("utf-8") != text:
-        place.write_text(text, "utf-8")
