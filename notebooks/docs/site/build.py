@@ -19,24 +19,28 @@ from sphinx.cmd.build import build_main
 from labkit.errors import LabkitError
 from labkit.machine.places import out
 
+LEFT_OUT = "toc,myst.xref_missing"
+"""What Sphinx says of links to pages that a small site has not."""
 
-def build(site: Path, stems: list[str]) -> int:
+
+def build(site: Path, stems: list[str], small: bool) -> int:
     """Build into `site`, and beside it what the next time begins with; returns an exit code."""
     site, parts = site.resolve(), site.resolve().with_name(f"{site.name}.parts")
     notebooks = executed.executed(stems, parts / "executed")
-    staged.stage(parts / "source", notebooks)
-    code = _sphinx(parts, site)
+    staged.stage(parts / "source", notebooks, small)
+    code = _sphinx(parts, site, LEFT_OUT if small else "")
     wrong = pictures.stale() + (checked.wrong(site) if not code else [])
     for said in wrong:
         print(f"error: {said}", file=sys.stderr)
     return code or bool(wrong)
 
 
-def _sphinx(parts: Path, site: Path) -> int:
+def _sphinx(parts: Path, site: Path, unsaid: str) -> int:
     source = parts / "source"
     return build_main([
         "-b", "html", "-W", "--keep-going", "-c", str(staged.HERE), "-d", str(parts / "doctrees"),
-        "-D", f"html_static_path={source / '_static'}", str(source), str(site),
+        "-D", f"html_static_path={source / '_static'}", "-D", f"suppress_warnings={unsaid}",
+        str(source), str(site),
     ])  # fmt: skip
 
 
@@ -44,13 +48,13 @@ def main() -> int:
     """Build as the command line asks."""
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--into", type=Path, default=out() / "site", help="the site's folder")
-    asked.add_argument("--execute", nargs="*", metavar="NOTEBOOK", choices=executed.NOTEBOOKS,
-                       help="only these; the others are shown without outputs")  # fmt: skip
+    asked.add_argument("--small", metavar="NOTEBOOK", choices=executed.NOTEBOOKS,
+                       help="only this notebook, and a page of each other kind")  # fmt: skip
     words = asked.parse_args()
     every = [stem for stem in executed.NOTEBOOKS if executed.recorded(stem)]
     began = time.monotonic()
     try:
-        code = build(words.into, every if words.execute is None else words.execute)
+        code = build(words.into, [words.small] if words.small else every, bool(words.small))
     except LabkitError as failed:
         print(f"error: {failed}", file=sys.stderr)
         return 1

@@ -9,11 +9,12 @@ from typing import Any
 
 import executed
 import nbformat
+import pictures
 import reference
 
-from labkit.charts import V5
+from labkit.charts import V5, bundle
 from labkit.charts.export import vega
-from labkit.machine.places import HOME
+from labkit.machine.places import HOME, out
 from labkit.pages import tables
 from labkit.pages.paper import PAPER
 from labkit.pages.report import DRAW, INERT, chart_html
@@ -22,13 +23,25 @@ HERE = Path(__file__).parent
 AS_IT_LIES = ("CONTRIBUTING.md", "data/labs/example.toml", "data/published/SOURCES.md",
               "notebooks/docs/**/*.md", "notebooks/pictures/*")  # fmt: skip
 """Files of the repository that the site shows as they are."""
+SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/pictures/jupyterlab.png",
+         "reference/index.rst", "reference/nouns.rst")  # fmt: skip
+"""A page of each kind, for a site that is made in seconds."""
 ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+PICTURE = re.compile(rf"^!\[.*/{pictures.CHART.name}\)$", re.MULTILINE)
+SKIP = "  # fmt: skip"
+"""A word to a formatter of code, and none to a reader."""
 SVG = "image/svg+xml"
 
 
-def stage(source: Path, notebooks: Mapping[str, Path]) -> None:
-    """Lay everything out below `source`; a notebook that is not given is shown as it is."""
+def stage(source: Path, notebooks: Mapping[str, Path], small: bool = False) -> None:
+    """Lay everything out below `source`; a notebook that is not given is shown as it is.
+
+    A small site has the front page, these notebooks, and a page of each other kind.
+    """
     files = dict(_files(notebooks))
+    if small:
+        kept = {*SMALL, *(f"notebooks/{stem}.ipynb" for stem in notebooks)}
+        files = {name: whole for name, whole in files.items() if name in kept or "/_" in f"/{name}"}
     for name, whole in files.items():
         _write(source / name, whole)
     for file in filter(Path.is_file, source.rglob("*")):
@@ -58,14 +71,17 @@ def _written(notebooks: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
         yield f"reference/{page}.rst", text
     for stem, own in executed.NOTEBOOKS.items():
         yield f"notebooks/{own.name}", shown(stem, notebooks.get(stem, own))
-    yield "_static/vega.js", vega()
+    # In a function of its own, as it has names that Sphinx has too.
+    yield "_static/vega.js", f"(() => {{{vega()}\n}})();"
     yield "_static/charts.js", DRAW
     yield "_static/style.css", PAPER + (HERE / "style.css").read_text("utf-8")
 
 
 def front_page() -> str:
-    """The README with a link to the notebook of each study, and the contents of the site."""
-    readme = (HOME / "README.md").read_text("utf-8")
+    """The README with its chart alive, links to the notebooks, and the contents of the site."""
+    drawn = chart_html(bundle(pictures.chart().to_dict())[V5])
+    chart = f"```{{raw}} html\n{drawn}\n```"
+    readme = PICTURE.sub(lambda _: chart, (HOME / "README.md").read_text("utf-8"))
     stems = {executed.study(stem): stem for stem in executed.NOTEBOOKS}
     linked = ROW.sub(lambda row: f"| [`{row[1]}`](notebooks/{stems[row[1]]}.ipynb) |", readme)
     return f"{linked}\n{(HERE / 'contents.md').read_text('utf-8')}"
@@ -76,11 +92,13 @@ def shown(stem: str, notebook: Path) -> str:
     whole = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     whole.metadata.pop("widgets", None)
     whole.cells.insert(1, nbformat.v4.new_markdown_cell(_about(stem), id="about"))  # type: ignore[no-untyped-call]
+    for cell in whole.cells:
+        cell.source = cell.source.replace(SKIP, "")
     for output in (one for cell in whole.cells for one in cell.get("outputs", ())):
         if "data" in output:
             output["data"] = _as_html(output["data"])
     written: str = nbformat.writes(whole)  # type: ignore[no-untyped-call]
-    return written.replace(f"{HOME}/", "")
+    return written.replace(f"{out()}/", "out/").replace(f"{HOME}/", "")
 
 
 def _about(stem: str) -> str:
@@ -92,7 +110,7 @@ def _about(stem: str) -> str:
     else:
         said = "This page is a notebook that was executed where no lab was."
     run = f"`labkit run {name}` executes it on a lab" if name else "`make lab` opens it"
-    return f":::{{note}}\n{said} {run}; the file is `notebooks/{stem}.ipynb`.\n:::"
+    return f"```{{note}}\n{said} {run}; the file is `notebooks/{stem}.ipynb`.\n```"
 
 
 def _as_html(shown_as: Mapping[str, Any]) -> dict[str, Any]:
