@@ -1,6 +1,7 @@
 """How Sphinx makes the site of what `build.py` has laid out."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 from pygments.lexers.special import TextLexer
@@ -39,6 +40,8 @@ pygments_dark_style = "github-dark"
 
 def setup(app: Sphinx) -> None:
     """Add what the pages of labkit need beside Sphinx."""
+    # Pages that another text of this file has made are made again.
+    app.add_config_value("conf_text", Path(__file__).read_text("utf-8"), "env")
     app.add_lexer("order", TextLexer)
     app.connect("autodoc-process-docstring", marked_up)
     app.connect("html-page-context", with_charts)
