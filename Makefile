@@ -40,8 +40,9 @@ check: python ## what each change must pass: ruff, mypy, the quick tests; about 
 lab: system ## JupyterLab, open at the notebook to start with
 	@$(BIN)/jupyter lab $(ROOT_MAY) notebooks/00-start-here.ipynb
 
+# REPOSITORY=https://github.com/you/labkit adds a link to each notebook that opens it on Binder.
 docs: python ## the site in out/site: pages, notebooks on recorded runs, reference; asks no network
-	@$(BIN)/python notebooks/docs/site/build.py
+	@$(BIN)/python notebooks/docs/site/build.py --repository '$(REPOSITORY)'
 
 bench: system-test ## the benchmarks; each writes out/bench/<name>.json
 	@mkdir -p out/bench

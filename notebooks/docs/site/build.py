@@ -23,11 +23,11 @@ LEFT_OUT = "toc,myst.xref_missing"
 """What Sphinx says of links to pages that a small site has not."""
 
 
-def build(site: Path, stems: list[str], small: bool) -> int:
+def build(site: Path, stems: list[str], address: str, small: bool) -> int:
     """Build into `site`, and beside it what the next time begins with; returns an exit code."""
     site, parts = site.resolve(), site.resolve().with_name(f"{site.name}.parts")
     notebooks = executed.executed(stems, parts / "executed")
-    staged.stage(parts / "source", notebooks, small)
+    staged.stage(parts / "source", notebooks, address, small)
     code = _sphinx(parts, site, LEFT_OUT if small else "")
     wrong = pictures.stale() + (checked.wrong(site) if not code else [])
     for said in wrong:
@@ -50,11 +50,14 @@ def main() -> int:
     asked.add_argument("--into", type=Path, default=out() / "site", help="the site's folder")
     asked.add_argument("--small", metavar="NOTEBOOK", choices=executed.NOTEBOOKS,
                        help="only this notebook, and a page of each other kind")  # fmt: skip
+    asked.add_argument("--repository", metavar="URL", default="",
+                       help="where it is published, for links to Binder")  # fmt: skip
     words = asked.parse_args()
     every = [stem for stem in executed.NOTEBOOKS if executed.recorded(stem)]
     began = time.monotonic()
     try:
-        code = build(words.into, [words.small] if words.small else every, bool(words.small))
+        stems = [words.small] if words.small else every
+        code = build(words.into, stems, words.repository, bool(words.small))
     except LabkitError as failed:
         print(f"error: {failed}", file=sys.stderr)
         return 1

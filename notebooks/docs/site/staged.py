@@ -16,6 +16,7 @@ from labkit.charts import V5, bundle
 from labkit.charts.export import vega
 from labkit.machine.places import HOME, out
 from labkit.pages import tables
+from labkit.pages.launch import link
 from labkit.pages.paper import PAPER
 from labkit.pages.report import DRAW, INERT, chart_html
 
@@ -33,12 +34,13 @@ SKIP = "  # fmt: skip"
 SVG = "image/svg+xml"
 
 
-def stage(source: Path, notebooks: Mapping[str, Path], small: bool = False) -> None:
+def stage(source: Path, notebooks: Mapping[str, Path], address: str, small: bool) -> None:
     """Lay everything out below `source`; a notebook that is not given is shown as it is.
 
-    A small site has the front page, these notebooks, and a page of each other kind.
+    A link opens each on Binder, from the repository at `address` if one is named. A small site has
+    the front page, these notebooks, and a page of each other kind.
     """
-    files = dict(_files(notebooks))
+    files = dict(_files(notebooks, address))
     if small:
         kept = {*SMALL, *(f"notebooks/{stem}.ipynb" for stem in notebooks)}
         files = {name: whole for name, whole in files.items() if name in kept or "/_" in f"/{name}"}
@@ -56,21 +58,21 @@ def _write(place: Path, whole: bytes) -> None:
         place.write_bytes(whole)
 
 
-def _files(notebooks: Mapping[str, Path]) -> Iterator[tuple[str, bytes]]:
+def _files(notebooks: Mapping[str, Path], address: str) -> Iterator[tuple[str, bytes]]:
     for file in (file for name in AS_IT_LIES for file in HOME.glob(name)):
         if HERE not in file.parents:
             yield str(file.relative_to(HOME)), file.read_bytes()
-    for name, text in _written(notebooks):
+    for name, text in _written(notebooks, address):
         yield name, text.encode()
 
 
-def _written(notebooks: Mapping[str, Path]) -> Iterator[tuple[str, str]]:
+def _written(notebooks: Mapping[str, Path], address: str) -> Iterator[tuple[str, str]]:
     yield "index.md", front_page()
     yield "own.md", (HERE / "own.md").read_text("utf-8")
     for page, text in reference.pages().items():
         yield f"reference/{page}.rst", text
     for stem, own in executed.NOTEBOOKS.items():
-        yield f"notebooks/{own.name}", shown(stem, notebooks.get(stem, own))
+        yield f"notebooks/{own.name}", shown(stem, notebooks.get(stem, own), address)
     # In a function of its own, as it has names that Sphinx has too.
     yield "_static/vega.js", f"(() => {{{vega()}\n}})();"
     yield "_static/charts.js", DRAW
@@ -87,11 +89,11 @@ def front_page() -> str:
     return f"{linked}\n{(HERE / 'contents.md').read_text('utf-8')}"
 
 
-def shown(stem: str, notebook: Path) -> str:
+def shown(stem: str, notebook: Path, address: str = "") -> str:
     """A notebook as a page shows it: charts and tables as HTML, and no path of this machine."""
     whole = nbformat.read(notebook, as_version=4)  # type: ignore[no-untyped-call]
     whole.metadata.pop("widgets", None)
-    whole.cells.insert(1, nbformat.v4.new_markdown_cell(_about(stem), id="about"))  # type: ignore[no-untyped-call]
+    whole.cells.insert(1, nbformat.v4.new_markdown_cell(_about(stem, address), id="about"))  # type: ignore[no-untyped-call]
     for cell in whole.cells:
         cell.source = cell.source.replace(SKIP, "")
     for output in (one for cell in whole.cells for one in cell.get("outputs", ())):
@@ -101,7 +103,7 @@ def shown(stem: str, notebook: Path) -> str:
     return written.replace(f"{out()}/", "out/").replace(f"{HOME}/", "")
 
 
-def _about(stem: str) -> str:
+def _about(stem: str, address: str) -> str:
     name = executed.study(stem)
     if not executed.recorded(stem):
         said = "Nothing is recorded of this study yet, so the page shows its cells alone."
@@ -110,7 +112,9 @@ def _about(stem: str) -> str:
     else:
         said = "This page is a notebook that was executed where no lab was."
     run = f"`labkit run {name}` executes it on a lab" if name else "`make lab` opens it"
-    return f"```{{note}}\n{said} {run}; the file is `notebooks/{stem}.ipynb`.\n```"
+    file = f"notebooks/{stem}.ipynb"
+    binder = f" [Open it on Binder]({link(address, file)})." if address else ""
+    return f"```{{note}}\n{said} {run}; the file is `{file}`.{binder}\n```"
 
 
 def _as_html(shown_as: Mapping[str, Any]) -> dict[str, Any]:
