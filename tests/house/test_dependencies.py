@@ -72,7 +72,8 @@ def test_the_environment_takes_only_python_and_pip_from_conda():
 def test_the_lock_pins_every_dependency_within_the_range_of_the_project(python):
     assert python in Requirement(f"x{project()['requires-python']}").specifier
     pinned = lock(python)
-    tools = requirements(project()["optional-dependencies"]["dev"])
+    extras = project()["optional-dependencies"]
+    tools = requirements([*extras["dev"], *extras["docs"]])
     for name, asked in {**direct(), **tools}.items():
         assert version(pinned[name]) in asked.specifier
     assert [str(one) for one in pinned.values() if not version(one)] == []
