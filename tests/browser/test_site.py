@@ -16,7 +16,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 BUILD = Path(__file__).resolve().parents[2] / "notebooks/docs/site/build.py"
 STUDY, HOW_TO, REFERENCE = "notebooks/01-lat-ping", "notebooks/docs/first-study", "reference/nouns"
-PAGES = ("index", STUDY, HOW_TO, REFERENCE)
+PROOF = "notebooks/docs/proof/speed"
+PAGES = ("index", STUDY, HOW_TO, PROOF, REFERENCE)
 CHARTS = {"index": 1, STUDY: 3}
 BACKGROUND = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)"
 MARKS = ".labkit-chart[data-live] svg.marks :is(path, line)"
