@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -28,6 +29,7 @@ SMALL = ("index.md", "notebooks/docs/first-study.md", "notebooks/docs/proof/spee
          "notebooks/pictures/jupyterlab.png", "reference/index.rst",
          "reference/nouns.rst")  # fmt: skip
 """A page of each kind, for a site that is made in seconds."""
+LINK = re.compile(r"\[([^][]*)\]\((?!\w+:)([^)#\s]+)(?:#[^)\s]*)?\)")
 ROW = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 PICTURE = re.compile(rf"^!\[.*/{pictures.CHART.name}\)$", re.MULTILINE)
 SKIP = "  # fmt: skip"
@@ -45,11 +47,22 @@ def stage(source: Path, notebooks: Mapping[str, Path], address: str, small: bool
     if small:
         kept = {*SMALL, *(f"notebooks/{stem}.ipynb" for stem in notebooks)}
         files = {name: whole for name, whole in files.items() if name in kept or "/_" in f"/{name}"}
+        files = {name: _without_others(name, whole, files) for name, whole in files.items()}
     for name, whole in files.items():
         _write(source / name, whole)
     for file in filter(Path.is_file, source.rglob("*")):
         if str(file.relative_to(source)) not in files:
             file.unlink()
+
+
+# A link to a page that is left out becomes its words.
+def _without_others(name: str, whole: bytes, files: Mapping[str, bytes]) -> bytes:
+    def link_or_words(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), found[2]))
+        return found[0] if target in files else found[1]
+
+    text = name.endswith((".md", ".ipynb"))
+    return LINK.sub(link_or_words, whole.decode()).encode() if text else whole
 
 
 # What has not changed keeps its time, by which Sphinx knows what to read again.
