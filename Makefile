@@ -12,7 +12,6 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 INSTALL := labkit/programs/install.sh
 LACKING := $(BIN)/python -m labkit.programs
-ROOT_MAY := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 help: ## this list
 	@echo 'make TARGET   (add SYSTEM=no to leave the packages of the system alone)'
@@ -37,8 +36,8 @@ check: python ## what each change must pass: ruff, mypy, the quick tests; about 
 	@$(BIN)/mypy
 	@$(PYTEST) -q -n 2 -m 'not box and not browser and not slow and not torture'
 
-lab: system ## JupyterLab, open at the notebook to start with
-	@$(BIN)/jupyter lab $(ROOT_MAY) notebooks/00-start-here.ipynb
+lab: system ## JupyterLab, open at a page of studies, labs and results
+	@$(BIN)/labkit lab
 
 # REPOSITORY=https://github.com/you/labkit adds a link to each notebook that opens it on Binder.
 docs: python ## the site in out/site: pages, notebooks on recorded runs, reference; asks no network

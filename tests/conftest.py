@@ -13,7 +13,7 @@ from sshd import SSHD, reached, serving
 from sshds import sshd
 from watches import end_below
 
-from labkit.commands import _machine as doctor
+from labkit.box import this_machine as doctor
 from labkit.host import Host
 from labkit.machine.lean import start_lean
 from labkit.transports.local import Local

@@ -41,7 +41,7 @@ def add(verbs: Any) -> None:
 
 
 def _doctor(asked: argparse.Namespace) -> int:
-    from labkit.commands import _machine as doctor
+    from labkit.box import this_machine as doctor
 
     if asked.lab:
         return _of_lab(asked)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +37,7 @@ def add(verbs: Any) -> None:
 
 def _report(asked: argparse.Namespace) -> int:
     from labkit import imports, studies
+    from labkit.pages.answer import given
     from labkit.running.open_lab import named_results
 
     results = named_results(asked.run)
@@ -54,7 +54,8 @@ def _report(asked: argparse.Namespace) -> int:
             hint=f"as a page: labkit scorecard {results.path} --html",
         )
     study = studies.find(results.study)
-    show_answer(study, given(study.name, str(results.path), results.asked), asked)
+    label = str(results.asked.get("label") or now())
+    show_answer(study, given(study.name, str(results.path), results.asked, label), asked)
     return 0
 
 
@@ -70,12 +71,3 @@ def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
     else:
         print(found.markdown() if asked.markdown else found.text())
     return int(bool(found.changed))
-
-
-def given(study: str, where: str, said: Mapping[str, Any]) -> dict[str, str]:
-    """The notebook's parameters: these results, and the load that was measured, not its own."""
-    from labkit.running import notebook
-
-    known = notebook.parameters(notebook.notebook(study))
-    load = {name: str(value) for name, value in said.get("workload", {}).items() if name in known}
-    return {**load, "where": where, "label": str(said.get("label") or now())}

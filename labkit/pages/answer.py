@@ -106,6 +106,13 @@ def _read_ahead(study: Study, where: str) -> None:
         _rows(study, stored_results(study.name, where))
 
 
+def given(study: str, where: str, said: Mapping[str, Any], label: str) -> dict[str, str]:
+    """The notebook's parameters: these results, and the load that was measured, not its own."""
+    known = notebook.parameters(notebook.notebook(study))
+    load = {name: str(value) for name, value in said.get("workload", {}).items() if name in known}
+    return {**load, "where": where, "label": label}
+
+
 def _read(
     study: Study,
     results: Results,

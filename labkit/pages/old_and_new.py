@@ -26,10 +26,7 @@ PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width">
 <title>{title}</title><style>{style}</style></head>
 <body><h1>{title}</h1>
-<p><b>{found}</b></p>
-{chart}
-{table}
-{facts}
+{section}
 </body></html>
 """
 STYLE = """
@@ -102,16 +99,22 @@ class OldAndNew:
 
     def page(self) -> str:
         """One HTML file without scripts, for light and dark screens and for paper."""
+        title = safe(f"{self.study}: {_name(self.new)} against {_name(self.old)}")
+        return PAGE.format(title=title, style=PAPER + STYLE, section=self.section())
+
+    def section(self) -> str:
+        """The same without a head, to stand in another page."""
         facts = [(f.what, f.b, f.a) for f in self.difference.facts]
         other = Table(("what else differs", "old", "new"), tuple(facts)).html()
-        aside = "".join(f"<p>{safe(why)}</p>" for why in self.difference.why_not)
         drawn = self.chart()
-        return PAGE.format(
-            title=safe(f"{self.study}: {_name(self.new)} against {_name(self.old)}"),
-            style=PAPER + STYLE, found=safe(self.found()), table=self.table().html() + aside,
-            chart=f'<div class="labkit-chart">{drawn}</div>' if drawn else "",
-            facts=f"<details><summary>{safe(self._facts())}</summary>{other}</details>",
-        )  # fmt: skip
+        parts = [
+            f"<p><b>{safe(self.found())}</b></p>",
+            f'<div class="labkit-chart">{drawn}</div>' if drawn else "",
+            self.table().html(),
+            *(f"<p>{safe(why)}</p>" for why in self.difference.why_not),
+            f"<details><summary>{safe(self._facts())}</summary>{other}</details>",
+        ]
+        return "\n".join(filter(None, parts))
 
     def _each(self) -> Iterator[tuple[Verdict, Sides]]:
         yield from zip(self.difference.effects, self.difference.sides, strict=True)

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from labkit.box.folder import not_up
+from labkit.box.this_machine import packages
 from labkit.cli import _parser, main
-from labkit.commands._machine import packages
 from labkit.running.notebook import Rerun
 from labkit.running.open_lab import named_results, recorded
 

@@ -11,8 +11,8 @@ from dataclasses import asdict
 import pytest
 
 from labkit.box import needs
+from labkit.box import this_machine as doctor
 from labkit.box.rootless import sudo, user_namespace
-from labkit.commands import _machine as doctor
 
 PROGRAMS = ("setpriv", "sudo")
 

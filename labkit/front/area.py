@@ -1,0 +1,106 @@
+"""A part of the front page that changes: HTML whose links open in JupyterLab."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import ipywidgets as widgets  # type: ignore[import-untyped]
+
+from labkit.errors import LabkitError
+from labkit.pages.lab_panel import status
+from labkit.pages.tables import safe
+
+
+class Area:
+    """HTML that JupyterLab renders as it does outputs: a link to a notebook opens it there.
+
+    The kernel keeps what is shown, so a browser that connects later sees it too.
+    """
+
+    def __init__(self) -> None:
+        self.widget = widgets.Output(layout=widgets.Layout(width="100%"))
+        self.html = ""
+
+    def show(self, html: str) -> None:
+        """Show this in place of what was there."""
+        if html == self.html:
+            return
+        self.html = html
+        shown = {"output_type": "display_data", "data": {"text/html": html}, "metadata": {}}
+        self.widget.outputs = (shown,) if html else ()
+
+
+class Speaker:
+    """One line of words that screen readers read aloud as it changes."""
+
+    def __init__(self) -> None:
+        self.widget = widgets.HTML()
+        self.said = ""
+
+    def say(self, words: str, *, bad: bool = False) -> None:
+        """Say this; `bad` marks what went wrong."""
+        self.said = words
+        kind = "lk-said lk-bad" if bad else "lk-said"
+        self.widget.value = status(f'<div class="{kind}">{safe(words)}</div>' if words else "")
+
+
+Wish = tuple[str, Callable[[], str]]
+
+
+class Worker:
+    """Does one thing at a time while the page stays free; an error is said, and never lost.
+
+    What is asked for meanwhile comes next; of several wishes the last one. No button is disabled:
+    it would lose the focus, and a keyboard its place.
+    """
+
+    def __init__(self, speaker: Speaker) -> None:
+        self.speaker = speaker
+        self._turn, self._next = threading.Lock(), list[Wish]()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, what: str, call: Callable[[], str]) -> None:
+        """Say what is being done, do it, and say what `call` returns."""
+        with self._turn:
+            self._next = [(what, call)]
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._through, daemon=True)
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Wait until nothing is left to do."""
+        while (thread := self._thread) is not None:
+            thread.join()
+
+    def _through(self) -> None:
+        while wish := self._taken():
+            self._do(*wish)
+
+    def _taken(self) -> Wish | None:
+        with self._turn:
+            if self._next:
+                return self._next.pop()
+            self._thread = None
+            return None
+
+    def _do(self, what: str, call: Callable[[], str]) -> None:
+        self.speaker.say(f"{what} ...")
+        try:
+            self.speaker.say(call())
+        except LabkitError as refused:
+            self.speaker.say(str(refused), bad=True)
+        except Exception as odd:
+            self.speaker.say(f"Failed: {type(odd).__name__}: {odd}", bad=True)
+
+
+def heading(text: str) -> widgets.HTML:
+    """The head of a section."""
+    return widgets.HTML(f"<h2>{safe(text)}</h2>")
+
+
+def button(text: str, hint: str, icon: str = "") -> widgets.Button:
+    """A button as wide as its words."""
+    made = widgets.Button(description=text, tooltip=hint, icon=icon)
+    made.layout.width = "auto"
+    return made

@@ -1,0 +1,216 @@
+"""Cards of studies: what each asks, whether it can run here, when it ran last, its verdicts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+from labkit import kernels, studies
+from labkit.front.readiness import NO, PARTLY, UNKNOWN, YES, Readiness
+from labkit.front.shelf import Shelved, newest
+from labkit.machine.places import HOME, out
+from labkit.pages.scorecard import NO_STUDY_YET, UNMEASURED, Scorecard, counts_as
+from labkit.pages.tables import CHIPS, Table, chip, safe
+from labkit.running import notebook
+from labkit.study import Study
+
+SIGNS = {YES: "✔", PARTLY: "◐", NO: "✘", UNKNOWN: "?"}
+SECTION = re.compile(r"\b[Ss]ections? (?:on )?([^,(]+)")
+MOST_SECTIONS = 2
+NEVER = "never run on this machine"
+LOOKING, JUDGING = "looking", "judging"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """How many claims of a study came to which verdict; `real` if some ran on a real kernel."""
+
+    counts: Mapping[str, int]
+    real: bool = False
+
+
+@dataclass(frozen=True)
+class StudyCard:
+    """What one card shows; None is not known yet."""
+
+    study: Study
+    notebook: Path
+    ready: Readiness | None = None
+    listed: bool = False
+    """Whether the results have been listed; before, nothing is known of a last run."""
+    last: Shelved | None = None
+    verdicts: Verdicts | None = None
+
+    @property
+    def source(self) -> str:
+        """The document, and the sections that the claims come from."""
+        named = [part.strip() for claim in self.study.claims for part in _sections(claim.source)]
+        sections = list(dict.fromkeys(named))
+        more = f" and {len(sections) - MOST_SECTIONS} more" if len(sections) > MOST_SECTIONS else ""
+        said = ", ".join(sections[:MOST_SECTIONS]) + more
+        return f"{self.study.source}: {said}" if said else self.study.source
+
+    @property
+    def last_run(self) -> str:
+        """When it ran last, on which lab, and whether that was emulated."""
+        if not self.listed:
+            return LOOKING
+        if self.last is None:
+            return NEVER
+        one, day = self.last, self.last.when[:10] or "on an unknown day"
+        made = one.made
+        if self.verdicts and self.verdicts.real and made.startswith("emulated"):
+            made += "; some conditions on this machine's own kernel"
+        ran = f"{day} on lab {one.lab} ({made})"
+        return f"{NEVER}; recorded {ran}" if one.recorded else ran
+
+    @property
+    def counted(self) -> dict[str, int]:
+        """Of each verdict how many claims have it; empty while they are judged."""
+        return dict(self.verdicts.counts) if self.verdicts else {}
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A notebook about labkit itself."""
+
+    title: str
+    notebook: Path
+
+
+@dataclass
+class Known:
+    """All that the front page has found so far; a part is None until it was looked at."""
+
+    studies: Sequence[Study] = field(
+        default_factory=lambda: [studies.find(name) for name in studies.names()]
+    )
+    ready: Mapping[str, Readiness] | None = None
+    shelved: Sequence[Shelved] | None = None
+    score: Scorecard | None = None
+
+    def cards(self) -> list[StudyCard]:
+        """One card for each study, in the order of the notebooks."""
+        last = newest(self.shelved or ())
+        found = verdicts_of(self.score) if self.score else {}
+        made = [
+            StudyCard(
+                one, notebook_of(one.name), (self.ready or {}).get(one.name),
+                self.shelved is not None, last.get(one.name), found.get(one.name),
+            )
+            for one in self.studies
+        ]  # fmt: skip
+        return sorted(made, key=lambda card: card.notebook.name)
+
+
+def _sections(source: str) -> list[str]:
+    return re.split(r" and ", match[1]) if (match := SECTION.search(source)) else []
+
+
+def verdicts_of(score: Scorecard) -> dict[str, Verdicts]:
+    """Count the newest verdict of each claim, study by study."""
+    newest_first = sorted(score.lines, key=lambda line: line.when)
+    of_claim = {(line.study, line.claim): line for line in newest_first}
+    found: dict[str, Verdicts] = {}
+    for name in {line.study for line in score.lines}:
+        lines = [line for (study, _), line in of_claim.items() if study == name]
+        real = any(line.kernel == kernels.REAL for line in lines)
+        found[name] = Verdicts(Counter(map(counts_as, lines)), real)
+    return found
+
+
+def notebooks() -> Path:
+    """The folder of notebooks that may be changed: a copy beside the results, if there is one."""
+    copied = out() / "notebooks"
+    return copied if copied.is_dir() else HOME / "notebooks"
+
+
+def notebook_of(study: str) -> Path:
+    """The notebook of a study that a card links to."""
+    return notebooks() / notebook.notebook(study).name
+
+
+def lessons() -> list[Lesson]:
+    """The notebooks that are of no study, by their titles."""
+    own = {notebook.notebook(name).name for name in studies.names()}
+    files = [file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in own]
+    return [Lesson(_title(file), file) for file in files]
+
+
+def _title(file: Path) -> str:
+    first = json.loads(file.read_text("utf-8"))["cells"][0]["source"]
+    return "".join(first).splitlines()[0].lstrip("# ")
+
+
+def href(file: Path) -> str:
+    """The way from the notebook that runs this to a file, as a link of a page."""
+    return quote(os.path.relpath(file, Path.cwd()))
+
+
+def link(file: Path, text: str, said: str = "") -> str:
+    """A link to a file; `said` is what a screen reader calls it."""
+    label = f' aria-label="{safe(said)}"' if said else ""
+    return f'<a href="{safe(href(file))}"{label}>{safe(text)}</a>'
+
+
+def cards_html(cards: Iterable[StudyCard], others: Iterable[Lesson]) -> str:
+    """All cards, below links to the lessons."""
+    first = " · ".join(link(one.notebook, one.title) for one in others)
+    items = "".join(f'<li class="lk-card">{_card(card)}</li>' for card in cards)
+    return f'<p>Lessons: {first}</p><ul class="lk-cards" aria-label="Studies">{items}</ul>'
+
+
+def _card(card: StudyCard) -> str:
+    title = studies.asks(card.study)
+    parts = [
+        f"<h3>{link(card.notebook, title, f'Open the notebook: {title}')}</h3>",
+        f'<p class="lk-dim">{safe(card.source)}</p>',
+        f"<p>{_ready(card.ready)}</p>",
+        f"<p><b>Last run:</b> {safe(card.last_run)}{_report(card)}</p>",
+        f"<p>{_verdicts(card)}</p>",
+    ]
+    return "".join(parts)
+
+
+def _ready(ready: Readiness | None) -> str:
+    if ready is None:
+        return f"<b>Here:</b> {LOOKING}"
+    fix = f" <code>{safe(ready.fix)}</code>" if ready.fix else ""
+    return f"<b>Here:</b> {SIGNS[ready.state]} {safe(ready.words)}{fix}"
+
+
+def _report(card: StudyCard) -> str:
+    if not card.last or not card.last.report:
+        return ""
+    return f" · {link(card.last.report, 'report', f'Open the last report: {card.study.title}')}"
+
+
+def _verdicts(card: StudyCard) -> str:
+    if card.verdicts is None:
+        return f"<b>Claims:</b> {JUDGING}"
+    words = [word for word in (*CHIPS, UNMEASURED, NO_STUDY_YET) if card.counted.get(word)]
+    chips = [
+        f'<span class="lk-count">{card.counted[word]} '
+        f"{chip(word) if word in CHIPS else safe(word)}</span>"
+        for word in words
+    ]
+    return f"<b>Claims:</b> {' '.join(chips)}"
+
+
+def cards_table(cards: Iterable[StudyCard]) -> Table:
+    """The same as a table, for a terminal and for a page without widgets."""
+    rows = [
+        (
+            studies.asks(card.study), card.source,
+            card.ready.words if card.ready else LOOKING, card.last_run,
+            ", ".join(f"{n} {word}" for word, n in card.counted.items()) or JUDGING,
+        )
+        for card in cards
+    ]  # fmt: skip
+    return Table(("study", "document", "here", "last run", "claims"), tuple(rows))

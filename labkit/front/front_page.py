@@ -1,0 +1,105 @@
+"""The front page: a thin view of what studies, labs, results and the scorecard say."""
+
+from __future__ import annotations
+
+import ipywidgets as widgets  # type: ignore[import-untyped]
+from IPython.display import display
+
+from labkit.box import this_machine
+from labkit.front import cards, readiness
+from labkit.front.area import Area, Speaker, Worker, button, heading
+from labkit.front.cards import JUDGING, Known, cards_html, cards_table
+from labkit.front.lab_section import LabSection
+from labkit.front.look import STYLE, styled
+from labkit.front.results_section import ResultsSection
+from labkit.front.shelf import shelf
+from labkit.pages.lab_panel import alone, show
+from labkit.pages.scorecard import Scorecard, scorecard
+from labkit.pages.tables import safe
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+STATIC = "This is how the page was first seen; run its cell for buttons that answer."
+
+
+class FrontPage:
+    """Cards of studies, the lab, the results and the scorecard, each looked at in the background.
+
+    It is shown at once, and filled as answers come: the lab, then what was judged.
+    """
+
+    def __init__(self) -> None:
+        self.known, self.lessons = Known(), cards.lessons()
+        self.machine = this_machine.examine()
+        self.speaker, self.cards, self.score = Speaker(), Area(), Area()
+        self.worker = Worker(self.speaker)
+        self.lab = LabSection(self._of_lab)
+        self.results = ResultsSection(self._show_cards)
+        self.again = button("Refresh page", "Look at labs and results again", "refresh")
+        self.again.on_click(lambda _: self.begin())
+        self._of_lab()
+
+    def begin(self) -> None:
+        """Look at everything again, while the page stays free."""
+        self.lab.begin()
+        self.worker.begin("Looking at results and judging claims", self.look)
+
+    def wait(self) -> None:
+        """Wait until all that was begun is done."""
+        for worker in (self.lab.worker, self.worker, self.results.worker):
+            worker.wait()
+
+    def look(self) -> str:
+        """List the results, then judge the claims on them."""
+        self.known.shelved = shelf()
+        self.results.take(self.known.shelved)
+        self._show_cards()
+        self.known.score = scorecard()
+        self.score.show(score_html(self.known.score))
+        self._show_cards()
+        return ""
+
+    def view(self) -> widgets.Widget:
+        """The page as a widget."""
+        style = widgets.HTML(f"<style>{STYLE}</style>", layout=widgets.Layout(display="none"))
+        self.score.show(f"<p>{JUDGING} ...</p>")
+        parts = [
+            style, widgets.HBox([self.again, self.speaker.widget]), heading("Studies"),
+            self.cards.widget, self.lab.view, self.results.view, heading("Scorecard"),
+            self.score.widget,
+        ]  # fmt: skip
+        whole = widgets.VBox(parts, layout=widgets.Layout(width="100%"))
+        whole.add_class("labkit-front")
+        return whole
+
+    def snapshot(self) -> dict[str, str]:
+        """What is seen where there are no widgets: a saved notebook on another page."""
+        page = f"<p>{safe(STATIC)}</p>{cards_html(self.known.cards(), self.lessons)}"
+        return {"text/html": styled(page), "text/plain": cards_table(self.known.cards()).text()}
+
+    def _ipython_display_(self) -> None:
+        if alone():
+            self.known.shelved, self.known.score = shelf(), scorecard()
+            show(cards_table(self.known.cards()))
+            return
+        view = self.view()
+        shown = {VIEW: {"version_major": 2, "version_minor": 0, "model_id": view.model_id}}
+        display({**shown, **self.snapshot()}, raw=True)  # type: ignore[no-untyped-call]
+        self.begin()
+
+    # The lab decides what can run here, and so does this machine where no lab is open.
+    def _of_lab(self) -> None:
+        self.known.ready = readiness.of_all(
+            self.known.studies, self.machine, self.lab.lab, self.lab.answering
+        )
+        self._show_cards()
+
+    def _show_cards(self) -> None:
+        self.cards.show(cards_html(self.known.cards(), self.lessons))
+
+
+def score_html(card: Scorecard) -> str:
+    """The counts, and all claims behind a line that opens them."""
+    whole = f'<div class="lk-scroll">{card.table().html()}</div>'
+    counts = f'<div class="lk-scroll">{card.counts().html()}</div>'
+    said = f"All {len(card.lines)} claims, on every lab that measured them"
+    return f"{counts}<details><summary>{said}</summary>{whole}</details>"

@@ -1,0 +1,96 @@
+"""The lab as it is now: who answers, who holds a host, what is not put back; it puts that back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from labkit import box
+from labkit.changes.journal import hello
+from labkit.changes.restore import restore
+from labkit.errors import LabkitError
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.machine.places import HOME
+from labkit.machine.stopping import together
+from labkit.pages.lab_panel import look
+
+NO_LAB = "no lab"
+FILE, USUAL = "lab.toml", "box lab"
+
+
+@dataclass(frozen=True)
+class HostNow:
+    """What one host says now; `trouble` is why its journal could not be read."""
+
+    role: str
+    address: str
+    state: str
+    kernel: str = ""
+    cpus: str = ""
+    held: str = ""
+    unfinished: tuple[str, ...] = ()
+    trouble: str = ""
+
+    @property
+    def answers(self) -> bool:
+        """Whether it was reached."""
+        return self.state == "answers"
+
+
+@dataclass(frozen=True)
+class PutBack:
+    """What became of a host's unfinished changes, a line for each."""
+
+    ok: bool
+    lines: tuple[str, ...]
+
+
+def known_labs() -> dict[str, Path | None]:
+    """Name the labs that can be chosen: boxes that are up, and each lab.toml that lies here."""
+    found: dict[str, Path | None] = {NO_LAB: None}
+    for name in box.names():
+        now = box.status(name)
+        if now.state == "up" and now.lab:
+            found[f"box {name}"] = Path(now.lab)
+    for folder in dict.fromkeys((Path.cwd(), HOME)):
+        if (folder / FILE).is_file():
+            found[str(folder / FILE)] = folder / FILE
+    return found
+
+
+def first_choice(known: Mapping[str, Path | None]) -> str:
+    """The usual box if it is up, else another; hosts of your own are asked only when chosen."""
+    boxes = sorted((name != USUAL, name) for name in known if name.startswith("box "))
+    return boxes[0][1] if boxes else NO_LAB
+
+
+def hosts_now(lab: Lab) -> list[HostNow]:
+    """Ask all hosts of a lab at the same time; one that is silent says why."""
+    return together(lambda role: _now(lab.host(role), role), lab.hosts, len(lab.hosts))
+
+
+def _now(host: Host, role: str) -> HostNow:
+    seen = look(host, role)
+    kernel, cpus = seen.get("kernel", ""), seen.get("cpus", "")
+    row = HostNow(role, seen["address"], seen["state"], kernel, cpus)
+    if not row.answers:
+        return row
+    try:
+        greeting = hello(host)
+    except LabkitError as odd:
+        return replace(row, trouble=str(odd))
+    held = str(greeting.lease) if greeting.held else ""
+    # What is being changed now is no leftover.
+    left = () if greeting.held else tuple(map(str, greeting.open))
+    return replace(row, held=held, unfinished=left)
+
+
+def put_back(host: Host) -> PutBack:
+    """Put back what is unfinished on a host; a failure says what to try."""
+    try:
+        done = restore(host, "the front page")
+    except LabkitError as failed:
+        return PutBack(False, tuple(str(failed).splitlines()))
+    return PutBack(done.ok, tuple(done.lines or ["nothing to put back"]))

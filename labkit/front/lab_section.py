@@ -1,0 +1,131 @@
+"""The lab on the front page: choose one, see its hosts, put back what is unfinished."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+
+import ipywidgets as widgets  # type: ignore[import-untyped]
+
+from labkit.errors import BadInput
+from labkit.front.area import Area, Speaker, Worker, button, heading
+from labkit.front.lab_now import (
+    NO_LAB,
+    HostNow,
+    first_choice,
+    hosts_now,
+    known_labs,
+    put_back,
+)
+from labkit.lab import Lab
+from labkit.pages.lab_panel import LabPanel, wrapped
+from labkit.pages.tables import Table, safe, table
+
+HEAD = ("role", "address", "state", "kernel", "cpus", "held by", "not put back")
+NONE = (
+    "No lab is open. Start the lab in a box with `labkit box up`, or enter the path of a lab.toml."
+)
+
+
+class LabSection:
+    """Which lab the page is about; `changed` is called once its hosts were asked."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.lab: Lab | None = None
+        self.hosts: Sequence[HostNow] = ()
+        self._changed = changed
+        self.speaker, self.shown = Speaker(), Area()
+        self.worker = Worker(self.speaker)
+        self.choice = widgets.Combobox(
+            description="Lab", placeholder="box NAME, or the path of a lab.toml",
+            continuous_update=False, layout=widgets.Layout(width="min(100%, 420px)"),
+        )  # fmt: skip
+        self.again = button("Refresh lab", "Ask all hosts of this lab again", "refresh")
+        self.again.on_click(lambda _: self.begin())
+        self.choice.observe(self._chosen, names="value")
+        self.restores = widgets.HBox(layout=widgets.Layout(flex_flow="row wrap"))
+        self.view = widgets.VBox(
+            [heading("The lab"), wrapped([self.choice, self.again]), self.shown.widget,
+             self.restores, self.speaker.widget]
+        )  # fmt: skip
+
+    @property
+    def answering(self) -> list[str]:
+        """The roles of the hosts that answer."""
+        return [one.role for one in self.hosts if one.answers]
+
+    def begin(self) -> None:
+        """Ask the hosts of the chosen lab, while the page stays free."""
+        self.worker.begin("Asking the hosts", self.look)
+
+    def look(self) -> str:
+        """Ask all hosts of the chosen lab, and show what they say."""
+        known = known_labs()
+        self.choice.options = tuple(known)
+        if not self.choice.value:
+            self._prefer(first_choice(known))
+        self._open(known.get(self.choice.value, Path(self.choice.value).expanduser()))
+        self.hosts = hosts_now(self.lab) if self.lab else ()
+        self._show()
+        self._changed()
+        left = [one.role for one in self.hosts if one.unfinished]
+        return f"Changes are not put back on {', '.join(left)}." if left else ""
+
+    def restore(self, role: str) -> str:
+        """Put back what is unfinished on one host, and say what became of each thing."""
+        if self.lab is None:
+            raise BadInput("no lab is open", hint="choose one above")
+        done = put_back(self.lab.host(role))
+        self.hosts = hosts_now(self.lab)
+        self._show()
+        head = f"{role}: put back" if done.ok else f"{role}: not everything was put back"
+        return "\n".join([head, *(f"  {line}" for line in done.lines)])
+
+    def _chosen(self, _: object) -> None:
+        self.begin()
+
+    # The page's own choice is no wish of the reader.
+    def _prefer(self, name: str) -> None:
+        self.choice.unobserve(self._chosen, names="value")
+        self.choice.value = name
+        self.choice.observe(self._chosen, names="value")
+
+    def _open(self, path: Path | None) -> None:
+        if self.lab is not None:
+            self.lab.close()
+            self.lab = None
+        if path is not None and self.choice.value != NO_LAB:
+            self.lab = Lab.read(path)
+
+    def _show(self) -> None:
+        if self.lab is None:
+            self.shown.show(f"<p>{safe(NONE)}</p>")
+        else:
+            badge = f"<p><b>{safe(LabPanel(self.lab).badge)}</b></p>"
+            self.shown.show(f'{badge}<div class="lk-scroll">{hosts_table(self.hosts).html()}</div>')
+        left = [one.role for one in self.hosts if one.unfinished]
+        self.restores.children = [self._restore_button(role) for role in left]
+
+    def _restore_button(self, role: str) -> widgets.Button:
+        hint = f"Put back what labkit changed on {role} and did not put back"
+        made = button(f"Restore {role}", hint, "undo")
+        made.button_style = "warning"
+        made.on_click(lambda _: self.worker.begin(f"Putting back {role}",
+                                                  partial(self.restore, role)))  # fmt: skip
+        return made
+
+
+def hosts_table(hosts: Sequence[HostNow]) -> Table:
+    """The hosts, who holds each, and the change sets that are not put back."""
+    rows = [
+        {"role": one.role, "address": one.address, "state": one.state, "kernel": one.kernel,
+         "cpus": one.cpus, "held by": one.held or ("nobody" if one.answers else ""),
+         "not put back": "\n".join(one.unfinished) or one.trouble or _nothing(one)}
+        for one in hosts
+    ]  # fmt: skip
+    return table(rows, HEAD)
+
+
+def _nothing(one: HostNow) -> str:
+    return "nothing" if one.answers else ""

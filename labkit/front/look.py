@@ -1,0 +1,42 @@
+"""How the front page looks: cards in columns, colours of the theme, a focus that is seen."""
+
+from __future__ import annotations
+
+# JupyterLab's own colours, so that it is light or dark with it; each has another for other pages.
+STYLE = """
+.labkit-front, .labkit-front .widget-html-content { line-height: 1.4;
+  color: var(--jp-content-font-color1, inherit) }
+.labkit-front { --lk-line: var(--jp-border-color2, #8886);
+  --lk-back: var(--jp-layout-color1, transparent); --lk-dim: var(--jp-content-font-color2, inherit);
+  --lk-focus: var(--jp-brand-color1, #1976d2) }
+.labkit-front h2 { margin: 14px 0 4px; font-size: 18px; font-weight: 600 }
+.labkit-front p { margin: 3px 0 }
+.labkit-front .lk-cards { display: grid; gap: 10px; padding: 0; margin: 8px 0; list-style: none;
+  grid-template-columns: repeat(auto-fill, minmax(min(100%, 300px), 1fr)) }
+.labkit-front .lk-card { border: 1px solid var(--lk-line); border-radius: 6px; margin: 0;
+  padding: 8px 12px; background: var(--lk-back); overflow-wrap: anywhere }
+.labkit-front .lk-card h3 { margin: 0 0 2px; font-size: 15px; font-weight: 600; line-height: 1.3 }
+.labkit-front .lk-dim { color: var(--lk-dim) }
+.labkit-front .lk-count { white-space: nowrap; margin-right: 8px; line-height: 1.9 }
+.labkit-front .lk-scroll { overflow-x: auto }
+.labkit-front .lk-bad { border-left: 4px solid var(--jp-error-color1, #c62828); padding-left: 8px }
+.labkit-front .lk-said { white-space: pre-wrap; overflow-wrap: anywhere }
+.labkit-front .lk-list { border-collapse: collapse; width: 100% }
+.labkit-front .lk-list :is(th, td) { text-align: left; vertical-align: top; padding: 3px 8px;
+  border-bottom: 1px solid var(--lk-line); overflow-wrap: anywhere }
+.labkit-front .labkit-chart svg { max-width: 100%; height: auto;
+  background: transparent !important }
+.labkit-front .labkit-chart svg > rect { fill: none }
+.labkit-front .labkit-chart svg :is([class*="role-axis"], [class*="role-legend"],
+  [class*="role-title"]) text { fill: currentColor }
+.labkit-front summary { cursor: pointer }
+.labkit-front .jp-OutputArea-output { overflow: visible; padding: 0 }
+.labkit-front .jp-OutputPrompt { display: none }
+.labkit-front :is(a, button, input, summary):focus-visible {
+  outline: 3px solid var(--lk-focus) !important; outline-offset: 1px }
+"""
+
+
+def styled(html: str) -> str:
+    """HTML with the style, for a page that is not in JupyterLab."""
+    return f'<style>{STYLE}</style><div class="labkit-front">{html}</div>'

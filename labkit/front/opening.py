@@ -1,0 +1,188 @@
+"""JupyterLab, opened at the front page: its notebook has run before a browser shows it."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_core.paths import jupyter_runtime_dir
+from jupyter_server.serverapp import list_running_servers
+from nbformat import v4
+
+from labkit.errors import LabkitError
+from labkit.machine import records
+from labkit.machine.places import HOME, out
+
+NAME = "front-page.ipynb"
+WORDS = """\
+# labkit
+
+Studies, your lab, and what was measured. *Tab* goes from one part to the next, *Enter* opens a
+link or presses a button. If buttons do not answer, run the cell below with *Shift-Enter*.
+"""
+CODE = """\
+from labkit.front.front_page import FrontPage
+
+FrontPage()"""
+STATE = "application/vnd.jupyter.widget-state+json"
+ASK_STATE = "__import__('json').dumps(__import__('ipywidgets').Widget.get_manager_state())"
+LOOK_SECONDS, SHOWN_SECONDS, ASK_SECONDS = 0.1, 60.0, 30.0
+"""Between two looks for the server; how long it and the page may take; an answer of the server."""
+KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)"}}
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A JupyterLab that runs: its process, its root, and the page to show first."""
+
+    process: subprocess.Popen[bytes]
+    root: Path
+    page: Path
+
+    def server(self) -> dict[str, Any] | None:
+        """What it says of itself once it listens: `url`, `token`, `password`."""
+        found = (one for one in list_running_servers() if one["pid"] == self.process.pid)
+        return next(found, None)
+
+
+def root() -> Path:
+    """The folder that JupyterLab shows: the checkout; else that of results, with notebooks in it.
+
+    The notebooks of an installed package are not for writing, so they are copied once.
+    """
+    if out().is_relative_to(HOME) and os.access(HOME, os.W_OK):
+        return HOME
+    with records.keeping(f"notebooks in {out()}"):
+        if not (out() / "notebooks").is_dir():
+            shutil.copytree(HOME / "notebooks", out() / "notebooks")
+    return out()
+
+
+def write_page() -> Path:
+    """Write the notebook of the front page, not yet run, among the results."""
+    cell = v4.new_code_cell(CODE, metadata={"jupyter": {"source_hidden": True}})  # type: ignore[no-untyped-call]
+    head = v4.new_markdown_cell(WORDS)  # type: ignore[no-untyped-call]
+    for one in (head, cell):
+        one.metadata["deletable"] = False
+    whole = v4.new_notebook(cells=[head, cell], metadata=KERNEL)  # type: ignore[no-untyped-call]
+    with records.keeping(f"the front page in {out()}"):
+        out().mkdir(parents=True, exist_ok=True)
+        nbformat.write(whole, out() / NAME)  # type: ignore[no-untyped-call]
+    return out() / NAME
+
+
+def begin(words: Sequence[str]) -> Opened:
+    """Start JupyterLab with these words of its command line; no browser yet."""
+    there, page = root(), write_page()
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.root_dir={there}"]
+    defaults = str(files("labkit").joinpath("front"))
+    known = os.environ.get("JUPYTER_CONFIG_PATH", "")
+    env = {**os.environ, "JUPYTER_CONFIG_PATH": ":".join(filter(None, (known, defaults)))}
+    return Opened(subprocess.Popen([*command, *words], env=env), there, page)
+
+
+def show(opened: Opened, say: Say, browser: bool = True) -> None:
+    """Run the front page once the server listens, then open it in a browser.
+
+    A page that could not be run is opened all the same: its own cell runs it.
+    """
+    server = _listening(opened)
+    if server is None:
+        return
+    try:
+        run_page(server, opened)
+    except (OSError, LabkitError, RuntimeError, TimeoutError) as failed:
+        say(f"the front page was not run ({failed}); run its cell with Shift-Enter")
+    path = opened.page.relative_to(opened.root).as_posix()
+    token = f"?token={server['token']}" if server["token"] else ""
+    address = f"{server['url']}lab/tree/{path}{token}"
+    say(f"the front page: {address}")
+    if browser:
+        webbrowser.open(address)
+
+
+def _listening(opened: Opened) -> dict[str, Any] | None:
+    end = time.monotonic() + SHOWN_SECONDS
+    while time.monotonic() < end and opened.process.poll() is None:
+        server = opened.server()
+        if server and _answers(server):
+            return server
+        time.sleep(LOOK_SECONDS)
+    return None
+
+
+def _answers(server: dict[str, Any]) -> bool:
+    try:
+        _ask(server, "api/status")
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
+
+
+def run_page(server: dict[str, Any], opened: Opened) -> None:
+    """Run the notebook in a kernel of this server, and keep what it showed in its file."""
+    path = opened.page.relative_to(opened.root).as_posix()
+    asked = {"path": path, "name": NAME, "type": "notebook", "kernel": {"name": "python3"}}
+    kernel = str(_ask(server, "api/sessions", asked)["kernel"]["id"])
+    client = BlockingKernelClient()
+    client.load_connection_file(str(Path(jupyter_runtime_dir(), f"kernel-{kernel}.json")))
+    client.start_channels()
+    try:
+        client.wait_for_ready(timeout=SHOWN_SECONDS)  # type: ignore[no-untyped-call]
+        _keep(opened.page, *_ran(client))
+    finally:
+        client.stop_channels()
+
+
+def _ran(client: BlockingKernelClient) -> tuple[list[Any], dict[str, Any]]:
+    outputs: list[Any] = []
+
+    def heard(message: dict[str, Any]) -> None:
+        if message["msg_type"] in ("display_data", "execute_result", "stream", "error"):
+            outputs.append(v4.output_from_msg(message))  # type: ignore[no-untyped-call]
+
+    asked: dict[str, Any] = {"timeout": SHOWN_SECONDS, "allow_stdin": False}
+    client.execute_interactive(CODE, output_hook=heard, **asked)
+    told = client.execute_interactive(
+        "", silent=True, user_expressions={"state": ASK_STATE}, output_hook=heard, **asked
+    )
+    text = told["content"]["user_expressions"]["state"].get("data", {}).get("text/plain", "'{}'")
+    return outputs, json.loads(ast.literal_eval(text))
+
+
+# Widgets are drawn only in a notebook that is trusted, which is one that this user has run.
+def _keep(page: Path, outputs: list[Any], state: dict[str, Any]) -> None:
+    from nbformat.sign import NotebookNotary
+
+    whole = nbformat.read(page, as_version=4)  # type: ignore[no-untyped-call]
+    whole.cells[1].outputs, whole.cells[1].execution_count = outputs, 1
+    whole.metadata["widgets"] = {STATE: state}
+    nbformat.write(whole, page)  # type: ignore[no-untyped-call]
+    NotebookNotary().sign(whole)  # type: ignore[no-untyped-call]
+
+
+def _ask(server: dict[str, Any], path: str, whole: dict[str, Any] | None = None) -> Any:
+    request = urllib.request.Request(
+        f"{server['url']}{path}", json.dumps(whole).encode() if whole else None,
+        {"Authorization": f"token {server['token']}", "Content-Type": "application/json"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request, timeout=ASK_SECONDS) as answer:
+        return json.load(answer)

@@ -1,0 +1,77 @@
+"""Can a study run here? On a lab as the doctor finds it, without one as this machine can."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from labkit import studies
+from labkit.box.this_machine import Report
+from labkit.check import OK, Finding, Subject
+from labkit.checks import conditions
+from labkit.lab import Lab
+from labkit.study import Study
+
+YES, PARTLY, NO, UNKNOWN = "yes", "in part", "no", "not known"
+IN_A_BOX = ("root", "rootless")
+"""Tiers whose box has links to measure."""
+NEEDS_HOSTS = "needs hosts of your own; recorded runs open here"
+
+
+@dataclass(frozen=True)
+class Readiness:
+    """Whether a study can run, in words, and what to do where it cannot."""
+
+    state: str
+    words: str
+    fix: str = ""
+
+
+def on_this_machine(study: Study, machine: Report) -> Readiness:
+    """Where no lab is open: whether this machine can make the lab in a box that it takes."""
+    if machine.tier in IN_A_BOX:
+        up = shlex.join(["labkit", "box", "up", *([study.topology] if study.topology else [])])
+        return Readiness(YES, "can run here in the lab in a box", up)
+    return Readiness(NO, NEEDS_HOSTS, machine.next)
+
+
+def on_lab(lab: Lab, answering: Iterable[str]) -> tuple[dict[str, Readiness], str]:
+    """Ask a lab which conditions it can measure, or why it could not be asked.
+
+    Only hosts that answer are asked.
+    """
+    roles = tuple(answering)
+    if not roles:
+        return {}, f"no host of {lab.name} answers"
+    found: dict[str, list[Finding]] = {}
+    for one in conditions.check.made(Subject(lab, roles)):
+        found.setdefault(one.where.partition(": ")[0], []).append(one)
+    odd = next((those[0].found for where, those in found.items() if where not in studies.names()),
+               "")  # fmt: skip
+    return {name: _of(those, lab.name) for name, those in found.items()}, odd
+
+
+def _of(those: list[Finding], lab: str) -> Readiness:
+    others = [one for one in those if one.state != OK]
+    if not others:
+        return Readiness(YES, f"runs on {lab}: all {len(those)} conditions")
+    first, able = others[0], len(those) - len(others)
+    why = first.found.removeprefix("cannot be measured: ")
+    more = sum(one.found != first.found for one in others)
+    said = f"{why}; {more} more for other reasons" if more else why
+    if able:
+        words = f"{able} of {len(those)} conditions run on {lab}; the others not: {said}"
+        return Readiness(PARTLY, words, first.fix)
+    return Readiness(NO, f"does not run on {lab}: {said}", first.fix)
+
+
+def of_all(
+    known: Iterable[Study], machine: Report, lab: Lab | None, answering: Iterable[str]
+) -> Mapping[str, Readiness]:
+    """Say of every study whether it can run here now."""
+    if lab is None:
+        return {study.name: on_this_machine(study, machine) for study in known}
+    asked, odd = on_lab(lab, answering)
+    silent = Readiness(UNKNOWN, odd, shlex.join(["labkit", "doctor", "--lab", str(lab.path)]))
+    return {study.name: asked.get(study.name, silent) for study in known}

@@ -1,0 +1,119 @@
+"""The results that lie on this machine: listed, chosen by a word, reported, compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from labkit import imports, studies
+from labkit.errors import BadInput
+from labkit.machine.places import HOME, out
+from labkit.pages.answer import answer, given
+from labkit.pages.old_and_new import old_and_new
+from labkit.running.open_lab import named_results
+from labkit.runs.index import open_store
+from labkit.runs.progress import Progress
+
+LISTED = """
+select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
+  count(*) filter (where state = 'finished') as finished, max(nullif(started, '')) as last
+from results left join runs on runs.results = results.id
+group by results.id order by last desc, results.path
+"""
+
+
+@dataclass(frozen=True)
+class Shelved:
+    """One execution of a study, as the list of results shows it."""
+
+    path: Path
+    study: str
+    label: str
+    lab: str
+    tier: str
+    runs: int
+    finished: int
+    when: str
+    damaged: str = ""
+
+    @property
+    def recorded(self) -> bool:
+        """Whether it came with labkit."""
+        return self.path.is_relative_to(HOME / "data")
+
+    @property
+    def made(self) -> str:
+        """Where its figures come from: real hosts, an emulated lab, another tool."""
+        kinds = {"hosts": "real hosts", imports.TIER: "imported", "": "unknown lab"}
+        return kinds.get(self.tier, f"emulated, tier {self.tier}")
+
+    @property
+    def name(self) -> str:
+        """What a choice calls it."""
+        kept = "recorded" if self.recorded else self.label or self.path.name
+        return f"{self.study}, {kept}, {self.when[:16].replace('T', ' ')}".rstrip(", ")
+
+    @property
+    def report(self) -> Path | None:
+        """Its report, if one was written."""
+        file = report_file(self)
+        return file if file.is_file() else None
+
+    def has(self, words: Sequence[str]) -> bool:
+        """Whether each of these words is in its study, label or lab."""
+        said = " ".join((self.study, self.label, self.lab, self.made, self.path.name)).lower()
+        return all(word.lower().replace("-", "_") in said.replace("-", "_") for word in words)
+
+
+def shelf() -> list[Shelved]:
+    """List all results of this machine and those that come with labkit, newest first."""
+    rows = open_store().query(LISTED)
+    return [
+        Shelved(
+            Path(row["path"]), row["study"] or "?", row["label"] or "", row["lab"] or "?",
+            row["tier"] or "", row["runs"], row["finished"], row["last"] or "",
+            row["damaged"] or "",
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def newest(listed: Sequence[Shelved]) -> dict[str, Shelved]:
+    """Return the newest results of each study: those of this machine, else the recorded ones."""
+    kept = [one for one in listed if one.finished]
+    in_turn = sorted(kept, key=lambda one: (not one.recorded, one.when))
+    return {one.study: one for one in in_turn}
+
+
+def report_file(one: Shelved) -> Path:
+    """Where the report of these results is written."""
+    name = "recorded" if one.recorded else one.label or one.path.name
+    return out() / "reports" / f"{one.study}-{name}.html"
+
+
+class _Silent:
+    def say(self, text: str) -> None:
+        pass
+
+    def tell(self, progress: Progress) -> None:
+        pass
+
+
+def write_report(one: Shelved) -> Path:
+    """Write the report of results that have none; seconds, as their notebook runs."""
+    if one.study not in studies.names():
+        raise BadInput(
+            f"{one.path} has no notebook",
+            hint=f"as a page: labkit scorecard {one.path} --html",
+        )
+    results, file = named_results(str(one.path)), report_file(one)
+    values = given(one.study, str(results.path), results.asked, file.stem)
+    answer(studies.find(one.study), values, _Silent(), target=file.with_suffix(".ipynb"))
+    return file
+
+
+def compared_page(new: Shelved, old: Shelved) -> str:
+    """Compare two results of one study: what was found, a chart and a table, as HTML."""
+    found = old_and_new(named_results(str(new.path)), named_results(str(old.path)))
+    return found.section()

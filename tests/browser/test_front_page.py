@@ -1,0 +1,260 @@
+"""The front page in a real JupyterLab: `labkit lab` opens it, and a keyboard is all it takes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+import synthetic
+
+from labkit import find_study, studies
+from labkit.changes.journal import hello
+from labkit.lab import opened
+from tests.browser.conftest import KEPT, _environment
+
+pytestmark = [pytest.mark.browser, pytest.mark.box, pytest.mark.slow]
+
+# One that changes a host, says so, and is killed before it puts that back.
+CRASHES = """
+import sys, time
+from pathlib import Path
+from labkit.changes.in_force import in_force
+from labkit.lab import opened
+from labkit.settings.offloads import Offloads
+with opened(Path(sys.argv[1])) as lab, in_force(lab.hosts, "a study that crashed") as changes:
+    changes.move_to([Offloads(gro=None, tso=False, role="server")])
+    print("in force", flush=True)
+    time.sleep(600)
+"""
+FRONT = ".labkit-front"
+PARTS = f"{FRONT} :is(a, button, input, summary)"
+# What has the focus: its place among the parts of the page, its name, and whether that is seen.
+FOCUSED = """parts => {
+  const one = document.activeElement, all = [...document.querySelectorAll(parts)];
+  const style = getComputedStyle(one);
+  const named = one.getAttribute("aria-label") || one.innerText || one.title
+    || [...(one.labels || [])].map(label => label.innerText).join(" ");
+  return { place: all.indexOf(one), of: all.length, named: named.trim(),
+           seen: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2 };
+}"""
+# Contrast of letters with what is behind them, the least of all that the page shows.
+CONTRAST = """front => {
+  const rgb = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const shine = ([r, g, b]) => [r, g, b].map(v => v / 255)
+    .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((all, v, i) => all + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = node => {
+    for (; node; node = node.parentElement) {
+      const [r, g, b, a = 1] = rgb(getComputedStyle(node).backgroundColor);
+      if (r !== undefined && a > 0.9) return [r, g, b];
+    }
+    return [255, 255, 255];
+  };
+  const words = [...document.querySelectorAll(`${front} :is(p, h2, h3, td, th, a, b, span, code)`)]
+    .filter(one => one.offsetParent && one.innerText.trim());
+  return Math.min(...words.map(one => {
+    const colour = rgb(getComputedStyle(one).color);
+    const both = [shine(colour), shine(behind(one))].sort((a, b) => b - a);
+    return (both[0] + 0.05) / (both[1] + 0.05);
+  }));
+}"""
+SHOWN = "() => window.jupyterapp.shell.currentWidget.context.path"
+CELLS = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"
+DARK = "() => { jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'}) }"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder of results: two executions of a study beside the recorded ones."""
+    home = tmp_path_factory.mktemp("front")
+    for name in ("old", "new"):
+        folder = home / "out" / "results" / "lat_ping" / name
+        synthetic.write_results(folder, find_study("lat_ping"), 3, 300)
+    return home
+
+
+@pytest.fixture(scope="module")
+def unfinished(own_box):
+    """A lab whose server has a change that nobody put back, as its process was killed."""
+    words = [sys.executable, "-c", CRASHES, own_box]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "in force\n"
+        process.send_signal(signal.SIGKILL)
+    return own_box
+
+
+@pytest.fixture(scope="module")
+def address(home):
+    """Where `labkit lab` says that the page is."""
+    words = [sys.executable, "-m", "labkit", "lab", "--", "--no-browser",
+             "--ServerApp.port=0", "--LabApp.expose_app_in_browser=True",
+             "--LabApp.extension_manager=readonly"]  # fmt: skip
+    env = {**_environment(home), "LABKIT_OUT": str(home / "out")}
+    with (
+        (home / "said").open("wb") as said,
+        subprocess.Popen(words, cwd=home, env=env, stdout=said, stderr=said) as process,
+    ):
+        try:
+            yield _said(home / "said", process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def _said(log, process):
+    end = time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        if found := re.search(r"^the front page: (\S+)", log.read_text(), re.MULTILINE):
+            return found[1]
+        time.sleep(0.1)
+    pytest.fail(log.read_text()[-3000:])
+
+
+class Keyboard:
+    """A reader without a mouse."""
+
+    def __init__(self, page, screenshots):
+        self.page, self.screenshots = page, screenshots
+
+    def press(self, key):
+        self.page.keyboard.press(key)
+        return self.page.evaluate(FOCUSED, PARTS)
+
+    def walk_to(self, name, most=120):
+        """Press Tab until the part of this name has the focus."""
+        for _ in range(most):
+            at = self.press("Tab")
+            if at["place"] >= 0 and at["named"].startswith(name):
+                assert at["seen"], f"nobody sees that {name} has the focus"
+                return
+        pytest.fail(f"no Tab leads to {name}; the last was {at}")
+
+    def enter(self, words):
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(words)
+        self.page.keyboard.press("Enter")
+
+    def shoot(self, name):
+        if KEPT:
+            self.page.screenshot(path=self.screenshots / f"front-page-{name}.png")
+
+
+def test_the_front_page_by_keyboard_alone(unfinished, address, page, screenshots, home):
+    keyboard = Keyboard(page, screenshots)
+    page.goto(address)
+    page.wait_for_selector(f"{FRONT} .lk-card >> nth={len(studies.names()) - 1}", timeout=60_000)
+    page.wait_for_selector("text=/All \\d+ claims/", timeout=60_000)
+    keyboard.shoot("1400")
+    every_part_is_reached_in_order_named_and_seen(keyboard)
+    an_unfinished_change_set_is_put_back(keyboard, unfinished)
+    results_are_chosen_and_compared(keyboard)
+    a_card_opens_its_notebook(keyboard)
+    it_looks_right_in_both_themes_and_widths(keyboard)
+    reopened_without_its_kernel_it_shows_what_it_showed(keyboard, address, home)
+    assert page.strayed == []
+
+
+def every_part_is_reached_in_order_named_and_seen(keyboard):
+    keyboard.page.locator(f"{FRONT} button").first.focus()
+    seen = [keyboard.page.evaluate(FOCUSED, PARTS)]
+    while (at := keyboard.press("Tab"))["place"] > seen[-1]["place"]:
+        seen.append(at)
+    assert [one["place"] for one in seen] == list(range(seen[0]["of"]))
+    assert [one for one in seen[1:] if not one["named"] or not one["seen"]] == []
+
+
+def an_unfinished_change_set_is_put_back(keyboard, lab):
+    page = keyboard.page
+    keyboard.page.locator(f"{FRONT} button").first.focus()
+    keyboard.walk_to("Lab")
+    keyboard.enter(lab)
+    page.wait_for_selector("text=a study that crashed", timeout=60_000)
+    keyboard.walk_to("Refresh lab")
+    keyboard.walk_to("Restore server")
+    keyboard.shoot("unfinished")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=server: put back", timeout=60_000)
+    page.wait_for_selector("text=/is 'on' again/")
+    with opened(Path(lab)) as there:
+        assert hello(there.host("server")).open == ()
+        shown = there.host("server").check("ethtool", "-k", there.host("server").interface)
+    assert "tcp-segmentation-offload: on" in shown
+    assert page.locator("button:has-text('Restore')").count() == 0
+
+
+def results_are_chosen_and_compared(keyboard):
+    page = keyboard.page
+    page.locator(f"{FRONT} button").first.focus()
+    keyboard.walk_to("Filter")
+    keyboard.enter("lat-ping")
+    page.wait_for_selector("text=/3 of \\d+ results/")
+    names = (
+        page.locator(f"{FRONT} datalist")
+        .last.locator("option")
+        .evaluate_all("all => all.map(one => one.value)")
+    )
+    assert len(names) == 3 and all(name.startswith("lat_ping") for name in names)
+    keyboard.walk_to("Results")
+    keyboard.enter(names[0])
+    keyboard.walk_to("Compare to")
+    keyboard.enter(names[2])
+    keyboard.walk_to("Compare")
+    page.keyboard.press(" ")
+    page.wait_for_selector("text=Compared; the table is below.", timeout=60_000)
+    keyboard.shoot("compared")
+    keyboard.walk_to("All")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f"{FRONT} details[open]")
+
+
+def a_card_opens_its_notebook(keyboard):
+    page = keyboard.page
+    assert page.evaluate(CELLS) == 2, "a key has changed the notebook"
+    page.locator(f"{FRONT} button").first.focus()
+    keyboard.walk_to("Open the notebook: Round trips by ping")
+    page.keyboard.press("Enter")
+    page.wait_for_function(f"({SHOWN})() === 'notebooks/01-lat-ping.ipynb'")
+    page.evaluate("() => { jupyterapp.commands.execute('application:activate-previous-tab') }")
+    page.wait_for_function(f"({SHOWN})() === 'front-page.ipynb'")
+
+
+def it_looks_right_in_both_themes_and_widths(keyboard):
+    page = keyboard.page
+    for theme, width in (("light", 800), ("dark", 800), ("dark", 1400)):
+        if theme == "dark":
+            page.evaluate(DARK)
+            page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
+        page.set_viewport_size({"width": width, "height": 1300})
+        page.locator(FRONT).evaluate("front => front.scrollIntoView()")
+        page.wait_for_timeout(300)
+        keyboard.shoot(f"{theme}-{width}")
+        assert page.evaluate(CONTRAST, FRONT) >= 4.5
+        front = page.locator(FRONT)
+        assert front.evaluate("one => one.scrollWidth <= one.clientWidth + 1"), "it is cut off"
+
+
+def reopened_without_its_kernel_it_shows_what_it_showed(keyboard, address, home):
+    page = keyboard.page
+    page.evaluate("() => { jupyterapp.commands.execute('docmanager:save') }")
+    file = home / "out" / "front-page.ipynb"
+    end = time.monotonic() + 20
+    while "server: put back" not in file.read_text() and time.monotonic() < end:
+        time.sleep(0.2)
+    base, _, token = address.partition("/lab/")
+    token = token.partition("?")[2]
+    for one in json.load(urllib.request.urlopen(f"{base}/api/sessions?{token}")):
+        ask = urllib.request.Request(f"{base}/api/sessions/{one['id']}?{token}", method="DELETE")
+        urllib.request.urlopen(ask).close()
+    page.goto(f"{base}/lab/workspaces/again/tree/front-page.ipynb?{token}")
+    page.wait_for_selector("text=server: put back", timeout=60_000)
+    page.wait_for_selector("text=Compared; the table is below.")
+    assert page.locator(f"{FRONT} .lk-card").count() == len(studies.names())
+    cell = nbformat.read(file, as_version=4).cells[1]
+    assert "Round trips by ping" in cell.outputs[0].data["text/html"]
