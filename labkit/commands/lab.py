@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from labkit.commands._verb import verb
 
 NO_BROWSER, ROOT_MAY = "--no-browser", "--allow-root"
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add(verbs: Any) -> None:
@@ -31,23 +36,23 @@ def _lab(asked: argparse.Namespace) -> int:
     if os.geteuid() == 0 and ROOT_MAY not in words:
         words.append(ROOT_MAY)
     opened = opening.begin(words)
-    try:
+    with _handed_on(opened.process):
         opening.show(opened, _say, browser=NO_BROWSER not in asked.words)
         return opened.process.wait()
-    except KeyboardInterrupt:
-        # JupyterLab has heard it too, and asks whether it is meant.
-        return _ended(opened.process)
+
+
+# A terminal's Ctrl-C reaches JupyterLab too, which asks whether it is meant; a kill does not.
+@contextmanager
+def _handed_on(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in STOPS}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in STOPS[1:]:
+        signal.signal(number, lambda *_: process.terminate())
+    try:
+        yield
     finally:
-        if opened.process.poll() is None:
-            opened.process.terminate()
-
-
-def _ended(process: Any) -> int:
-    while True:
-        try:
-            return int(process.wait())
-        except KeyboardInterrupt:
-            continue
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _say(text: str) -> None:

@@ -110,7 +110,6 @@ class LabSection:
     def _restore_button(self, role: str) -> widgets.Button:
         hint = f"Put back what labkit changed on {role} and did not put back"
         made = button(f"Restore {role}", hint, "undo")
-        made.button_style = "warning"
         made.on_click(lambda _: self.worker.begin(f"Putting back {role}",
                                                   partial(self.restore, role)))  # fmt: skip
         return made

@@ -95,7 +95,8 @@ def unfinished(own_box):
 def address(home):
     """Where `labkit lab` says that the page is."""
     words = [sys.executable, "-m", "labkit", "lab", "--", "--no-browser",
-             "--ServerApp.port=0", "--LabApp.expose_app_in_browser=True",
+             "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
+             "--LabApp.expose_app_in_browser=True",
              "--LabApp.extension_manager=readonly"]  # fmt: skip
     env = {**_environment(home), "LABKIT_OUT": str(home / "out")}
     with (
@@ -181,7 +182,8 @@ def an_unfinished_change_set_is_put_back(keyboard, lab):
     keyboard.shoot("unfinished")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=server: put back", timeout=60_000)
-    page.wait_for_selector("text=/is 'on' again/")
+    said = page.locator(f"{FRONT} .lk-said", has_text="server: put back").inner_text()
+    assert "is 'on' again" in said, said
     with opened(Path(lab)) as there:
         assert hello(there.host("server")).open == ()
         shown = there.host("server").check("ethtool", "-k", there.host("server").interface)
