@@ -183,7 +183,7 @@ def an_unfinished_change_set_is_put_back(keyboard, lab):
     page.keyboard.press("Enter")
     page.wait_for_selector("text=server: put back", timeout=60_000)
     said = page.locator(f"{FRONT} .lk-said", has_text="server: put back").inner_text()
-    assert "is 'on' again" in said, said
+    assert "tso is 'tso=on' again" in said, said
     with opened(Path(lab)) as there:
         assert hello(there.host("server")).open == ()
         shown = there.host("server").check("ethtool", "-k", there.host("server").interface)
