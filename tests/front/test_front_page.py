@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -66,14 +67,24 @@ def file(tmp_path):
     return made
 
 
-@pytest.fixture
-def crashed(file):
-    """A host's file that a killed process has left changed."""
+@contextmanager
+def changing(file):
+    """A process of its own that has changed a file of a host, until it is killed."""
     env = {**os.environ, "PYTHONPATH": f"{HOME}/tests/helpers:{HOME}"}
     words = [sys.executable, "-c", CRASHES, str(file)]
     with subprocess.Popen(words, env=env, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "in force\n"
-        process.send_signal(signal.SIGKILL)
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+@pytest.fixture
+def crashed(file):
+    """A host's file that a killed process has left changed."""
+    with changing(file):
+        pass
     return file
 
 
@@ -180,11 +191,10 @@ def test_the_restore_button_puts_back_what_a_killed_process_has_left(section, cr
 
 
 def test_a_restore_that_is_refused_says_by_whom_and_what_to_try(lab, file):
-    with in_force({"server": lab.host("server")}, "a study") as changes:
-        changes.move_to([Knob(str(file), "new")])
+    with changing(file):
         done = lab_now.put_back(lab.host("server"))
-        assert not done.ok and "is held by" in done.lines[0]
-        assert done.lines[-1].lstrip().startswith("hint: ") and file.read_text() == "new\n"
+    assert not done.ok and "is held by" in done.lines[0]
+    assert done.lines[-1].lstrip().startswith("hint: ") and file.read_text() == "new\n"
 
 
 def test_a_lab_file_that_is_not_there_is_an_error_with_a_hint(monkeypatch, tmp_path):
