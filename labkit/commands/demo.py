@@ -19,7 +19,7 @@ CONTROL_BLOCKS = 3
 NEXT = """\
 Three things to try next:
   {lab}
-      JupyterLab, open at notebooks/00-start-here.ipynb
+      JupyterLab, open at a page of studies, labs and results
   {labkit} {more}
   {labkit} doctor
       what this machine can do, and what it lacks"""
@@ -73,13 +73,11 @@ def _controls(lab: Path) -> None:
         control_runs.measure(there, label=now(), blocks=CONTROL_BLOCKS, say=line.say)
 
 
-# An installed labkit is on the PATH, and its notebooks are not for writing.
+# An installed labkit is on the PATH.
 def _next(*, measured: bool) -> str:
     from labkit.box.needs import CHECKOUT
-    from labkit.machine.places import HOME
 
-    copied = f"cp -r {HOME}/notebooks . && jupyter lab notebooks/00-start-here.ipynb"
-    lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else (copied, "labkit")
+    lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else ("labkit lab", "labkit")
     return NEXT.format(lab=lab, labkit=labkit, more=MORE[measured])
 
 
