@@ -146,7 +146,7 @@ def run_page(server: dict[str, Any], opened: Opened) -> None:
     client.load_connection_file(str(Path(jupyter_runtime_dir(), f"kernel-{kernel}.json")))
     client.start_channels()
     try:
-        client.wait_for_ready(timeout=SHOWN_SECONDS)  # type: ignore[no-untyped-call]
+        client.wait_for_ready(timeout=SHOWN_SECONDS)
         _keep(opened.page, *_ran(client))
     finally:
         client.stop_channels()
