@@ -149,8 +149,8 @@ class Keyboard:
 
 def test_the_front_page_by_keyboard_alone(unfinished, address, page, screenshots, home):
     keyboard = Keyboard(page, screenshots)
-    page.goto(address)
-    page.wait_for_selector(f"{FRONT} .lk-card >> nth={len(studies.names()) - 1}", timeout=60_000)
+    page.goto(address, timeout=120_000)
+    page.wait_for_selector(f"{FRONT} .lk-card >> nth={len(studies.names()) - 1}", timeout=120_000)
     page.wait_for_selector("text=/All \\d+ claims/", timeout=60_000)
     keyboard.shoot("1400")
     every_part_is_reached_in_order_named_and_seen(keyboard)
