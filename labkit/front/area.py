@@ -19,7 +19,7 @@ class Area:
     """
 
     def __init__(self) -> None:
-        self.widget = widgets.Output(layout=widgets.Layout(width="100%"))
+        self.widget = widgets.Output(layout=widgets.Layout(width="auto", margin="0"))
         self.html = ""
 
     def show(self, html: str) -> None:

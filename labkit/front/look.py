@@ -11,7 +11,8 @@ STYLE = """
   --lk-focus: var(--jp-brand-color1, #1976d2) }
 .labkit-front h2 { margin: 14px 0 4px; font-size: 18px; font-weight: 600 }
 .labkit-front p { margin: 3px 0 }
-.labkit-front ul.lk-cards { display: grid; gap: 10px; list-style: none;
+.labkit-front ul.lk-cards { display: grid; box-sizing: border-box;
+  gap: 10px; list-style: none;
   padding: 0 !important; margin: 8px 0 !important;
   grid-template-columns: repeat(auto-fill, minmax(min(100%, 300px), 1fr)) }
 .labkit-front .lk-card { border: 1px solid var(--lk-line); border-radius: 6px; margin: 0;
