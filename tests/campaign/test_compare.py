@@ -79,6 +79,7 @@ def test_with_few_repetitions_it_says_that_sessions_are_not_known(capsys):
     assert "with fewer than 3 repetitions a block is the unit" in told["units"]
 
 
+@pytest.mark.slow
 def test_a_change_that_is_smaller_than_asked_for_does_not_matter(capsys):
     _, said = compared(capsys, "old", "new", "--least", "0.9", "--json")
     found = {one["what"]: one for one in json.loads(said)["comparisons"]}
@@ -115,6 +116,7 @@ def test_a_point_that_is_missing_fails_a_gate(out, capsys):
     shutil.rmtree(folder.path)
 
 
+@pytest.mark.slow
 def test_points_that_only_the_old_one_has_are_named(out, capsys):
     both = made_up(out, "both", 1, 6, sweep=[300, 301])
     point = next(one for one in both.points if one.values["count"] == 301)
@@ -136,6 +138,7 @@ def test_a_condition_that_is_measured_no_longer_fails_a_gate(out, capsys):
     assert code == 1 and json.loads(said)["lost"] == ["lat_ping (count=300): VM-SRIOV"]
 
 
+@pytest.mark.slow
 def test_a_folder_that_was_moved_is_compared_as_before(out, tmp_path, capsys):
     before = compared(capsys, "old", "new", "--json")[1]
     shutil.copytree(out, tmp_path / "elsewhere")

@@ -64,6 +64,7 @@ def test_a_file_that_is_not_there_says_how_to_get_one(tmp_path, capsys):
     assert "labkit campaign new x.toml" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_file_that_new_writes_can_be_checked_and_is_never_written_over(
     tmp_path, capsys, monkeypatch
 ):

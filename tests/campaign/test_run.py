@@ -250,6 +250,7 @@ def test_other_points_under_a_known_name_are_refused(tmp_path, monkeypatch, caps
     assert main(["campaign", "check", str(file)]) == 2
 
 
+@pytest.mark.slow
 def test_a_campaign_that_is_half_done_has_a_report_that_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     half = made_up(tmp_path, "half", 2)

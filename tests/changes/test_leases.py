@@ -114,6 +114,7 @@ def test_a_lease_whose_number_a_later_process_has_is_taken_over_at_once(bench, h
 
 
 # As of a controller that has been started anew, or that nothing is heard of any more.
+@pytest.mark.slow
 def test_a_lease_that_cannot_be_looked_at_is_taken_over_once_it_is_silent(bench):
     hasty = bench.folder / "hasty.sh"
     hasty.write_text(SCRIPT.read_text().replace('sleep "$step" 8>&-', "sleep 0.2 8>&-"))
@@ -126,6 +127,7 @@ def test_a_lease_that_cannot_be_looked_at_is_taken_over_once_it_is_silent(bench)
     assert "closed 1" in said and bench.values() == OLD
 
 
+@pytest.mark.slow
 @needs_root
 def test_a_process_among_others_of_its_own_is_not_called_ended(bench, host):
     with holding(bench, before=("unshare", "--pid", "--fork", "--kill-child")) as holder:

@@ -36,6 +36,7 @@ def states(bench, *looks):
     return {thing: (word, decoded(text)) for thing, word, text, _ in said if thing.startswith("x")}
 
 
+@pytest.mark.slow
 def test_what_is_looked_at_together_shows_the_same_as_alone(bench):
     looks = [
         ("", "cat a"), ("", "printf 'no\\nnewline'"), ("", "echo odd >&2; exit 3"),
@@ -105,6 +106,7 @@ class Told(Knob):
         return way.plus(Details(settle_seconds=0.4, foretold=lambda _: self.told))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("told", "looks"), [("new\n", 1), ("", 2), ("new or so\n", 3)])
 def test_what_is_foretold_is_not_looked_at_twice_and_what_is_so_wrongly_only_takes_longer(
     bench, monkeypatch, told, looks

@@ -46,6 +46,7 @@ def judged(results):
     return {line.claim: line for line in scorecard(results.path).lines if line.evidence}
 
 
+@pytest.mark.slow
 def test_what_fio_measured_elsewhere_is_judged_on_the_claims_of_its_study(capsys):
     assert main([*words("fio", "docker-fio", IOPS, FIO), "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)

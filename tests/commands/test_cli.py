@@ -72,6 +72,7 @@ def test_missing_packages_are_told_to_machines_too(capsys):
     assert json.loads(capsys.readouterr().out) == packages()
 
 
+@pytest.mark.slow
 def test_an_unknown_word_exits_with_2():
     assert run("frobnicate").returncode == 2
     assert run("run").returncode == 2

@@ -56,6 +56,7 @@ def test_where_the_reader_has_gone_the_true_exit_code_comes_and_no_complaint():
         assert run("--version", stderr=pipe).stdout.startswith("labkit ")
 
 
+@pytest.mark.slow
 def test_output_that_the_disk_does_not_take_is_an_error():
     with open("/dev/full", "w") as full:
         done = run("--version", stdout=full)
@@ -91,6 +92,7 @@ def test_any_width_of_the_terminal_will_do(monkeypatch, capsys, columns):
     assert "labkit run lat_ping --quick" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch, capsys):
     monkeypatch.setenv("LABKIT_OUT", "/dev/null")
     monkeypatch.setattr(index, "MEMORY", "/dev/null")

@@ -85,6 +85,7 @@ def test_guests_that_share_a_cpu_of_their_own_are_judged_on_real_hosts_only(tmp_
     assert judged.verdict in ("holds", "contradicted", "undecided")
 
 
+@pytest.mark.slow
 def test_it_fits_a_narrow_terminal(folder, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = scorecard(folder).only(disputed=True).text().splitlines()
@@ -125,6 +126,7 @@ def test_a_margin_of_nothing_or_over_100_percent_is_refused(folder, capsys, marg
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_it_is_printed_for_people_machines_and_pages(folder, capsys):
     assert main(["scorecard", str(folder)]) == 0
     shown = capsys.readouterr().out
@@ -163,6 +165,7 @@ def test_the_name_of_a_lab_is_text_on_every_page(folder, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_it_shows_itself_in_a_notebook(folder):
     shown = scorecard(folder)._repr_mimebundle_()
     assert "<table" in shown["text/html"] and "lat-ping-01" in shown["text/plain"]

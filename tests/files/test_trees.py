@@ -284,6 +284,7 @@ def test_a_lying_host_writes_nothing_outside_and_is_refused(liar, tmp_path, case
     assert os.listdir(tmp_path / "inner") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "says", ["", "x", "sha256\n" * 9, "99 1 1 81a4\n", "sha256\n9 1 1 81a4\nx"]
 )

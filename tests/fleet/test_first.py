@@ -102,6 +102,7 @@ def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path)
         assert len(fleet.run("true").check()) == HOSTS
 
 
+@pytest.mark.slow
 def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
     begun = time.monotonic()
     answers = fleet.run("sh", "-c", "echo a; sleep 1; seq 30000; exit 3")
@@ -109,6 +110,7 @@ def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
     assert {(one.code, one.stdout_size) for one in answers.values()} == {(3, 168896)}
 
 
+@pytest.mark.slow
 def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
     script = f"sleep 30; touch {tmp_path}/never"
     outcomes = fleet.run("sh", "-c", script, seconds=0.5)
@@ -134,6 +136,7 @@ def test_what_a_first_command_leaves_behind_is_told(fleet):
     assert all(one.left_behind and one.stdout == "on\n" for one in answers.values())
 
 
+@pytest.mark.slow
 def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
     answers, errors = [], []

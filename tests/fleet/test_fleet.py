@@ -81,6 +81,7 @@ def within(seconds, reached_):
 # --- commands on all ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_all_hosts_answer_at_once_and_by_name(fleet):
     fleet.run("true").check()
     begun = time.monotonic()
@@ -187,6 +188,7 @@ def test_one_host_by_two_names_runs_it_twice(servers, tmp_path):
     assert len(list(tmp_path.iterdir())) == 6
 
 
+@pytest.mark.slow
 def test_ctrl_c_lets_go_of_what_all_were_given(fleet):
     fleet.run("true").check()
 

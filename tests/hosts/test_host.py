@@ -143,6 +143,7 @@ def test_a_command_is_told_to_end_at_its_deadline(host, tmp_path):
     assert host.check("echo", "still here") == "still here\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_never_stops_printing_meets_its_deadline_too(host):
     with pytest.raises(TimedOut):
         host.run("yes", seconds=0.4)

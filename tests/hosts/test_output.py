@@ -143,6 +143,7 @@ def test_a_batch_answers_in_order_whatever_the_codes(host):
     assert host.batch([]) == []
 
 
+@pytest.mark.slow
 def test_a_batch_goes_on_after_a_command_that_leaves_something_behind(host, tmp_path):
     log = tmp_path / "log"
     leave = f"echo ran >>{log}; sleep 1 &"
@@ -166,6 +167,7 @@ def test_a_batch_that_fails_keeps_the_results_before_and_runs_nothing_after(host
     assert not (tmp_path / "after").exists()
 
 
+@pytest.mark.slow
 def test_a_batch_longer_than_what_is_sent_at_once(host):
     found = host.batch([("echo", f"{n:0400}") for n in range(100)])
     assert [done.stdout for done in found] == [f"{n:0400}\n" for n in range(100)]

@@ -79,6 +79,7 @@ def test_what_a_login_script_prints_is_passed_over():
     assert read(answer.encode(), "nonce") == [(Facts("/spool/key", gone=True), Part())]
 
 
+@pytest.mark.slow
 @given(st.text(), st.integers(0, 400))
 def test_no_answer_does_harm(noise, cut):
     whole = (
@@ -169,6 +170,7 @@ def test_an_absent_program_is_code_127_and_says_which(ssh, spool):
     assert b"no-such-program" in job.output(stream="err")
 
 
+@pytest.mark.slow
 def test_waiting_no_longer_than_asked_leaves_it_running_until_the_block_ends(ssh, spool):
     with ssh.start("sleep", "60", key="long", seconds=90, spool=spool) as job:
         assert job.wait(0.1).state is State.RUNNING

@@ -71,6 +71,7 @@ def test_it_fits_80_columns(both, capsys, monkeypatch):
     assert "VM-Latency-SRIOV" in lines and max(map(len, lines)) <= 80
 
 
+@pytest.mark.slow
 def test_the_page_has_the_chart_asks_for_nothing_and_runs_nothing(both, capsys):
     new, old = (str(one.path) for one in both)
     main(["report", new, "--against", old, "--html"])

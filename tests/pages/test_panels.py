@@ -117,6 +117,7 @@ def test_alone_a_study_prints_two_short_lines_and_returns_its_results(lab, resul
     assert last.startswith("Finished in") and last.endswith("6 of 6 runs")
 
 
+@pytest.mark.slow
 def test_run_again_measures_nothing_anew(lab, results, capsys):
     for _ in range(2):
         asyncio.run(StudyPanel(Counting(), lab, results, repeats=2).run())
@@ -159,6 +160,7 @@ async def _stop_when_begun(panel, study, press):
     return await running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "press",
     [
@@ -295,6 +297,7 @@ def test_panel_table_and_chart_show_the_same_number(tmp_path, watched):
         assert {figure(mark) for mark in marks} == {figure(found.value)}
 
 
+@pytest.mark.slow
 def test_the_date_of_recorded_runs_is_told(tmp_path, watched):
     results = named_results(str(HOME / "data" / "recorded" / "lat_ping.labkit"))
     panel = StudyPanel(find_study("lat_ping"), None, results)

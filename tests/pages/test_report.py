@@ -52,6 +52,7 @@ def verdict(word, why="it was measured"):
     return Verdict("c-01", "this is less than that", "order", word, why, *[None] * 4, 5, "Figure 3")
 
 
+@pytest.mark.slow
 def test_it_asks_no_server_for_anything(tmp_path):
     page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
     without = re.sub(r"<script\b.*?</script>", "", page, flags=re.DOTALL)
@@ -101,6 +102,7 @@ def test_widgets_are_left_out(tmp_path):
     assert "VBox()" in page and "widget-view+json" not in page
 
 
+@pytest.mark.slow
 def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
     """Finding, chart, verdicts, controls, date, hosts, commit and command, in this order."""
     results = named_results(str(HOME / "data" / "recorded" / "lat_10us.labkit"))
@@ -253,6 +255,7 @@ def test_a_wide_table_stacks_in_a_narrow_cell_and_each_cell_says_its_column():
     assert "@container" in wide and "@container" not in tables.table([{"a": 1, "b": 2}]).html()
 
 
+@pytest.mark.slow
 def test_blocks_that_are_wanting_are_told_in_minutes():
     results = named_results(str(HOME / "data" / "recorded" / "lat_ping.labkit"))
     runs = results.finished()

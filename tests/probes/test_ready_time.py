@@ -106,6 +106,7 @@ def test_what_esxtop_does_not_say_is_refused_by_name(old, new, wrong):
         Esxtop.of(ESXTOP.replace(old, new))
 
 
+@pytest.mark.slow
 def test_two_that_want_one_cpu_stand_in_line_half_of_the_time():
     cpu = str(min(os.sched_getaffinity(0)))
     loop = ["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"]

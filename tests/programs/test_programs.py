@@ -29,6 +29,7 @@ def test_every_program_that_a_file_calls_is_one_that_the_file_declares():
     assert undeclared == {}, "add the words to the file's PROGRAMS"
 
 
+@pytest.mark.slow
 def test_every_declared_program_has_its_row_or_its_maker():
     known = {program for package in table.packages() for program in package.programs}
     known |= table.unpackaged().keys() | table.always()
@@ -54,6 +55,7 @@ def test_a_call_that_nobody_declared_is_found_wherever_it_stands(tmp_path):
     assert called(script.rename(tmp_path / "other.py")) == set()
 
 
+@pytest.mark.slow
 def test_a_package_that_is_here_brings_the_programs_of_its_row():
     odd, looked = {}, 0
     for package in table.packages():

@@ -122,6 +122,7 @@ def test_controls_that_cannot_be_run_are_refused(words, capsys):
     assert "controls" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_head_of_a_report_and_the_scorecard_say_the_controls(tmp_path):
     head = ReportHead("", controls=("Positive control passed: <b>.",)).html()
     assert "Controls of this lab" in head and "&lt;b&gt;" in head

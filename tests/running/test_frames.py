@@ -84,6 +84,7 @@ def test_a_chart_and_its_numbers_are_saved_by_one_call(study, results, monkeypat
     assert pl.read_csv(files[2], infer_schema_length=None).height == shown.height
 
 
+@pytest.mark.slow
 def test_the_button_of_the_panel_saves_and_says_where(study, results, monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     *_, saving = LadderPanel(results, study).view().children

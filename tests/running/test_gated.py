@@ -130,6 +130,7 @@ def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(result
     assert "1 of them have no valid repetition" in remarks(results)[0]
 
 
+@pytest.mark.slow
 def test_blocks_that_were_left_out_do_not_make_a_study_endless(results):
     jumps = {n for n in range(4, 1000) if n % 2 == 0}
     loop.run(a_study(A), a_lab(Jumping("j", jumps)), results, repeats=1, width=1e-9, most=4)
@@ -142,6 +143,7 @@ def test_when_no_run_can_be_used_the_reason_is_the_error(results):
         loop.run(a_study(A), a_lab(Jumping("j", jumps)), results, repeats=1)
 
 
+@pytest.mark.slow
 def test_a_left_out_block_is_measured_when_the_study_is_run_again(results):
     study = a_study(A, B)
     loop.run(study, a_lab(Jumping("j", {2, 4, 6})), results, repeats=1)

@@ -92,6 +92,7 @@ def test_a_lab_on_which_equal_comes_out_different_says_so():
     assert "about 44 more blocks" in noise.rows(found)[-1][-1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 def test_a_study_is_run_against_itself_and_kept_for_the_lab(lab):
     study = a_study(NOWHERE, A)
@@ -119,6 +120,7 @@ def noisy(study, results, blocks, other):
                          {"ping.txt": said})  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
     study = replace(a_study(A, B), claims=(Order("c", "a is less", "s", conditions=("a", "b")),))
     asked = {"study": "lat_ping", "lab": {"name": lab.name}, "metric": study.metric,

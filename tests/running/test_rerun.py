@@ -59,6 +59,7 @@ def test_a_kernel_that_dies_is_never_called_finished(tmp_path):
         rerun(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)", "1 + 1")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_is_idle_and_hears_an_interrupt_tells_nobody_of_it(tmp_path, capfd):
     # What ends a kernel interrupts it first, at times when it has answered and is not done yet.
     code = """session = get_ipython().kernel.session
@@ -72,6 +73,7 @@ session.send = send"""
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_ctrl_c_reaches_the_kernel_which_may_finish_what_it_must(tmp_path):
     done = tmp_path / "put-back"
     code = f"""import time, pathlib
@@ -87,6 +89,7 @@ finally:
     assert done.exists()
 
 
+@pytest.mark.slow
 def test_a_ctrl_c_that_the_kernel_did_not_hear_is_a_stop_all_the_same(tmp_path):
     code = f"""import signal, time, pathlib
 from labkit.runs.progress import stop_asked
@@ -155,6 +158,7 @@ def test_an_error_keeps_the_class_that_it_had_in_the_notebook(tmp_path):
         rerun(tmp_path, code)
 
 
+@pytest.mark.slow
 def test_a_lock_is_held_until_the_kernel_has_ended(tmp_path):
     with (tmp_path / "lock").open("w") as lock:
         code = f"""import os

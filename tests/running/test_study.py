@@ -64,6 +64,7 @@ def results(tmp_path):
     return Results.begin(tmp_path, {"study": "lat_ping", "seed": 1, "refused": {}})
 
 
+@pytest.mark.slow
 def test_every_condition_is_measured_once_a_block_and_every_round_trip_is_kept(lab, results):
     study = a_study(A, B)
     loop.run(study, lab, results, repeats=3)
@@ -93,6 +94,7 @@ def test_what_is_finished_is_not_measured_again(lab, results):
     assert (told[0].done, told[-1].done, told[-1].step) == (2, 4, "finished")
 
 
+@pytest.mark.slow
 def test_blocks_are_added_until_the_intervals_are_narrow_or_there_are_most_of_them(lab, results):
     study = a_study(A, B)
     loop.run(study, lab, results, repeats=1, width=1e-6, most=7)
@@ -126,6 +128,7 @@ def test_a_run_that_is_stopped_in_its_middle_stays_visible_beside_its_repetition
     assert results.gaps() == []
 
 
+@pytest.mark.slow
 def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_note(lab, results):
     def die(progress):
         if progress.step == "measuring" and progress.done == 1:
@@ -196,6 +199,7 @@ def reverting(knob, often):
     return tell
 
 
+@pytest.mark.slow
 def test_a_run_in_which_somebody_changed_a_setting_is_invalid_kept_and_made_again(
     lab, results, tmp_path
 ):
@@ -207,6 +211,7 @@ def test_a_run_in_which_somebody_changed_a_setting_is_invalid_kept_and_made_agai
     assert len(study.blocks(results)["a"]) == 1 and knob.read_text() == "old\n"
 
 
+@pytest.mark.slow
 def test_a_study_stops_when_something_keeps_changing_its_settings(lab, results, tmp_path):
     study = with_knob(tmp_path, count=100)
     with pytest.raises(SettingRefused, match=r"(?s)2 runs were invalid.*became 'theirs'"):
@@ -247,6 +252,7 @@ def test_a_setting_that_was_other_only_for_a_while_is_seen_by_reading_it_meanwhi
     assert [run.state for run in results.runs()] == ["invalid", "finished"]
 
 
+@pytest.mark.slow
 def test_no_run_is_called_invalid_when_nobody_touches_its_settings(lab, results, tmp_path):
     loop.run(with_knob(tmp_path), lab, results, repeats=3, reread_seconds=0.02)
     assert [run.state for run in results.runs()] == ["finished"] * 3

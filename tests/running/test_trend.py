@@ -39,6 +39,7 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
     sessions(home, 16, slower_from=8)
     found = trend("lat_ping", [home / "results"])
@@ -52,6 +53,7 @@ def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
     assert "median of VM-Default" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(home, capsys):
     sessions(home, 14)
     assert main(["results", "trend", "lat_ping", str(home / "results")]) == 0

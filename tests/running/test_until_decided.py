@@ -51,6 +51,7 @@ def begun(study, tmp_path):
     return Results.begin(tmp_path / "results", study.asked("loopback", 1))
 
 
+@pytest.mark.slow
 def test_it_stops_at_the_first_look_at_which_all_is_decided(lab, tmp_path):
     study = a_study(NEAR, TWICE)
     results = begun(study, tmp_path)
@@ -112,6 +113,7 @@ def give_up(study, results):
     return stage.given_up
 
 
+@pytest.mark.slow
 def test_claims_that_are_given_up_are_kept_in_the_results_and_shown(undecided, tmp_path):
     study, results = undecided
     open_ones = {v.claim for v in study.judge(results) if v.verdict == "undecided"}
@@ -130,6 +132,7 @@ def test_claims_that_are_given_up_are_kept_in_the_results_and_shown(undecided, t
     assert looks.given_up(kept) == looks.given_up(results)
 
 
+@pytest.mark.slow
 def test_what_was_given_up_is_open_again_once_there_are_more_blocks(undecided):
     study, results = undecided
     given_up = give_up(study, results)
@@ -140,6 +143,7 @@ def test_what_was_given_up_is_open_again_once_there_are_more_blocks(undecided):
     assert looks.taken(whole) == (3, 4) and looks.given_up(whole) == given_up
 
 
+@pytest.mark.slow
 def test_a_claim_is_given_up_before_there_was_a_look_too(tmp_path):
     study = studies.find("lat_ping")
     results = write_results(tmp_path / "results" / "lat_ping" / "one", study, repeats=2, count=60)
@@ -157,6 +161,7 @@ def test_a_list_of_looks_that_gives_up_nonsense_is_refused(undecided, kept):
         study.judge(results)
 
 
+@pytest.mark.slow
 def test_a_claim_that_was_given_up_is_not_taken_up_by_half_of_its_conditions(undecided):
     study, results = undecided
     given_up = give_up(study, results)

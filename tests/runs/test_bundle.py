@@ -90,6 +90,7 @@ def small(results, tmp_path):
     return bundle.export(results, tmp_path / "small.labkit", small=True)
 
 
+@pytest.mark.slow
 def test_a_small_bundle_holds_the_same_texts_and_facts_in_less_space(results, small, tmp_path):
     whole = "".join(f"[{n}.5] 64 bytes from 192.0.2.1: time={n % 97} ms\n" for n in range(9000))
     results.keep(Run("Native", 2, 3, "finished"), {"ping.txt": whole})

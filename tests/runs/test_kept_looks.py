@@ -30,6 +30,7 @@ def results(tmp_path):
     return write_results(tmp_path / "results" / "lat_ping" / "one", STUDY, repeats=3, count=300)
 
 
+@pytest.mark.slow
 def test_a_look_at_more_blocks_is_kept_and_the_same_look_again_costs_nothing(results):
     first = STUDY.judge(results)
     assert {v.looks for v in first} <= {(), (3,)} and looks.taken(results) == (3,)
@@ -44,6 +45,7 @@ def test_a_look_at_more_blocks_is_kept_and_the_same_look_again_costs_nothing(res
     assert [len(json.loads((results.path / looks.FILE).read_text())[k]) for k in ("blocks", "at")]
 
 
+@pytest.mark.slow
 def test_looks_that_were_deleted_are_missed_and_nothing_is_lost(results):
     STUDY.judge(results)
     more(results, (4,), 1)
@@ -79,6 +81,7 @@ def test_a_run_of_another_seed_put_among_the_others_is_named(results, tmp_path):
         STUDY.judge(results)
 
 
+@pytest.mark.slow
 def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     STUDY.judge(results)
@@ -91,6 +94,7 @@ def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_
     assert looks.taken(unpacked) == (3,)
 
 
+@pytest.mark.slow
 def test_what_was_imported_is_imported_again_after_a_look_at_it(results, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     STUDY.judge(results)

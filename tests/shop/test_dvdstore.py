@@ -286,6 +286,7 @@ def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_du
     assert 40 < shops.ended(done.stdout)["orders"] < 130
 
 
+@pytest.mark.slow
 def test_customers_who_think_order_as_seldom_as_that_takes(served):
     done = served.drive("--users", 8, "--warm-up", 0, "--ramp", 1000, "--think", 1, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -323,6 +324,7 @@ class Slow:
         return self.since is None or time.monotonic() - self.since < self.seconds
 
 
+@pytest.mark.slow
 def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
     load = DvdStore(users=2, duration=1, warm_up=1, buffers=32)
     text = load.during({"client": HERE, "server": HERE}, Slow(4))

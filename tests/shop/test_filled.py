@@ -40,6 +40,7 @@ def owned(folder):
             subprocess.run(["chown", "-R", str(owner), folder / "cluster"], check=True)
 
 
+@pytest.mark.slow
 def test_a_shop_that_is_brought_is_whole_and_need_not_be_filled(caches):
     with shops.place() as place:
         folder = place / "postgresql"
@@ -71,6 +72,7 @@ with _filled._served_here("postgresql", Path(sys.argv[1])) as at:
 """
 
 
+@pytest.mark.slow
 def test_the_database_that_fills_it_ends_when_who_began_it_is_killed():
     with shops.place() as place:
         words = [sys.executable, "-c", WAITS, place / "postgresql"]

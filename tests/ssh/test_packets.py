@@ -40,6 +40,7 @@ def test_who_is_alone_reads_its_own_answers(host, monkeypatch):
     assert len(given) > 100
 
 
+@pytest.mark.slow
 def test_many_who_wait_on_one_connection_are_all_served(host):
     def some(number):
         if number % 4 == 0:
@@ -55,6 +56,7 @@ def test_many_who_wait_on_one_connection_are_all_served(host):
     assert len(host.transport._all._connections) == 1
 
 
+@pytest.mark.slow
 def test_while_one_reads_for_long_others_get_sessions_and_answers(host):
     host.check("true")
     with ThreadPoolExecutor(1) as pool:

@@ -5,6 +5,8 @@ import inspect
 from importlib.metadata import version
 from pathlib import Path
 
+import pytest
+
 from labkit.ssh import private
 
 ROOM = Path(private.__file__).parent
@@ -20,6 +22,7 @@ def members(cls):
     )}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_private_part_that_labkit_uses_is_in_the_paramiko_that_is_installed():
     gone = [
         f"{cls.__name__}.{name}"

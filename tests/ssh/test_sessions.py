@@ -105,6 +105,7 @@ def _echoes(host, who, count):
     return [host.check("echo", f"{who} {turn}") for turn in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(ssh, server):
     assert _echoes(ssh, "before", 1) == ["before 0\n"]

@@ -188,6 +188,7 @@ def test_without_perl_and_python_each_command_has_a_shell_of_its_own(server, tmp
         assert [done.stdout for done in found] == ["a\n", "b\n"]
 
 
+@pytest.mark.slow
 def test_what_a_login_says_first_belongs_to_no_command(server, tmp_path):
     forced = 'ForceCommand echo hello; echo oops >&2; eval "$SSH_ORIGINAL_COMMAND"'
     with serving(tmp_path, extra=[forced]) as found, reached(found.address()) as host:

@@ -47,6 +47,7 @@ def test_slow_runs_are_found_where_each_is_three_times_as_slow_with_10_percent()
     assert named > 0.95 * there
 
 
+@pytest.mark.slow
 def test_a_change_is_found_where_it_is_and_none_where_there_is_none():
     steps = np.concatenate(
         [RNG.normal(10, 0.2, 20), RNG.normal(11, 0.2, 15), RNG.normal(9, 0.2, 9)]

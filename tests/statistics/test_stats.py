@@ -61,6 +61,7 @@ def test_the_order_of_samples_and_of_blocks_changes_nothing(values, random):
     assert (a.value, a.low, a.high) == pytest.approx((b.value, b.low, b.high))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(blocks_of_values, st.sampled_from([0.001, 0.5, 7.0, 1000.0]), st.sampled_from([50, 90, 99]))
 def test_other_units_scale_the_interval_and_leave_ratios_alone(values, factor, q):
@@ -217,6 +218,7 @@ def test_holm_is_the_example_of_the_textbook():
     assert holm([0.9, 0.8]) == [1, 1]
 
 
+@pytest.mark.slow
 def test_100000_samples_at_5_percentiles_and_4_conditions_take_under_2_seconds():
     rng = np.random.default_rng(13)
     conditions = [{k: rng.lognormal(4, 0.3, 10_000) for k in range(10)} for _ in range(4)]

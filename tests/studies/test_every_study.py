@@ -100,6 +100,7 @@ def test_each_claim_can_hold_and_can_fail_or_it_would_say_nothing(study):
             assert {HOLDS, CONTRADICTED} <= found, f"{claim.id} can only be {found}"
 
 
+@pytest.mark.slow
 def test_what_is_recorded_of_a_study_is_one_small_file_and_whole():
     files = list((HOME / "data/recorded").iterdir())
     assert {file.suffix for file in files} == {bundle.SUFFIX}, "labkit results export --small"

@@ -51,6 +51,7 @@ ODD = [
 ]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from(['"', ""]))
 def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(

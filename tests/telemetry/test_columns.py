@@ -65,6 +65,7 @@ def test_every_number_is_the_one_that_python_reads(file, quote, end):
     assert found.cut == ""
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.lists(
@@ -78,6 +79,7 @@ def test_random_numbers_are_read_exactly(tmp_path_factory, rows, quote):
     assert read(path).values.tolist() == [[float(str(x)) for x in row] for row in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.sampled_from(
     ["", " ", " 7.5", "-1.50 ", "1e-300", "nan", "0" * 40 + "1.5", " " * 40, " " * 40 + "2"]),
@@ -89,6 +91,7 @@ def test_numbers_of_many_digits_are_read_as_python_reads_them(tmp_path_factory, 
     assert np.array_equal(read(path).values[0], expected, equal_nan=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.text("0123456789.eE+- _n\0x", min_size=1, max_size=12), st.integers(0, 3))
 def test_one_odd_field_is_read_or_refused_as_if_it_were_alone(tmp_path_factory, odd, at):
@@ -347,6 +350,7 @@ def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
         read(file(csv_of([["1"] * 5]) + "1," * 10_000))
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 300), st.integers(0, 40))
 def test_a_damaged_file_is_read_or_refused_but_never_anything_else(

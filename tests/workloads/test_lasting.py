@@ -157,6 +157,7 @@ def test_a_server_of_a_run_is_found_again_unless_it_ended_unasked(here, gone):
     assert here.jobs() == {}
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_serve_says_why_and_is_not_left(here):
     failing = ("sh", "-c", "echo no such thing >&2; exit 1")
     with (
@@ -167,6 +168,7 @@ def test_a_server_that_cannot_serve_says_why_and_is_not_left(here):
     assert here.jobs() == {}
 
 
+@pytest.mark.slow
 def test_a_command_of_a_run_is_started_once_however_often_it_is_asked_for(here, tmp_path):
     words = ("sh", "-c", f"echo once >> {tmp_path}/started; sleep 2; echo done")
     gone = multiprocessing.get_context("fork").Process(
@@ -180,6 +182,7 @@ def test_a_command_of_a_run_is_started_once_however_often_it_is_asked_for(here, 
     assert (tmp_path / "started").read_text() == "once\n"
 
 
+@pytest.mark.slow
 def test_what_a_try_of_the_run_under_other_changes_left_is_ended_first(here, tmp_path):
     other = key_of(str(tmp_path), "other changes")
     left = here.start("sleep", "100", key=f"{other}-{_lasting.digest('x')}", seconds=200)
@@ -187,6 +190,7 @@ def test_what_a_try_of_the_run_under_other_changes_left_is_ended_first(here, tmp
     assert left.key not in [job.key for job in here.jobs()]
 
 
+@pytest.mark.slow
 def test_a_job_of_a_run_fails_as_any_command_does(here):
     with pytest.raises(CommandFailed, match="code 3") as failed:
         checked(here, "sh", "-c", "echo why >&2; exit 3", seconds=30)

@@ -74,6 +74,7 @@ def benchmark(port, *more):
     return float(said.stdout.splitlines()[-1].split(",")[1].strip('"'))
 
 
+@pytest.mark.slow
 @needs_redis
 def test_nothing_of_it_is_left_when_it_has_run(here):
     told(SMALL, here)
@@ -98,6 +99,7 @@ def asking(program):
     return subprocess.run(words, capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 @needs_redis
 def test_a_server_that_is_killed_in_mid_run_is_named(here):
     killer = threading.Thread(target=kill_servers, args=("redis-benchmark", 0.5))
@@ -172,6 +174,7 @@ def test_what_a_server_counts_is_what_its_clients_say_that_they_got(here):
     insist_same(*turn_about(lambda: told(load, here)["throughput"], by_hand, 4))
 
 
+@pytest.mark.slow
 @needs_redis
 @needs_balancers
 def test_a_server_of_several_that_is_killed_in_mid_run_is_named(here):
@@ -193,6 +196,7 @@ def test_a_server_that_is_gone_before_it_has_its_keys_is_named(here):
             RedisScaleout(keys=9)._fill(here, at, [at])
 
 
+@pytest.mark.slow
 @needs_redis
 @needs_balancers
 def test_servers_on_one_cpu_do_with_the_time_of_one(here):
@@ -230,6 +234,7 @@ def test_a_stream_is_as_fast_as_netperf_s_own_by_hand(here, way, test):
     insist_same(*turn_about(lambda: told(load, here)[f"throughput [way={way}]"], by_hand, 4))
 
 
+@pytest.mark.slow
 @needs_netperf
 def test_a_stream_costs_cpu_time_on_both_sides(here):
     found = told(Streams(duration=1), here)

@@ -20,6 +20,7 @@ def http(port):
     return (sys.executable, "-m", "http.server", "--bind", "127.0.0.1", str(port))
 
 
+@pytest.mark.slow
 def test_it_answers_when_it_is_handed_out_and_is_gone_afterwards():
     with serving(HERE, http) as port:
         socket.create_connection(("127.0.0.1", port), 5).close()
@@ -40,6 +41,7 @@ def test_a_port_that_somebody_has_is_known():
     assert port in taken
 
 
+@pytest.mark.slow
 def test_another_port_is_tried_when_one_was_taken_meanwhile(tmp_path):
     asked = []
 
@@ -53,6 +55,7 @@ def test_another_port_is_tried_when_one_was_taken_meanwhile(tmp_path):
         assert asked == [asked[0], port] and port != asked[0]
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_start_is_told_with_its_last_words():
     with (
         pytest.raises(HostError, match="no such adapter"),

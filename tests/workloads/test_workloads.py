@@ -66,6 +66,7 @@ def ping_text(numbers, sent=None):
     return "\n".join(["PING 192.0.2.1 (192.0.2.1) 256(284) bytes of data.", *answers, "", end, ""])
 
 
+@pytest.mark.slow
 def test_the_number_of_a_request_starts_again_after_65535():
     numbers = range(1, 140_001)
     (sample,) = Ping.parse(ping_text(numbers))
@@ -163,6 +164,7 @@ def readable_cases():
 DAMAGE = ["", "NaN", "-1", "1e999", "9" * 30, "\u0663", "\n", "=== ", "{"]
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(st.sampled_from(readable_cases()), st.floats(0, 1), st.integers(0, 40),
        st.sampled_from(DAMAGE), st.booleans())  # fmt: skip
