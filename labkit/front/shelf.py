@@ -81,8 +81,8 @@ def shelf() -> list[Shelved]:
 
 def newest(listed: Sequence[Shelved]) -> dict[str, Shelved]:
     """Return the newest results of each study: those of this machine, else the recorded ones."""
-    kept = [one for one in listed if one.finished]
-    in_turn = sorted(kept, key=lambda one: (not one.recorded, one.when))
+    oldest_first = [one for one in reversed(listed) if one.finished]
+    in_turn = sorted(oldest_first, key=lambda one: (not one.recorded, one.when))
     return {one.study: one for one in in_turn}
 
 
