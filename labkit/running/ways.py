@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from labkit.changes.plan import AT_ONCE
-from labkit.errors import BadInput, LabkitError
+from labkit.errors import BadInput, FleetFailed, LabkitError, Unreachable
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.lab import Lab
@@ -61,8 +61,12 @@ def _answer(hosts: Mapping[str, Host]) -> None:
     silent = [one for one in answers.values() if isinstance(one, LabkitError)]
     if len(silent) == 1:
         raise silent[0]
-    if silent:
+    try:
         answers.check()
+    except FleetFailed as failed:
+        if not all(isinstance(one, Unreachable) for one in silent):
+            raise
+        raise Unreachable(failed.what, said=failed.said, hint=silent[0].hint) from None
 
 
 def _instead(host: Host) -> list[str]:

@@ -11,7 +11,7 @@ from labkit import studies
 from labkit.check import Subject
 from labkit.checks import conditions
 from labkit.cli import main
-from labkit.errors import BadInput, FleetFailed, Unreachable
+from labkit.errors import BadInput, Unreachable
 from labkit.lab import opened
 from labkit.running import possible
 from labkit.running.open_lab import study_results
@@ -88,7 +88,7 @@ def test_a_host_that_is_silent_is_named_in_the_seconds_that_ssh_is_given(sshd, t
 def test_hosts_that_are_silent_are_named_together_in_the_time_of_one(sshd, tmp_path):
     with silent() as one, silent() as other:
         file, begun = lab_of(tmp_path, sshd, (one, other)), time.monotonic()
-        with pytest.raises(FleetFailed, match="2 of 2 hosts failed: client, server"):
+        with pytest.raises(Unreachable, match="2 of 2 hosts failed: client, server"):
             begin(file)
     assert time.monotonic() - begun < 5
 
