@@ -74,7 +74,9 @@ def pictures(path: Path) -> list[str]:
             alias.name for part in brought for alias in part.names
             if str(part.module).startswith("labkit.charts") or alias.name == "LadderPanel"
         }  # fmt: skip
-        drawing = isinstance(last, ast.Expr) and getattr(last.value, "func", None)
+        shows = getattr(last, "value", None)
+        shows = shows.body if isinstance(shows, ast.IfExp) else shows
+        drawing = isinstance(last, ast.Expr) and getattr(shows, "func", None)
         if isinstance(drawing, ast.Name) and drawing.id in names:
             shown.append(drawing.id)
     return shown

@@ -164,7 +164,7 @@ def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monk
 def test_a_run_that_fails_is_kept_with_its_reason(lab, results):
     gone = {**lab.hosts, "server": Host("server", "no-such-host.invalid", Local("here"))}
     with pytest.raises(CommandFailed):
-        loop.run(a_study(A), Lab("loopback", gone), results, repeats=1)
+        loop.run(a_study(A), Lab("loopback", gone, tier="test"), results, repeats=1)
     (run,) = results.runs()
     assert run.state == "failed" and "ping" in run.why and results.finished() == []
 
