@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from labkit.charts.look import (
     GREY,
+    LETTERS,
     POINTS,
     Rows,
     Values,
@@ -162,7 +163,9 @@ def _marked(events: Sequence[Happened], x: alt.X) -> list[alt.Chart]:
         base.mark_rect(opacity=0.2, color=GREY).encode(x2="end:Q"),
         base.mark_rule(color=GREY, strokeDash=[4, 3]),
         # A theme has a colour for what axes say, and none for other text.
-        base.mark_text(align="left", dx=3, dy=8, baseline="top", style="guide-label")
+        base.mark_text(
+            align="left", dx=3, dy=8, baseline="top", style="guide-label", fontSize=LETTERS
+        )
         .encode(y=alt.value(0), text="event:N"),
     ]  # fmt: skip
 
