@@ -20,6 +20,8 @@ from labkit.changes.journal import hello
 from labkit.lab import opened
 from tests.browser.conftest import KEPT, _environment
 
+PROGRAMS = ("ethtool",)
+
 pytestmark = [pytest.mark.browser, pytest.mark.box, pytest.mark.slow]
 
 # One that changes a host, says so, and is killed before it puts that back.
