@@ -226,6 +226,7 @@ def test_results_are_found_by_words_of_study_label_or_lab(results):
     assert "0 of " in browser.listed.html
 
 
+@pytest.mark.slow
 def test_two_results_are_compared_and_a_third_is_named_when_it_is_unknown(results):
     browser = ResultsSection(lambda: None)
     browser.take(shelf())
@@ -292,6 +293,7 @@ def test_what_is_shown_again_is_not_drawn_again():
     assert area.widget.outputs is before
 
 
+@pytest.mark.slow
 def test_alone_the_page_is_a_table_of_studies_with_all_that_is_known(results, capsys):
     FrontPage()._ipython_display_()
     said = capsys.readouterr().out

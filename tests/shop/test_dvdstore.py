@@ -173,6 +173,7 @@ def kills_of_the_driver(served, many):
     return shops.checked(done.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, many):
     found = kills_of_the_database(served, many)
@@ -181,6 +182,7 @@ def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, man
     assert found["unseen"] <= found["unknown"] <= 4 * many
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many):
     found = kills_of_the_driver(served, many)

@@ -271,6 +271,7 @@ def test_a_lab_names_a_database_and_keeps_its_password_in_a_file(tmp_path):
         Lab.read(lab)
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_served_elsewhere_cannot_be_told_how_durable_it_is(served):
     words = served.behind.words("fill", "--durability", "fast")
     done = subprocess.run(words, capture_output=True, text=True)
