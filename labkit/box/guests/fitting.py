@@ -43,8 +43,8 @@ def no_faults(host: Host, uid: int, *rights: str) -> str:
     return "" if done.ok else (done.stdout + done.stderr).strip() or "no reason given"
 
 
-# Emulated CPUs that run side by side write to pages that count as sent: of seven such migrations
-# with QEMU 7.2 two left a guest broken, and of eighteen with one CPU none.
+# Of seven such migrations with QEMU 7.2 two left a guest broken, while its memory was still of a
+# size at which QEMU overlooks writes (guest_boot.sh); nobody has tried since.
 def _loses_nothing(move: Move) -> None:
     vcpus = move.origin.check("guest", f"@{move.guest}", "get", "vcpus").strip()
     if move.now.plan(move.guest).accelerator == "tcg" and vcpus != "1":
