@@ -246,11 +246,10 @@ def it_looks_right_in_both_themes_and_widths(keyboard):
 
 def reopened_without_its_kernel_it_shows_what_it_showed(keyboard, address, home):
     page = keyboard.page
-    page.evaluate("() => { jupyterapp.commands.execute('docmanager:save') }")
+    # Waited for within the page: its requests pass through this process, which must not sleep.
+    page.evaluate("() => jupyterapp.commands.execute('docmanager:save')")
     file = home / "out" / "front-page.ipynb"
-    end = time.monotonic() + 20
-    while "server: put back" not in file.read_text() and time.monotonic() < end:
-        time.sleep(0.2)
+    assert "server: put back" in file.read_text(), "what was put back is not in the saved page"
     base, _, token = address.partition("/lab/")
     token = token.partition("?")[2]
     for one in json.load(urllib.request.urlopen(f"{base}/api/sessions?{token}")):
