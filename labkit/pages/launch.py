@@ -22,11 +22,9 @@ def link(address: str, file: str) -> str:
     if not found:
         hint = "such as https://github.com/you/labkit; Binder opens public repositories only"
         raise BadInput(f"{address!r} is no address of a repository", hint=hint)
-    forge = FORGES.get(found["host"])
-    kind, where = (forge, found["path"]) if forge == "gh" else (forge, quote(found["path"], ""))
-    if not forge:
-        kind, where = "git", quote(address, "")
-    return f"{BINDER}/{kind}/{where}/HEAD?urlpath={quote(f'lab/tree/{file}', '')}"
+    forge = FORGES.get(found["host"], "git")
+    named = {"gh": found["path"], "gl": quote(found["path"], ""), "git": quote(address, "")}
+    return f"{BINDER}/{forge}/{named[forge]}/HEAD?urlpath={quote(f'lab/tree/{file}', '')}"
 
 
 def markdown(studies: Sequence[Study], address: str) -> str:

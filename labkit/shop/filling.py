@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -11,7 +10,7 @@ from typing import ClassVar, Protocol, cast
 
 from labkit.errors import LabkitError, Unknown
 from labkit.shop.answers import Asked, Listening, Refused, ShopRows
-from labkit.shop.stock import COLUMNS, Size, StockTable, tables
+from labkit.shop.stock import COLUMNS, Size, StockTable, script, tables
 
 ENGINES = {
     "postgresql": "labkit.shop.postgres:Postgres",
@@ -121,8 +120,7 @@ def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed
 def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) -> None:
     """Fill the database that shops are copied from, and check that all of it arrived."""
     speaks = engine_of(engine)
-    words = (pkgutil.get_data("labkit.shop", f"{engine}.sql") or b"").decode()
-    before, _, after = words.partition("-- loaded\n")
+    before, after = script(engine)
     speaks.make(at, secret, TEMPLATE)
     with closing(speaks(at, secret, TEMPLATE)) as stock:
         stock.query(before)

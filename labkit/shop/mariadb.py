@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import pkgutil
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import ClassVar
 
 from labkit.shop.answers import Listening, Refused, Rowset, ShopRows, Short, Values, connected
-from labkit.shop.stock import COLUMNS, Row, StockTable, counted
+from labkit.shop.stock import COLUMNS, Row, StockTable, counted, script
 
 FIRST = "information_schema"
 NATIVE = b"mysql_native_password"
@@ -109,8 +108,8 @@ class MariaDb:
             for table in TABLES:
                 first.query(f"CREATE TABLE {table} LIKE {like}.{table}")
                 first.query(f"INSERT INTO {table} SELECT * FROM {like}.{table}")
-            words = (pkgutil.get_data("labkit.shop", "mariadb.sql") or b"").decode()
-            first.query(words.partition("-- programs\n")[2])
+            programs = script("mariadb")[1].partition("-- programs\n")[2]
+            first.query(programs)
 
     def prepare(self) -> None:
         """It needs none."""

@@ -6,7 +6,6 @@ server of their own that speaks the one and does the other on PostgreSQL.
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import ClassVar
@@ -23,7 +22,7 @@ from labkit.shop.answers import (
     connected,
 )
 from labkit.shop.sealed import Sealed
-from labkit.shop.stock import COLUMNS, Row, StockTable, counted
+from labkit.shop.stock import COLUMNS, Row, StockTable, counted, script
 
 FIRST = "master"
 OLDEST = 14
@@ -202,21 +201,15 @@ class SqlServer:
             raise ConnectionError(f"the database does not listen any more: {lost}") from None
 
     def _reply(self) -> bytes:
-        said, at = bytearray(), 0
-        while True:
-            while len(said) >= at + 8:
-                after = at + (said[at + 2] << 8 | said[at + 3])
-                if len(said) < after:
-                    break
-                if said[at + 1] & 1:
-                    return bytes(said)
-                at = max(after, at + 8)
+        said = b""
+        while not tds.whole(said):
             part = self.socket.recv(1 << 16)
             if not part:
                 raise ConnectionError("the database has hung up")
             said += part
             if said[0] not in (tds.REPLY, tds.PRELOGIN):
                 raise LabkitError("what answers does not speak the protocol of SQL Server")
+        return said
 
     def _admitted(self, at: Listening, secret: str, database: str) -> None:
         plain = self.socket
@@ -268,8 +261,7 @@ def _why_not(at: Listening, secret: str, database: str) -> Refused:
 
 # Table by table, for a copy by backup would need to know the server's folders.
 def _copy(at: Listening, secret: str, database: str, like: str) -> None:
-    words = (pkgutil.get_data("labkit.shop", "sqlserver.sql") or b"").decode()
-    before, _, after = words.partition("-- loaded\n")
+    before, after = script("sqlserver")
     with closing(SqlServer(at, secret, database)) as copy:
         copy.query(before)
         for table in TABLES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +54,13 @@ class StockTable:
     columns: tuple[str, ...]
     summed: str
     rows: Callable[[], Iterator[Row]]
+
+
+def script(engine: str) -> tuple[str, str]:
+    """The statements that an engine is given before its tables are filled, and after."""
+    words = (pkgutil.get_data("labkit.shop", f"{engine}.sql") or b"").decode()
+    before, _, after = words.partition("-- loaded\n")
+    return before, after
 
 
 def tables(size: Size, seed: int) -> list[StockTable]:
