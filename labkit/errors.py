@@ -3,7 +3,8 @@
     LabkitError                 every error that labkit raises on purpose
     ├── BadInput                the caller's request is wrong
     │   ├── Unknown             a name that is not known; lists the known ones
-    │   └── Impossible          a setting that this kind of host cannot have
+    │   ├── Impossible          a setting that this kind of host cannot have
+    │   └── NotInstalled        packages of an extra are missing here; names the command
     ├── HostError               a host did not do what it was asked
     │   ├── Unreachable         no connection, or the connection was lost
     │   │   ├── LoginRefused    the host does not let us in; not tried again for a minute
@@ -21,6 +22,12 @@
     │   └── JournalDamaged      the host's journal cannot be trusted
     ├── BoxError                the lab in a box cannot do this on this machine
     ├── ResultsError            stored results are missing, damaged or too new
+    │   └── StoreRefused        the store of a campaign cannot be written or read now
+    │       └── NoCredentials   it asks who we are, and nothing here says so
+    ├── ClusterError            a Dask cluster cannot run this
+    │   ├── NoScheduler         no scheduler answers at the address
+    │   ├── UnlikeVersions      the cluster has other versions of dask or of labkit
+    │   └── NoWorker            no worker offers a lab that points need
     ├── KernelDied              the process that ran a notebook ended by itself
     └── Stopped                 the user asked to stop; everything has been put back
 
@@ -102,6 +109,10 @@ class Impossible(BadInput):
     """A setting that this kind of host cannot have; the plan says so before anything changes."""
 
 
+class NotInstalled(BadInput):
+    """Packages of an extra are missing here; the hint is the command that installs them."""
+
+
 class HostError(LabkitError):
     """A host did not do what it was asked; `completed` holds the results of a batch before it."""
 
@@ -177,6 +188,30 @@ class EndedAfterMove(BoxError):
 
 class ResultsError(LabkitError):
     """Stored results are missing, damaged or too new."""
+
+
+class StoreRefused(ResultsError):
+    """The store of a campaign cannot be written or read now."""
+
+
+class NoCredentials(StoreRefused):
+    """The store asks who we are, and nothing here says so."""
+
+
+class ClusterError(LabkitError):
+    """A Dask cluster cannot run this; the message says what it lacks."""
+
+
+class NoScheduler(ClusterError):
+    """No scheduler answers at the address."""
+
+
+class UnlikeVersions(ClusterError):
+    """The cluster has other versions of dask, of Python or of labkit than are here."""
+
+
+class NoWorker(ClusterError):
+    """No worker of the cluster offers a lab that points need."""
 
 
 class KernelDied(LabkitError):

@@ -6,14 +6,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from labkit.campaign.again import passes, pause
 from labkit.campaign.at_work import AtWork, clean
 from labkit.campaign.attempts import BEGUN, DIED, FINISHED, Attempt
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen, together
-from labkit.campaign.places import AT_MOST, WAITS, Needs
+from labkit.campaign.places import WAITS, Needs
 from labkit.campaign.points import CampaignPoint
+from labkit.campaign.queue import Queue, Taken, Waiting, to_begin
 from labkit.campaign.worker import PUT_BACK
 from labkit.errors import Busy, Stopped
 
@@ -33,29 +35,68 @@ class CampaignStanding:
     seconds_left: float
 
 
-@dataclass
-class Waiting:
-    """A point that is to be begun, and not before some time."""
+class PointAtWork(Protocol):
+    """A point at work, here or elsewhere."""
 
     point: CampaignPoint
     needs: Needs
-    after: float = 0.0
+    said: str
+    seconds_left: float | None
+    why: str
+    asked: list[float]
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been at work."""
+
+    def stop(self, why: str) -> None:
+        """Ask it to put its settings back and to end; asked twice, it ends at once."""
+
+    def insist(self) -> None:
+        """Ask once more where it takes too long to stop."""
+
+    def ended(self) -> Attempt | None:
+        """What became of it; None while it is at work."""
 
 
-def to_begin(waiting: Sequence[Waiting], working: Sequence[Needs], now: float) -> list[Waiting]:
-    """Choose what may be begun now, in order: none overtakes another that waits for its lab."""
-    busy, chosen, claimed = list(working), [], set[str]()
-    for one in waiting:
-        if len(busy) >= AT_MOST:
-            break
-        due = now >= one.after
-        if due and one.needs.beside(busy) and not claimed & one.needs.hosts:
-            busy.append(one.needs)
-            chosen.append(one)
-        elif due and one.needs.alone:
-            break
-        claimed |= one.needs.hosts
-    return chosen
+class Workplace(Protocol):
+    """Where points are begun."""
+
+    def needs(self, lab: str) -> Needs:
+        """What a point on a lab has for itself while it runs."""
+
+    def taken(self) -> Taken:
+        """How much there may be at once, while nothing is at work."""
+
+    def begin(
+        self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
+    ) -> PointAtWork:
+        """Begin a point."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until something has ended."""
+
+
+class ThisMachine:
+    """This machine: each point is a process of its own."""
+
+    def needs(self, lab: str) -> Needs:
+        """The hosts of the lab, or all CPUs."""
+        return Needs.of(lab)
+
+    def taken(self) -> Taken:
+        """As much as its CPUs can do."""
+        return Taken()
+
+    def begin(
+        self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
+    ) -> PointAtWork:
+        """Begin a point."""
+        return AtWork.begin(folder, point, number, words)
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long."""
+        time.sleep(seconds)
 
 
 @dataclass
@@ -69,8 +110,9 @@ class Conductor:
     retries: int = 2
     deadline: float | None = None
     limit: float | None = None
-    waiting: list[Waiting] = field(default_factory=list)
-    working: list[AtWork] = field(default_factory=list)
+    at: Workplace = field(default_factory=ThisMachine)
+    waiting: Queue = field(default_factory=Queue)
+    working: list[PointAtWork] = field(default_factory=list)
     failed: dict[str, Attempt] = field(default_factory=dict)
     """The points that failed for good, by name."""
     finished: int = 0
@@ -82,7 +124,8 @@ class Conductor:
     _begun: float = field(default_factory=time.monotonic)
     _said: dict[str, str] = field(default_factory=dict)
     _shown: float = 0.0
-    _pace: list[tuple[float, float]] = field(default_factory=list)
+    _took: float = 0.0
+    _expected: float = 0.0
 
     def conduct(self) -> None:
         """Bring all points to their end; an interrupt lets those at work put settings back."""
@@ -100,7 +143,7 @@ class Conductor:
 
     # What finished is never begun again; what died is written down as that.
     def _gather(self) -> None:
-        needs = {lab: Needs.of(lab) for lab in {point.lab for point in self.folder.points}}
+        needs = {lab: self.at.needs(lab) for lab in {point.lab for point in self.folder.points}}
         last: dict[str, Attempt] = {}
         for point in self.folder.points:
             tries = [self._settled(point, one) for one in self.folder.attempts(point)]
@@ -110,8 +153,11 @@ class Conductor:
             if any(one.state == FINISHED for one in tries):
                 self.finished += 1
             else:
-                self.waiting.append(Waiting(point, needs[point.lab]))
+                self.waiting.add(self._waiting(point, needs[point.lab]))
         self.dirty = {lab for lab, one in last.items() if _leaves_settings(one)}
+
+    def _waiting(self, point: CampaignPoint, needs: Needs, after: float = 0.0) -> Waiting:
+        return Waiting(point, needs, after, self.foreseen[point.name].seconds)
 
     # Its conductor has died, and it ends by itself as soon as it has noticed.
     def _settled(self, point: CampaignPoint, attempt: Attempt) -> Attempt:
@@ -145,9 +191,9 @@ class Conductor:
         if time.monotonic() >= self._shown + SHOW_SECONDS:
             self._shown = time.monotonic()
             self.show(self.standing())
-        time.sleep(LOOK_SECONDS)
+        self.at.wait(LOOK_SECONDS)
 
-    def _say_waiting(self, one: AtWork) -> None:
+    def _say_waiting(self, one: PointAtWork) -> None:
         if one.said.startswith(WAITS) and one.said != self._said.get(one.point.name):
             self._said[one.point.name] = one.said
             self.note(f"{_called(one.point)}: {one.said}")
@@ -164,8 +210,10 @@ class Conductor:
 
     def _begin_more(self) -> None:
         working = [one.needs for one in self.working]
-        for waiting in to_begin(self.waiting, working, time.monotonic()):
-            self.waiting.remove(waiting)
+        taken = self.at.taken()
+        heads = self.waiting.heads(taken.at_most)
+        for waiting in to_begin(heads, working, time.monotonic(), taken):
+            self.waiting.take(waiting)
             self._begin(waiting)
 
     def _begin(self, waiting: Waiting) -> None:
@@ -174,21 +222,22 @@ class Conductor:
         number = max((one.number for one in self.folder.attempts(point)), default=0) + 1
         words = [PUT_BACK] if point.lab in self.dirty else []
         self.dirty.discard(point.lab)
-        self.working.append(AtWork.begin(self.folder, point, number, words))
+        self.working.append(self.at.begin(self.folder, point, number, words))
 
-    def _ended(self, one: AtWork, attempt: Attempt) -> None:
+    def _ended(self, one: PointAtWork, attempt: Attempt) -> None:
         point = one.point
         if attempt.state == FINISHED:
             self.finished += 1
-            self._pace.append((attempt.seconds, self.foreseen[point.name].seconds))
+            self._took += attempt.seconds
+            self._expected += self.foreseen[point.name].seconds
             self.note(f"{_called(point)}: finished in {attempt.seconds:.0f} s{_verdicts(attempt)}")
             return
         if _leaves_settings(attempt):
             self.dirty.add(point.lab)
         tries = self._tries[point.name]
         if not one.asked and tries <= self.retries and _passes(attempt):
-            again = Waiting(point, one.needs, time.monotonic() + pause(tries))
-            self.waiting.insert(0, again)
+            after = time.monotonic() + pause(tries)
+            self.waiting.put_first(self._waiting(point, one.needs, after))
             self.note(f"{_called(point)}: {_first(attempt.why)}; again in {pause(tries):.0f} s")
             return
         if not self.late:
@@ -221,9 +270,8 @@ class Conductor:
 
     # By what points took so far beside what was foreseen of them.
     def _left(self) -> float:
-        expected = sum(seconds for _, seconds in self._pace)
-        pace = sum(took for took, _ in self._pace) / expected if expected else 1.0
-        each = [(one.needs, pace * self.foreseen[one.point.name].seconds) for one in self.waiting]
+        pace = self._took / self._expected if self._expected else 1.0
+        each = [(needs, pace * seconds) for needs, seconds in self.waiting.left()]
         for one in self.working:
             whole = pace * self.foreseen[one.point.name].seconds
             left = one.seconds_left if one.seconds_left is not None else whole - one.seconds

@@ -27,6 +27,8 @@ from labkit.machine import records
 from labkit.machine.places import out
 
 FORMAT = 1
+LARGE = 8
+"""A campaign of very many points is written in a file that is larger than others."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class CampaignFolder:
         if not (path / "campaign.json").is_file():
             hint = "labkit campaign run FILE"
             raise ResultsError(f"no campaign at {path}", hint=hint)
-        kept = records.read_json(path / "campaign.json")
+        kept = records.read_json(path / "campaign.json", large=LARGE)
         if kept.get("format") != FORMAT:
             raise ResultsError(f"{path}: has format {kept.get('format')!r}, not {FORMAT}")
         try:
@@ -67,15 +69,32 @@ class CampaignFolder:
                     hint=f'give this one another name: name = "{campaign.name}-2"',
                 )
             return there
+        whole = cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
+        return whole._kept()
+
+    @classmethod
+    def alone(cls, name: str, point: CampaignPoint) -> CampaignFolder:
+        """The folder of a single point of a campaign that is conducted elsewhere."""
+        return cls(folder_of(name), name, (point,), "", "")._kept()
+
+    def _kept(self) -> CampaignFolder:
+        with records.keeping(f"the campaign {self.name}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            records.write(self.path / "campaign.json", self.record)
+        return self
+
+    @property
+    def record(self) -> bytes:
+        """What its campaign.json says."""
         kept = {
-            "format": FORMAT, "name": campaign.name, "file": str(campaign.path),
-            "labkit": __version__, "text": campaign.text,
-            "points": [asdict(point) for point in points],
+            "format": FORMAT, "name": self.name, "file": self.file, "labkit": __version__,
+            "text": self.text, "points": [asdict(point) for point in self.points],
         }  # fmt: skip
-        with records.keeping(f"the campaign {campaign.name}"):
-            path.mkdir(parents=True, exist_ok=True)
-            records.write(path / "campaign.json", records.pretty(kept))
-        return cls(path, campaign.name, tuple(points), campaign.text, str(campaign.path))
+        return records.pretty(kept)
+
+    def numbered(self, number: int) -> CampaignPoint:
+        """The point of this number."""
+        return next(point for point in self.points if point.number == number)
 
     def of(self, point: CampaignPoint) -> Path:
         """The folder of a point."""

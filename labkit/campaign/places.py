@@ -7,7 +7,7 @@ import hashlib
 import ipaddress
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,16 +45,6 @@ class Needs:
         if read.emulated or MACHINE in hosts:
             return cls(hosts | {MACHINE}, alone=True)
         return cls(hosts)
-
-    def beside(self, others: Sequence[Needs]) -> bool:
-        """Whether it may run beside these."""
-        if not others:
-            return True
-        if self.alone or any(one.alone for one in others) or len(others) >= AT_MOST:
-            return False
-        if self.stored and sum(one.stored for one in others) >= (os.cpu_count() or 1):
-            return False
-        return not any(self.hosts & one.hosts for one in others)
 
 
 # What two lab files may call by two names is one host.

@@ -8,6 +8,7 @@ import json
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from labkit.errors import BadInput
 from labkit.running import notebook
 from labkit.running.open_lab import is_stored
 
-MOST_POINTS = 10_000
+MOST_POINTS = 100_000
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class CampaignPoint:
     values: Mapping[str, Any]
     repetition: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """A few letters that no other point of the campaign has, whatever its place."""
         asked = {**asdict(self), "number": 0}
@@ -40,7 +41,7 @@ class CampaignPoint:
         """The name of its folder."""
         return f"{self.number:04d}-{self.study}-{self.key}"
 
-    @property
+    @cached_property
     def question(self) -> str:
         """What all repetitions of it share, on whatever lab: the study and its values."""
         values = {name: value for name, value in self.values.items() if name != "seed"}

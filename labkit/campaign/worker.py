@@ -79,7 +79,7 @@ def main(words: list[str]) -> None:
         return  # nobody waits for it any more, and another may have this point by now
     threading.Thread(target=_until_alone, daemon=True).start()
     folder = CampaignFolder.open(Path(words[0]))
-    point = folder.points[int(words[1]) - 1]
+    point = folder.numbered(int(words[1]))
     with tempfile.TemporaryDirectory(prefix=TEMPORARY, ignore_cleanup_errors=True) as temporary:
         attempt = Attempt.begin(int(words[2]), temporary)
         _work(folder, point, attempt, wire, PUT_BACK in words[3:])

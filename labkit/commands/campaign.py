@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._compare import add_compare
-from labkit.commands._verb import busy, json_flag, print_json, verb
+from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
 
 if TYPE_CHECKING:
+    from labkit.campaign.conductor import Workplace
     from labkit.campaign.folder import CampaignFolder
 
 SOME_FAILED, LATE = 1, 3
 """Exit codes: a point failed for good; the deadline came before the last point."""
+EXIT_CODES = (
+    "exit codes: 0: all points are finished; 1: a point failed for good; 2: the file is "
+    "wrong; 3: the deadline came first; 130: you stopped it, and settings were put back."
+)
+NEW_FILE = ("FILE", Path, "name of the new file: NAME.toml")
+FILE = ("FILE", Path, "a campaign file")
+CAMPAIGN = ("CAMPAIGN", str, "name of a campaign, its file, or its folder")
 
 
 def add(verbs: Any) -> None:
@@ -24,57 +34,43 @@ def add(verbs: Any) -> None:
         "new nightly.toml | write a file to edit", "run nightly.toml | measure what it lacks",
     )  # fmt: skip
     inner = parser.add_subparsers(title="steps", metavar="STEP", required=True)
-    _add_new(inner)
-    _add_check(inner)
-    _add_run(inner)
-    _add_report(inner)
+    for name, call, named, text, *examples in (
+        ("new", _new, NEW_FILE, "write a commented campaign file to begin with",
+         "nightly.toml | an example to edit; a file that exists stays as it is"),
+        ("check", _check, FILE, "explain every point, and how long all will take; run nothing",
+         "nightly.toml | what would run where, or what is wrong in which line"),
+        ("run", _run, FILE, "run what is not finished yet, then write the report",
+         "nightly.toml | the same again after a stop or a crash: it goes on",
+         "nightly.toml --scheduler tcp://10.0.0.1:8786 | on a Dask cluster"),
+        ("report", _report, CAMPAIGN, "write the report of a campaign, also of one half done",
+         "nightly | one folder that opens anywhere, without a network"),
+    ):  # fmt: skip
+        one = verb(inner, name, call, text, *examples)
+        metavar, kind, said = named
+        one.add_argument(metavar.lower(), type=kind, metavar=metavar, help=said)
+        if name == "run":
+            _add_cluster(one)
+        if name != "new":
+            json_flag(one)
     add_compare(inner)
 
 
-def _add_new(inner: Any) -> None:
-    one = verb(
-        inner, "new", _new, "write a commented campaign file to begin with",
-        "nightly.toml | an example to edit; a file that exists stays as it is",
+def _add_cluster(run: argparse.ArgumentParser) -> None:
+    run.epilog = f"{run.epilog}\n\n{EXIT_CODES}"
+    place = run.add_mutually_exclusive_group()
+    place.add_argument(
+        "--scheduler", default="", metavar="ADDRESS",
+        help="run on the Dask cluster of this scheduler; each worker offers its labs",
     )  # fmt: skip
-    one.add_argument("file", type=Path, metavar="FILE", help="name of the new file: NAME.toml")
-
-
-def _add_check(inner: Any) -> None:
-    one = verb(
-        inner, "check", _check, "explain every point, and how long all will take; run nothing",
-        "nightly.toml | what would run where, or what is wrong in which line",
+    place.add_argument(
+        "--local", type=at_least_one, default=0, metavar="N",
+        help="run on a Dask cluster of N workers that is made on this machine",
     )  # fmt: skip
-    _file(one)
-    json_flag(one)
-
-
-def _add_run(inner: Any) -> None:
-    one = verb(
-        inner, "run", _run, "run what is not finished yet, then write the report",
-        "nightly.toml | the same again after a stop or a crash: it goes on",
+    run.add_argument(
+        "--store", default="", metavar="URL",
+        help="where workers keep results: a shared folder, or s3://BUCKET/FOLDER"
+        " (default: out/stores)",
     )  # fmt: skip
-    one.epilog = (
-        f"{one.epilog}\n\n"
-        "exit codes: 0: all points are finished; 1: a point failed for good; 2: the file is "
-        "wrong; 3: the deadline came first; 130: you stopped it, and settings were put back."
-    )
-    _file(one)
-    json_flag(one)
-
-
-def _add_report(inner: Any) -> None:
-    one = verb(
-        inner, "report", _report, "write the report of a campaign, also of one that is half done",
-        "nightly | one folder that opens anywhere, without a network",
-    )  # fmt: skip
-    one.add_argument(
-        "campaign", metavar="CAMPAIGN", help="name of a campaign, its file, or its folder"
-    )
-    json_flag(one)
-
-
-def _file(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="a campaign file")
 
 
 def _new(asked: argparse.Namespace) -> None:
@@ -118,12 +114,16 @@ def _run(asked: argparse.Namespace) -> int:
     from labkit.pages.terminal import progress_line
 
     campaign = Campaign.read(asked.file)
+    cluster = _cluster(asked)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
-    with folder.held(), progress_line() as line:
+    with (
+        folder.held(), progress_line() as line,
+        cluster(folder, campaign.limit, line.note) as at,
+    ):  # fmt: skip
         line.draw("getting ready")
         conductor = Conductor(
             folder, foreseen(folder.points), lambda now: line.draw(standing(now)), line.note,
-            campaign.retries, campaign.deadline, campaign.limit,
+            campaign.retries, campaign.deadline, campaign.limit, at,
         )  # fmt: skip
         try:
             conductor.conduct()
@@ -134,6 +134,20 @@ def _run(asked: argparse.Namespace) -> int:
     if conductor.late:
         return LATE
     return SOME_FAILED if conductor.failed else 0
+
+
+def _cluster(asked: argparse.Namespace) -> Callable[..., AbstractContextManager[Workplace]]:
+    from labkit.campaign.conductor import ThisMachine
+    from labkit.errors import BadInput
+
+    if asked.scheduler or asked.local:
+        from labkit.campaign.cluster.joining import Cluster
+
+        return Cluster(asked.scheduler, asked.local, asked.store).joined
+    if asked.store:
+        what = "--store is for a campaign on a cluster"
+        raise BadInput(what, hint="add --scheduler ADDRESS, or --local N")
+    return lambda *_: nullcontext(ThisMachine())
 
 
 def _report(asked: argparse.Namespace) -> None:

@@ -28,23 +28,26 @@ DEEPEST = 40
 _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    """The object in a JSON file; damage, repeated keys, NaN and bombs are refused by name."""
+def read_json(file: Path, *, large: int = 1) -> dict[str, Any]:
+    """The object in a JSON file; damage, repeated keys, NaN and bombs are refused by name.
+
+    A `large` one may be so many times larger than others.
+    """
     try:
-        if file.stat().st_size > MOST_JSON:
-            raise ResultsError(f"{file}: is larger than {MOST_JSON >> 20} MiB")
-        return parse_json(file.read_bytes(), str(file))
+        if file.stat().st_size > MOST_JSON * large:
+            raise ResultsError(f"{file}: is larger than {MOST_JSON * large >> 20} MiB")
+        return parse_json(file.read_bytes(), str(file), large=large)
     except FileNotFoundError:
         raise ResultsError(f"no results at {file.parent}") from None
     except OSError as damaged:
         raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
 
 
-def parse_json(whole: bytes, name: str, *, unique: bool = True) -> dict[str, Any]:
+def parse_json(whole: bytes, name: str, *, unique: bool = True, large: int = 1) -> dict[str, Any]:
     """As `read_json`, of bytes that are here already; keys must be `unique` in each object."""
     try:
-        if whole.count(b"[") + whole.count(b"{") > MOST_LISTS:
-            raise ValueError(f"it has more than {MOST_LISTS} lists and objects")
+        if whole.count(b"[") + whole.count(b"{") > MOST_LISTS * large:
+            raise ValueError(f"it has more than {MOST_LISTS * large} lists and objects")
         pairs = _unrepeated if unique else dict
         read = json.loads(whole, object_pairs_hook=pairs, parse_constant=_no_number)
         _shallow(read)

@@ -19,9 +19,9 @@ from labkit.campaign import points as all_points
 from labkit.campaign import report
 from labkit.campaign.asked import Campaign
 from labkit.campaign.attempts import FINISHED, Attempt
-from labkit.campaign.conductor import Waiting, to_begin
 from labkit.campaign.folder import CampaignFolder, told
 from labkit.campaign.places import Needs
+from labkit.campaign.queue import Waiting, to_begin
 from labkit.machine.stopping import stop_politely
 from labkit.running import notebook
 

@@ -13,10 +13,11 @@ from campaigns import begun, folder, history, labkit, loopback_lab, made_up, pro
 
 from labkit import errors
 from labkit.campaign.again import passes, pause
-from labkit.campaign.conductor import CampaignStanding, Waiting, to_begin
+from labkit.campaign.conductor import CampaignStanding
 from labkit.campaign.foreseen import Foreseen, best_known, earlier, together
 from labkit.campaign.places import Needs, held
 from labkit.campaign.points import CampaignPoint
+from labkit.campaign.queue import Waiting, to_begin
 from labkit.campaign.shown import standing
 from labkit.changes.in_force import in_force
 from labkit.cli import main

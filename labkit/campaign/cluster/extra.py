@@ -1,0 +1,20 @@
+"""The packages that only a campaign on a cluster needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from labkit.errors import NotInstalled
+
+COMMAND = "pip install 'labkit[cluster]'"
+
+
+@contextmanager
+def needing_extra() -> Iterator[None]:
+    """Where an import fails meanwhile, say which command brings the package."""
+    try:
+        yield
+    except ImportError as missing:
+        what = f"a campaign on a cluster needs {missing.name or 'a package'}, missing here"
+        raise NotInstalled(what, said=str(missing), hint=COMMAND) from None

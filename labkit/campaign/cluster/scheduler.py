@@ -1,0 +1,116 @@
+"""The scheduler of a Dask cluster, and what its workers offer: one resource for each lab."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from labkit import __version__
+from labkit.campaign.cluster.extra import needing_extra
+from labkit.errors import BadInput, NoScheduler, NoWorker, UnlikeVersions
+from labkit.running.open_lab import is_stored
+
+CONNECT_SECONDS = 10.0
+SAME = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
+"""What has to be of one version on all machines."""
+DIGITS = {"python": 2}
+"""How many numbers of a version count; of others all do."""
+
+
+def connected(address: str, seconds: float = CONNECT_SECONDS) -> Any:
+    """A client of the scheduler at an address."""
+    with needing_extra():
+        import distributed
+    # What it has to say of lost connections is said in words of ours.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            client: Any = distributed.Client
+            return client(address, timeout=seconds, set_as_default=False)
+    except (OSError, ValueError, ImportError) as refused:
+        hint = "`dask scheduler` prints its address, such as tcp://10.0.0.1:8786"
+        what = f"no scheduler answers at {address}"
+        raise NoScheduler(what, said=str(refused), hint=hint) from None
+
+
+def let_go(client: Any) -> None:
+    """Close a client, also where its scheduler is gone."""
+    with suppress(OSError, TimeoutError, RuntimeError):
+        client.close(timeout=2)
+
+
+def insist_alike(client: Any) -> None:
+    """Refuse a cluster with other versions, which would fail in stranger ways."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = client.get_versions(packages=["labkit"])
+    here = {**_versions(found["client"]), "labkit": __version__}
+    others = {"the scheduler": found["scheduler"], **found["workers"]}
+    for name, other in others.items():
+        there = _versions(other)
+        parts = set(SAME) - ({"labkit"} if name == "the scheduler" else set())
+        for part in sorted(part for part in parts if there.get(part) != here.get(part)):
+            what = f"{part} is {there.get(part) or 'missing'} on {name}, {here[part]} here"
+            hint = f"install the same everywhere: pip install '{part}=={here[part]}'"
+            raise UnlikeVersions(what, hint=hint)
+
+
+def _versions(told: Mapping[str, Any] | None) -> dict[str, str]:
+    packages = (told or {}).get("packages", {})
+    return {
+        name: ".".join(str(packages[name]).split(".")[: DIGITS.get(name, 9)])
+        for name in SAME if packages.get(name)
+    }  # fmt: skip
+
+
+def resource(lab: str) -> str:
+    """The resource that stands for a lab; results that are only read need none."""
+    if is_stored(lab):
+        return ""
+    return "box" if lab == "box" else f"lab-{Path(lab).stem}"
+
+
+def offered(client: Any) -> dict[str, float]:
+    """How much of each resource all workers offer together."""
+    found: dict[str, float] = {}
+    for worker in client.scheduler_info()["workers"].values():
+        for name, many in worker["resources"].items():
+            found[name] = found.get(name, 0) + many
+    return found
+
+
+def threads(client: Any) -> int:
+    """How many points can be at work at once."""
+    return sum(one["nthreads"] for one in client.scheduler_info()["workers"].values())
+
+
+# Dask knows a lab by the name of its file alone.
+def _apart(labs: Collection[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for lab in sorted(labs):
+        if (name := resource(lab)) and found.setdefault(name, lab) != lab:
+            what = f"{found[name]} and {lab} would both be {name} on the cluster"
+            raise BadInput(what, hint="give one of the files another name")
+    return found
+
+
+def insist_offered(client: Any, labs: Collection[str], address: str) -> None:
+    """Insist that each lab has a worker, and none has two, which might disturb each other."""
+    there = offered(client)
+    wanted = _apart(labs)
+    for name in wanted:
+        if not there.get(name):
+            known = ", ".join(sorted(there)) or "nothing"
+            hint = f'dask worker {address} --nthreads 1 --resources "{name}=1"'
+            raise NoWorker(f"no worker offers {name}; offered: {known}", hint=hint)
+        if name != "box" and there[name] > 1:
+            what = f"workers offer {name} {there[name]:g} times, and a lab is there once"
+            raise NoWorker(what, hint=f'let one worker offer it: --resources "{name}=1"')
+    if not threads(client):
+        hint = f"dask worker {address} --nthreads 1"
+        raise NoWorker(f"the scheduler at {address} has no worker", hint=hint)

@@ -1,0 +1,135 @@
+"""The points that wait, in their order and by what they need: few are looked at, however many."""
+
+from __future__ import annotations
+
+import heapq
+import os
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from labkit.campaign.places import AT_MOST, Needs
+from labkit.campaign.points import CampaignPoint
+
+
+@dataclass
+class Waiting:
+    """A point that is to be begun, and not before some time."""
+
+    point: CampaignPoint
+    needs: Needs
+    after: float = 0.0
+    seconds: float = 0.0
+    """How long it will take."""
+    place: int = 0
+    """Its place among all that wait."""
+
+
+@dataclass
+class Queue:
+    """Points that wait; of those that need the same hosts, only the first may begin."""
+
+    _by: dict[Needs, deque[Waiting]] = field(default_factory=lambda: defaultdict(deque))
+    _seconds: dict[Needs, float] = field(default_factory=lambda: defaultdict(float))
+    _first: int = 0
+    _last: int = 0
+    _many: int = 0
+
+    def add(self, one: Waiting) -> None:
+        """Have it wait behind all others."""
+        self._last += 1
+        one.place = self._last
+        self._by[one.needs].append(one)
+        self._count(one, 1)
+
+    def put_first(self, one: Waiting) -> None:
+        """Have it wait before all others."""
+        self._first -= 1
+        one.place = self._first
+        self._by[one.needs].appendleft(one)
+        self._count(one, 1)
+
+    def take(self, one: Waiting) -> None:
+        """It waits no more."""
+        self._by[one.needs].remove(one)
+        self._count(one, -1)
+
+    def _count(self, one: Waiting, many: int) -> None:
+        self._many += many
+        self._seconds[one.needs] += many * one.seconds
+
+    def clear(self) -> None:
+        """None waits any more."""
+        self._by.clear()
+        self._seconds.clear()
+        self._many = 0
+
+    def __len__(self) -> int:
+        return self._many
+
+    def heads(self, most: int) -> Iterator[Waiting]:
+        """Those that may be next, in their order."""
+        several = (
+            islice(some, 1 if needs.hosts else most) for needs, some in self._by.items() if some
+        )
+        return heapq.merge(*several, key=lambda one: one.place)
+
+    def left(self) -> list[tuple[Needs, float]]:
+        """The seconds of all that wait, by what they need."""
+        return [*self._seconds.items()]
+
+
+@dataclass
+class Taken:
+    """What points at work have for themselves."""
+
+    at_most: int = AT_MOST
+    stored_at_most: int = field(default_factory=lambda: os.cpu_count() or 1)
+    hosts: set[str] = field(default_factory=set)
+    many: int = 0
+    stored: int = 0
+    alone: bool = False
+
+    def take(self, needs: Needs) -> None:
+        """One more is at work."""
+        self.hosts |= needs.hosts
+        self.many += 1
+        self.stored += needs.stored
+        self.alone = self.alone or needs.alone
+
+    def leaves(self, needs: Needs) -> bool:
+        """Whether another one may begin beside them."""
+        if not self.many:
+            return True
+        if self.alone or needs.alone or self.full:
+            return False
+        if needs.stored and self.stored >= self.stored_at_most:
+            return False
+        return not self.hosts & needs.hosts
+
+    @property
+    def full(self) -> bool:
+        """Whether there are as many at work as there may be."""
+        return self.many >= self.at_most
+
+
+def to_begin(
+    waiting: Iterator[Waiting] | Sequence[Waiting], working: Sequence[Needs], now: float,
+    taken: Taken | None = None,
+) -> list[Waiting]:  # fmt: skip
+    """Choose what may be begun now, in order: none overtakes another that waits for its lab."""
+    taken, chosen, claimed = taken or Taken(), [], set[str]()
+    for needs in working:
+        taken.take(needs)
+    for one in waiting:
+        if taken.full:
+            break
+        due = now >= one.after
+        if due and taken.leaves(one.needs) and not claimed & one.needs.hosts:
+            taken.take(one.needs)
+            chosen.append(one)
+        elif due and one.needs.alone:
+            break
+        claimed |= one.needs.hosts
+    return chosen
