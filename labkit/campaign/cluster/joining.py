@@ -16,7 +16,12 @@ from typing import Any
 from labkit.campaign.cluster.carrying import collected
 from labkit.campaign.cluster.far import FEW, OnCluster
 from labkit.campaign.cluster.made_here import cluster_here
-from labkit.campaign.cluster.scheduler import connected, insist_alike, insist_offered
+from labkit.campaign.cluster.scheduler import (
+    connected,
+    insist_alike,
+    insist_offered,
+    versions,
+)
 from labkit.campaign.cluster.store import Store, open_store, prove
 from labkit.campaign.cluster.tries import Tried
 from labkit.campaign.folder import CampaignFolder
@@ -71,7 +76,7 @@ class Cluster:
                 client.wait_for_workers(self.local, timeout=WORKERS_SECONDS)
             except TimeoutError as late:
                 raise NoWorker("no worker could be started here", said=str(late)) from None
-        insist_alike(client)
+        insist_alike(versions(client))
         insist_offered(client, labs, address)
 
     # A folder of ours is seen by workers on other machines only where they share it.

@@ -44,11 +44,16 @@ def let_go(client: Any) -> None:
         client.close(timeout=2)
 
 
-def insist_alike(client: Any) -> None:
-    """Refuse a cluster with other versions, which would fail in stranger ways."""
+def versions(client: Any) -> Mapping[str, Any]:
+    """What the processes of a cluster say of their packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = client.get_versions(packages=["labkit"])
+        found: Mapping[str, Any] = client.get_versions(packages=["labkit"])
+    return found
+
+
+def insist_alike(found: Mapping[str, Any]) -> None:
+    """Refuse a cluster with other versions, which would fail in stranger ways."""
     here = {**_versions(found["client"]), "labkit": __version__}
     others = {"the scheduler": found["scheduler"], **found["workers"]}
     for name, other in others.items():

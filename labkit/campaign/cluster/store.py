@@ -37,6 +37,9 @@ class Store(Protocol):
     def below(self, folder: str) -> list[str]:
         """All names below a folder, sorted."""
 
+    def remove(self, name: str) -> None:
+        """Take a name back."""
+
 
 def open_store(url: str) -> Store:
     """The store at a URL or in a folder."""
@@ -61,6 +64,7 @@ def prove(store: Store) -> None:
         raise StoreRefused(f"{store.url}: gives one name twice", hint=CONDITIONAL)
     if store.read(name) != b"first":
         raise StoreRefused(f"{store.url}: does not give back what was just written")
+    store.remove(name)
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,11 @@ class FolderStore:
             os.path.relpath(os.path.join(at, file), self.url)
             for at, _, files in os.walk(root) for file in files if not file.endswith(".half")
         )  # fmt: skip
+
+    def remove(self, name: str) -> None:
+        """Take a name back."""
+        with _told(self.url):
+            Path(self.url, name).unlink()
 
 
 def _parent_made(path: Path) -> Path:
@@ -154,6 +163,11 @@ class ObjectStore:
             except FileNotFoundError:
                 return []
         return sorted(one[len(self.root) + 1 :] for one in found)
+
+    def remove(self, name: str) -> None:
+        """Take a name back."""
+        with _told(self.url):
+            self.fs.rm_file(self._at(name))
 
     def _at(self, name: str) -> str:
         return f"{self.root}/{name}"

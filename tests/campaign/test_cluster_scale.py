@@ -1,0 +1,74 @@
+"""A thousand labs and a hundred thousand points: each point once, in bounded time and memory."""
+
+import random
+import signal
+import threading
+
+import pytest
+from campaigns import wait_for
+from dask_here import stub_point
+from stub_labs import begin_labs, labs_offered, made_up, simulated
+
+from labkit.campaign.cluster.far import OnCluster
+from labkit.campaign.cluster.joining import begun
+from labkit.campaign.cluster.store import open_store
+from labkit.campaign.conductor import Conductor
+from labkit.campaign.foreseen import Foreseen
+
+
+def insist_once(ends, campaign):
+    assert set(ends.values()) == {1} and len(ends) == len(campaign.points)
+    assert all(len(campaign.attempts(point)) == 1 for point in campaign.points)
+
+
+@pytest.mark.slow
+def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    done = simulated(tmp_path, 10, 100)
+    assert done.finished == 100
+    insist_once(done.ends(), done.folder)
+
+
+@pytest.mark.torture
+def test_a_hundred_thousand_points_on_a_thousand_labs(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    done = simulated(tmp_path, 1000, 100_000)
+    took, index, whole = done.report()
+    print(
+        f"{done.rate:.0f} points/s; MiB: scheduler {done.scheduler:.0f}, conductor"
+        f" {done.conductor:.0f}, all workers {done.workers:.0f}; report: {took:.0f} s, index"
+        f" {index / 1e6:.1f} MB, folder {whole / 1e6:.1f} MB"
+    )
+    assert done.finished == 100_000
+    insist_once(done.ends(), done.folder)
+    assert done.scheduler < 2000 and done.conductor < 4000
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("number", range(10))
+def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
+    tmp_path, monkeypatch, number
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    chosen, campaign = random.Random(number), made_up(tmp_path, 20, 1000)
+    store = open_store(str(tmp_path / "store"))
+    with labs_offered(tmp_path, 20, tmp_path / "out", STUB_SECONDS="0.02") as (dask, client, one):
+        there = OnCluster(
+            dask.address, store, begun(store, campaign), print, see_to=stub_point, client=client
+        )
+        there.count()
+        foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
+        conductor = Conductor(campaign, foreseen, lambda _: None, print, retries=10, at=there)
+        killing = threading.Timer(chosen.uniform(0.5, 4), one.send_signal, [signal.SIGKILL])
+        killing.start()
+        working = threading.Thread(target=conductor.conduct, daemon=True)
+        working.start()
+        killing.join()
+        for dead in dask.running:
+            dead.wait(60)
+        dask.scheduler()
+        begin_labs(dask, 20)
+        wait_for(lambda: not working.is_alive(), 300)
+    assert conductor.finished == 1000 and not conductor.failed
+    states = [one.state for point in campaign.points for one in campaign.attempts(point)]
+    assert states.count("finished") == 1000

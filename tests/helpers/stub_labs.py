@@ -1,0 +1,153 @@
+"""A campaign of stub points on as many labs as wanted: the real scheduler, and nothing measured.
+
+`python stub_labs.py ADDRESS FIRST LAST FOLDER` is a process of Dask workers, one for each lab.
+"""
+
+import asyncio
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dask_here import dask_here, stub_point
+
+from labkit.campaign import report
+from labkit.campaign.cluster.far import OnCluster
+from labkit.campaign.cluster.joining import begun
+from labkit.campaign.cluster.scheduler import connected
+from labkit.campaign.cluster.store import open_store
+from labkit.campaign.conductor import Conductor
+from labkit.campaign.folder import CampaignFolder
+from labkit.campaign.foreseen import Foreseen
+from labkit.campaign.points import CampaignPoint
+
+LAB = """name = "{name}"
+ssh_config = "none"
+[hosts.client]
+control = "198.18.{a}.{b}"
+[hosts.server]
+control = "198.19.{a}.{b}"
+"""
+PROCESSES = 2
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What a campaign of stub points took; memory is the peak of each process, in MiB."""
+
+    labs: int
+    points: int
+    seconds: float
+    finished: int
+    scheduler: float
+    conductor: float
+    workers: float
+    store: str
+    folder: CampaignFolder
+
+    @property
+    def rate(self):
+        return self.points / self.seconds
+
+    def ends(self):
+        """How often each point has finished, by all records in the store."""
+        found = Counter()
+        for name in open_store(self.store).below("points"):
+            found[name.split("/")[1]] += "/end-" in name
+        return found
+
+    def report(self):
+        """The report: seconds to write, bytes of the index, and of the whole folder."""
+        began = time.monotonic()
+        index = report.write(self.folder)
+        took = time.monotonic() - began
+        whole = sum(file.stat().st_size for file in index.parent.rglob("*") if file.is_file())
+        return took, index.stat().st_size, whole
+
+
+def made_up(folder, labs, points):
+    """A campaign of `points` points, in turns on `labs` labs that nobody has."""
+    (folder / "labs").mkdir()
+    files = []
+    for number in range(labs):
+        file = folder / "labs" / f"stub{number}.toml"
+        file.write_text(LAB.format(name=file.stem, a=number // 250, b=number % 250 + 1))
+        files.append(str(file))
+    those = tuple(
+        CampaignPoint(n + 1, "lat_ping", files[n % labs], {"count": 300}, n // labs + 1)
+        for n in range(points)
+    )
+    path = folder / "out" / "campaigns" / "stub"
+    return CampaignFolder(path, "stub", those, "", "")._kept()
+
+
+@contextmanager
+def labs_offered(folder, labs, out, **env):
+    """A scheduler and a worker for each lab, as a client and the process of the scheduler."""
+    with dask_here(folder, out, **env) as dask, ExitStack() as ending:
+        scheduler = dask.scheduler()
+        begin_labs(dask, labs)
+        client = connected(dask.address)
+        ending.callback(client.close)
+        client.wait_for_workers(labs, timeout=600)
+        yield dask, client, scheduler
+
+
+def begin_labs(dask, labs):
+    """Begin the workers of these labs, in a few processes."""
+    share = -(-labs // PROCESSES)
+    for first in range(0, labs, share):
+        last = min(first + share, labs)
+        words = [sys.executable, __file__, dask.address, str(first), str(last), str(dask.folder)]
+        dask.running.append(subprocess.Popen(words, env=dask.env, start_new_session=True))
+
+
+def simulated(folder, labs, points):
+    """Run it; LABKIT_OUT has to be folder / "out"."""
+    campaign, out = made_up(folder, labs, points), folder / "out"
+    store = open_store(str(folder / "store"))
+    with labs_offered(folder, labs, out) as (dask, client, scheduler):
+        there = OnCluster(
+            dask.address, store, begun(store, campaign), print, see_to=stub_point, client=client
+        )
+        there.count()
+        foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
+        conductor = Conductor(campaign, foreseen, lambda _: None, lambda _: None, at=there)
+        began = time.monotonic()
+        conductor.conduct()
+        took = time.monotonic() - began
+        memory = [peak(one.pid) for one in (scheduler, *dask.running[1:])]
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return Simulated(
+        labs, points, took, conductor.finished, memory[0], own, sum(memory[1:]), store.url, campaign
+    )
+
+
+def peak(pid):
+    """The most memory that a process had so far, in MiB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (found,) = (line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(found) / 1024
+
+
+async def workers(address, first, last, folder):
+    """Be the workers of these labs until the scheduler is gone."""
+    import dask
+    from distributed import Worker
+
+    dask.config.set({"distributed.worker.profile.enabled": False})
+    async with asyncio.TaskGroup() as group:
+        for number in range(first, last):
+            one = await Worker(
+                address, nthreads=1, name=f"stub{number}", local_directory=folder,
+                resources={f"lab-stub{number}": 1}, memory_limit=0, dashboard=False,
+            )  # fmt: skip
+            group.create_task(one.finished())
+
+
+if __name__ == "__main__":
+    asyncio.run(workers(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]))
