@@ -167,7 +167,8 @@ def told(folder: CampaignFolder) -> dict[str, Any]:
     each = []
     for point in folder.points:
         tries = folder.attempts(point)
-        last = folder.finished(point) or (tries[-1] if tries else None)
+        done = next((one for one in tries if one.state == FINISHED), None)
+        last = done or (tries[-1] if tries else None)
         each.append(
             {**asdict(point), "name": point.name, "attempts": len(tries),
              "state": last.state if last else "not begun", "why": last.why if last else "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -37,6 +37,17 @@ INDEX = """<!DOCTYPE html>
 <details><summary>The campaign file</summary><pre>{text}</pre></details>
 </main></body></html>
 """
+ROWS = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title><style>{style}</style></head>
+<body><main><h1>{title}</h1><p><a href="index.html">all of the campaign</a></p>
+{points}
+</main></body></html>
+"""
+MOST_ROWS = 2000
+"""So many points stand in one table; more of them stand on pages of their own."""
 STYLE = """
 body { max-width: 1150px; margin: 1.5em auto; padding: 0 1em; font: 15px/1.45 sans-serif }
 h1 { font-size: 1.5em } h2 { font-size: 1.15em; margin: 1.4em 0 .4em }
@@ -61,7 +72,8 @@ def write(folder: CampaignFolder) -> Path:
         (half / "points").mkdir(parents=True)
         kept = {point.name: _copied(folder, point, half) for point in folder.points}
         (half / "campaign.json").write_text(json.dumps(whole, indent=1, default=str), "utf-8")
-        (half / "index.html").write_text(_index(folder, whole, kept), "utf-8")
+        for name, page in _pages(folder, whole, kept):
+            (half / name).write_text(page, "utf-8")
         if place.exists():
             place.rename(gone)
         half.rename(place)
@@ -84,12 +96,29 @@ def _copied(folder: CampaignFolder, point: CampaignPoint, half: Path) -> dict[st
     return found
 
 
-def _index(folder: CampaignFolder, whole: Told, pages: Mapping[str, Mapping[str, str]]) -> str:
+# The index; a table of very many points stands on pages of its own, which a browser can open.
+def _pages(
+    folder: CampaignFolder, whole: Told, kept: Mapping[str, Mapping[str, str]]
+) -> Iterator[tuple[str, str]]:
     points: Sequence[Told] = whole["points"]
+    if len(points) <= MOST_ROWS:
+        yield "index.html", _index(folder, points, _points(folder.points, points, kept))
+        return
+    links = []
+    for n in range(0, len(points), MOST_ROWS):
+        name, last = f"points-{n // MOST_ROWS + 1:03d}.html", min(n + MOST_ROWS, len(points))
+        title = f"Points {n + 1} to {last} of {folder.name}"
+        rows = _points(folder.points[n:last], points[n:last], kept)
+        yield name, ROWS.format(title=safe(title), style=PAPER + STYLE, points=rows)
+        links.append(f'<li><a href="{name}">{n + 1} to {last}</a></li>')
+    yield "index.html", _index(folder, points, f"<ul>{''.join(links)}</ul>")
+
+
+def _index(folder: CampaignFolder, points: Sequence[Told], table: str) -> str:
     return INDEX.format(
         title=safe(f"Campaign {folder.name}"), style=PAPER + STYLE, found=safe(_found(points)),
         facts=safe(_facts(points)), failed=_failed(points), verdicts=_verdicts(folder, points),
-        points=_points(folder.points, points, pages), text=safe(folder.text),
+        points=table, text=safe(folder.text),
     )  # fmt: skip
 
 

@@ -25,12 +25,17 @@ from labkit.campaign.queue import Waiting, to_begin
 from labkit.machine.stopping import stop_politely
 from labkit.running import notebook
 
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "helpers")]
+import stub_labs  # noqa: E402
+
 NAME, STUDY = "bench-campaign", "lat_vmxnet3"
 SEEDS = (1, 2)
 """Of each point: both take the same time."""
 ROUNDS = 3
 SHARE = 1.03
 MANY = 1000
+LABS, EACH = (10, 100, 1000), 10
+"""So many stub labs with so many stub points each; torture has 100 each on 1,000."""
 
 
 def main():
@@ -38,6 +43,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LABKIT_OUT"] = folder
         found = [*of_size(Path(folder))]
+        for labs in LABS:
+            found += on_stub_labs(Path(folder) / str(labs), labs)
+        os.environ["LABKIT_OUT"] = folder
         try:
             found += beside_others(Path(folder), str(box.up(NAME, made_of="pair")))
         finally:
@@ -117,6 +125,22 @@ def of_size(folder):
     yield beside("T25 size", f"{MANY} points: bytes of the answer", len(index), "a point", MANY)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield at_most("T25 memory", f"{MANY} points: MiB at most", peak, "limit", 400, 1)
+
+
+def on_stub_labs(folder, labs):
+    """What the scheduler and our part cost where points take no time: on one machine, all of it."""
+    folder.mkdir()
+    os.environ["LABKIT_OUT"] = str(folder / "out")
+    done = stub_labs.simulated(folder, labs, EACH * labs)
+    assert set(done.ends().values()) == {1} and done.finished == done.points
+    took, index, whole = done.report()
+    what = f"{done.points} stub points on {labs} stub labs"
+    yield beside(f"T25 rate {labs}", f"{what}: points a second", done.rate, "a lab", labs)
+    for name in ("scheduler", "conductor", "workers"):
+        one = getattr(done, name)
+        yield beside(f"T25 {name} {labs}", f"{what}: MiB of the {name}", one, "a lab", labs)
+    yield beside(f"T25 report {labs}", f"{what}: seconds of the report", took, "a point", labs)
+    yield beside(f"T25 index {labs}", f"{what}: bytes of its index", index, "all of it", whole)
 
 
 if __name__ == "__main__":

@@ -165,6 +165,7 @@ def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch)
     assert refused.value.exit_code == 2 and extra.COMMAND in str(refused.value)
 
 
+@pytest.mark.slow
 def test_an_address_without_a_scheduler_is_refused(tmp_path):
     file = written(tmp_path, RECORDED)
     done = labkit("campaign", "run", file, "--scheduler", "tcp://127.0.0.1:9", out=tmp_path)

@@ -9,6 +9,7 @@ from campaigns import wait_for
 from dask_here import stub_point
 from stub_labs import begin_labs, labs_offered, made_up, simulated
 
+from labkit.campaign import report
 from labkit.campaign.cluster.far import OnCluster
 from labkit.campaign.cluster.joining import begun
 from labkit.campaign.cluster.store import open_store
@@ -27,6 +28,13 @@ def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, mon
     done = simulated(tmp_path, 10, 100)
     assert done.finished == 100
     insist_once(done.ends(), done.folder)
+    monkeypatch.setattr(report, "MOST_ROWS", 40)
+    done.report()
+    pages = sorted((done.folder.path / "report").glob("points-*.html"))
+    index = (done.folder.path / "report" / "index.html").read_text()
+    assert [page.name for page in pages if page.name not in index] == []
+    rows = [page.read_text().count('<tr><td class="number">') for page in pages]
+    assert rows == [40, 40, 20]
 
 
 @pytest.mark.torture

@@ -119,12 +119,12 @@ def stub_point(word, version):
     from dataclasses import asdict
 
     from labkit.campaign.attempts import FINISHED, Attempt
-    from labkit.campaign.cluster.bringing import Order
+    from labkit.campaign.cluster.bringing import Errand
     from labkit.campaign.cluster.store import open_store
 
-    order = Order.read(word)
-    tried = order.tried(open_store(order.store))
-    if tried.claim(Attempt.begin(order.number, "")):
+    errand = Errand.read(word)
+    tried = errand.tried(open_store(errand.store))
+    if tried.claim(Attempt.begin(errand.number, "")):
         time.sleep(float(os.environ.get("STUB_SECONDS", "0")))
-        tried.end(Attempt.begin(order.number, "").ended(FINISHED))
+        tried.end(Attempt.begin(errand.number, "").ended(FINISHED))
     return asdict(tried.outcome(look=0.05))

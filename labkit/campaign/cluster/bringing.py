@@ -1,6 +1,6 @@
 """One try at a point on a machine of a cluster, in a process that outlives its Dask worker.
 
-`python -m labkit.campaign.cluster.bringing ORDER` claims the try, runs the point as any campaign
+`python -m labkit.campaign.cluster.bringing ERRAND` claims the try, runs the point as any campaign
 does, beats while it runs, and ends the try once all that it has made is in the store.
 """
 
@@ -21,8 +21,8 @@ from typing import Any
 
 from labkit.campaign.at_work import AtWork
 from labkit.campaign.attempts import FAILED, Attempt
-from labkit.campaign.cluster.carrying import Carrier, PapermillWay
-from labkit.campaign.cluster.store import Store, open_store
+from labkit.campaign.cluster.carrying import Courier, PapermillWay
+from labkit.campaign.cluster.store import CampaignStore, open_store
 from labkit.campaign.cluster.tries import BEAT_SECONDS, SILENCE_SECONDS, Tried
 from labkit.campaign.folder import CampaignFolder, holding
 from labkit.campaign.points import CampaignPoint
@@ -40,7 +40,7 @@ FENCED = "another process has ended this try, as it was not heard of"
 
 
 @dataclass(frozen=True)
-class Order:
+class Errand:
     """What a Dask task says: the store, the point, and which try at it."""
 
     store: str
@@ -52,8 +52,8 @@ class Order:
     limit: float | None = None
 
     @classmethod
-    def read(cls, text: str) -> Order:
-        """The order that a word holds."""
+    def read(cls, text: str) -> Errand:
+        """The errand that a word holds."""
         return cls(**json.loads(text))
 
     @property
@@ -61,7 +61,7 @@ class Order:
         """The same as a word of a command."""
         return json.dumps(asdict(self))
 
-    def tried(self, store: Store) -> Tried:
+    def tried(self, store: CampaignStore) -> Tried:
         """The try, by its records."""
         return Tried(store, CampaignPoint(**self.point).name, self.number)
 
@@ -111,45 +111,45 @@ class Pulse:
 
 
 def main(words: list[str]) -> None:
-    """Do what the order says; a try that somebody else has is left alone."""
-    order = Order.read(words[0])
-    store = open_store(order.store)
+    """Do what the errand says; a try that somebody else has is left alone."""
+    errand = Errand.read(words[0])
+    store = open_store(errand.store)
     PapermillWay(store).register()
-    bring(order, order.tried(store))
+    bring(errand, errand.tried(store))
 
 
-def bring(order: Order, tried: Tried) -> None:
+def bring(errand: Errand, tried: Tried) -> None:
     """Run the try to its end, if nobody else has it; what could not be sent stays on this disk."""
-    if not tried.claim(Attempt.begin(order.number, "")):
+    if not tried.claim(Attempt.begin(errand.number, "")):
         return
-    scratch = _scratch(order)
+    scratch = _scratch(errand)
     try:
-        tried.end(_brought(order, tried, scratch))
+        tried.end(_brought(errand, tried, scratch))
     except LabkitError as failed:
-        begun = Attempt.begin(order.number, "")
+        begun = Attempt.begin(errand.number, "")
         tried.end(begun.ended(FAILED, str(failed), type(failed).__name__))
     else:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 # The same for all tries at a point here: what one has left half done, the next one goes on with.
-def _scratch(order: Order) -> Path:
-    digest = hashlib.sha256(f"{order.store} {order.token}".encode()).hexdigest()[:12]
-    return out() / "cluster" / digest / CampaignPoint(**order.point).name
+def _scratch(errand: Errand) -> Path:
+    digest = hashlib.sha256(f"{errand.store} {errand.token}".encode()).hexdigest()[:12]
+    return out() / "cluster" / digest / CampaignPoint(**errand.point).name
 
 
-def _brought(order: Order, tried: Tried, scratch: Path) -> Attempt:
-    point = CampaignPoint(**order.point)
+def _brought(errand: Errand, tried: Tried, scratch: Path) -> Attempt:
+    point = CampaignPoint(**errand.point)
     with holding(scratch / ".held", f"the point {point.name}"), Pulse(tried).beating() as pulse:
         _furnish(scratch)
         os.environ["LABKIT_OUT"] = str(scratch)
-        folder = CampaignFolder.alone(order.campaign, point)
-        carrier = Carrier(tried, folder, point, scratch)
-        carrier.fetch_runs()
-        words = [PUT_BACK] if order.putting_back else []
-        pulse.one = AtWork.begin(folder, point, order.number, words)
-        attempt = _accompanied(pulse.one, pulse, carrier, order.limit)
-        _send(carrier)
+        folder = CampaignFolder.alone(errand.campaign, point)
+        courier = Courier(tried, folder, point, scratch)
+        courier.fetch_runs()
+        words = [PUT_BACK] if errand.putting_back else []
+        pulse.one = AtWork.begin(folder, point, errand.number, words)
+        attempt = _accompanied(pulse.one, pulse, courier, errand.limit)
+        _send(courier)
         return attempt
 
 
@@ -161,7 +161,7 @@ def _furnish(scratch: Path) -> None:
             (scratch / name).symlink_to(there)
 
 
-def _accompanied(one: AtWork, pulse: Pulse, carrier: Carrier, limit: float | None) -> Attempt:
+def _accompanied(one: AtWork, pulse: Pulse, courier: Courier, limit: float | None) -> Attempt:
     sent = time.monotonic()
     while (attempt := one.ended()) is None:
         one.insist()
@@ -173,7 +173,7 @@ def _accompanied(one: AtWork, pulse: Pulse, carrier: Carrier, limit: float | Non
         if time.monotonic() - sent > BEAT_SECONDS:
             sent = time.monotonic()
             with suppress(StoreRefused, OSError):
-                carrier.send_runs()
+                courier.send_runs()
         time.sleep(TICK_SECONDS)
     return attempt
 
@@ -184,11 +184,11 @@ def _stop(one: AtWork, times: int, why: str) -> None:
 
 
 # What was measured is not lost because a network is away for a while.
-def _send(carrier: Carrier) -> None:
+def _send(courier: Courier) -> None:
     until = time.monotonic() + SEND_SECONDS
     while True:
         try:
-            return carrier.send_all()
+            return courier.send_all()
         except StoreRefused:
             if time.monotonic() > until:
                 raise

@@ -12,7 +12,7 @@ from typing import Any
 
 from papermill.iorw import papermill_io
 
-from labkit.campaign.cluster.store import Store, sent
+from labkit.campaign.cluster.store import CampaignStore, sent
 from labkit.campaign.cluster.tries import Tried
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.points import CampaignPoint
@@ -33,7 +33,7 @@ OURS = (".json", ".ipynb", ".html", ".log")
 class PapermillWay:
     """The store as papermill reads and writes notebooks there, once it is registered."""
 
-    store: Store
+    store: CampaignStore
 
     def register(self) -> None:
         """Have papermill find it by the URL of the store."""
@@ -63,7 +63,7 @@ class PapermillWay:
 
 
 @dataclass
-class Carrier:
+class Courier:
     """Sends what one try makes below `out`; what was sent is not sent again."""
 
     tried: Tried

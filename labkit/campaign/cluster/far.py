@@ -14,7 +14,7 @@ from typing import Any
 from labkit import __version__
 from labkit.campaign.at_work import GRACE_SECONDS
 from labkit.campaign.attempts import STOPPED, Attempt
-from labkit.campaign.cluster.bringing import Order
+from labkit.campaign.cluster.bringing import Errand
 from labkit.campaign.cluster.carrying import collected
 from labkit.campaign.cluster.scheduler import (
     connected,
@@ -23,7 +23,7 @@ from labkit.campaign.cluster.scheduler import (
     resource,
     threads,
 )
-from labkit.campaign.cluster.store import Store
+from labkit.campaign.cluster.store import CampaignStore
 from labkit.campaign.cluster.task import see_to
 from labkit.campaign.cluster.tries import Tried
 from labkit.campaign.folder import CampaignFolder
@@ -54,7 +54,7 @@ class FarPoint:
     at: OnCluster
     folder: CampaignFolder
     point: CampaignPoint
-    order: Order
+    errand: Errand
     needs: Needs
     said: str = "handed to the cluster"
     seconds_left: float | None = None
@@ -68,7 +68,7 @@ class FarPoint:
     @property
     def tried(self) -> Tried:
         """Its records in the store."""
-        return self.order.tried(self.at.store)
+        return self.errand.tried(self.at.store)
 
     @property
     def seconds(self) -> float:
@@ -88,7 +88,7 @@ class FarPoint:
     def _ask_stop(self) -> Attempt | None:
         self.tried.ask_stop(1, self.why)
         self.at.release(self.task)
-        stopped = Attempt.begin(self.order.number, "").ended(STOPPED, self.why, "Stopped")
+        stopped = Attempt.begin(self.errand.number, "").ended(STOPPED, self.why, "Stopped")
         return self.tried.end(stopped) if self.tried.claim(stopped) else None
 
     def _stopped(self, asked: Future[Attempt | None]) -> Attempt:
@@ -112,7 +112,7 @@ class FarPoint:
     def _look(self) -> None:
         status = "lost" if self.task is None else self.task.status
         if status in LOST:
-            self.task = self.at.hand_over(self.order)
+            self.task = self.at.hand_over(self.errand)
         elif status == "error":
             self._failed(str(self.task.exception()))
         elif status == "finished":
@@ -153,7 +153,7 @@ class OnCluster:
     """The workers of a Dask cluster as the place where points are begun."""
 
     address: str
-    store: Store
+    store: CampaignStore
     token: str
     note: Callable[[str], None]
     limit: float | None = None
@@ -187,22 +187,22 @@ class OnCluster:
         self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
     ) -> FarPoint:
         """Hand a point to the cluster."""
-        order = Order(
+        errand = Errand(
             self.store.url, folder.name, self.token, asdict(point), number, bool(words), self.limit
         )
-        one = FarPoint(self, folder, point, order, self.needs(point.lab))
+        one = FarPoint(self, folder, point, errand, self.needs(point.lab))
         self.working.append(one)
         return one
 
-    def hand_over(self, order: Order) -> Any:
-        """A task for an order; None while there is no scheduler."""
+    def hand_over(self, errand: Errand) -> Any:
+        """A task for an errand; None while there is no scheduler."""
         if not self._reached():
             return None
-        name = resource(str(order.point["lab"]))
-        point = CampaignPoint(**order.point)
+        name = resource(str(errand.point["lab"]))
+        point = CampaignPoint(**errand.point)
         task = self.client.submit(
-            self.see_to, order.word, __version__, pure=False, retries=0, priority=-point.number,
-            key=f"{order.campaign}-{point.name}-{order.number}-{secrets.token_hex(4)}",
+            self.see_to, errand.word, __version__, pure=False, retries=0, priority=-point.number,
+            key=f"{errand.campaign}-{point.name}-{errand.number}-{secrets.token_hex(4)}",
             resources={name: 1} if name else None,
         )  # fmt: skip
         task.add_done_callback(lambda _: self.news.set())

@@ -22,7 +22,7 @@ from labkit.campaign.cluster.scheduler import (
     insist_offered,
     versions,
 )
-from labkit.campaign.cluster.store import Store, open_store, prove
+from labkit.campaign.cluster.store import CampaignStore, open_store, prove
 from labkit.campaign.cluster.tries import Tried
 from labkit.campaign.folder import CampaignFolder
 from labkit.errors import BadInput, NoWorker
@@ -84,7 +84,7 @@ class Cluster:
         return self.store.rstrip("/") or str(out() / "stores")
 
 
-def begun(store: Store, folder: CampaignFolder) -> str:
+def begun(store: CampaignStore, folder: CampaignFolder) -> str:
     """The token of a campaign in its store, new or to go on with; other points are refused."""
     keys = "\n".join(point.name for point in folder.points)
     digest = hashlib.sha256(keys.encode()).hexdigest()
@@ -98,7 +98,7 @@ def begun(store: Store, folder: CampaignFolder) -> str:
     return str(kept["token"])
 
 
-def gather(store: Store, folder: CampaignFolder) -> None:
+def gather(store: CampaignStore, folder: CampaignFolder) -> None:
     """Bring here what has ended while no conductor was there."""
     points = {point.name: point for point in folder.points}
     ended = (ENDED.fullmatch(name) for name in store.below("points"))

@@ -18,7 +18,7 @@ LOCAL = "file://"
 CONDITIONAL = "it has to refuse a second object of one name (If-None-Match: *)"
 
 
-class Store(Protocol):
+class CampaignStore(Protocol):
     """Named bytes that all machines of a campaign see; names are paths with slashes."""
 
     @property
@@ -41,7 +41,7 @@ class Store(Protocol):
         """Take a name back."""
 
 
-def open_store(url: str) -> Store:
+def open_store(url: str) -> CampaignStore:
     """The store at a URL or in a folder."""
     if "://" not in url or url.startswith(LOCAL):
         return FolderStore(os.path.abspath(os.path.expanduser(url.removeprefix(LOCAL))))
@@ -57,7 +57,7 @@ def open_store(url: str) -> Store:
     return ObjectStore(url, fs, root.rstrip("/"))
 
 
-def prove(store: Store) -> None:
+def prove(store: CampaignStore) -> None:
     """Insist that the store can be written, and that it gives a name only once."""
     name = f".labkit-{secrets.token_hex(8)}"
     if not store.create(name, b"first") or store.create(name, b"second"):
@@ -204,7 +204,7 @@ def _refusal(url: str, refused: Exception) -> StoreRefused:
     return StoreRefused(f"{url}: cannot be used: {kind}", said=said, hint=hint)
 
 
-def sent(store: Store, file: Path, name: str) -> None:
+def sent(store: CampaignStore, file: Path, name: str) -> None:
     """Put a file there; one that goes away meanwhile is left out."""
     with suppress(FileNotFoundError):
         store.put(name, file.read_bytes())

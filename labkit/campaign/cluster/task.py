@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from labkit import __version__
-from labkit.campaign.cluster.bringing import Order
+from labkit.campaign.cluster.bringing import Errand
 from labkit.campaign.cluster.store import open_store
 from labkit.errors import ClusterError, LabkitError, UnlikeVersions, last_words
 
@@ -22,22 +22,22 @@ def see_to(word: str, version: str) -> Said:
     try:
         if version != __version__:
             raise UnlikeVersions(f"labkit is {__version__} on a worker and {version} with you")
-        return asdict(_seen_to(Order.read(word)))  # a task gives back what any process can read
+        return asdict(_seen_to(Errand.read(word)))  # a task gives back what any process can read
     except LabkitError as failed:
         return {"refused": str(failed), "kind": type(failed).__name__}
 
 
-def _seen_to(order: Order) -> Any:
-    tried = order.tried(open_store(order.store))
+def _seen_to(errand: Errand) -> Any:
+    tried = errand.tried(open_store(errand.store))
     if tried.claimed() is None:
-        _bring(order)
+        _bring(errand)
     return tried.outcome()
 
 
 # In a session of its own: it ends its work also where its worker was killed.
-def _bring(order: Order) -> None:
+def _bring(errand: Errand) -> None:
     with tempfile.TemporaryFile() as log:
-        words = [sys.executable, "-m", BRINGING, order.word]
+        words = [sys.executable, "-m", BRINGING, errand.word]
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )

@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from labkit.campaign.attempts import BEGUN, DIED, Attempt
-from labkit.campaign.cluster.store import Store
+from labkit.campaign.cluster.store import CampaignStore
 from labkit.errors import ClusterError
 from labkit.machine import records
 
@@ -35,7 +35,7 @@ CLAIM, BEAT, STOP, END = "claim", "beat", "stop", "end"
 class Tried:
     """A try at a point; its `number` counts from 1, and each has records of its own."""
 
-    store: Store
+    store: CampaignStore
     point: str
     number: int
 
