@@ -31,7 +31,7 @@ _LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
 def read_json(file: Path, *, large: int = 1) -> dict[str, Any]:
     """The object in a JSON file; damage, repeated keys, NaN and bombs are refused by name.
 
-    A `large` one may be so many times larger than others.
+    A file may be `large` times larger than others.
     """
     try:
         if file.stat().st_size > MOST_JSON * large:

@@ -28,7 +28,7 @@ HANDED = (
 """Classes that a notebook has objects of: all of their public methods may be called."""
 # What Python, argparse, json, papermill or another library calls by its name.
 CALLED_BY_OTHERS = {
-    "execute_managed_notebook",  # papermill
+    "execute_managed_notebook", "listdir", "pretty_path",  # papermill
     "_freeze", "_lose", "_skew",  # `Faults`, by the name of the fault
     "_fill_text",  # argparse
     "do_GET", "log_message",  # http.server

@@ -76,7 +76,7 @@ class FarPoint:
         return time.monotonic() - self.begun
 
     def stop(self, why: str) -> None:
-        """Ask whoever runs it to stop; where nobody does yet, nobody will."""
+        """Ask the process that runs it to stop; where none does yet, none will."""
         self.why = self.why or why
         self.asked.append(time.monotonic())
         if len(self.asked) > 1:

@@ -26,7 +26,7 @@ QUIET = ("--no-dashboard",)
 
 @contextmanager
 def cluster_here(workers: int, labs: Collection[str]) -> Iterator[str]:
-    """The address of a scheduler with so many workers, which share the labs among them."""
+    """The address of a scheduler with this number of workers, which share the labs."""
     with needing_extra():
         import distributed  # noqa: F401
     names = sorted({name for lab in labs if (name := resource(lab))})

@@ -1,4 +1,4 @@
-"""What a Dask worker is asked to do: see to one try at a point, whoever brings it about."""
+"""What a Dask worker is asked to do: see to one try at a point, which a process brings about."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One try at a point, as the store knows it: claimed once, alive while it beats, ended once.
 
-Whoever claims a try runs it; whoever ends it says what became of it, once and for good. A try whose
+The process that claims a try runs it. What became of it is said once and for good. A try whose
 beat stands still is ended as died by those who wait for it, and what its own process then says
 comes too late. So a point is measured once, however often a task that names it begins.
 
@@ -61,7 +61,7 @@ class Tried:
         return self._fields(BEAT) or {}
 
     def ask_stop(self, times: int, why: str) -> None:
-        """Ask whoever runs it to stop."""
+        """Ask the process that runs it to stop."""
         self._put(STOP, {"times": times, "why": why})
 
     def stop_asked(self) -> tuple[int, str]:
