@@ -116,6 +116,7 @@ def _run(asked: argparse.Namespace) -> int:
     campaign = Campaign.read(asked.file)
     cluster = _cluster(asked)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
+    far = bool(asked.scheduler or asked.local)  # there a limit counts from when a worker begins
     with (
         folder.held(), progress_line() as line,
         cluster(folder, campaign.limit, line.note) as at,
@@ -123,7 +124,7 @@ def _run(asked: argparse.Namespace) -> int:
         line.draw("getting ready")
         conductor = Conductor(
             folder, foreseen(folder.points), lambda now: line.draw(standing(now)), line.note,
-            campaign.retries, campaign.deadline, campaign.limit, at,
+            campaign.retries, campaign.deadline, None if far else campaign.limit, at,
         )  # fmt: skip
         try:
             conductor.conduct()

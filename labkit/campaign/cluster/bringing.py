@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from labkit.campaign.at_work import AtWork
-from labkit.campaign.attempts import FAILED, Attempt
+from labkit.campaign.attempts import FAILED, STOPPED, Attempt
 from labkit.campaign.cluster.carrying import Courier, PapermillWay
 from labkit.campaign.cluster.store import CampaignStore, open_store
 from labkit.campaign.cluster.tries import BEAT_SECONDS, SILENCE_SECONDS, Tried
@@ -150,7 +150,8 @@ def _brought(errand: Errand, tried: Tried, scratch: Path) -> Attempt:
         pulse.one = AtWork.begin(folder, point, errand.number, words)
         attempt = _accompanied(pulse.one, pulse, courier, errand.limit)
         _send(courier)
-        return attempt
+        why = pulse.one.why if attempt.state == STOPPED else ""
+        return replace(attempt, why=why or attempt.why)
 
 
 def _furnish(scratch: Path) -> None:

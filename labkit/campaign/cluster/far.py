@@ -47,6 +47,10 @@ LOST = ("cancelled", "lost")
 Task = Callable[[str, str], Mapping[str, Any]]
 
 
+class _NothingSaid(Exception):
+    """A task does not know what became of its try; it says why, if it was not lost itself."""
+
+
 @dataclass
 class FarPoint:
     """A point that a worker of the cluster sees to; its record in the store says how it ended."""
@@ -105,7 +109,15 @@ class FarPoint:
             self._look()
         if self.kept is None or not self.kept.done():
             return None
-        return self.kept.result()
+        try:
+            return self.kept.result()
+        except _NothingSaid as nothing:
+            self.kept = None
+            if why := str(nothing):
+                self._failed(why)
+            else:
+                self.task = None
+            return None
 
     # A task that is lost, with its worker or its scheduler, is handed over again: the record of its
     # try says whether anything is left to be done.
@@ -116,11 +128,16 @@ class FarPoint:
         elif status == "error":
             self._failed(str(self.task.exception()))
         elif status == "finished":
+            self._keep(self._said_by_task)
+
+    def _said_by_task(self) -> Attempt:
+        try:
             said = self.task.result()
-            if "refused" in said:
-                self._failed(said["refused"])
-            else:
-                self._keep(lambda: Attempt(**said))
+        except Exception:  # its scheduler is gone by now, which has several names
+            raise _NothingSaid("") from None
+        if "refused" in said:
+            raise _NothingSaid(said["refused"])
+        return Attempt(**said)
 
     def _failed(self, why: str) -> None:
         self.errors += 1
@@ -246,6 +263,8 @@ class OnCluster:
 
     def _reached(self) -> bool:
         if self.client is not None and self.client.status == "running":
+            if self._lost is not None:
+                self.note(f"the scheduler at {self.address} is back")
             self._lost = None
             return True
         if time.monotonic() < self._looked + AGAIN_SECONDS:
@@ -265,8 +284,7 @@ class OnCluster:
             if time.monotonic() > self._lost + LOST_SECONDS:
                 raise
             return False
-        self.note(f"the scheduler at {self.address} is back")
-        return True
+        return self._reached()
 
     def close(self) -> None:
         """Let the cluster go."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,10 +81,7 @@ class Tried:
         """What became of it; None while it is at work, or was never begun."""
         return self._attempt(END)
 
-    def outcome(
-        self, silence: float = SILENCE_SECONDS, look: float = LOOK_SECONDS,
-        given_up: Callable[[], bool] = lambda: False,
-    ) -> Attempt:  # fmt: skip
+    def outcome(self, silence: float = SILENCE_SECONDS, look: float = LOOK_SECONDS) -> Attempt:
         """Wait until somebody else's try has ended; one that falls silent has died."""
         seen: Mapping[str, Any] = {}
         since = time.monotonic()
@@ -95,8 +92,6 @@ class Tried:
                 raise ClusterError(f"{self.point}: nobody has claimed try {self.number}")
             if why := _dead(claimed, time.monotonic() - since, silence):
                 return self.end(claimed.ended(DIED, why))
-            if given_up():
-                raise ClusterError(f"{self.point}: nobody waits for it any more")
             time.sleep(look)
         return found
 
