@@ -31,6 +31,8 @@ from labkit.campaign.cluster.joining import gather
 from labkit.campaign.cluster.store import FolderStore, open_store, prove
 from labkit.campaign.cluster.tries import Tried
 
+LONG = 300
+"""So many processes begin one after the other that a busy machine takes its time."""
 BRINGING = "labkit.campaign.cluster.bringing"
 RECORDED = 'labs = ["recorded"]\n[[study]]\nname = "lat_vmxnet3"\n'
 TWO = """labs = ["loopback.toml"]
@@ -262,15 +264,16 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
         first, worker = dask.scheduler(), dask.worker("lab-loopback")
         wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
-        wait_for(lambda: processes(out, BRINGING))
+        dask.running.append(run)
+        wait_for(lambda: processes(out, BRINGING), LONG)
         worker.kill()
         dask.worker("lab-loopback")
-        wait_for(lambda: len(claims(out / "stores")) > 1, 120)
+        wait_for(lambda: len(claims(out / "stores")) > 1, LONG)
         first.kill()
         first.wait()
         dask.scheduler()
         dask.worker("lab-loopback")
-        said = run.communicate(timeout=180)[1]
+        said = run.communicate(timeout=LONG)[1]
         assert run.returncode == 0, said
     assert "is gone; points at work go on" in said and "is back" in said
     insist_whole(out, 2)
@@ -286,10 +289,11 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
         dask.worker("lab-loopback")
         wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
-        wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")])
+        dask.running.append(run)
+        wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
         for pid in processes(out, BRINGING):
             os.kill(pid, signal.SIGKILL)
-        said = run.communicate(timeout=180)[1]
+        said = run.communicate(timeout=LONG)[1]
         assert run.returncode == 0, said
     insist_whole(out, 1)
     died, done = folder(out).attempts(folder(out).points[0])
@@ -301,9 +305,9 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     file, out = written(lab, TWO), tmp_path / "out"
     words = ("campaign", "run", file, "--local", "1")
     run = begun(*words, out=out)
-    wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")])
+    wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
     os.kill(run.pid, signal.SIGINT)
-    said = run.communicate(timeout=90)[1]
+    said = run.communicate(timeout=LONG)[1]
     assert run.returncode == 130 and "0 of 2 points are finished" in said, said
     wait_for(lambda: not processes(out), 20)
     states = {one.state for point in folder(out).points for one in folder(out).attempts(point)}
