@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from glob import glob
 from pathlib import Path
 
 from labkit.box.folder import BOXES, Tell
@@ -31,6 +32,8 @@ WELCOME = """
 YOUNG_SECONDS = 3600.0
 """Before that, a box that is coming up may not have said yet that it needs an image."""
 LOADERS = ("insmod", "busybox")
+PARTS = ("/usr/lib/openssh/sshd-*", "/usr/libexec/openssh/sshd-*", "/usr/lib/ssh/sshd-*")
+"""Since OpenSSH 9.8 sshd has others begin each session, in a folder of theirs."""
 FOLDERS = "/dev/pts /proc /sys /run/sshd /tmp /root /etc /var/lib /var/tmp"
 LIBRARY = re.compile(r"(/\S+) \(0x")
 
@@ -83,7 +86,9 @@ def _made(found: Kernel, programs: dict[str, Path]) -> bytes:
     archive.folders(FOLDERS.split())
     archive.console()
     archive.files({f"/bin/{name}": file.read_bytes() for name, file in programs.items()})
-    archive.files({name: Path(name).read_bytes() for name in sorted(_libraries(programs))})
+    parts = {file: Path(file) for place in PARTS for file in glob(place)}
+    beside = {*parts, *_libraries({**programs, **parts})}
+    archive.files({name: Path(name).read_bytes() for name in sorted(beside)})
     modules = found.ordered()
     archive.files({f"/lib/modules/{m.name}": kernel.content(m) for m in modules}, 0o644)
     names = "".join(f"{module.name}\n" for module in modules)
