@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 from labkit.machine.scripts import beside
-from labkit.programs.packages import brings, system_of
+from labkit.programs.packages import brings, os_release, system_of
 
 PROGRAMS = ("ip", "netperf", "ping")
 
@@ -56,8 +56,7 @@ def _version(line: str) -> str:
 
 
 def _install(said: str, absent: list[str]) -> str:
-    name, *like = said.split() or [""]
-    system = system_of({"ID": name, "ID_LIKE": " ".join(like)})
+    system = system_of(os_release(said))
     how = brings(*absent, system=system)
     return how if system else f"install {', '.join(absent)} (on Debian: {how})"
 

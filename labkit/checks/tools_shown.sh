@@ -7,4 +7,4 @@ for tool; do command -v "$tool" >/dev/null || { echo "-$tool"; continue; }
         *) said=$($tool --version 2>&1) ;;
     esac </dev/null
     echo "+$tool $(printf '%s\n' "$said" | head -n 1)"; done
-[ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
+[ ! -r /etc/os-release ] || . /etc/os-release; echo "=${VERSION_ID:-0} $ID $ID_LIKE"

@@ -27,6 +27,8 @@ SYSTEMS = {
     "alpine": ("apk", "add"),
 }
 """The systems of the table, and how each installs packages."""
+OLDER = ("debian12",)
+"""Releases that call some packages otherwise than their system does today."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,15 @@ class Package:
 
     def on(self, system: str) -> tuple[str, ...]:
         """Its names on a system; empty where the system has no such package."""
-        return self.names.get(system, (self.name,))
+        return self.names.get(system, self.names.get(_today(system), (self.name,)))
+
+
+def _today(system: str) -> str:
+    return system.rstrip("0123456789")
 
 
 def _row(name: str, row: Mapping[str, str]) -> Package:
-    here = {system: tuple(row[system].split()) for system in SYSTEMS if system in row}
+    here = {system: tuple(row[system].split()) for system in (*SYSTEMS, *OLDER) if system in row}
     if beside := tuple(row.get("with", "").split()):
         here = {**dict.fromkeys(("debian", "ubuntu"), (name, *beside)), **here}
     programs = tuple(row["programs"].split())
@@ -117,15 +123,24 @@ def names_of(programs: Iterable[str], system: str, free: bool = False) -> list[s
 
 def install_words(system: str = "") -> tuple[str, ...]:
     """How a system installs packages: the named one, else this one, else Debian."""
-    return SYSTEMS[system or this_system() or "debian"]
+    return SYSTEMS[_today(system or this_system() or "debian")]
 
 
 def system_of(release: Mapping[str, str]) -> str:
-    """Which system of the table an os-release describes; empty for any other."""
+    """Which system of the table an os-release describes, or which older release of one, or ""."""
     words = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     like = {"rhel": "fedora", "centos": "fedora", "sles": "suse", "opensuse": "suse"}
     found = (like.get(word, word.partition("-")[0]) for word in words)
-    return next((like.get(word, word) for word in found if like.get(word, word) in SYSTEMS), "")
+    called = next((like.get(word, word) for word in found if like.get(word, word) in SYSTEMS), "")
+    older = f"{called}{release.get('VERSION_ID', '')}"
+    return older if older in OLDER else called
+
+
+def os_release(line: str) -> Mapping[str, str]:
+    """What a host says in a line: the number of its release, its name, and what it is like."""
+    version, _, called = line.partition(" ")
+    name, _, like = called.partition(" ")
+    return {"VERSION_ID": version, "ID": name, "ID_LIKE": like.strip()}
 
 
 def brings(*programs: str, system: str = "") -> str:

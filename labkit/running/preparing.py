@@ -20,6 +20,7 @@ from labkit.programs.packages import (
     install_words,
     installable,
     names_of,
+    os_release,
     package_of,
     system_of,
     unpackaged,
@@ -123,8 +124,7 @@ def _asked(host: Host, calls: Callers, non_free: bool) -> Lack:
         said = host.check("sh", "-c", LOOK, "labkit", *calls).splitlines()
     except HostError as silent:
         return Lack(host.name, "", {}, (), "", {}, {}, silent.what)
-    identity = next((line[1:].split() for line in said if line.startswith("=")), [])
-    system = system_of({"ID": "".join(identity[:1]), "ID_LIKE": " ".join(identity[1:])})
+    system = system_of(os_release(next((line[1:] for line in said if line.startswith("=")), "")))
     absent = {line[1:]: calls[line[1:]] for line in said if line.startswith("-")}
     return _lack(host.name, system, absent, non_free)
 

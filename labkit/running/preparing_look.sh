@@ -6,4 +6,4 @@ for one; do
     esac
     echo "-$one"
 done
-[ ! -r /etc/os-release ] || . /etc/os-release; echo "=$ID $ID_LIKE"
+[ ! -r /etc/os-release ] || . /etc/os-release; echo "=${VERSION_ID:-0} $ID $ID_LIKE"

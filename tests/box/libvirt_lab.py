@@ -15,7 +15,17 @@ from labkit.box.sshd import KeyPair
 from labkit.gates import gate
 from labkit.lab import opened
 
-PROGRAMS = ("busybox", "insmod", "ip", "libvirtd", "mount", "ssh-keygen", "virsh")
+PROGRAMS = (
+    "/usr/lib/*/libvirt/connection-driver/libvirt_driver_network.so",
+    "/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so",
+    "busybox",
+    "insmod",
+    "ip",
+    "libvirtd",
+    "mount",
+    "ssh-keygen",
+    "virsh",
+)
 
 LAST = 77
 """The last number of the guest's address."""

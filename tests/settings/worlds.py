@@ -15,6 +15,8 @@ from labkit.host import Guest, Host
 from labkit.transports.local import Local
 
 PROGRAMS = (
+    "/usr/lib/*/libvirt/connection-driver/libvirt_driver_network.so",
+    "/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so",
     "busybox",
     "corosync",
     "corosync-cmapctl",
