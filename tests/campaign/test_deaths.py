@@ -1,33 +1,27 @@
 """A campaign that dies goes on: what is finished stays, and nothing is measured twice."""
 
 import os
-import random
-import shutil
 import signal
-import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from campaigns import (
-    CONTROLLER,
     KERNEL,
     WORKER,
-    asked,
     begun,
     finished_runs,
     folder,
     history,
+    kill,
     labkit,
     loopback_lab,
     measured_once,
     processes,
-    runs,
     wait_for,
     written,
 )
 
-from labkit.campaign.attempts import DIED, FAILED, FINISHED
+from labkit.campaign.attempts import FAILED, FINISHED
 
 pytestmark = pytest.mark.slow
 TWO = """labs = ["loopback.toml"]
@@ -51,12 +45,6 @@ def lab(tmp_path_factory):
 def measuring(out):
     """Whether a run of some point has been begun and not ended."""
     return list(out.glob("results/lat_ping/*/runs/*.begun"))
-
-
-def kill(out, kind):
-    for pid in processes(out, kind):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def insist_whole(out, numbers=(1, 2)):
@@ -122,44 +110,3 @@ def test_two_controllers_never_run_one_campaign(lab, tmp_path):
     os.kill(first.pid, signal.SIGTERM)
     first.communicate(timeout=60)
     assert first.returncode == 130
-
-
-@pytest.mark.torture
-@pytest.mark.parametrize("number", range(50))
-def test_a_death_at_any_moment_changes_nothing(lab, undisturbed, tmp_path, number):
-    chosen = random.Random(number)
-    file, out = written(lab, TWO), tmp_path / "out"
-    first = begun("campaign", "run", file, out=out)
-    time.sleep(chosen.uniform(0, undisturbed.seconds))
-    kind = chosen.choice([CONTROLLER, WORKER, KERNEL])
-    kill(out, kind)
-    if kind == CONTROLLER:
-        first.communicate()
-    elif chosen.random() < 0.5:  # and soon after it the controller too
-        time.sleep(chosen.uniform(0, 8))
-        first.kill()
-    first.communicate()
-    again = labkit("campaign", "run", file, out=out)
-    assert again.returncode == 0, again.stderr
-    campaign = insist_whole(out)
-    assert [point.name for point in campaign.points] == undisturbed.names
-    assert asked(campaign) == undisturbed.asked
-    states = {one.state for point in campaign.points for one in campaign.attempts(point)}
-    assert states <= {FINISHED, DIED, FAILED, "stopped"}
-    assert all(run[3] in ("finished", "interrupted", "failed")
-               for some in runs(campaign).values() for run in some)  # fmt: skip
-    shutil.rmtree(out)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(lab, tmp_path_factory):
-    """The same campaign, whole: its points, what its results say was asked, and its seconds."""
-    out, begin = tmp_path_factory.mktemp("undisturbed") / "out", time.monotonic()
-    assert labkit("campaign", "run", written(lab, TWO), out=out).returncode == 0
-
-    class Undisturbed:
-        seconds = time.monotonic() - begin
-        names = history(insist_whole(out))
-        asked = asked(folder(out))
-
-    return Undisturbed

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import synthetic
-from sshd import serving
+from sshd import Server, serving, tell
 
 from labkit import studies
 from labkit.campaign import points
@@ -115,15 +116,44 @@ CONTROLLER, WORKER, KERNEL = "labkit campaign", "labkit.campaign.worker", "ipyke
 
 
 def processes(out, kind=""):
-    """The numbers of processes that work for campaigns below `out`, of one kind or of all."""
+    """The numbers of processes that work for campaigns below `out`, of one kind or of all.
+
+    On a cluster each point has a folder of its own below that.
+    """
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-            ours = f"LABKIT_OUT={out}\0".encode() in (entry / "environ").read_bytes()
+            words = _words(entry)
+            own = (entry / "environ").read_bytes()
+            ours = any(f"LABKIT_OUT={out}{end}".encode() in own for end in ("\0", "/"))
             if words and ours and kind in words:
                 found.append(int(entry.name))
     return found
+
+
+def kill(out, kind):
+    """Kill all processes of a kind that work for campaigns below `out`."""
+    tell(processes(out, kind), signal.SIGKILL)
+
+
+def host_dies(home, seconds=2.0):
+    """Kill all that the sshd of this folder has begun; it takes nobody for some seconds."""
+    (daemon,) = (
+        int(entry.name) for entry in Path("/proc").glob("[0-9]*")
+        if f"-f {home}/sshd_config" in _words(entry)
+    )  # fmt: skip
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        tell(Server(home, 0, daemon).processes(), signal.SIGKILL)
+        time.sleep(seconds)
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+
+
+def _words(process):
+    with suppress(OSError):
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    return ""
 
 
 def asked(campaign):
