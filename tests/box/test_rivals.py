@@ -23,11 +23,13 @@ pytestmark = [pytest.mark.box, pytest.mark.slow]
 
 KEY = "/proc/sys/net/core/somaxconn"
 OURS, TUNED, FIRST = "1234", "777", "4096"
-# A TuneD of the guest's own, whose profile has one key; /etc is read-only there.
+# A TuneD of the guest's own, whose profile has one key; /etc is read-only there. Since TuneD 2.24
+# profiles have a folder of their own; before, they lay beside its settings.
 PROFILE = f"""\
-mount -t tmpfs tmpfs /etc/tuned && mkdir /etc/tuned/rival && echo {FIRST} > {KEY} &&
+mount -t tmpfs tmpfs /etc/tuned && mkdir -p /etc/tuned/profiles/rival && echo {FIRST} > {KEY} &&
 printf 'daemon=1\\ndynamic_tuning=0\\nsleep_interval=1\\n' > /etc/tuned/tuned-main.conf &&
-printf '[sysctl]\\nnet.core.somaxconn={TUNED}\\n' > /etc/tuned/rival/tuned.conf"""
+printf '[sysctl]\\nnet.core.somaxconn={TUNED}\\n' > /etc/tuned/profiles/rival/tuned.conf &&
+cp -R /etc/tuned/profiles/rival /etc/tuned"""
 WAIT = f"""\
 for _ in $(seq 300); do
     [ "$(cat {KEY})" != {TUNED} ] || exit 0
