@@ -143,7 +143,7 @@ class Run:
     def strange(self) -> list[str]:
         """The files in its folder that are no part of it, a sentence each; nothing reads them."""
         parts = {records.SUMS, *records.listed(self.path)}
-        there = (file for file in self.path.rglob("*") if not file.is_dir())
+        there = records.files_below(self.path)
         names = sorted(file.relative_to(self.path).as_posix() for file in there)
         return [f"{self.path / one}: is no part of the run" for one in names if one not in parts]
 
@@ -224,10 +224,14 @@ class Results:
 
     def folders(self) -> list[Path]:
         """The folder of each run, in the order they were made."""
+        there = self.path / "runs"
         try:
-            return sorted(file.parent for file in (self.path / "runs").glob("[0-9]*/run.json"))
+            named = [there / name for name in os.listdir(there) if re.match("[0-9]", name)]
+        except FileNotFoundError:
+            return []
         except OSError as refused:
             raise ResultsError(f"{self.path}: cannot be read", said=str(refused)) from None
+        return sorted(folder for folder in named if (folder / "run.json").exists())
 
     def gaps(self) -> list[tuple[int, int]]:
         """The places in the order, from and to, that have no run though a later one has."""

@@ -144,6 +144,19 @@ def sync(path: Path) -> None:
         os.close(number)
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files and links below a folder; where it cannot be listed whole, OSError says so.
+
+    Since Python 3.13 `Path.glob` leaves out what it cannot read.
+    """
+    for at, _, names in os.walk(folder, onerror=_refuse):
+        yield from (Path(at, name) for name in names)
+
+
+def _refuse(error: OSError) -> None:
+    raise error
+
+
 def sums(folder: Path, names: Iterable[str]) -> bytes:
     """The checksums of these files, one line each."""
     return "".join(f"{digest(folder / name)}  {name}\n" for name in names).encode()

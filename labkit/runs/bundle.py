@@ -315,7 +315,8 @@ def _look(results: Results, bundle: Bundle) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    below = records.files_below(folder)
+    files = (path for path in below if path.is_file() and not path.is_symlink())
     return [path.relative_to(folder).as_posix() for path in files]
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from sshd import SSHD, keygen, reached
+from sshd import SSHD, UNPUNISHED, keygen, known_to_sshd, reached
 
 from labkit.errors import Unreachable
 from labkit.ssh import connection
@@ -98,7 +98,7 @@ def sshd(folder, *lines, kinds=("ed25519",), address="127.0.0.1", prepare=None):
         *(f"HostKey {folder}/host_{kind}" for kind in kinds), "UsePAM no", "StrictModes no",
         f"AuthorizedKeysFile {folder}/authorized", "PermitRootLogin prohibit-password",
         "PasswordAuthentication no", "AcceptEnv LC_*", *many, "LogLevel VERBOSE",
-        f"SetEnv HOME={folder}", "",
+        f"SetEnv HOME={folder}", *known_to_sshd(UNPUNISHED), "",
     ]))  # fmt: skip
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen([SSHD, "-D", "-e", "-f", folder / "sshd_config"], stderr=log)
