@@ -28,11 +28,21 @@ def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:
     """The lab that was asked for; a box is made of `topology` when none is up."""
     from labkit.running import open_lab as where
 
-    with busy("bringing the box up" if asked.lab == "box" else f"reading {asked.lab}"):
+    made = asked.lab == "box" and not _is_up(topology or "lab")
+    with busy("bringing the box up" if made else f"reading {asked.lab}"):
         lab = where.open_lab(asked.lab, topology)
     if lab is None:
         raise BadInput(f"{asked.lab}: results are no lab", hint="name a lab.toml")
+    if made:
+        down = f"labkit box down --name {topology}" if topology else "labkit box down"
+        print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
     return lab
+
+
+def _is_up(name: str) -> bool:
+    from labkit import box
+
+    return box.status(name).state == "up"
 
 
 def hosts_there(asked: argparse.Namespace) -> dict[str, Host]:
