@@ -1,10 +1,13 @@
-/* Solves dense systems of linear equations with dgesv of a BLAS library, and checks each solution.
+/* Solves dense systems of linear equations with a BLAS library, and checks each solution.
  *
  *     linpack LIBRARY THREADS HUGE WARM SIZE...
  *
  * HUGE is yes or no: whether huge pages are asked for. Each size is solved once; before the first,
  * WARM is solved and not counted, as the library starts its threads then. Memory: 8 bytes times the
  * square of a size. The rate is (2/3 n^3 + 2 n^2) / t; the residual is that of HPL.
+ *
+ * dgetrf and dgetrs are what dgesv consists of. OpenBLAS 0.3.29 computes dgesv itself in one thread
+ * if there is one right-hand side.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -20,13 +23,19 @@
 #include <sys/mman.h>
 #include <time.h>
 
-typedef void (*solver32)(const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
-                         double *, const int32_t *, int32_t *);
-typedef void (*solver64)(const int64_t *, const int64_t *, double *, const int64_t *, int64_t *,
-                         double *, const int64_t *, int64_t *);
+typedef void (*factor32)(const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
+                         int32_t *);
+typedef void (*factor64)(const int64_t *, const int64_t *, double *, const int64_t *, int64_t *,
+                         int64_t *);
+typedef void (*solver32)(const char *, const int32_t *, const int32_t *, const double *,
+                         const int32_t *, const int32_t *, double *, const int32_t *, int32_t *,
+                         size_t);
+typedef void (*solver64)(const char *, const int64_t *, const int64_t *, const double *,
+                         const int64_t *, const int64_t *, double *, const int64_t *, int64_t *,
+                         size_t);
 
-static const char *NAMES[] = {"dgesv_", "dgesv_64_", "scipy_dgesv_", "scipy_dgesv_64_", NULL};
-static void *library, *found;
+static const char *NAMES[] = {"%s_", "%s_64_", "scipy_%s_", "scipy_%s_64_", NULL};
+static void *library, *factors, *solves;
 static int wide;
 
 static void fail(const char *what, const char *why)
@@ -35,13 +44,18 @@ static void fail(const char *what, const char *why)
     exit(1);
 }
 
-static void *any_of(const char *name)
+static void *named(const char *way, const char *name)
 {
     char text[128];
+    snprintf(text, sizeof text, way, name);
+    return dlsym(library, text);
+}
+
+static void *any_of(const char *name)
+{
     const char *ways[] = {"%s", "%s64_", "scipy_%s", "scipy_%s64_"};
     for (int i = 0; i < 4; i++) {
-        snprintf(text, sizeof text, ways[i], name);
-        void *there = dlsym(library, text);
+        void *there = named(ways[i], name);
         if (there)
             return there;
     }
@@ -53,11 +67,13 @@ static void open_library(const char *path)
     library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (!library)
         fail("cannot open the library", dlerror());
-    for (int i = 0; NAMES[i] && !found; i++)
-        if ((found = dlsym(library, NAMES[i])))
-            wide = strstr(NAMES[i], "64_") != NULL;
-    if (!found)
-        fail(path, "has no dgesv");
+    for (int i = 0; NAMES[i] && !(factors && solves); i++) {
+        factors = named(NAMES[i], "dgetrf");
+        solves = named(NAMES[i], "dgetrs");
+        wide = strstr(NAMES[i], "64_") != NULL;
+    }
+    if (!(factors && solves))
+        fail(path, "has no dgetrf and dgetrs");
 }
 
 static void describe(void)
@@ -93,15 +109,27 @@ static double seconds(void)
     return now.tv_sec + now.tv_nsec / 1e9;
 }
 
+static int64_t solve32(int32_t n, double *a, double *x, int32_t *pivots)
+{
+    int32_t one = 1, info = 0;
+    ((factor32)factors)(&n, &n, a, &n, pivots, &info);
+    if (!info)
+        ((solver32)solves)("N", &n, &one, a, &n, pivots, x, &n, &info, 1);
+    return info;
+}
+
+static int64_t solve64(int64_t n, double *a, double *x, int64_t *pivots)
+{
+    int64_t one = 1, info = 0;
+    ((factor64)factors)(&n, &n, a, &n, pivots, &info);
+    if (!info)
+        ((solver64)solves)("N", &n, &one, a, &n, pivots, x, &n, &info, 1);
+    return info;
+}
+
 static int64_t solve(int64_t n, double *a, double *x, void *pivots)
 {
-    int64_t one = 1, info64 = 0;
-    int32_t n32 = n, one32 = 1, info32 = 0;
-    if (wide)
-        ((solver64)found)(&n, &one, a, &n, pivots, x, &n, &info64);
-    else
-        ((solver32)found)(&n32, &one32, a, &n32, pivots, x, &n32, &info32);
-    return wide ? info64 : info32;
+    return wide ? solve64(n, a, x, pivots) : solve32((int32_t)n, a, x, pivots);
 }
 
 /* Of the whole matrix, which is made once more: what was there is its factors by now. */
