@@ -17,7 +17,7 @@ from labkit.errors import HostKeyRefused, LabkitError
 from labkit.fleet.fleet import Fleet
 from labkit.ssh.address import Address
 
-PROGRAMS = ("ssh-keygen",)
+PROGRAMS = ("ssh", "ssh-keygen")
 
 PACKAGE = Path(__file__).parents[2] / "labkit"
 
@@ -254,4 +254,10 @@ def plain(tmp_path_factory):
 @pytest.mark.parametrize("case", PLAIN)
 def test_a_known_hosts_file_means_what_it_means_to_ssh(plain, case):
     ours, theirs = both(plain, PLAIN[case])
-    assert ours == theirs, f"ssh: {theirs}, labkit: {ours}"
+    # To an ssh that has forgotten DSA (OpenSSH 10) such a line is no key; to labkit it is another.
+    strict = "{dsa}" in PLAIN[case] and "ssh-dss" not in known_kinds()
+    assert ours == (False if strict else theirs), f"ssh: {theirs}, labkit: {ours}"
+
+
+def known_kinds():
+    return subprocess.run(["ssh", "-Q", "key"], capture_output=True, text=True, check=True).stdout
