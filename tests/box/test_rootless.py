@@ -79,7 +79,7 @@ def of_user(user):
     there = {}
     for place in Path("/proc").glob("[0-9]*"):
         try:
-            owner, words = place.stat().st_uid, (place / "cmdline").read_text()
+            owner, words = place.stat().st_uid, (place / "cmdline").read_text("utf-8", "replace")
         except OSError:
             continue
         if words and (owner == UID or first <= owner < first + many):
