@@ -59,7 +59,7 @@ def said(when, keys, longest):
 @contextmanager
 def running(study, lab, folder):
     """A study at work, which is stopped at the end of the block."""
-    words = [sys.executable, "-m", "labkit", "run", study, "--where", lab, "--quick"]
+    words = [sys.executable, "-m", "labkit", "run", study, "--where", lab]
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
     try:
