@@ -139,7 +139,13 @@ async def workers(address, first, last, folder):
     import dask
     from distributed import Worker
 
-    dask.config.set({"distributed.worker.profile.enabled": False})
+    # Each worker looks at its loop and at its process many times a second: with hundreds of them in
+    # one process nothing else gets done.
+    dask.config.set({
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.interval": "10s",
+        "distributed.admin.system-monitor.interval": "10s",
+    })  # fmt: skip
     async with asyncio.TaskGroup() as group:
         for number in range(first, last):
             one = await Worker(
