@@ -7,6 +7,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -88,7 +89,7 @@ class Event(ABC):
     @property
     @abstractmethod
     def seconds(self) -> float:
-        """About how long it takes, without the load before and after it."""
+        """About how long it takes and is undone, without the load before and after it."""
 
     @abstractmethod
     def happen(self, lab: Lab, say: Say) -> None:
@@ -165,6 +166,8 @@ class Happening:
     lab: Lab
     said: dict[str, Say] = field(default_factory=dict)
     failed: list[BaseException] = field(default_factory=list)
+    clocks: Future[Mapping[str, ClockReading]] | None = None
+    """Read while the load is prepared: an emulated guest takes seconds to tell the time."""
     _thread: threading.Thread | None = None
     _over: threading.Event = field(default_factory=threading.Event)
     _given_up: threading.Event = field(default_factory=threading.Event)
@@ -199,7 +202,7 @@ class Happening:
 
     def _one(self, event: Event) -> None:
         say = self.said[f"{event.name}.txt"] = Say()
-        say.clocks(self.lab.fleet.clocks().ok)
+        say.clocks(self.clocks.result() if self.clocks else {})
         event.happen(self.lab, say)
 
     def _ended(self) -> None:
@@ -213,11 +216,16 @@ class Happening:
 @contextmanager
 def happening(events: Sequence[Event], lab: Lab) -> Iterator[Happening]:
     """The events of a run; they have ended afterwards, and the lab is as it was."""
-    beside = Happening(events, lab)
-    try:
-        yield beside
-    finally:
-        beside._ended()
+
+    def clocks() -> Mapping[str, ClockReading]:
+        return lab.fleet.clocks().ok
+
+    with ThreadPoolExecutor(1) as pool:
+        beside = Happening(events, lab, clocks=pool.submit(clocks) if events else None)
+        try:
+            yield beside
+        finally:
+            beside._ended()
     if beside.failed:
         raise beside.failed[0]
 

@@ -16,7 +16,7 @@ from labkit.box import namespaces, needs, room, topology, view
 from labkit.box.cgroup import ENVIRONMENT, Cgroup
 from labkit.box.containers import container
 from labkit.box.folder import Folder, Tell, all_boxes
-from labkit.box.guests import accelerator, disk, waking
+from labkit.box.guests import accelerator, disk, migration, waking
 from labkit.box.lab_file import SSH_CONFIG, lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
 from labkit.box.namespaces import Namespace
@@ -71,6 +71,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
     _refuse_unless_possible(name, plan)
     with _disk_errors_named(folder), folder.locked(tell):
         now = status(name)
+        if now.state == "up" and migration.settled(folder):
+            now = status(name)
         if _serves(now, made_of):
             inner = (*now.guests, *now.containers)
             _start_inner(folder, [one.name for one in inner if one.state != "running"], tell)

@@ -120,6 +120,13 @@ def status(name: str = "lab") -> BoxStatus:
     )  # fmt: skip
 
 
+def stands(name: str) -> bool:
+    """Whether box `name` is there, by this machine alone: to ask its hosts takes a second."""
+    folder = Folder(name)
+    whole = folder.lab.exists() and is_ours(link_name(name))
+    return whole and _layout(folder) is not None and bool(Cgroup.of(name).pids())
+
+
 # Looked at from within; its files have other names out here.
 def _rootless(box: Rootless) -> BoxStatus:
     if not box.alive:

@@ -23,8 +23,12 @@ Values = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Span:
-    """An event in seconds since 1970; the guest may have stood still in its midst."""
+    """An event in seconds since 1970; the guest may have stood still in its midst.
 
+    What is prepared for it takes CPU time from the load, from `prepared` until it has `begun`.
+    """
+
+    prepared: float
     begun: float
     stopped: float | None
     resumed: float | None
@@ -37,7 +41,7 @@ def samples(span: Span, loads: Mapping[str, Series]) -> list[Sample]:
 
 
 def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
-    before = values[at < span.begun]
+    before = values[at < span.prepared]
     if before.size < FEWEST or not before.mean() > 0:
         return
     share = values / before.mean()

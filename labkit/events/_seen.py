@@ -167,7 +167,8 @@ def over_time(text: str) -> dict[str, Series]:
 
 
 def _whole(seen: MoveSeen) -> _dip.Span:
-    return _dip.Span(seen.begun, seen.stopped, seen.resumed, seen.ended)
+    prepared = min(float(seen.about["t"]), seen.begun)
+    return _dip.Span(prepared, seen.begun, seen.stopped, seen.resumed, seen.ended)
 
 
 def _times(seen: MoveSeen) -> Iterable[Sample]:
@@ -231,9 +232,10 @@ def _rates(counts: Sequence[tuple[float, float]], until: float, unit: float = ME
     return np.array(at), np.array(rates)
 
 
+# Until memory begins to move; what is written later goes to both.
 def _disks(seen: MoveSeen) -> list[Phase]:
-    ready, copied = seen.events(seen.origin, "BLOCK_JOB_READY"), seen.copying
-    return [Phase("disks", min(copied[0], ready[-1]), ready[-1])] if copied and ready else []
+    memory = seen.events(seen.origin, "MIGRATION", status="setup")
+    return [Phase("disks", seen.copying[0], memory[0])] if seen.copying and memory else []
 
 
 def _one(metric: str, unit: str, value: float) -> Sample:

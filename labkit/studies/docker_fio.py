@@ -14,7 +14,7 @@ study = Study(
     "container, in a virtual machine, and in a container in that?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Fio(),
-    quick={"repeats": 1, "duration": 1},
+    quick={"repeats": 1, "duration": 1, "mebibytes": 32},
     metric="max iops",
     unit="1/s",
     conditions=places(),

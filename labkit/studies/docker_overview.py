@@ -19,6 +19,7 @@ study = Study(
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=FiveTests(percent=3, mebibytes=64, trials=3),
     quick={"repeats": 1, "percent": 2, "trials": 2, "mebibytes": 16},
+    few=("Native", "Native-Docker"),
     metric="performance",
     unit="1",
     topology=TOPOLOGY,

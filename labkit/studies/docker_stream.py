@@ -14,7 +14,7 @@ study = Study(
     "machine, and in a container in that?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Stream(),
-    quick={"repeats": 2, "trials": 3},
+    quick={"repeats": 1, "trials": 3},
     metric="bandwidth",
     unit="MB/s",
     conditions=places(),

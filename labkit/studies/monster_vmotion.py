@@ -57,6 +57,7 @@ study = Study(
     source="VMware Pushes the Envelope with vSphere 6.0 vMotion",
     workload=DirtyMemory(),
     quick={"repeats": 1, "mebibytes": 60},
+    few=("5.5 [gbps=10]", "6.0 [gbps=20]", "6.0 [gbps=40]", "6.0 [gbps=80]"),
     metric="bandwidth",
     unit="Mbit/s",
     topology="monster",

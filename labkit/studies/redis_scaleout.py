@@ -69,6 +69,7 @@ study = Study(
     source="Bergamasco, Scaling Out Redis Performance with Docker on vSphere 6.0",
     workload=RedisScaleout(duration=2),
     quick={"repeats": 1, "duration": 1},
+    few=tuple(f"{kind}{one}" for one in (" [servers=1]", "") for kind in KINDS if "VM" not in kind),
     metric="throughput",
     unit="1/s",
     topology="scaleout",

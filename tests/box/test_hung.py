@@ -85,7 +85,8 @@ def test_ten_random_moments_make_no_difference(machine):  # noqa: F811
         lost_at(machine, ENDS[turn % len(ENDS)], f"turn-{turn}", chance.uniform(0, 5))
 
 
-@pytest.mark.parametrize("seconds", [25, pytest.param(LONG, marks=pytest.mark.torture)])
+@pytest.mark.torture
+@pytest.mark.parametrize("seconds", [25, LONG])
 def test_a_machine_that_stands_still_is_unknown_and_then_as_it_was(machine, seconds):  # noqa: F811
     """F24, F22 (I-PAUSE): QEMU stops all its processors, and nobody is told."""
     with machine.host() as host, ThreadPoolExecutor(1) as pool:

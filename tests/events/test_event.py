@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from labkit.box.guests.watch_guest import Mirrors
 from labkit.charts.moving import seen_live
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.event import Event, Say, TimeLine, happening, said
@@ -53,6 +54,41 @@ def test_an_event_begins_when_the_load_is_steady_and_is_undone_afterwards():
         assert event.seen == ["done"]
     assert event.seen == ["done", "undone"]
     assert json.loads(beside.texts["blinking.txt"])["what"] == "done"
+
+
+def test_the_clocks_are_read_while_the_load_is_prepared_and_not_in_its_midst():
+    read = []
+
+    def clocks():
+        read.append(time.monotonic())
+        return SimpleNamespace(ok={})
+
+    event = Blinking(after=0.05, settle=0)
+    with happening((event,), SimpleNamespace(fleet=SimpleNamespace(clocks=clocks))) as beside:
+        until = time.monotonic() + 10
+        while not read and time.monotonic() < until:
+            time.sleep(0.01)
+        assert len(read) == 1 and event.seen == []
+        beside.begun()
+        while beside.going:
+            time.sleep(0.01)
+    assert len(read) == 1 and event.seen == ["done", "undone"]
+
+
+STILL = ("MIGRATION", {"status": "pre-switchover"})
+WHOLE, ENDED = ((f"BLOCK_JOB_{word}", {"device": "vda"}) for word in ("READY", "COMPLETED"))
+
+
+@pytest.mark.parametrize("order", [(WHOLE, STILL), (STILL, WHOLE)])
+def test_the_copy_of_a_disk_ends_once_it_is_whole_and_the_guest_stands_still(order):
+    asked, copies = [], Mirrors({"vda"})
+    monitor = SimpleNamespace(ask=lambda command, **_: asked.append(command))
+    for number, (event, about) in enumerate(order):
+        assert asked == [], number
+        copies.heard(monitor, event, about)
+    assert asked == ["block-job-cancel"]
+    copies.heard(monitor, *ENDED)
+    assert asked == ["block-job-cancel", "migrate-continue"]
 
 
 def test_an_event_that_fails_is_told_of_and_undone_and_what_it_said_is_kept():
@@ -131,19 +167,27 @@ def test_a_move_under_way_is_drawn_as_soon_as_something_of_it_was_seen():
 def test_a_load_that_falls_once_has_one_dip_and_recovers():
     at = np.arange(0.0, 20.0)
     values = np.where((at >= 10) & (at < 12), 20.0, 100.0)
-    found = _dip.samples(_dip.Span(8.0, 10.0, 11.5, 12.0), {"orders": (at, values)})
+    found = _dip.samples(_dip.Span(8.0, 8.0, 10.0, 11.5, 12.0), {"orders": (at, values)})
     figures = {one.metric: float(one.values[0]) for one in found}
     assert figures["dips"] == 1 and figures["depth"] == pytest.approx(0.8)
     assert figures["recovery time"] == pytest.approx(0.5)
     assert figures["work lost"] == pytest.approx(160)
 
 
+def test_what_is_prepared_for_an_event_lowers_no_load_before_it():
+    at = np.arange(20) + 0.5
+    values = np.where((at > 4) & (at < 8), 40.0, 100.0)
+    found = _dip.samples(_dip.Span(4.0, 8.0, 10.0, 11.5, 12.0), {"orders": (at, values)})
+    before = next(one for one in found if one.metric == "load before")
+    assert before.values[0] == 100
+
+
 def test_what_a_load_does_by_itself_is_no_dip_of_an_event():
     at = np.arange(0.0, 20.0)
     values = np.where(at % 2 == 0, 80.0, 120.0)
-    still = _dip.samples(_dip.Span(10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
+    still = _dip.samples(_dip.Span(10.0, 10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
     values[15] = 20.0
-    fell = _dip.samples(_dip.Span(10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
+    fell = _dip.samples(_dip.Span(10.0, 10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
     assert [one.values[0] for one in (*still, *fell) if one.metric == "dips"] == [0, 1]
 
 

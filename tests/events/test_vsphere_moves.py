@@ -12,6 +12,7 @@ from labkit.errors import BadInput, HostError, LoginRefused, Unknown
 from labkit.event import Say
 from labkit.events._vsphere import connected, ended_well, relocated
 
+pytestmark = pytest.mark.slow
 PROGRAMS = ("openssl",)
 
 SIMULATOR = "github.com/vmware/govmomi/vcsim@v0.46.3"

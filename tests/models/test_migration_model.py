@@ -6,8 +6,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from labkit import find_study
 from labkit.errors import BadInput
-from labkit.models.migration import Migrating, Observed, fitted
+from labkit.models.migration import WORDS, Migrating, Observed, fitted
 from labkit.pages.plan_panel import PlanPanel
 
 GB, GBIT = 1e9, 1e9 / 8
@@ -20,6 +21,10 @@ def totals(key, values, of=GUEST):
 
 def test_time_falls_as_the_line_gets_faster():
     assert all(a > b for a, b in pairwise(totals("line", [5 * GBIT, 10 * GBIT, 20 * GBIT])))
+
+
+def test_a_short_run_of_monster_vmotion_has_migrations_enough_for_the_formula():
+    assert len(find_study("monster_vmotion").few) > len(WORDS)
 
 
 def test_more_writing_takes_more_rounds():

@@ -21,8 +21,7 @@ NUMBERS = {"x86_64": "323", "aarch64": "282"}
 
 
 def check(move: Move) -> None:
-    """Refuse a move that would lose writes, that has no room there, or that no kernel allows."""
-    _loses_nothing(move)
+    """Refuse a move that has no room there, or that no kernel allows."""
     _has_room(move)
     if move.how.may_post_copy and (why := no_faults(move.to, move.now.uid(move.guest), PTRACE)):
         raise BadInput(
@@ -41,18 +40,6 @@ def no_faults(host: Host, uid: int, *rights: str) -> str:
                     f"--inh-caps={allowed}", f"--ambient-caps={allowed}",
                     "perl", "-e", FAULTS, number)  # fmt: skip
     return "" if done.ok else (done.stdout + done.stderr).strip() or "no reason given"
-
-
-# Of seven such migrations with QEMU 7.2 two left a guest broken, while its memory was still of a
-# size at which QEMU overlooks writes (guest_boot.sh); nobody has tried since.
-def _loses_nothing(move: Move) -> None:
-    vcpus = move.origin.check("guest", f"@{move.guest}", "get", "vcpus").strip()
-    if move.now.plan(move.guest).accelerator == "tcg" and vcpus != "1":
-        raise BadInput(
-            f"{move.guest} is emulated (tcg) with {vcpus} CPUs, and can lose writes as it moves",
-            hint=f"on {move.origin.name}: "
-            + "; ".join(f"guest @{move.guest} {word}" for word in ("stop", "set vcpus=1", "start")),
-        )
 
 
 # Until it has moved both hosts hold it.

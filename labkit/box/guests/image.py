@@ -41,7 +41,7 @@ LIBRARY = re.compile(r"(/\S+) \(0x")
 def path(found: Kernel, tell: Tell) -> Path:
     """The image for a kernel and the programs as they are now; made when there is none yet."""
     programs = dict(_programs())
-    wanted = cache() / "images" / f"{_digest(found, programs.values())}.cpio"
+    wanted = cache() / "images" / f"{_digest(found, [*programs.values(), *_parts()])}.cpio"
     if not wanted.exists():
         tell("making the image of guests; later boxes find it")
         wanted.parent.mkdir(parents=True, exist_ok=True)
@@ -86,9 +86,8 @@ def _made(found: Kernel, programs: dict[str, Path]) -> bytes:
     archive.folders(FOLDERS.split())
     archive.console()
     archive.files({f"/bin/{name}": file.read_bytes() for name, file in programs.items()})
-    parts = {file: Path(file) for place in PARTS for file in glob(place)}
-    beside = {*parts, *_libraries({**programs, **parts})}
-    archive.files({name: Path(name).read_bytes() for name in sorted(beside)})
+    beside = {*_parts(), *map(Path, _libraries([*programs.values(), *_parts()]))}
+    archive.files({str(file): file.read_bytes() for file in sorted(beside)})
     modules = found.ordered()
     archive.files({f"/lib/modules/{m.name}": kernel.content(m) for m in modules}, 0o644)
     names = "".join(f"{module.name}\n" for module in modules)
@@ -96,9 +95,13 @@ def _made(found: Kernel, programs: dict[str, Path]) -> bytes:
     return archive.whole()
 
 
-def _libraries(programs: dict[str, Path]) -> set[str]:
+def _parts() -> list[Path]:
+    return [Path(file) for place in PARTS for file in glob(place)]
+
+
+def _libraries(programs: Iterable[Path]) -> set[str]:
     found: set[str] = set()
-    for program in programs.values():
+    for program in programs:
         done = subprocess.run(["ldd", str(program)], capture_output=True, text=True)
         found |= set(LIBRARY.findall(done.stdout))
     # perl's own list of what it is made for, which tells the numbers of system calls.

@@ -30,7 +30,7 @@ from labkit.box.network.links import (
     at_switch_for,
     wires,
 )
-from labkit.box.status import in_force, status
+from labkit.box.status import in_force, stands
 from labkit.box.view import GUESTS
 from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, Unknown
 from labkit.host import Host
@@ -102,7 +102,7 @@ def migrate(
     folder = Folder(name)
     if not needs.is_root():
         raise BoxError("migrating a guest of a box needs root", hint="use sudo")
-    if status(name).state != "up":
+    if not stands(name):
         raise not_up(name)
     with folder.locked(lambda _: None), opened(folder.lab) as lab:
         _settle(folder, lab)
@@ -129,7 +129,15 @@ def settle(name: str) -> str:
     folder = Folder(name)
     if not _note(folder).exists():
         return ""
-    with folder.locked(lambda _: None), opened(folder.lab) as lab:
+    with folder.locked(lambda _: None):
+        return settled(folder)
+
+
+def settled(folder: Folder) -> str:
+    """The same, by one who has locked the box."""
+    if not _note(folder).exists():
+        return ""
+    with opened(folder.lab) as lab:
         return _settle(folder, lab)
 
 

@@ -109,20 +109,35 @@ def say(line: dict[str, Any]) -> None:
     print(json.dumps({"t": round(time.time(), 4)} | line, separators=(",", ":")), flush=True)
 
 
-def heard(monitor: Monitor, line: dict[str, Any], mirrors: set[str]) -> None:
+class Mirrors:
+    """Copies of disks: each ends when it is whole and the guest stands still, then QEMU goes on."""
+
+    def __init__(self, disks: set[str]) -> None:
+        self.left, self.whole, self.still = disks, set[str](), False
+
+    def heard(self, monitor: Monitor, event: str, about: dict[str, Any]) -> None:
+        """End what may end now."""
+        device = about.get("device", "")
+        if event == "MIGRATION":
+            self.still = about["status"] == "pre-switchover"
+        elif event == "BLOCK_JOB_READY" and device in self.left:
+            self.whole.add(device)
+        elif event == "BLOCK_JOB_COMPLETED" and device in self.left:
+            self.left.discard(device)
+            if not self.left:
+                monitor.ask("migrate-continue", state="pre-switchover")
+        while self.still and self.whole:
+            monitor.ask("block-job-cancel", device=self.whole.pop())
+
+
+def heard(monitor: Monitor, line: dict[str, Any], mirrors: Mirrors) -> None:
     """Report an event or an answer, and go on from it where that is ours to do."""
     if "event" in line:
         stamp, about = line["timestamp"], line.get("data", {})
         at = stamp["seconds"] + stamp["microseconds"] / 1e6
         if line["event"] != "JOB_STATUS_CHANGE":
             say({"event": line["event"], "at": at} | about)
-        if mirrors and line["event"] == "MIGRATION" and about["status"] == "pre-switchover":
-            for disk in mirrors:
-                monitor.ask("block-job-cancel", device=disk)
-        elif line["event"] == "BLOCK_JOB_COMPLETED" and about["device"] in mirrors:
-            mirrors.discard(about["device"])
-            if not mirrors:
-                monitor.ask("migrate-continue", state="pre-switchover")
+        mirrors.heard(monitor, line["event"], about)
     elif "error" in line:
         say({"complaint": line["error"]["desc"]})
     elif "status" in (line.get("return") or {}):
@@ -131,7 +146,7 @@ def heard(monitor: Monitor, line: dict[str, Any], mirrors: set[str]) -> None:
 
 def main(place: str, every: str, *others: str) -> None:
     """Watch until the guest, or the one who reads this, is gone."""
-    mirrors = {one.partition("=")[2] for one in others if one.startswith("mirror=")}
+    mirrors = Mirrors({one.partition("=")[2] for one in others if one.startswith("mirror=")})
     pids = [one for one in others if one.isdecimal()]
     monitor = Monitor(place)
     monitor.ask("qmp_capabilities")

@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ ADDRESSES = ("198.51.100.1", "198.51.100.2")
 RELAY = Path(__file__).with_name("relay.py")
 BUFFERS = 64 << 20
 """Bytes that TCP may keep for a connection, so that a long link can be filled."""
+ENDS_SECONDS = 5.0
 SYSCTLS = {"tcp_wmem": f"4096 16384 {BUFFERS}", "tcp_rmem": f"4096 131072 {BUFFERS}"}
 
 
@@ -49,7 +51,8 @@ class Crossing:
         """The addresses of both ends; the link is gone afterwards."""
         kinds = kinds_known()
         how = splice.by(link, kinds)
-        self._unwire()  # one that was killed may have left its own
+        self._unwire()  # one that was killed may have left its own, and its relay
+        self._end_relay()
         try:
             self._wire(how)
             self._address()
@@ -107,8 +110,7 @@ class Crossing:
 
     @contextmanager
     def _relayed(self, link: LinkPlan, kinds: set[str]) -> Iterator[None]:
-        folder = Folder(self.name)
-        file = folder.relay("crossing")
+        folder, file = self._folder, self._relay
         folder.write(file, splice.as_json(link, kinds))
         words = [sys.executable, "-I", "-S", str(RELAY), *MIDDLE, str(file)]
         born = namespaces.begin(
@@ -117,11 +119,30 @@ class Crossing:
             folder.log("relay-crossing"),
         ).ready()  # fmt: skip
         born.give(b"")
+        folder.write(file.with_suffix(".pid"), str(born.pid))
         try:
             yield
         finally:
-            with suppress(ProcessLookupError):
-                os.kill(born.pid, signal.SIGTERM)
+            self._end_relay()
+
+    def _end_relay(self) -> None:
+        note, group = self._relay.with_suffix(".pid"), Cgroup.of(self.name)
+        with suppress(FileNotFoundError, ProcessLookupError):
+            pid = int(note.read_text())
+            note.unlink()
+            if pid in group.pids():
+                os.kill(pid, signal.SIGTERM)
+            until = time.monotonic() + ENDS_SECONDS
+            while pid in group.pids() and time.monotonic() < until:
+                time.sleep(0.01)
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(self.name)
+
+    @property
+    def _relay(self) -> Path:
+        return self._folder.relay("crossing")
 
     def _ip(self, at: str, lines: list[str]) -> None:
         self._run(at, ["ip", "-batch", "-"], "".join(f"{line}\n" for line in lines))

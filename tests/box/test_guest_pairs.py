@@ -1,0 +1,65 @@
+"""Settings of a guest, of its host and in itself, two by two and four ways each: nothing stays.
+
+What is refused is on the page of pairs; `LABKIT_WRITE=yes` writes it, each test its own part.
+"""
+
+import os
+
+import pytest
+from boxes import OTHER
+from pairs_page import Page
+from pairs_tried import of_part, pairs, texts
+
+from labkit.settings.egress import Link
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
+from labkit.settings.guest_power import GuestPower
+from labkit.settings.guest_size import GuestMemory
+from labkit.settings.halting import Halting
+from labkit.settings.mtu import Mtu
+from labkit.settings.neighbour import GuestNeighbour, Neighbour
+from labkit.settings.offloads import Offloads
+from labkit.settings.other_cpus import OtherCpus
+from labkit.settings.queues import NicQueues
+from labkit.settings.reclaim import MemoryLock, Reclaim
+from labkit.settings.sockets import Sysctl
+from tests.box.machine import another
+
+pytestmark = [pytest.mark.box, pytest.mark.torture]
+PARTS = 12
+SETTINGS = [
+    GuestNic("direct", batch=1, lro=False), GuestPower("paused"), GuestMemory("guest", 160),
+    ExclusiveCpu(alone=True), OtherCpus("guest2"), MemoryLock(), Reclaim(), Neighbour("busy"),
+    GuestNeighbour("memory", role="server"), Mtu(1400), Link(10), NicQueues(None, rx=1, tx=1),
+    Offloads(gro=False, role="server"), Offloads(gro=False), Mtu(1400, role="guest"),
+    Halting(False), Sysctl("net.core.somaxconn", "321", role="guest"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lab():
+    with another(OTHER, "neighbours") as found:
+        yield found
+
+
+def answers(pair):
+    """Whether all hosts that the pair is about answer: a guest that is paused does not."""
+    resting = {role for one in pair for role in one.resting}
+    return not resting & {one.role for one in pair}
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_each_pair_about_a_guest_goes_back_or_is_refused_before_the_first_change(lab, part):
+    shown = texts(lab.hosts, SETTINGS)
+    able = [one for one in SETTINGS if not shown[one.thing][1]]
+    some = list(filter(answers, pairs([[one] for one in able])))
+    found, odd = of_part(lab.hosts, some[part::PARTS])
+    assert odd == []
+    assert texts(lab.hosts, SETTINGS) == shown
+    page = Page.read()
+    if os.environ.get("LABKIT_WRITE"):
+        absent = {type(one).__name__ for one in SETTINGS if one not in able}
+        page = page.of_kind("box", able, absent, len(some), (part, PARTS))
+        page = page.with_found("box", found)
+        page.write()
+    assert found == {name: page.said("box", name, same) for name, (_, same) in found.items()}
