@@ -12,7 +12,7 @@ from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads import _filled
 from labkit.workloads._brought import bring, could_bring
-from labkit.workloads._server import serving
+from labkit.workloads._server import serving_on
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_print_defaults",
             "nginx", "python3")  # fmt: skip
@@ -70,20 +70,23 @@ class WantedShop:
 
 
 @contextmanager
-def serving_shop(hosts: Mapping[str, Host], asked: WantedShop, number: int) -> Iterator[Served]:
-    """Serve one more database on `server`, and bring `client` the driver and the password."""
+def serving_shop(
+    hosts: Mapping[str, Host], asked: WantedShop, number: int, lasts: float
+) -> Iterator[Served]:
+    """Serve one more database on `server`, and bring `client` the driver and the password.
+
+    Within a run that lasts it is a job, of at most `lasts` seconds.
+    """
     server, client = hosts["server"], hosts["client"]
     client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
-    folder = _prepared(server, asked, number)
-    script = f"{folder.rpartition('/')[0]}/{kit.SERVE_DATABASE.name}"
-    server.put(kit.SERVE_DATABASE, script, 0o644)
+    folder, script = _prepared(server, asked, number)
 
     def words(port: int) -> tuple[str, ...]:
         return ("sh", script, asked.engine, folder, server.address, str(port),
                 "durable" if asked.durable else "fast", str(asked.buffers), str(asked.connections),
                 str(_turn(server) + number) if asked.nodes else "")  # fmt: skip
 
-    with serving(server, words, seconds=READY_SECONDS) as port:
+    with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
         secret = f"/tmp/labkit-shop-{server.name}-{number}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
@@ -92,27 +95,30 @@ def serving_shop(hosts: Mapping[str, Host], asked: WantedShop, number: int) -> I
             client.run("rm", "-f", secret)
 
 
-# Its folder. One that cannot be filled where it is served in good time is filled here.
-def _prepared(server: Host, asked: WantedShop, number: int) -> str:
-    engine, place = asked.engine, KEPT
-    brought = could_bring(engine, server)
-    if brought:
-        place = _filled.place(server, KEPT)
+# Its folder and what serves it. One that cannot be filled where it is served in good time is filled
+# here; where it is already, all else is there as well.
+def _prepared(server: Host, asked: WantedShop, number: int) -> tuple[str, str]:
+    engine, brought = asked.engine, could_bring(asked.engine, server)
+    place = _filled.place(server, KEPT) if brought else KEPT
+    folder, script = f"{place}/{engine}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
+    of = (engine, server, folder, asked.size, asked.seed)
+    if brought and _filled.there(*of):
+        return folder, script
     if not server.run("sh", "-c", FIND, "find", engine).ok:
         bring(engine, server)
     server.check("mkdir", "-p", place)
-    folder = f"{place}/{engine}-{number}"
+    server.put(kit.SERVE_DATABASE, script, 0o644)
     if brought:
-        _filled.bring_shop(engine, server, folder, asked.size, asked.seed)
-    return folder
+        _filled.bring_shop(*of)
+    return folder, script
 
 
 @contextmanager
 def serving_pages(
-    hosts: Mapping[str, Host], engine: str, shop: Served, users: int
+    hosts: Mapping[str, Host], engine: str, shop: Served, users: int, lasts: float
 ) -> Iterator[Served]:
     """Serve the pages of a shop on `server`: nginx, and an application with its connections."""
-    server = hosts["server"]
+    server, client = hosts["server"], hosts["client"]
     place = shop.folder.rpartition("/")[0]
     program, script = f"{place}/{kit.name()}", f"{place}/serve_web.sh"
     server.put(kit.packed(), program, 0o644)
@@ -123,7 +129,7 @@ def serving_pages(
                 str(port + APPLICATION), str(users + 2), program, engine, shop.address,
                 f"{shop.folder}/secret")  # fmt: skip
 
-    with serving(server, words, seconds=READY_SECONDS) as port:
+    with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
         yield replace(shop, pages=f"{server.address}:{port}")
 
 

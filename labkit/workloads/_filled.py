@@ -43,10 +43,14 @@ def place(server: Host, usual: str) -> str:
     return f"{ON_ITS_DISK}/shop" if server.run("test", "-d", ON_ITS_DISK).ok else usual
 
 
+def there(engine: str, server: Host, folder: str, size: str, seed: int) -> bool:
+    """Whether such a database was brought, by a labkit with the same scripts."""
+    return server.run("cat", f"{folder}/{MARK}").stdout.strip() == _mark(engine, size, seed)
+
+
 def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> None:
     """Unpack the files of a database that was filled here, unless they are there."""
-    mark = _mark(engine, size, seed)
-    if server.run("cat", f"{folder}/{MARK}").stdout.strip() == mark:
+    if there(engine, server, folder, size, seed):
         return
     server.check("rm", "-rf", folder)
     server.check("mkdir", "-p", "-m", "711", folder)
@@ -55,7 +59,7 @@ def bring_shop(engine: str, server: Host, folder: str, size: str, seed: int) -> 
     owner = server.check("sh", "-c", OWNER, "owner", ACCOUNTS[engine]).strip()
     if owner != str(NOBODY):
         server.check("chown", "-R", owner, f"{folder}/cluster")
-    server.put(f"{mark}\n".encode(), f"{folder}/{MARK}", 0o644)
+    server.put(f"{_mark(engine, size, seed)}\n".encode(), f"{folder}/{MARK}", 0o644)
 
 
 def _mark(engine: str, size: str, seed: int) -> str:

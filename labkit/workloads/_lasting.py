@@ -107,6 +107,14 @@ def found(host: Host, beginning: str) -> dict[Job, JobStatus]:
     return {job: known for job, known in host.jobs().items() if job.key.startswith(beginning)}
 
 
+def asked(host: Host) -> dict[Job, JobStatus]:
+    """The jobs that a host measures with in this run; none where the run is too short for jobs."""
+    if not host.measuring:
+        return {}
+    of_run = found(host, f"{host.measuring}-").items()
+    return {job: known for job, known in of_run if SERVES not in job.key}
+
+
 def end(job: Job) -> None:
     """End a job, and have its host forget it."""
     job.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -144,11 +144,11 @@ def _samples(kept: _Kept) -> tuple[Sample, ...]:
 def absent(asked: Iterable[tuple[Workload, Mapping[str, Pair]]]) -> dict[str, list[str]]:
     """The programs of these workloads that their hosts lack, by host: each is asked once."""
     hosts: dict[str, Host] = {}
-    tools: dict[str, dict[str, str]] = {}
+    tools: dict[str, dict[str, None]] = {}
     for workload, pairs in asked:
-        for host in _needing(workload, pairs):
+        for host, programs in _needed(workload, pairs):
             hosts[host.name] = host
-            tools.setdefault(host.name, {}).update(workload.tools)
+            tools.setdefault(host.name, {}).update(dict.fromkeys(programs))
     found = together(lambda name: _absent(hosts[name], tools[name]), hosts, AT_ONCE)
     return dict(zip(hosts, found, strict=True))
 
@@ -163,8 +163,8 @@ def missing_tool(
 
     Where a package brings it, `prepare` is the command that does so over SSH.
     """
-    for host in _needing(workload, pairs):
-        for program in (one for one in absent[host.name] if one in workload.tools):
+    for host, programs in _needed(workload, pairs):
+        for program in (one for one in absent[host.name] if one in programs):
             how = workload.tools[program]
             if prepare and installable(program):
                 how = prepare + (" --non-free" if package_of(program).source else "")
@@ -172,10 +172,12 @@ def missing_tool(
     return ""
 
 
-def _needing(workload: Workload, pairs: Mapping[str, Pair]) -> list[Host]:
-    needed = [role for role in workload.roles if role not in workload.beside]
-    hosts = {host.name: host for pair in pairs.values() for host in map(pair.__getitem__, needed)}
-    return list(hosts.values()) if workload.tools else []
+def _needed(workload: Workload, pairs: Mapping[str, Pair]) -> Iterator[tuple[Host, list[str]]]:
+    """Each host with the programs that its role calls there."""
+    for role in (role for role in workload.roles if role not in workload.beside):
+        tools = [one for one in workload.tools if workload.only.get(one, role) == role]
+        hosts = {pair[role].name: pair[role] for pair in pairs.values()}
+        yield from ((host, tools) for host in hosts.values() if tools)
 
 
 def _absent(host: Host, tools: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from labkit.workloads import _lasting
 
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
 TRIES = 4
-READY_SECONDS, PAUSE_SECONDS = 20.0, 0.02
+PAUSE_SECONDS = 0.02
 SPARE_SECONDS = 60.0
 """So much longer than its client's job a server's may last: it begins before, and ends after."""
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
@@ -52,17 +52,19 @@ def serving(
 
 @contextmanager
 def serving_on(
-    host: Host, client: Host, command: Callable[[int], Words], lasts: float, protocol: str = "tcp"
-) -> Iterator[int]:
+    host: Host, client: Host, command: Callable[[int], Words], lasts: float,
+    protocol: str = "tcp", seconds: int = 20,
+) -> Iterator[int]:  # fmt: skip
     """As `serving`; within a run that lasts, a job that outlives us by `lasts` seconds at most.
 
     An earlier process may have begun it for this run: then `client` still asks it.
     """
     if not host.measuring:
-        with serving(host, command, protocol) as port:
+        with serving(host, command, protocol, seconds) as port:
             yield port
         return
-    job, port = _known(host, client, command) or _begun(host, command, lasts, protocol)
+    known = _known(host, client, command)
+    job, port = known or _begun(host, command, lasts, protocol, seconds)
     try:
         with _hinting(host, protocol, port):
             yield port
@@ -93,18 +95,17 @@ def _known(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[J
 
 
 def _has_asked(client: Host) -> bool:
-    jobs = _lasting.found(client, f"{client.measuring}-")
-    return any(_lasting.SERVES not in job.key and status.over for job, status in jobs.items())
+    return any(status.over for status in _lasting.asked(client).values())
 
 
 def _begun(
-    host: Host, command: Callable[[int], Words], lasts: float, protocol: str
+    host: Host, command: Callable[[int], Words], lasts: float, protocol: str, seconds: float
 ) -> tuple[Job, int]:
     for port in (free := _free(host)):
         key = f"{_mark(host, command)}{port}"
         job = host.start(*command(port), key=key, seconds=lasts)
         try:
-            _await(host, job, _listens(port, protocol))
+            _await(host, job, _listens(port, protocol), seconds)
         except BaseException as refused:
             _lasting.end(job)
             if port == free[-1] or "in use" not in str(refused):
@@ -114,8 +115,8 @@ def _begun(
     raise AssertionError("there is a last port")
 
 
-def _await(host: Host, job: Job, ready: Words) -> None:
-    until = time.monotonic() + READY_SECONDS
+def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:
+    until = time.monotonic() + seconds
     while not host.run(*ready).ok:
         status = job.status()
         if status.over or time.monotonic() > until:

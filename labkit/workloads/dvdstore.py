@@ -20,6 +20,7 @@ from labkit.shop.filling import engine_of
 from labkit.shop.mix import Mix
 from labkit.shop.stock import Size
 from labkit.workload import Beside, Sample, Series, Workload
+from labkit.workloads import _lasting
 from labkit.workloads._database import (
     Served,
     WantedShop,
@@ -134,8 +135,11 @@ class DvdStore(Workload):
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """Fill the shops if they are not, have customers buy, and check what is there then."""
-        with self.asking(hosts) as words:
-            return hosts["client"].check(*words, seconds=self.deadline)
+        with self._shops(hosts) as served:
+            return _lasting.once(
+                hosts["client"], f"{self} {served}", lambda: self._words("drive", served),
+                self.deadline,
+            )  # fmt: skip
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
         """As `run`, for `duration` seconds or until what happens beside it has ended."""
@@ -177,25 +181,34 @@ class DvdStore(Workload):
     @contextmanager
     def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         """The client's command, while the databases of the server listen."""
+        with self._shops(hosts) as served:
+            yield self._words("drive", served)
+
+    # Where an earlier process has customers at work, the shops have been filled.
+    @contextmanager
+    def _shops(self, hosts: Mapping[str, Host]) -> Iterator[list[Served]]:
+        lasts = FILL_SECONDS + LONGER + self.deadline
         with ExitStack() as shops:
-            served = [shops.enter_context(self._served(hosts, number))
+            served = [shops.enter_context(self._served(hosts, number, lasts))
                       for number in range(1, self.instances + 1)]  # fmt: skip
-            for one in served:
+            for one in served if not _lasting.asked(hosts["client"]) else ():
                 words = self._words("fill", [one])
                 hosts["client"].check(*words, seconds=FILL_SECONDS)
             if self.way == "web":
-                served = [shops.enter_context(serving_pages(hosts, self.engine, one, self.users))
-                          for one in served]  # fmt: skip
-            yield (*self._words("drive", served), "--go-on")
+                served = [
+                    shops.enter_context(serving_pages(hosts, self.engine, one, self.users, lasts))
+                    for one in served
+                ]
+            yield served
 
-    def _served(self, hosts: Mapping[str, Host], number: int) -> Any:
+    def _served(self, hosts: Mapping[str, Host], number: int, lasts: float) -> Any:
         if asked_only(self.engine):
             return own_shop(hosts, number, self.way == "web")
         wanted = WantedShop(
             self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
             self.buffers, self.users + 8,
         )  # fmt: skip
-        return serving_shop(hosts, wanted, number)
+        return serving_shop(hosts, wanted, number, lasts)
 
     def _words(self, verb: str, served: list[Served]) -> tuple[str, ...]:
         given = {
@@ -210,7 +223,8 @@ class DvdStore(Workload):
         each: list[str] = []
         for one in served:
             each += ("--at", one.address, "--secret", one.secret, *one.by_pages)
-        return ("python3", f"/tmp/{kit.name()}", verb, *each, *options)
+        end = ("--go-on",) if verb == "drive" else ()
+        return ("python3", f"/tmp/{kit.name()}", verb, *each, *options, *end)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:

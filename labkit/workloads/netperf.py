@@ -45,6 +45,7 @@ class Netperf(Workload):
     loop: ClassVar[str] = "closed"
     programs: ClassVar[tuple[str, ...]] = ("netperf",)
     ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf")
+    only: ClassVar[Mapping[str, str]] = {"netperf": "client", "netserver": "server"}
 
     test: str = "TCP_RR"
     size: int = 256

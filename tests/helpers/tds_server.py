@@ -15,7 +15,22 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import tsql
+from postgres_behind import NUMBERS, PRELUDE, Behind, Gone, Wrong
+from tds_tokens import (
+    COLLATION,
+    DONE_ATTENTION,
+    DONE_COUNT,
+    DONE_ERROR,
+    DONE_MORE,
+    Given,
+    change,
+    counted,
+    done,
+    notice,
+    told_column,
+    told_row,
+)
+from tsql import Session
 
 from labkit.shop.answers import Listening, Refused
 from labkit.shop.stock import StockTable
@@ -23,122 +38,8 @@ from labkit.shop.stock import StockTable
 PROGRAMS = ("openssl",)
 
 BATCH, RPC, ATTENTION, BULK, LOGIN, PRELOGIN = 1, 3, 6, 7, 16, 18
-COLLATION = bytes.fromhex("0904d00034")
-SIZES = {21: 2, 23: 4, 20: 8, 1700: 8}
-"""Whole numbers of PostgreSQL, and the bytes that they have here; its sums are numeric."""
-FIXED = {2: 0x34, 4: 0x38, 8: 0x7F}
-DONE_MORE, DONE_COUNT, DONE_ERROR, DONE_ATTENTION = 1, 0x10, 2, 0x20
 INSERT_BULK = re.compile(r"\s*insert\s+bulk\s+(?:\[?dbo\]?\.)?\[?(\w+)\]?\s*\((.*?)\)\s*(with.*)?$",
                          re.I | re.S)  # fmt: skip
-
-
-def counted(text):
-    return bytes([len(text)]) + text.encode("utf-16-le")
-
-
-def done(status, many=0, token=0xFD):
-    return struct.pack("<BHHQ", token, status, 0xC1, many)
-
-
-def change(kind, new, old=b"\0"):
-    body = bytes([kind]) + new + old
-    return b"\xe3" + struct.pack("<H", len(body)) + body
-
-
-def notice(token, number, state, kind, text):
-    words = text[:2000].encode("utf-16-le")
-    body = struct.pack("<iBBH", number, state, kind, len(words) // 2) + words
-    body += counted("stand-in") + counted("") + struct.pack("<I", 1)
-    return bytes([token]) + struct.pack("<H", len(body)) + body
-
-
-def told_column(one):
-    name = counted(one.name if one.name != "?column?" else "")
-    if one.oid in SIZES:
-        size = SIZES[one.oid]
-        fixed = one.not_null
-        kind = bytes([FIXED[size]]) if fixed else bytes([0x26, size])
-    else:
-        size = one.size if 0 < one.size <= 8000 else 0xFFFF
-        kind = b"\xa7" + struct.pack("<H", size) + COLLATION
-    return struct.pack("<IH", 0, 8 | (not one.not_null)) + kind + name
-
-
-def told_value(one, value):
-    if one.oid in SIZES:
-        size = SIZES[one.oid]
-        if value is None:
-            return b"\0"
-        number = int(value).to_bytes(size, "little", signed=True)
-        return number if one.not_null else bytes([size]) + number
-    if 0 < one.size <= 8000:
-        return b"\xff\xff" if value is None else struct.pack("<H", len(value)) + value
-    if value is None:
-        return b"\xff" * 8
-    parts = struct.pack("<I", len(value)) + value if value else b""
-    return struct.pack("<Q", len(value)) + parts + bytes(4)
-
-
-def told_row(columns, row):
-    """With many values absent, as the server itself: a bit for each says which."""
-    if sum(value is None for value in row) * 2 <= len(row):
-        return b"\xd1" + b"".join(map(told_value, columns, row))
-    absent = sum(1 << nth for nth, value in enumerate(row) if value is None)
-    values = (told_value(*one) for one in zip(columns, row, strict=True) if one[1] is not None)
-    return b"\xd2" + absent.to_bytes((len(row) + 7) // 8, "little") + b"".join(values)
-
-
-class Given:
-    """Bytes that are read from the front."""
-
-    def __init__(self, body, at=0):
-        self.body, self.at = body, at
-
-    def take(self, many):
-        self.at += many
-        return self.body[self.at - many : self.at]
-
-    def number(self, many=1, signed=False):
-        return int.from_bytes(self.take(many), "little", signed=signed)
-
-    def text(self):
-        return self.take(2 * self.number()).decode("utf-16-le")
-
-    def kind(self):
-        """A kind of value: its number and its size."""
-        token = self.number()
-        if token in (0x30, 0x32, 0x34, 0x38, 0x7F):
-            return token, {0x30: 1, 0x32: 1, 0x34: 2, 0x38: 4, 0x7F: 8}[token]
-        if token in (0x26, 0x68):
-            return token, self.number()
-        if token in (0xE7, 0xEF, 0xA7, 0xAF):
-            size = self.number(2)
-            self.take(5)
-            return token, size
-        raise tsql.Wrong(8004, f"a kind of value that is not known here: {token:#x}")
-
-    def value(self, kind):
-        token, size = kind
-        if token in (0x30, 0x32, 0x34, 0x38, 0x7F):
-            return self.number(size, token != 0x30)
-        if token in (0x26, 0x68):
-            length = self.number()
-            return self.number(length, True) if length else None
-        raw = self._parts() if size == 0xFFFF else self._whole()
-        wide = token in (0xE7, 0xEF)
-        return raw if raw is None else raw.decode("utf-16-le" if wide else "latin-1")
-
-    def _whole(self):
-        length = self.number(2)
-        return None if length == 0xFFFF else self.take(length)
-
-    def _parts(self):
-        if self.number(8) == (1 << 64) - 1:
-            return None
-        found = b""
-        while length := self.number(4):
-            found += self.take(length)
-        return found
 
 
 class Connection(socketserver.BaseRequestHandler):
@@ -146,7 +47,7 @@ class Connection(socketserver.BaseRequestHandler):
 
     def handle(self):
         self.tls, self.size, self.left, self.session, self.bulk = None, 4096, b"", None, None
-        with contextlib.suppress(OSError, EOFError, tsql.Gone):
+        with contextlib.suppress(OSError, EOFError, Gone):
             if self._greeted():
                 while True:
                     self._answer(*self._message())
@@ -190,7 +91,7 @@ class Connection(socketserver.BaseRequestHandler):
         (size,) = struct.unpack_from("<I", body, 8)
         user, secret, database = (_login_text(body, 40), _login_secret(body), _login_text(body, 68))
         try:
-            self.session = tsql.Session(
+            self.session = Session(
                 self.server.behind, user, secret, database, self.server.properties
             )
         except Refused as no:
@@ -200,7 +101,7 @@ class Connection(socketserver.BaseRequestHandler):
             else:
                 self._refuse(18456, 1, 14, f"Login failed for user '{user}'.")
             return False
-        except tsql.Wrong as no:
+        except Wrong as no:
             failed = notice(0xAA, 18456, 1, 14, f"Login failed for user '{user}'.")
             self._send(notice(0xAA, no.number, no.state, no.kind, str(no)) + failed + done(2))
             return False
@@ -238,8 +139,8 @@ class Connection(socketserver.BaseRequestHandler):
                 return self._send(self._told(results, 0xFD) or done(0))
             if kind == RPC:
                 return self._send(self._called(given))
-            raise tsql.Wrong(8009, f"a request of a kind that is not known here: {kind}")
-        except tsql.Wrong as wrong:
+            raise Wrong(8009, f"a request of a kind that is not known here: {kind}")
+        except Wrong as wrong:
             told = getattr(wrong, "before", b"")
             self._send(told + notice(0xAA, wrong.number, wrong.state, wrong.kind, str(wrong))
                        + done(DONE_ERROR, token=0xFE if kind == RPC else 0xFD))  # fmt: skip
@@ -249,7 +150,7 @@ class Connection(socketserver.BaseRequestHandler):
         name = given.number(2) if length == 0xFFFF else given.take(2 * length).decode("utf-16-le")
         given.take(2)
         if name not in (10, "sp_executesql"):
-            raise tsql.Wrong(2812, f"Could not find stored procedure '{name}'.", 62)
+            raise Wrong(2812, f"Could not find stored procedure '{name}'.", 62)
         values = []
         while given.at < len(given.body) and given.body[given.at] != 0x80:
             named, _ = given.text(), given.number()
@@ -270,7 +171,7 @@ class Connection(socketserver.BaseRequestHandler):
                     parts += map(told_column, result.columns)
                     parts += (told_row(result.columns, row) for row in result.rows)
                 parts.append(done(DONE_COUNT | DONE_MORE, result.many, token))
-        except tsql.Wrong as wrong:
+        except Wrong as wrong:
             wrong.before = b"".join(parts)
             raise
         if parts and not more:
@@ -286,21 +187,21 @@ class Connection(socketserver.BaseRequestHandler):
         asked = [one.split()[0].strip("[]") for one in re.sub(r"\(.*?\)", "",
                  self.bulk[2]).split(",")]  # fmt: skip
         if [one.lower() for one in names] != [one.lower() for one in asked]:
-            raise tsql.Wrong(4819, f"the columns are {names}, and {asked} were announced")
+            raise Wrong(4819, f"the columns are {names}, and {asked} were announced")
 
         def rows():
             while given.at < len(body) and given.body[given.at] == 0xD1:
                 given.take(1)
                 yield tuple(given.value(kind) for kind in kinds)
             if given.at >= len(body) or given.body[given.at] not in (0xFD, 0xFE, 0xFF):
-                raise tsql.Wrong(4804, "a bulk load that is cut short")
+                raise Wrong(4804, "a bulk load that is cut short")
 
         first = next(nth for nth, kind in enumerate(kinds) if kind[0] not in (0xE7, 0xA7))
         table = StockTable(self.bulk[1], tuple(names), names[first], rows)
         try:
             return self.session.behind.fill(table)[0]
         except Refused as no:
-            raise tsql.Wrong(tsql.NUMBERS.get(no.code, 50000), str(no)) from None
+            raise Wrong(NUMBERS.get(no.code, 50000), str(no)) from None
 
     def _message(self):
         body = b""
@@ -392,9 +293,9 @@ def main():
     words.add_argument("--full-text", action="store_true")
     asked = words.parse_args()
     with contextlib.closing(
-        tsql.Behind(Listening("127.0.0.1", asked.behind), asked.secret.read_text())
+        Behind(Listening("127.0.0.1", asked.behind), asked.secret.read_text())
     ) as first:
-        first.query(tsql.PRELUDE)
+        first.query(PRELUDE)
     with tempfile.TemporaryDirectory() as folder:
         made = context(Path(folder))
     with StandIn(("127.0.0.1", asked.port), Connection) as server:

@@ -1,216 +1,20 @@
 """Transact-SQL as the shop has it, done on PostgreSQL: what stands in for SQL Server in tests.
 
-sqlglot translates each statement that reads or changes rows. Variables, branches, loops, procedures
-and triggers are followed here. A database of SQL Server is a schema of PostgreSQL.
+Variables, branches, loops, procedures and triggers are followed here; `transact_sql` translates
+each statement that reads or changes rows. A database of SQL Server is a schema of PostgreSQL.
 """
 
 import functools
 import re
-import struct
 import time
-from dataclasses import dataclass
 
-import sqlglot
-from sqlglot import exp
+from postgres_behind import Behind, Result, Wrong
+from transact_sql import NO_COMMENT, PROGRAM, VARIABLE, literal, plain_kind, steps, translated
 
-from labkit.shop.answers import Listening, Refused
-from labkit.shop.postgres import Postgres
+from labkit.shop.answers import Listening
 
-NUMBERS = {"40P01": 1205, "40001": 3960, "53100": 1105, "23505": 2627, "42P01": 208,
-           "55P03": 1222, "42P07": 2714, "42703": 207, "42P06": 1801}  # fmt: skip
-GOING = ("57P",)
-VARIABLE = re.compile(r"\$\$?([A-Za-z_]\w*)")
-NEXT = re.compile(r"NEXT\s+VALUE\s+FOR\s+(\w+)", re.I)
-BEGINS = {"BEGIN", "THROW", "RETURN", "EXECUTE", "SET", "INSERT", "UPDATE", "ROLLBACK", "SELECT"}
-PROGRAM = re.compile(
-    r"\s*(CREATE|ALTER)\s+(PROCEDURE|TRIGGER)\s+(\w+)\s+(.*?)\s+AS\s+BEGIN\b(.*)\bEND\s*;?\s*$",
-    re.I | re.S,
-)
-NO_COMMENT = re.compile(r"^\s*--.*$", re.M)
 SETTLED = {"RECOVERY", "READ_COMMITTED_SNAPSHOT", "SINGLE_USER"}
 """Options of a database without a counterpart here."""
-PRELUDE = """
-CREATE SCHEMA IF NOT EXISTS tsql;
-CREATE TABLE IF NOT EXISTS tsql.databases (
-    name text PRIMARY KEY, state text NOT NULL DEFAULT 'ONLINE',
-    durability text NOT NULL DEFAULT 'DISABLED');
-CREATE OR REPLACE FUNCTION tsql.openjson(given text) RETURNS TABLE (key text, value text)
-    LANGUAGE sql IMMUTABLE AS $$ SELECT (n - 1)::text, e FROM
-        jsonb_array_elements_text(given::jsonb) WITH ORDINALITY AS one (e, n) $$;
-CREATE OR REPLACE FUNCTION tsql.json_value_at(given text, path text) RETURNS text
-    LANGUAGE sql IMMUTABLE AS $$ SELECT
-        jsonb_path_query_first(given::jsonb, path::jsonpath) #>> '{}' $$;
-CREATE OR REPLACE FUNCTION tsql.string_split(given text, apart text) RETURNS TABLE (value text)
-    LANGUAGE sql IMMUTABLE AS $$ SELECT unnest(string_to_array(given, apart)) $$;
-CREATE OR REPLACE FUNCTION tsql.sysutcdatetime() RETURNS timestamp
-    LANGUAGE sql AS $$ SELECT now() AT TIME ZONE 'utc' $$;
-CREATE OR REPLACE FUNCTION tsql.databasepropertyex(given text, property text) RETURNS text
-    LANGUAGE sql AS $$ SELECT state FROM tsql.databases WHERE name = given $$;
-CREATE OR REPLACE FUNCTION tsql.serverproperty(given text) RETURNS text
-    LANGUAGE sql AS $$ SELECT current_setting('server.' || given, true) $$;
-CREATE OR REPLACE FUNCTION tsql.fulltextcatalogproperty(catalog text, property text) RETURNS int
-    LANGUAGE sql AS $$ SELECT 0 $$;
-CREATE OR REPLACE FUNCTION tsql.contains(words text, wanted text) RETURNS boolean
-    LANGUAGE sql AS $$ SELECT string_to_array(words, ' ') @>
-        (SELECT array_agg(btrim(one, '"')) FROM unnest(string_to_array(wanted, ' AND ')) one) $$;
-CREATE OR REPLACE FUNCTION tsql.same(one text, other int) RETURNS boolean
-    LANGUAGE sql AS $$ SELECT one = other::text $$;
-DROP OPERATOR IF EXISTS tsql.= (text, int);
-CREATE OPERATOR tsql.= (LEFTARG = text, RIGHTARG = int, FUNCTION = tsql.same);
-INSERT INTO tsql.databases VALUES ('master') ON CONFLICT DO NOTHING;
-"""
-
-
-class Wrong(Exception):
-    """An error as SQL Server tells one: number, state, class and words."""
-
-    def __init__(self, number, text, state=1, kind=16):
-        super().__init__(text)
-        self.number, self.state, self.kind = number, state, kind
-
-
-class Gone(Exception):
-    """What does the work has gone away: the connection ends without a word."""
-
-
-@dataclass
-class Column:
-    name: str
-    oid: int
-    size: int
-    not_null: bool
-
-
-@dataclass
-class Result:
-    columns: list
-    rows: list
-    many: int
-
-
-class Behind(Postgres):
-    """PostgreSQL, asked one statement at a time, with the names and kinds of the columns."""
-
-    def ask(self, words):
-        try:
-            rows = self.query(words)
-        except Refused as refused:
-            if refused.code.startswith(GOING):
-                raise Gone(str(refused)) from None
-            number = NUMBERS.get(refused.code, 50000)
-            words = f"{refused} [{words[:200]}]" if number == 50000 else str(refused)
-            raise Wrong(number, words, 45 if number == 1205 else 1) from None
-        except OSError as lost:
-            raise Gone(str(lost)) from None
-        return self._columns(rows.said), rows, _count(rows.said)
-
-    def _columns(self, said):
-        if said[:1] != b"T":
-            return []
-        (many,) = struct.unpack_from("!h", said, 5)
-        at, found = 7, []
-        for _ in range(many):
-            end = said.index(b"\0", at)
-            table, number, oid, size, modifier, _ = struct.unpack_from("!ihihih", said, end + 1)
-            known = bool(table) and self._not_null(table, number)
-            size = modifier - 4 if oid == 1043 and modifier > 0 else size
-            found.append(Column(said[at:end].decode(), oid, size, known))
-            at = end + 19
-        return found
-
-    # A column is what it is for as long as its table is there.
-    def _not_null(self, table, number):
-        known = self.__dict__.setdefault("known", {})
-        if (table, number) not in known:
-            asked = (
-                f"SELECT attnotnull FROM pg_attribute WHERE attrelid={table} AND attnum={number}"
-            )
-            known[table, number] = self.query(asked)[0][0] == b"t"
-        return known[table, number]
-
-
-def _count(said):
-    at, many = 0, 0
-    while at < len(said):
-        if said[at] == 67:
-            many = int(re.sub(rb"\D", b"", said[at + 5 :].split(b"\0")[0].split(b" ")[-1]) or 0)
-        at += 1 + struct.unpack_from("!i", said, at + 1)[0]
-    return many
-
-
-@functools.lru_cache(4096)
-def translated(words):
-    """A statement in the words of PostgreSQL; variables stand there as $name."""
-    words = re.sub(r"\bJSON_VALUE\s*\(", "JSON_VALUE_AT(", NEXT.sub(r"nextval('\1')", words))
-    (tree,) = sqlglot.parse(words, read="tsql", error_level=sqlglot.ErrorLevel.RAISE)
-    if isinstance(tree, exp.Command):
-        raise Wrong(102, f"not known here: {words[:100]}")
-    for table in tree.find_all(exp.Table):
-        if table.args.get("catalog"):
-            table.set("db", table.args["catalog"])
-            table.set("catalog", None)
-        elif table.args.get("db") and table.text("db") == "dbo":
-            table.set("db", None)
-    for returned in tree.find_all(exp.Returning):
-        for column in returned.find_all(exp.Column):
-            column.set("table", None)
-    text = tree.sql("postgres")
-    return text.replace(" CLUSTERED INDEX", " INDEX"), updated(tree)
-
-
-def updated(tree):
-    return tree.this.name if isinstance(tree, exp.Update) else ""
-
-
-@functools.lru_cache(512)
-def steps(words):
-    """The statements of a batch, as a tree: what each is, and its words."""
-    tokens = list(sqlglot.tokenize(words, read="tsql"))
-    found, at = _block(words, tokens, 0)
-    if at < len(tokens):
-        raise Wrong(102, f"Incorrect syntax near '{tokens[at].text}'.", kind=15)
-    return found
-
-
-def _block(words, tokens, at):
-    found = []
-    while at < len(tokens) and tokens[at].text.upper() != "END":
-        if tokens[at].text == ";":
-            at += 1
-            continue
-        step, at = _step(words, tokens, at)
-        found.append(step)
-    return found, at
-
-
-def _step(words, tokens, at):
-    word = tokens[at].text.upper()
-    after = tokens[at + 1].text.upper() if at + 1 < len(tokens) else ""
-    if word == "BEGIN" and after not in ("TRANSACTION", "TRAN"):
-        inner, at = _block(words, tokens, at + 1)
-        if at >= len(tokens):
-            raise Wrong(102, "Incorrect syntax: BEGIN without END.", kind=15)
-        return ("block", inner), at + 1
-    if word in ("IF", "WHILE"):
-        end = _until(tokens, at + 1, BEGINS)
-        asked = words[tokens[at + 1].start : tokens[end].start]
-        inner, at = _step(words, tokens, end)
-        return (word.lower(), asked, inner), at
-    end = _until(tokens, at + 1, {"END"})
-    last = tokens[end - 1].end + 1
-    return ("plain", words[tokens[at].start : last], word), end
-
-
-# A statement ends with its semicolon, or where its block does; CASE has an END of its own.
-def _until(tokens, at, stops):
-    depth = 0
-    while at < len(tokens):
-        word = tokens[at].text.upper() if tokens[at].token_type.name != "STRING" else ""
-        if word == ";" or (depth == 0 and word in stops):
-            return at
-        depth += (word in ("(", "CASE")) - (word in (")", "END"))
-        at += 1
-    return at
 
 
 class Session:
@@ -437,18 +241,3 @@ class Session:
             )
         elif option not in SETTLED:
             raise Wrong(102, f"Incorrect syntax near '{option}'.", kind=15)
-
-
-def literal(kind, value):
-    """A value of a variable as PostgreSQL writes it."""
-    if value is None:
-        return f"NULL::{plain_kind(kind)}"
-    if plain_kind(kind) == "text":
-        quoted = str(value).replace("'", "''")
-        return f"'{quoted}'::text"
-    return f"{int(value)}"
-
-
-def plain_kind(kind):
-    """What PostgreSQL calls a kind of variable."""
-    return "text" if "char" in kind.lower() else kind

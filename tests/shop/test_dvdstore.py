@@ -3,18 +3,22 @@
 import os
 import random
 import shutil
-import signal
 import subprocess
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 import shops
+from disturbed_shops import (
+    SHORT,
+    kills_of_the_database,
+    kills_of_the_driver,
+    locked,
+    serializable,
+)
 
 from labkit.errors import BadInput, HostError
 from labkit.host import Host
@@ -28,7 +32,6 @@ from labkit.workloads.dvdstore import DvdStore
 PROGRAMS = ("nginx",)
 
 HERE = Host("here", "127.0.0.1", Local("here"))
-SHORT = ("--users", 4, "--warm-up", 0, "--ramp", 1000)
 # disk_full, however it was seen
 FULL = {"postgresql": "53100", "mariadb": "full", "sqlserver": "53100 error 1105"}
 OURS = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}
@@ -91,6 +94,7 @@ def test_customers_buy_and_two_in_a_hundred_orders_find_too_little_stock(served)
     assert 0.002 < whole["short"] / whole["orders"] < 0.06
 
 
+@pytest.mark.slow
 def test_a_wrong_password_is_named(served, tmp_path):
     wrong = tmp_path / "wrong"
     wrong.write_text("guessed")
@@ -104,6 +108,7 @@ def test_a_database_that_does_not_answer_is_named():
         filling.engine_of("postgresql")(Listening("127.0.0.1", 1), "")
 
 
+@pytest.mark.slow
 def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
     speaks = filling.engine_of(served.engine)
     where = (speaks, served.at, served.secret)
@@ -148,31 +153,6 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     assert shops.checked(out)["lost"] == 1
 
 
-def kills_of_the_database(served, many):
-    driver = served.driving(*SHORT, "--seconds", 2 + 5 * many, "--patience", 60)
-    for _ in range(many):
-        time.sleep(0.5 + random.random())
-        served.kill()
-        served.start()
-    out, error = driver.communicate(timeout=120 + 10 * many)
-    assert driver.returncode == 0, error
-    assert out.count("\nlost ") >= many
-    return shops.checked(out)
-
-
-def kills_of_the_driver(served, many):
-    served.ledger.unlink(missing_ok=True)
-    keep = ("--ledger", served.ledger, *SHORT, "--seconds", 60)
-    for nth in range(many):
-        driver = served.driving(*keep, *(["--go-on"] if nth else []))
-        time.sleep(0.5 + random.random())
-        driver.send_signal(signal.SIGKILL)
-        driver.communicate()
-    done = served.drive("--ledger", served.ledger, *SHORT, "--seconds", 1, "--go-on")
-    assert done.returncode == 0, done.stderr
-    return shops.checked(done.stdout)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, many):
@@ -183,6 +163,7 @@ def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, man
 
 
 @pytest.mark.slow
+@one_of_all
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many):
     found = kills_of_the_driver(served, many)
@@ -232,54 +213,6 @@ def test_transactions_that_get_in_each_others_way_are_tried_again(served):
     assert shops.checked(out)["wrong"] == []
 
 
-@contextmanager
-def serializable(served):
-    speaks = filling.engine_of("postgresql")
-
-    def isolation(level):
-        with closing(speaks(served.by_postgres, served.secret)) as first:
-            first.query(f"ALTER ROLE shop SET default_transaction_isolation TO '{level}'")
-
-    isolation("serializable")
-    try:
-        yield nullcontext()
-    finally:
-        isolation("read committed")
-
-
-@contextmanager
-def locked(served):
-    with closing(filling.engine_of(served.engine)(served.at, served.secret)) as first:
-        first.query("SET GLOBAL innodb_lock_wait_timeout = 1")
-        try:
-            yield all_stock_kept(served)
-        finally:
-            first.query("SET GLOBAL innodb_lock_wait_timeout = 50")
-
-
-# Somebody keeps all stock now and then, for longer than a purchase waits for it.
-@contextmanager
-def all_stock_kept(served):
-    speaks = filling.engine_of(served.engine)
-
-    def keep():
-        while not over.wait(0.1):
-            with closing(speaks(served.at, served.secret, filling.DATABASE)) as other:
-                other.query("START TRANSACTION")
-                with suppress(Refused):  # it waited too long itself
-                    other.query("SELECT count(*) FROM inventory FOR UPDATE")
-                    over.wait(1.5)
-
-    over = threading.Event()
-    with ThreadPoolExecutor(1) as beside:
-        done = beside.submit(keep)
-        try:
-            yield
-        finally:
-            over.set()
-    done.result()
-
-
 @pytest.mark.slow
 @one_of_all
 def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_due(served):
@@ -289,6 +222,7 @@ def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_du
 
 
 @pytest.mark.slow
+@one_of_all
 def test_customers_who_think_order_as_seldom_as_that_takes(served):
     done = served.drive("--users", 8, "--warm-up", 0, "--ramp", 1000, "--think", 1, "--seconds", 4)
     assert done.returncode == 0, done.stderr
@@ -335,6 +269,7 @@ def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
     assert load.parse(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", list(OURS))
 def test_a_database_that_does_not_come_up_says_why(kept, engine):
     if not Path(THERE[engine]).exists():

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytds
 import pytest
 import shops
-import tsql
+from postgres_behind import Behind
+from transact_sql import NO_COMMENT, PROGRAM, steps, translated
 
 from labkit.errors import BadInput, LabkitError
 from labkit.host import Host
@@ -82,19 +83,20 @@ def test_all_that_is_asked_is_transact_sql():
     for words, given in sqlserver.ASKS.values():
         names = set(re.findall(r"@(\w+)", words)) - {"number"}
         assert names == {name for name, _ in given}
-        for kind, text, *_ in tsql.steps(words):
-            assert kind == "plain" and (text.split()[0] in PROCEDURAL or tsql.translated(text))
+        for kind, text, *_ in steps(words):
+            assert kind == "plain" and (text.split()[0] in PROCEDURAL or translated(text))
     batches = SCRIPT.split(sqlserver.SEPARATOR)
     assert len(batches) == 6
     for batch in batches:
-        words = tsql.NO_COMMENT.sub("", batch)
-        program = tsql.PROGRAM.match(words)
-        assert tsql.steps(program[5] if program else words)
+        words = NO_COMMENT.sub("", batch)
+        program = PROGRAM.match(words)
+        assert steps(program[5] if program else words)
 
 
 PROCEDURAL = ("DECLARE", "SET", "EXECUTE")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encryption", ["login", "all"])
 def test_a_client_in_c_finds_it_a_server_of_its_kind_by_tls(served, encryption):
     with served_so(served, "--encryption", encryption) as other:
@@ -116,6 +118,7 @@ def plain(served):
         yield found
 
 
+@pytest.mark.slow
 def test_a_client_in_python_gives_parameters_and_loads_in_bulk_there(served, plain):
     kinds = (pytds.tds_types.IntType(), pytds.tds_types.NVarCharType(50))
     columns = [pytds.tds_base.Column(one, type=kind) for one, kind in zip("ab", kinds, strict=True)]
@@ -131,6 +134,7 @@ def test_a_client_in_python_gives_parameters_and_loads_in_bulk_there(served, pla
         assert list(own.query("SELECT a, b FROM t ORDER BY a")) == [(b"1", b"x"), (b"2", b"y")]
 
 
+@pytest.mark.slow
 def test_both_clients_read_the_same_rows_of_all_kinds(served, plain):
     words = """SELECT g.a, CAST(NULL AS varchar(9)), CAST(NULL AS int), CAST(g.a AS smallint),
         CAST(CONCAT('row ', g.a) AS varchar(20)), CONCAT('of any length ', g.a), CAST(g.a AS bigint)
@@ -147,6 +151,7 @@ def test_both_clients_read_the_same_rows_of_all_kinds(served, plain):
         assert len(theirs) == 3_000 and list(own.query(words)) == theirs
 
 
+@pytest.mark.slow
 def test_what_is_no_encryption_and_what_is_too_old_is_named(served, plain):
     with pytest.raises(LabkitError, match="would go there in the clear"):
         SqlServer(plain.at, plain.secret)
@@ -164,6 +169,7 @@ def test_what_is_no_encryption_and_what_is_too_old_is_named(served, plain):
         SqlServer(served.by_postgres, served.secret)
 
 
+@pytest.mark.slow
 def test_a_wrong_password_and_a_database_that_is_not_there_are_named(served):
     with pytest.raises(Refused, match="error 18456, state 1, class 14: Login failed") as no:
         SqlServer(served.at, "guessed")
@@ -173,16 +179,18 @@ def test_a_wrong_password_and_a_database_that_is_not_there_are_named(served):
     assert no.value.code == "3D000" and not no.value.again
 
 
+@pytest.mark.slow
 def test_a_database_that_just_recovers_is_waited_for(served):
     with database(served, "hurt"):
         pass
-    with closing(tsql.Behind(served.by_postgres, served.secret)) as behind:
+    with closing(Behind(served.by_postgres, served.secret)) as behind:
         behind.ask("UPDATE tsql.databases SET state = 'RECOVERING' WHERE name = 'hurt'")
     with pytest.raises(Refused, match="the database hurt is RECOVERING") as no:
         SqlServer(served.at, served.secret, "hurt")
     assert no.value.code == filling.STARTING
 
 
+@pytest.mark.slow
 def test_of_two_transactions_that_wait_for_each_other_one_may_be_tried_again(served):
     made = "CREATE TABLE pair (one int NOT NULL, value int NOT NULL);\n"
     with database(served, "pairs", made + "INSERT INTO pair VALUES (1, 0), (2, 0)") as own:
@@ -202,6 +210,7 @@ def test_of_two_transactions_that_wait_for_each_other_one_may_be_tried_again(ser
         assert list(own.query("SELECT value FROM pair")) == [(b"1",)] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--full-text",)])
 def test_words_are_found_with_full_text_search_and_without(served, options):
     before, _, after = SCRIPT.partition("-- loaded\n")
@@ -230,7 +239,7 @@ def test_a_shop_of_your_own_is_filled_and_asked_and_is_as_durable_as_wanted(serv
     assert "without full-text search" in text
     samples = {sample.metric: sample.values for sample in load.parse(text)}
     assert samples["orders per minute"].sum() > 0
-    with closing(tsql.Behind(served.by_postgres, served.secret)) as behind:
+    with closing(Behind(served.by_postgres, served.secret)) as behind:
         asked = "SELECT durability FROM tsql.databases WHERE name = 'labkit_shop'"
         assert behind.query(asked)[0] == (b"FORCED",)
     assert not list(Path("/tmp").glob("labkit-shop-server-*.secret"))

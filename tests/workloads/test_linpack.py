@@ -46,6 +46,7 @@ def rate_on(load, cpus):
         os.sched_setaffinity(0, before)
 
 
+@pytest.mark.slow
 def test_all_that_was_done_is_in_the_text_and_all_cpus_in_the_picture():
     text = SMALL.run({"server": HERE})
     parts = parted(text, "asked", "linpack", "cpu time")
