@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 from labkit.machine.scripts import beside
+from labkit.running.ways import no_link
 
 PROGRAMS = ("ip",)
 
@@ -29,9 +30,10 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(FAILED, f"no interface {host.interface}", f"there are {there}",
                       f'put the right interface = "..." into {table}')  # fmt: skip
         return
-    state, mtu, *more = first.split()
-    if state == "down":
-        yield Finding(FAILED, f"{host.interface} is down", fix=f"ip link set {host.interface} up")
+    state, flags, mtu, *more = first.split()
+    why, mend = no_link(host.interface, state, flags)
+    if why:
+        yield Finding(FAILED, why, fix=mend)
         return
     if host.address[:1].isdigit() and host.address not in rest:
         yield Finding(FAILED, f"{host.interface} has not the address {host.address}",

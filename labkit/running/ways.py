@@ -13,14 +13,16 @@ from labkit.errors import BadInput, FleetFailed, LabkitError, Unreachable
 from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.study import Study
 from labkit.workload import Workload
 
 PROGRAMS = ("ping",)
 
-# ESXi has no such folder, and its interfaces go by other names.
-ABSENT = '[ ! -d /sys/class/net ] || [ -e "/sys/class/net/$1" ] || ls /sys/class/net'
+SHOWN = beside(__file__, "ways_interface.sh")
+DOWN = ("down", "lowerlayerdown", "notpresent")
+UP_FLAG = 1
 # A neighbour that has no such address is given up after three seconds.
 PING = ("ping", "-n", "-c", "1", "-W", "4")
 NOBODY = ("Unreachable", "unreachable")
@@ -28,20 +30,57 @@ ASKED_SECONDS = 10.0
 
 
 def check(study: Study, lab: Lab) -> None:
-    """Refuse a lab with a silent host, or without an interface that its file names."""
+    """Refuse a lab with a silent host, or whose file names an interface that is absent or down."""
     if lab.emulated:
         return
     hosts = {role: lab.hosts[role] for role in _roles(study, lab)}
     _answer(hosts)
+    for role, said in _interfaces(lab, hosts).items():
+        _refuse(lab, role, hosts[role].interface, said, between=len(hosts) > 1)
+
+
+def elsewhere(lab: Lab) -> dict[str, str]:
+    """By role the address of test traffic, where the interface that carries it has another."""
+    if lab.emulated:
+        return {}
+    named = {role: one for role, one in lab.hosts.items() if one.address[:1].isdigit()}
+    return {
+        role: named[role].address
+        for role, said in _interfaces(lab, named).items()
+        if said[2:] and named[role].address not in said[2:]
+    }
+
+
+def _interfaces(lab: Lab, hosts: Mapping[str, Host]) -> dict[str, list[str]]:
     named = {role: one for role, one in hosts.items() if one.interface and not _guest(lab, role)}
-    found = together(lambda role: _instead(named[role]), named, AT_ONCE)
-    for role, there in zip(named, found, strict=True):
-        if there:
-            raise BadInput(
-                f"{role} has no interface {named[role].interface}, which {lab.path} names",
-                said=f"it has {', '.join(there)}",
-                hint=f'put the right interface = "..." into [hosts.{role}]',
-            )
+    found = together(lambda role: _state(named[role]), named, AT_ONCE)
+    return dict(zip(named, found, strict=True))
+
+
+# What one host does by itself needs no link.
+def _refuse(lab: Lab, role: str, interface: str, said: list[str], between: bool) -> None:
+    if said[:1] == ["absent"]:
+        raise BadInput(
+            f"{role} has no interface {interface}, which {lab.path} names",
+            said=f"it has {', '.join(said[1:])}",
+            hint=f'put the right interface = "..." into [hosts.{role}]',
+        )
+    why, mend = no_link(interface, *said[:2]) if said[1:] else ("", "")
+    if why and between:
+        raise BadInput(
+            f"no test traffic can get to {role} or from it: {why}",
+            said=f"{lab.path} names this interface; its state is {said[0]}",
+            hint=f"on {role}: {mend}; then `labkit doctor --lab {lab.path}`",
+        )
+
+
+def no_link(interface: str, state: str, flags: str) -> tuple[str, str]:
+    """Why nothing passes an interface in this state, and what mends it; both empty where it may."""
+    if state not in DOWN:
+        return "", ""
+    if not int(flags, 16) & UP_FLAG:
+        return f"{interface} is down", f"ip link set {interface} up"
+    return f"{interface} has no link", "connect its cable, or bring up its other end"
 
 
 def _roles(study: Study, lab: Lab) -> list[str]:
@@ -69,8 +108,8 @@ def _answer(hosts: Mapping[str, Host]) -> None:
         raise Unreachable(failed.what, said=failed.said, hint=silent[0].hint) from None
 
 
-def _instead(host: Host) -> list[str]:
-    done = host.run("sh", "-c", ABSENT, "labkit", host.interface, seconds=ASKED_SECONDS)
+def _state(host: Host) -> list[str]:
+    done = host.run("sh", "-c", SHOWN, "labkit", host.interface, seconds=ASKED_SECONDS)
     return done.stdout.split()
 
 

@@ -1,4 +1,4 @@
-"""Remarks on what `labkit doctor` fails and a run bears: one machine for two, or no interface."""
+"""Remarks on what `labkit doctor` fails and a run bears: one machine for two, or a wrong way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ def remarks(results: Results) -> list[str]:
     if lab.get("tier", "hosts") != "hosts" or not runs:
         return []
     hosts = runs[-1].facts.get("hosts", {})
-    return [*_one_machine(hosts), *_no_interface(hosts, lab.get("interfaces", {}))]
+    interfaces, elsewhere = lab.get("interfaces", {}), lab.get("elsewhere", {})
+    return [
+        *_one_machine(hosts), *_no_interface(hosts, interfaces),
+        *_elsewhere(elsewhere, interfaces),
+    ]  # fmt: skip
 
 
 def _one_machine(hosts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
@@ -37,3 +41,11 @@ def _no_interface(
         there = [name for name in hosts.get(role, {}) if name.startswith("nic ")]
         if there and f"nic {interface}" not in there:
             yield f"{role} has no interface {interface}, so settings of it were left out"
+
+
+def _elsewhere(elsewhere: Mapping[str, str], interfaces: Mapping[str, str]) -> Iterator[str]:
+    for role, address in elsewhere.items():
+        yield (
+            f"{role}: {interfaces.get(role)} has not the address {address}, so test traffic may "
+            "have passed another interface"
+        )

@@ -18,29 +18,39 @@ from pathlib import Path
 import pytest
 from sshd import SSHD, keygen, tell
 
+from tests.box.machine import BESIDE
+
 PROGRAMS = (
-    "busybox", "chpasswd", "dropbear", "dropbearkey", "ip", "mount", "netserver", "sockperf",
-    "sshd", "sudo", "tcsh", "unshare", "useradd",
+    "busybox", "chpasswd", "dropbear", "dropbearkey", "ethtool", "ip", "mount", "netserver",
+    "sockperf", "sshd", "sudo", "tcsh", "unshare", "useradd",
 )  # fmt: skip
 
 NET = f"10.213.{os.getpid() % 200 + 20}"
-BRIDGE = f"lku{os.getpid() % 10000}"
+BRIDGE = f"{BESIDE}{os.getpid() % 10000}"
 PORT = 2222
 SECRET = "pass word"
 MEASURED = ("netserver", "sockperf")
 KINDS = ("root", "sudo", "tcsh", "dropbear", "busybox", "jumps")
+CLOUD = "cloud"
+OF_SUDO = ("sudo", CLOUD)
+# What a minimal image of a cloud comes without.
+ABSENT = ("ethtool", "iperf3", "netperf", "netserver", "perl", "python3", "sockperf", "tcsh")
 DROPBEAR = shutil.which("dropbear", path="/usr/sbin:/usr/local/sbin:/sbin")
 SUDOERS = """\
 Defaults env_reset, timestamp_timeout=0, lecture=never
 root ALL=(ALL) ALL
-lab ALL=(ALL) ALL
+lab ALL=(ALL) {}ALL
 """
 # A machine's own /etc, with a login shell of root's, and a user who has sudo by a password.
 ETC = """\
 mount --bind "$1/etc" /etc && mount --bind "$1/changes" /var/lib/labkit &&
 { grep -q '^lab:' /etc/passwd || useradd -M -d /tmp -s /bin/bash lab; } &&
 echo "lab:$2" | chpasswd && sed -i "s#^root:\\(.*\\):[^:]*\\$#root:\\1:$3#" /etc/passwd || exit
-shift 3; exec "$@"
+programs=$4; shift 4
+for one in $programs; do
+    path=$(command -v "$one") || continue; mount --bind /dev/null "$(readlink -f "$path")" || exit
+done
+exec "$@"
 """
 # BusyBox alone, its SSH server, and the libraries of that.
 ALONE = """\
@@ -60,6 +70,7 @@ class Unlike:
     known: str
     toml: str
     key: Path
+    space: str
 
 
 def lacking():
@@ -83,7 +94,7 @@ def hosts(folder):
     with ExitStack() as held:
         held.enter_context(_bridge())
         made = {}
-        for number, kind in enumerate(("client", *KINDS, "gate", "gate2"), 2):
+        for number, kind in enumerate(("client", *KINDS, "gate", "gate2", CLOUD), 2):
             made[kind] = held.enter_context(_host(folder / kind, kind, number, folder / "user"))
         yield made
 
@@ -123,7 +134,7 @@ def _host(folder, kind, number, key):
             try:
                 _await(address, folder / "log", process)
                 known = f"[{address}]:{PORT} {' '.join(public.split()[:2])}\n"
-                yield Unlike(kind, address, known, _toml(kind, address, key), key)
+                yield Unlike(kind, address, known, _toml(kind, address, key), key, space)
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGTERM)
@@ -135,10 +146,10 @@ def _host(folder, kind, number, key):
 
 
 def _toml(kind, address, key):
-    user = "lab" if kind == "sudo" else "root"
-    more = ""
+    user = "lab" if kind in OF_SUDO else "root"
+    more = 'become = "sudo"\n' if kind in OF_SUDO else ""
     if kind == "sudo":
-        more = f'become = "sudo"\npassword_command = "cat {key.parent}/secret"\n'
+        more += f'password_command = "cat {key.parent}/secret"\n'
     if kind == "jumps":
         gates = [f"root@{NET}.{number}:{PORT}" for number in (9, 10)]
         more = f'jump = "{",".join(gates)}"\n'
@@ -150,7 +161,7 @@ def _toml(kind, address, key):
 
 def _openssh(folder, kind, address, key):
     shutil.copytree("/etc", folder / "etc", symlinks=True, ignore_dangling_symlinks=True)
-    (folder / "etc/sudoers").write_text(SUDOERS)
+    (folder / "etc/sudoers").write_text(SUDOERS.format("NOPASSWD: " if kind == CLOUD else ""))
     (folder / "etc/sudoers").chmod(0o440)
     for place in ("changes", "state"):
         (folder / place).mkdir()
@@ -158,16 +169,18 @@ def _openssh(folder, kind, address, key):
     (folder / "authorized").write_text(Path(f"{key}.pub").read_text())
     (folder / "authorized").chmod(0o644)
     public = keygen(folder / "host")
-    path = "/usr/bin:/bin" if kind == "sudo" else "/usr/sbin:/usr/bin:/sbin:/bin"
+    root = "no" if kind == CLOUD else "prohibit-password"
+    path = "/usr/bin:/bin" if kind in OF_SUDO else "/usr/sbin:/usr/bin:/sbin:/bin"
     (folder / "config").write_text("\n".join([
         f"Port {PORT}", f"ListenAddress {address}", "PidFile none", "UsePAM no", "StrictModes no",
         f"HostKey {folder}/host", f"AuthorizedKeysFile {folder}/authorized",
-        "PasswordAuthentication no", "PermitRootLogin prohibit-password", f"SetEnv PATH={path}", "",
+        "PasswordAuthentication no", f"PermitRootLogin {root}", f"SetEnv PATH={path}", "",
     ]))  # fmt: skip
     Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     Path("/var/lib/labkit").mkdir(parents=True, exist_ok=True)
     shell = shutil.which("tcsh") if kind == "tcsh" else "/bin/bash"
-    words = ["unshare", "--mount", "sh", "-c", ETC, "etc", folder, SECRET, shell]
+    absent = " ".join(ABSENT) if kind == CLOUD else ""
+    words = ["unshare", "--mount", "sh", "-c", ETC, "etc", folder, SECRET, shell, absent]
     return [*map(str, words), SSHD, "-D", "-e", "-f", str(folder / "config")], public
 
 

@@ -175,6 +175,7 @@ def test_a_batch_longer_than_what_is_sent_at_once(host):
     assert [done.stdout[-1] for done in found] == list("012345")
 
 
+@pytest.mark.slow
 def test_lines_come_while_the_command_runs(host):
     script = "echo one; echo two >&2; read x; echo $x; printf end; exit 3"
     with host.stream("sh", "-c", script, stdin=b"given\n") as running:
@@ -189,6 +190,7 @@ def test_lines_come_while_the_command_runs(host):
     assert time.monotonic() - begun < 8
 
 
+@pytest.mark.slow
 def test_a_stream_that_is_left_early_ends_its_command(host, tmp_path):
     with host.stream("sh", "-c", f"echo $$ >{tmp_path}/pid; exec yes") as running:
         lines = iter(running)

@@ -8,22 +8,34 @@ import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import unlike
 
+from labkit import studies
 from labkit.changes.in_force import applied
+from labkit.changes.journal import hello
 from labkit.changes.plan import plan
 from labkit.gates import gate
 from labkit.lab import opened
 from labkit.results import Results
+from labkit.running import loop, ways
+from labkit.running.open_lab import study_results, with_load
 from labkit.settings.mtu import Mtu
 from labkit.settings.sockets import SocketBuffers, Sysctl
+from labkit.workloads import _pairs as pairs
 
+PROGRAMS = ("busybox", "ip")
 pytestmark = [pytest.mark.slow, pytest.mark.box]
 SETTINGS = [Sysctl("net.core.somaxconn", "777"), Mtu(1400),
             SocketBuffers("receive", 4096, 100000, 3000000)]  # fmt: skip
+# The one that has least is tried each time.
+LONG = [
+    pytest.param(kind, marks=[] if kind == "busybox" else [pytest.mark.torture])
+    for kind in unlike.KINDS
+]
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +45,37 @@ def hosts():
         yield held.enter_context(unlike.hosts(Path(held.enter_context(kept))))
 
 
-@pytest.fixture(params=unlike.KINDS)
+# A study on each takes seconds, so most of them wait for `make torture`; settings do not.
+EVERY = (*unlike.KINDS, unlike.CLOUD)
+STUDIED = ("busybox", "sudo", unlike.CLOUD)
+of_some = pytest.mark.parametrize(
+    "lab_file",
+    [pytest.param(kind, marks=[] if kind in STUDIED else [pytest.mark.torture]) for kind in EVERY],
+    indirect=True,
+)
+
+
+@pytest.fixture(params=EVERY)
 def lab_file(hosts, request, tmp_path):
     """A lab of the client and one of them as its server."""
-    (tmp_path / "lab.known_hosts").write_text("".join(one.known for one in hosts.values()))
-    roles = {"client": hosts["client"], "server": hosts[request.param]}
-    text = "".join(f"[hosts.{role}]\n{one.toml}" for role, one in roles.items())
-    (tmp_path / "ssh_config").write_text(f"Host *\nIdentityFile {hosts['client'].key}\n")
+    return written(hosts, tmp_path, {"client": "client", "server": request.param})
+
+
+@pytest.fixture
+def all_of_them(hosts, tmp_path):
+    """One lab of the client and all six."""
+    return written(hosts, tmp_path, {kind: kind for kind in ("client", *unlike.KINDS)})
+
+
+def written(hosts, folder, roles):
+    (folder / "lab.known_hosts").write_text("".join(one.known for one in hosts.values()))
+    text = "".join(f"[hosts.{role}]\n{hosts[kind].toml}" for role, kind in roles.items())
+    (folder / "ssh_config").write_text(f"Host *\nIdentityFile {hosts['client'].key}\n")
     head = 'known_hosts = "lab.known_hosts"\nssh_config = "ssh_config"\n'
     # All of them share this machine, whose other work is no fault of theirs.
     head += f"tolerates = {json.dumps(list(gate.NAMES))}\n"
-    (tmp_path / "lab.toml").write_text(head + text)
-    return tmp_path / "lab.toml"
+    (folder / "lab.toml").write_text(head + text)
+    return folder / "lab.toml"
 
 
 def labkit(lab_file, *words):
@@ -55,6 +86,7 @@ def labkit(lab_file, *words):
     )  # fmt: skip
 
 
+@of_some
 def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_ping", "--where", str(lab_file), "-p", "count=200", "-p", "repeats=3")
     done = labkit(lab_file, "run", *words, "--json")
@@ -63,7 +95,7 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     assert [run.condition for run in results.finished()] == ["Native"] * 3
 
 
-@pytest.mark.torture
+@pytest.mark.parametrize("lab_file", LONG, indirect=True)
 def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_netperf", "--quick", "--where", str(lab_file))
     done = labkit(lab_file, "run", *words, "--json")
@@ -73,12 +105,66 @@ def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     assert run.condition == "Native" and {"netperf.txt", "sockperf.txt"} < run.raw.keys()
 
 
+# No test traffic can pass them; what lab.toml names is made beside the interface of logins.
+DOWN = {
+    "eth2 is down": ("eth2", ["eth2", "type", "veth", "peer", "eth5"], "ip link set eth2 up"),
+    "eth3 has no link": ("eth3", ["eth3", "up", "type", "veth", "peer", "eth4"], "its other end"),
+}
+
+
+@pytest.mark.parametrize("why", DOWN)
+def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, why, tmp_path):
+    interface, made, mend = DOWN[why]
+    file = written(hosts, tmp_path, {"client": "client", "server": "sudo"})
+    client, server = file.read_text().split("[hosts.server]")
+    file.write_text(f"{client}[hosts.server]{server.replace('eth1', interface)}")
+    space = ("ip", "-n", hosts["sudo"].space, "link")
+    subprocess.run([*space, "add", *made], check=True)
+    try:
+        done = labkit(file, "run", "lat_ping", "--where", str(file), "--quick")
+        assert done.returncode == 2
+        assert f"no test traffic can get to server or from it: {why}" in done.stderr
+        assert mend in done.stderr and "Traceback" not in done.stderr
+        assert not (tmp_path / "out/results").exists()
+        doctor = labkit(file, "doctor", "--lab", str(file))
+        assert why in doctor.stdout and mend in doctor.stdout
+        with opened(file) as lab:
+            assert hello(lab.hosts["server"]).open == ()
+            ways.check(studies.find("docker_stream"), lab)  # of one host, which needs no link
+    finally:
+        subprocess.run([*space, "del", interface], check=True)
+
+
+def shown(lab, settings):
+    """What the hosts show of them, and why any could not be made."""
+    return {step.thing: (step.text, step.why) for step in plan(settings, lab.hosts).steps}
+
+
 def test_settings_are_made_on_each_of_them_and_go_back_byte_for_byte(lab_file):
     with opened(lab_file) as lab:
-        before = {step.thing: (step.text, step.why) for step in plan(SETTINGS, lab.hosts).steps}
+        before = shown(lab, SETTINGS)
         assert {why for _, why in before.values()} == {""}
         with applied(SETTINGS, lab.hosts):
             steps = plan(SETTINGS, lab.hosts).steps
             assert [step.current for step in steps] == [one.wanted for one in SETTINGS]
-        after = {step.thing: (step.text, step.why) for step in plan(SETTINGS, lab.hosts).steps}
-        assert after == before
+        assert shown(lab, SETTINGS) == before
+
+
+def test_a_study_changes_all_six_at_once_for_its_runs_and_puts_each_back(all_of_them):
+    """lat_ping between the client and all of them together, which have settings of root's."""
+    ping = with_load(studies.find("lat_ping"), count=100, interval=0.01)
+    asked = tuple(replace(one, role=kind) for kind in unlike.KINDS for one in SETTINGS)
+    native = replace(
+        ping.condition("Native"), settings=asked, optional=(), roles={"server": unlike.KINDS}
+    )
+    study = replace(ping, conditions=(native,), claims=())
+    with opened(all_of_them) as lab:
+        before = shown(lab, asked)
+        results = study_results(study, lab, str(all_of_them), label="six", seed=1)
+        loop.run(study, lab, results, repeats=2)
+        assert shown(lab, asked) == before
+        assert {hello(host).open for host in lab.hosts.values()} == {()}
+    for run in results.finished():
+        assert set(pairs.texts(run.text("ping.txt"))) == set(unlike.KINDS)
+        assert dict(run.settings) == {one.thing: one.wanted for one in asked}
+    assert len(results.finished()) == 2
