@@ -23,18 +23,17 @@ demo: system ## from nothing to a judged study: hosts up, ping between them, rep
 	@$(BIN)/labkit demo
 
 # Four processes of tests share the machine, with all hosts and guests that they have started: most
-# of the time they wait, for guests to boot or a clock to pass. What may fail once for that is on the
-# list of tests/again.toml; how long each test took is in out/durations.json. Up to five that failed
-# run once more at the end, alone, and what then passes is named in large letters.
+# of the time they wait, for guests to boot or a clock to pass. How long each test took is in
+# out/durations.json; tests/again.toml says what becomes of those that fail.
 test: system-test ## every test that this machine can run; the others say why they were skipped
 	@code=0; $(PYTEST) -n 4 --dist loadscope || code=$$?; \
-	    $(BIN)/python tests/helpers/alone.py $$code
+	    $(BIN)/python tests/helpers/again.py $$code
 
 check: python ## what each change must pass: ruff, mypy, the quick tests; about a minute
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check --quiet || { echo 'hint: $(BIN)/ruff format'; exit 1; }
 	@$(BIN)/mypy
-	@$(PYTEST) -q -n 2 -m 'not box and not browser and not slow and not torture'
+	@$(PYTEST) -q -n 3 -m 'not box and not browser and not slow and not torture'
 
 lab: system ## JupyterLab, open at a page of studies, labs and results
 	@$(BIN)/labkit lab

@@ -18,7 +18,7 @@ from labkit.host import Host
 from labkit.machine.lean import start_lean
 from labkit.transports.local import Local
 
-pytest_plugins = ["boxes", "skips", "durations", "again"]
+pytest_plugins = ["boxes", "skips", "durations", "collecting"]
 
 # Seconds in each process of the tests, which are labkit's own; `house/test_import.py` looks at the
 # processes of users.
@@ -33,28 +33,39 @@ settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
 BROWSER, SETTINGS, DEMO = "tests/browser/", "tests/settings/", "tests/box/test_demo.py"
+CLUSTER = "tests/campaign/test_cluster.py"
 OF_THE_MACHINE = (
     "tests/box/", "tests/studies/test_on_the_box.py", "tests/running/test_noise.py",
     "tests/gates/test_gates.py",
 )  # fmt: skip
 # These have machines of their own, or none, or a box that they only want to come up and go.
 APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power", "demo"))
+# These have mostly boxes and machines of their own, and none compares times.
+OWN = tuple(
+    f"tests/box/test_{name}.py" for name in (
+        "containers", "disks", "hung", "labs", "migration", "moving", "narrow", "rivals",
+        "rootless", "topologies",
+    )
+)  # fmt: skip
 
 
 def scope(nodeid):
     """What runs one by one in one process.
 
-    All that measures on boxes, all in a browser, and all that has a libvirt or Docker of its own.
+    All that measures on boxes, what has boxes of its own, all in a browser, and all that has a
+    libvirt or Docker of its own.
     """
     file = nodeid.partition("::")[0]
     for folder in (BROWSER, SETTINGS):
         if file.startswith(folder):
             return folder
+    if file in OWN:
+        return "own boxes"
     return "machine" if file.startswith(OF_THE_MACHINE) and file not in APART else file
 
 
-# Boxes share the machine's CPUs and links, so one process has nearly all of them. (xdist 3.8 sets
-# the group of a test in a way that pytest 9.2 no longer reads; folders do as well.)
+# Boxes share the machine's CPUs and links, so two processes have nearly all of them. (xdist 3.8
+# sets the group of a test in a way that pytest 9.2 no longer reads; folders do.)
 def pytest_xdist_make_scheduler(config, log):
     from xdist.scheduler import LoadScopeScheduling
 
@@ -100,7 +111,7 @@ def late(item):
 def long_first(item):
     """Scopes by what they take, the minutes first."""
     of = scope(item.nodeid)
-    first = [of != one for one in ("machine", BROWSER, DEMO, SETTINGS)]
+    first = [of != one for one in ("machine", BROWSER, "own boxes", CLUSTER, SETTINGS, DEMO)]
     return [*first, not of.startswith("tests/box/"), *late(item)]
 
 

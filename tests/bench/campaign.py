@@ -1,7 +1,8 @@
 """What a campaign costs on top of its studies, and how it grows with its points (T25).
 
 `python tests/bench/campaign.py` runs the same points in a box three ways: as a campaign, one by one
-by `labkit run`, and by papermill's own command, which writes no report. The ways take turns.
+by `labkit run`, and by papermill's own command, which writes no report. The ways take turns. With
+`size`, `labs` or `beside` it measures that part alone: 1,000 points, stub labs, or the three ways.
 """
 
 import json
@@ -38,19 +39,27 @@ LABS, EACH = (10, 100, 1000), 10
 """So many stub labs with so many stub points each; torture has 100 each on 1,000."""
 
 
-def main():
+def main(asked):
     stop_politely()  # so that the box goes down also when somebody ends this
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["LABKIT_OUT"] = folder
-        found = [*of_size(Path(folder))]
-        for labs in LABS:
-            found += on_stub_labs(Path(folder) / str(labs), labs)
-        os.environ["LABKIT_OUT"] = folder
-        try:
-            found += beside_others(Path(folder), str(box.up(NAME, made_of="pair")))
-        finally:
-            box.down(NAME)
-    write("campaign", found)
+        parts = {"size": of_size, "labs": on_all_stub_labs, "beside": on_a_box}
+        for name in asked or parts:
+            os.environ["LABKIT_OUT"] = folder
+            write(f"campaign-{name}", [*parts[name](Path(folder))])
+
+
+def on_all_stub_labs(folder):
+    """Ever more stub labs, each with its own store."""
+    for labs in LABS:
+        yield from on_stub_labs(folder / str(labs), labs)
+
+
+def on_a_box(folder):
+    """The three ways, on a box of this benchmark."""
+    try:
+        yield from beside_others(folder, str(box.up(NAME, made_of="pair")))
+    finally:
+        box.down(NAME)
 
 
 def beside_others(folder, lab):
@@ -144,4 +153,4 @@ def on_stub_labs(folder, labs):
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,8 +9,11 @@ begun=$(date +%s)
 since() { echo $(($(date +%s) - begun)); }
 ran() { papermill --no-progress-bar --log-level ERROR "$1" "/tmp/${1##*/}"; }
 
-echo "user $(id --user), $(nproc) CPUs seen, $(cut -d ' ' -f 1 /sys/fs/cgroup/cpu.max 2>/dev/null ||
-    echo no) microseconds of 100000"
+# As the kernel's older groups have it, or its newer ones.
+first() { { cut -d ' ' -f 1 "$@" 2>/dev/null || true; } | head -n 1; }
+
+quota=$(first /sys/fs/cgroup/cpu/cpu.cfs_quota_us /sys/fs/cgroup/cpu.max)
+echo "user $(id --user), $(nproc) CPUs seen, ${quota:-no} microseconds of 100000"
 jupyter lab --no-browser --ip 127.0.0.1 --port 8888 --IdentityProvider.token= >/tmp/lab.log 2>&1 &
 lab=$!
 trap 'kill $lab' EXIT
@@ -34,6 +37,5 @@ for notebook in notebooks/*.ipynb; do
     ran "$notebook"
     echo "ran $notebook in $(($(since) - before)) s"
 done
-if [ -r /sys/fs/cgroup/memory.peak ]; then
-    echo "the most memory: $(($(cat /sys/fs/cgroup/memory.peak) >> 20)) MiB"
-fi
+peak=$(first /sys/fs/cgroup/memory/memory.max_usage_in_bytes /sys/fs/cgroup/memory.peak)
+echo "the most memory: $((peak >> 20)) MiB"

@@ -26,5 +26,8 @@ def test_every_notebook_runs_in_binders_image_and_a_chart_is_there_within_a_minu
     said = done.stdout[done.stdout.index("== the notebooks") :]
     assert "user 1000, " in said
     assert len(re.findall(r"^ran notebooks/\S+ in \d+ s$", said, re.MULTILINE)) == len(NOTEBOOKS)
+    peak = re.search(r"^the most memory: (\d+) MiB", said, re.MULTILINE)
+    assert 0 < int(peak[1]) <= 2048, said
+    assert ", 100000 microseconds of 100000" in said
     first = re.search(r"a study's charts were there after (\d+) s", said)
     assert int(first[1]) < FIRST_CHART_SECONDS, said

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from functools import partial
 
 import nbformat.v4 as nbf
 import numpy as np
@@ -90,34 +91,43 @@ def test_tables_show_every_payload_as_text(looked):
 
 
 def hostile_charts():
-    """Charts with payloads wherever a text can stand."""
+    """What makes charts with payloads wherever a text can stand, each when it is called."""
     some = PAYLOADS[:3] + PAYLOADS[17:19] + WHOLE[:13:2]
     for p, q in zip(some, reversed(some), strict=True):
         values = {p: {1: np.arange(1.0, 50)}, "Native": {1: np.arange(1.0, 60)}}
         words = {"title": p, "note": q, "metric": p}
         published = [{"condition": p, "statistic": "median", "value": "3", "source": q}]
         named = {(p, 1): q, ("Native", 1): p}
-        yield charts.ladder(values, published, unit=q, runs=named, **words)
-        yield charts.over_time(
-            {p: ([1, 2], [1, 2])}, [charts.Happened(q, 1, 2)], run=q, unit=p, **words
+        yield partial(charts.ladder, values, published, unit=q, runs=named, **words)
+        yield partial(
+            charts.over_time,
+            {p: ([1, 2], [1, 2])},
+            [charts.Happened(q, 1, 2)],
+            run=q,
+            unit=p,
+            **words,
         )
-        yield charts.downtime({p: {q: 1.0, "b": 2.0}}, unit=q, runs={p: q}, title=p, note=q)
-        yield charts.ratios(values, "Native", {p: 1.0}, runs=named, **words)
-        yield charts.spread(values, unit=q, runs=named, **words)
-        yield charts.round_trips(np.arange(1.0, 50), unit=p, run=q, **words)
-        yield charts.shares({p: ([1, 2], [1, 2]), q: ([1, 2], [2, 1])}, run=q, **words)
+        yield partial(
+            charts.downtime, {p: {q: 1.0, "b": 2.0}}, unit=q, runs={p: q}, title=p, note=q
+        )
+        yield partial(charts.ratios, values, "Native", {p: 1.0}, runs=named, **words)
+        yield partial(charts.spread, values, unit=q, runs=named, **words)
+        yield partial(charts.round_trips, np.arange(1.0, 50), unit=p, run=q, **words)
+        yield partial(charts.shares, {p: ([1, 2], [1, 2]), q: ([1, 2], [2, 1])}, run=q, **words)
         scaled = {1.0: values[p], 2.0: values["Native"]}
-        yield charts.speed_up(scaled, [charts.Fit(q, [(1, 1), (2, 2)])], by=q, title=p, note=q)
+        yield partial(
+            charts.speed_up, scaled, [charts.Fit(q, [(1, 1), (2, 2)])], by=q, title=p, note=q
+        )
 
 
 def test_drawn_charts_show_every_payload_as_text(looked):
-    drawn = [charts.bundle(chart.to_dict())["image/svg+xml"] for chart in hostile_charts()]
+    drawn = [charts.bundle(chart().to_dict())["image/svg+xml"] for chart in hostile_charts()]
     looked(bare("".join(drawn)))
 
 
 def test_a_saved_page_of_a_chart_runs_nothing_of_its_texts(looked, tmp_path):
     for chart in list(hostile_charts())[::16]:
-        whole = charts.save(chart, tmp_path / "chart.html").read_text()
+        whole = charts.save(chart(), tmp_path / "chart.html").read_text()
         looked(whole, "document.querySelector('svg.marks')")
 
 
@@ -131,7 +141,7 @@ def test_a_report_of_hostile_results_runs_nothing(looked, tmp_path):
         tables.table(rows())._repr_mimebundle_(),
         tables.verdict_table(verdicts())._repr_mimebundle_(),
     ]
-    shown += [charts.bundle(chart.to_dict()) for chart in list(hostile_charts())[:8]]
+    shown += [charts.bundle(chart().to_dict()) for chart in list(hostile_charts())[:8]]
     shown += [{"text/html": p, "text/plain": p, "application/javascript": p} for p in PAYLOADS]
     shown += [{"text/markdown": p, "text/latex": p, "text/plain": p} for p in PAYLOADS]
     shown += [
@@ -202,7 +212,7 @@ def test_a_tooltip_shows_every_payload_as_text(looked, page, tmp_path, which):
     place = {"ladder": 0, "downtime": 2, "ratios": 3}[which]
     charts_of = list(hostile_charts())
     chart = charts_of[len(charts_of) // 8 * 4 + place]
-    whole = charts.save(chart, tmp_path / "chart.html").read_text()
+    whole = charts.save(chart(), tmp_path / "chart.html").read_text()
     looked(whole, "!!document.querySelector('svg.marks')")
     told = spoken(chart, page)
     assert told and any("condition" in text or "percentile" in text for text in told)

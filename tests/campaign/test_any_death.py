@@ -11,6 +11,7 @@ import pytest
 from campaigns import (
     CONTROLLER,
     KERNEL,
+    TWO,
     WORKER,
     asked,
     begun,
@@ -20,7 +21,6 @@ from campaigns import (
     host_dies,
     kill,
     labkit,
-    loopback_lab,
     measured_once,
     processes,
     runs,
@@ -32,26 +32,11 @@ from dask_here import claims, dask_here
 from labkit.campaign.attempts import DIED, FAILED, FINISHED
 
 pytestmark = [pytest.mark.torture]
-TWO = """labs = ["loopback.toml"]
-order = "as written"
-[[study]]
-name = "lat_ping"
-parameters.repeats = 2
-sweep.count = [300, 310]
-"""
 HOST, SCHEDULER, DASK_WORKER = "host", "scheduler", "Dask worker"
 HERE = (CONTROLLER, WORKER, KERNEL, HOST)
 THERE = (*HERE, SCHEDULER, DASK_WORKER)
 LONG = 300
 ENDS = {FINISHED, DIED, FAILED, "stopped"}
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    """A folder with the lab.toml of two real hosts on this machine."""
-    place = tmp_path_factory.mktemp("lab")
-    with loopback_lab(place):
-        yield place
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from campaigns import (
+    ONE,
+    TWO,
     asked,
     begun,
     finished_runs,
     folder,
     labkit,
-    loopback_lab,
     measured_once,
     processes,
     wait_for,
@@ -35,14 +36,6 @@ LONG = 300
 """So many processes begin one after the other that a busy machine takes its time."""
 BRINGING = "labkit.campaign.cluster.bringing"
 RECORDED = 'labs = ["recorded"]\n[[study]]\nname = "lat_vmxnet3"\n'
-TWO = """labs = ["loopback.toml"]
-order = "as written"
-[[study]]
-name = "lat_ping"
-parameters.repeats = 2
-sweep.count = [300, 310]
-"""
-ONE = TWO.replace("[300, 310]", "[300]")
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +47,7 @@ def s3():
         yield env
 
 
-@pytest.fixture(params=["folder", "s3"])
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def kept(request, tmp_path):
     """A store of each kind, with nothing in it."""
     if request.param == "folder":
@@ -139,6 +132,7 @@ def test_a_store_that_gives_a_name_twice_is_refused(tmp_path):
         prove(Careless(str(tmp_path)))
 
 
+@pytest.mark.slow
 def test_what_is_wrong_with_a_store_is_said_by_class(s3, tmp_path, monkeypatch):
     with pytest.raises(errors.StoreRefused, match="make the bucket first"):
         prove(open_store("s3://nobodys/x"))
@@ -237,14 +231,6 @@ def test_a_campaign_on_workers_made_here_is_as_one_without_them(s3, tmp_path):
     assert not [*out.glob("cluster/*/*")]
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    """A folder with the lab.toml of two real hosts on this machine."""
-    place = tmp_path_factory.mktemp("lab")
-    with loopback_lab(place):
-        yield place
-
-
 def insist_whole(out, points):
     campaign = folder(out)
     assert measured_once(campaign) and len(campaign.points) == points
@@ -257,7 +243,8 @@ def insist_whole(out, points):
         assert len([key for key in records if key.startswith("claim-")]) == len(ends)
 
 
-@pytest.mark.slow
+# `test_any_death.py` has the same at random moments.
+@pytest.mark.torture
 def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_path):
     file, out = written(lab, TWO), tmp_path / "out"
     with dask_here(tmp_path, out) as dask:
@@ -302,21 +289,22 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
 
 @pytest.mark.slow
 def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
-    file, out = written(lab, TWO), tmp_path / "out"
+    file, out = written(lab, ONE), tmp_path / "out"
     words = ("campaign", "run", file, "--local", "1")
     run = begun(*words, out=out)
     wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
     os.kill(run.pid, signal.SIGINT)
     said = run.communicate(timeout=LONG)[1]
-    assert run.returncode == 130 and "0 of 2 points are finished" in said, said
+    assert run.returncode == 130 and "0 of 1 points are finished" in said, said
     wait_for(lambda: not processes(out), 20)
     states = {one.state for point in folder(out).points for one in folder(out).attempts(point)}
     assert states == {"stopped"}
     again = labkit(*words, out=out)
     assert again.returncode == 0, again.stderr
-    insist_whole(out, 2)
+    insist_whole(out, 1)
 
 
+@pytest.mark.slow
 def test_what_ended_while_nobody_looked_is_fetched(tmp_path, monkeypatch):
     from campaigns import made_up
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from campaigns import (
     KERNEL,
+    ONE,
+    TWO,
     WORKER,
     begun,
     finished_runs,
@@ -14,7 +16,6 @@ from campaigns import (
     history,
     kill,
     labkit,
-    loopback_lab,
     measured_once,
     processes,
     wait_for,
@@ -24,22 +25,6 @@ from campaigns import (
 from labkit.campaign.attempts import FAILED, FINISHED
 
 pytestmark = pytest.mark.slow
-TWO = """labs = ["loopback.toml"]
-order = "as written"
-[[study]]
-name = "lat_ping"
-parameters.repeats = 2
-sweep.count = [300, 310]
-"""
-ONE = TWO.replace("[300, 310]", "[300]")
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    """A folder with the lab.toml of two real hosts on this machine."""
-    place = tmp_path_factory.mktemp("lab")
-    with loopback_lab(place):
-        yield place
 
 
 def measuring(out):

@@ -238,6 +238,7 @@ def test_a_lock_lasts_as_long_as_a_process_that_has_inherited_it(tmp_path, monke
     assert said == ["waits for one host, which another campaign uses"]
 
 
+@pytest.mark.slow
 def test_other_points_under_a_known_name_are_refused(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     made_up(tmp_path, "taken", 2)

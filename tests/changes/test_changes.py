@@ -69,6 +69,7 @@ def test_a_turn_of_a_process_that_has_ended_is_over(bench, turn):
     assert [path.name for path in bench.changes.glob("*.turn")] == ["8.turn"]
 
 
+@pytest.mark.slow
 def test_a_turn_of_a_process_that_runs_is_waited_for(bench):
     plain = without(bench.folder / "tools", "flock")
     bench.changes.mkdir()

@@ -65,6 +65,7 @@ def test_the_script_and_labkit_agree_on_every_field(bench):
         assert step.text == text
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=300))
 def test_the_checksum_is_the_one_of_cksum(whole):
     said = subprocess.run(["cksum"], input=whole, capture_output=True).stdout.decode()
@@ -309,6 +310,7 @@ def test_an_owner_whose_host_was_taken_over_writes_nothing_more(bench, hosts):
     assert bench.values() == OLD
 
 
+@pytest.mark.slow
 def test_a_host_of_which_nothing_is_read_again_hears_us_after_runs_and_seldom_during_them(
     bench, hosts
 ):

@@ -78,6 +78,7 @@ def made(bench, rounds, teller="teller", **commands):
     return [words for words in told if words[0] not in ("whole", "token")]
 
 
+@pytest.mark.slow
 def test_changes_come_out_the_same_and_are_told_at_one_start_a_round_and_one_before(bench):
     for rounds, most in (("11111", 2), ("11122", 3), ("00000", 5)):
         bench.reset()

@@ -81,6 +81,7 @@ def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
         assert least * 350 / wide >= 9, chart.title
 
 
+@pytest.mark.slow
 def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():
     moments = np.linspace(0, 60, 100)
     events = [charts.Happened("migration", 10, 31)]

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 
 from labkit.claim import Order, judge
 from labkit.statistics.quantity import Quantity

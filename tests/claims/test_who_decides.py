@@ -116,6 +116,7 @@ MOVED = re.compile(
 )
 
 
+@pytest.mark.slow
 def test_verdicts_that_moved_with_the_question_are_what_the_page_says_of_today():
     """Those that no box decides; the others are of runs that may be made again."""
     rows = MOVED.findall(DECISIONS.read_text("utf-8"))

@@ -102,6 +102,7 @@ def test_where_nothing_can_be_kept_it_says_where_and_how_to_move_it(monkeypatch,
     assert second == "  hint: LABKIT_OUT names another folder"
 
 
+@pytest.mark.slow
 def test_what_only_reads_needs_no_room_but_memory(monkeypatch, capsys):
     monkeypatch.setenv("LABKIT_OUT", "/dev/null")
     assert main(["results", "list"]) == 0

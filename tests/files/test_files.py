@@ -203,6 +203,7 @@ def test_a_disk_without_room_for_another_name_is_said_to_be_full(host, disk, siz
     assert len(os.listdir(disk)) == 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["up", "down"])
 def test_a_disk_that_fills_up_on_the_way_is_told_and_nothing_is_left(host, disk, tmp_path, way):
     (tmp_path / "source").write_bytes(noise(14 * MIB))

@@ -118,6 +118,7 @@ def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
     assert len(fleet.run("true").ok) == HOSTS and not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0, 0.5])
 def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_path, seconds):
     lost = (
@@ -131,6 +132,7 @@ def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_pa
     assert len(fleet.run("true").ok) == HOSTS
 
 
+@pytest.mark.slow
 def test_what_a_first_command_leaves_behind_is_told(fleet):
     answers = fleet.run("sh", "-c", "sleep 3 & echo on").check()
     assert all(one.left_behind and one.stdout == "on\n" for one in answers.values())
@@ -199,6 +201,7 @@ def slow(seconds, value):
     return value
 
 
+@pytest.mark.slow
 def test_works_end_as_they_do_and_each_error_is_its_own():
     main, begun = threading.get_ident(), time.monotonic()
     works = {

@@ -124,6 +124,7 @@ def test_before_anything_was_looked_at_a_card_says_so_and_names_no_figure():
     assert page.count("judging") == len(studies.names())
 
 
+@pytest.mark.slow
 def test_a_card_says_when_it_ran_last_and_whether_that_was_emulated(results):
     made = {card.study.name: card for card in Known(shelved=shelf()).cards()}
     assert made["lat_ping"].last_run.endswith("on lab a lab that never was (emulated, tier test)")
@@ -155,6 +156,7 @@ def replaced(machine, **parts):
     return this_machine.Report(**{**vars(machine), **parts})
 
 
+@pytest.mark.slow
 def test_on_a_lab_a_card_says_which_conditions_it_can_measure_and_why_not_the_others(lab):
     known = [find_study(name) for name in studies.names()]
     said = readiness.of_all(known, this_machine.examine(), lab, ["server"])
@@ -216,6 +218,7 @@ def test_what_hosts_and_labels_say_stays_text(section, tmp_path):
     assert BAD not in cards_html(Known(shelved=[odd]).cards(), ())
 
 
+@pytest.mark.slow
 def test_results_are_found_by_words_of_study_label_or_lab(results):
     browser = ResultsSection(lambda: None)
     browser.take(shelf())

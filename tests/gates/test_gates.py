@@ -181,6 +181,7 @@ def test_a_process_that_was_there_before_and_took_cpu_time_is_foreign_load():
     assert found.ok is False and re.search(rf"{name} took \d+\.\d % of a CPU", found.why)
 
 
+@pytest.mark.slow
 def test_the_workload_itself_and_the_studys_own_servers_are_not_foreign():
     mine = Path("/proc/self/comm").read_text().strip()
 

@@ -1,13 +1,19 @@
-"""A test on the list of `again.toml` that fails is run once more, and both runs are shown."""
+"""Failed tests run once more, alone; `tests/again.toml` says which are known for it, and why.
 
+`python tests/helpers/again.py CODE` is the end of `make test`; CODE is how that has ended so far.
+"""
+
+import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-from _pytest.runner import runtestprotocol
-
 LIST = Path(__file__).resolve().parents[1] / "again.toml"
-AGAIN = "again"
+FAILED = Path(".pytest_cache/v/cache/lastfailed")
+MOST = 5
+"""With more failures on no list something is broken, and to run them again says nothing."""
+RULE = "!" * 100
 
 
 def listed(path=LIST):
@@ -15,46 +21,28 @@ def listed(path=LIST):
     return {one["test"]: one["why"] for one in tomllib.loads(path.read_text("utf-8"))["again"]}
 
 
-class Again:
-    """Runs what is on the list once more where it failed."""
-
-    def __init__(self, reasons):
-        """By test."""
-        self.reasons = reasons
-
-    def why(self, nodeid):
-        """Why this test may fail once, or nothing."""
-        return self.reasons.get(nodeid.partition("[")[0], "")
-
-    def pytest_runtest_protocol(self, item, nextitem):
-        """The same as pytest's own, but for a second time."""
-        if not self.why(item.nodeid):
-            return None
-        item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
-        first = runtestprotocol(item, nextitem=nextitem, log=False)
-        for report in first:
-            if failed := report.failed:
-                report.outcome = AGAIN
-            item.ihook.pytest_runtest_logreport(report=report)
-            if failed:
-                runtestprotocol(item, nextitem=nextitem)
-                break
-        item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
-        return True
-
-    def pytest_report_teststatus(self, report):
-        """A first run that failed is neither passed nor failed."""
-        return (AGAIN, "A", "AGAIN") if report.outcome == AGAIN else None
-
-    def pytest_terminal_summary(self, terminalreporter):
-        """Say what was run again, why it may be, and how it had failed."""
-        for report in terminalreporter.getreports(AGAIN):
-            terminalreporter.section(f"run once more: {report.nodeid}")
-            terminalreporter.write_line(f"may fail once: {self.why(report.nodeid)}")
-            terminalreporter.write_line(str(report.longrepr))
+def failed():
+    """What failed in the last run."""
+    return set(json.loads(FAILED.read_text("utf-8"))) if FAILED.exists() else set()
 
 
-@pytest.hookimpl
-def pytest_configure(config):
-    """For this session."""
-    config.pluginmanager.register(Again(listed()), "labkit again")
+def main(code, reasons):
+    """Exit with 0 if all that failed passes alone, else with `code`; what is on no list is few."""
+    first = failed() if code == 1 else set()
+    unlisted = {test for test in first if test.partition("[")[0] not in reasons}
+    if not first or len(unlisted) > MOST:
+        print(
+            f"{len(unlisted)} failed that are on no list" if first else "", end="\n" * bool(first)
+        )
+        return code
+    subprocess.run([sys.executable, "-m", "pytest", "-v", "-n", "0", "--last-failed"])
+    passed = first - failed()
+    for test in sorted(passed):
+        why = reasons.get(test.partition("[")[0], "it is on no list: mend it")
+        print(RULE, "FAILED BESIDE OTHER TESTS AND PASSED ALONE (how it failed stands above):",
+              test, why, RULE, sep="\n")  # fmt: skip
+    return 0 if passed == first else code
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(int(sys.argv[1]), listed(Path(sys.argv[2]) if sys.argv[2:] else LIST)))

@@ -9,8 +9,9 @@ import pytest
 from labkit import box
 from tests.box.machine import snapshot
 
-# Two runs of the tests on one machine need different names.
-NAME = os.environ.get("LABKIT_TEST_BOX", "pytest")
+# Two runs of the tests on one machine need different names, and so do the processes of one run.
+PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")
+NAME = os.environ.get("LABKIT_TEST_BOX", "pytest") + (f"-{PROCESS}" if PROCESS else "")
 TWO, OTHER, MOVING, KEPT = (f"{NAME}-{number}" for number in (2, 3, 4, 5))
 
 

@@ -5,6 +5,8 @@ import re
 import shutil
 from functools import cache
 
+from trees import nodes
+
 from labkit.programs.packages import SEARCHED, always, packages, unpackaged
 
 METHODS = {
@@ -48,8 +50,7 @@ def known(word):
 @cache
 def called(path):
     """The programs that a file calls, but for those that are on every Linux."""
-    text = path.read_text("utf-8")
-    found = _in_shell(text) if path.suffix != ".py" else _in_python(ast.parse(text))
+    found = _in_python(nodes(path)) if path.suffix == ".py" else _in_shell(path.read_text("utf-8"))
     return set(found) - always() - GIVEN
 
 
@@ -58,10 +59,9 @@ def _in_shell(text):
     return [word for word in BEGINS.findall(text) if known(word)]
 
 
-def _in_python(tree):
-    nodes = list(ast.walk(tree))
-    prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
-    for node in nodes:
+def _in_python(parts):
+    prose = {id(node.value) for node in parts if isinstance(node, ast.Expr)}
+    for node in parts:
         if isinstance(node, ast.Call):
             yield from _asked(node)
         if isinstance(node, ast.Tuple | ast.List):

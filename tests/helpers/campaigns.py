@@ -21,6 +21,14 @@ from labkit.campaign.folder import CampaignFolder, folder_of
 from labkit.gates.gate import NAMES
 
 TAIL = 30.0
+TWO = """labs = ["loopback.toml"]
+order = "as written"
+[[study]]
+name = "lat_ping"
+parameters.repeats = 2
+sweep.count = [300, 310]
+"""
+ONE = TWO.replace("[300, 310]", "[300]")
 
 
 def written(folder, text, name="small"):

@@ -5,7 +5,7 @@ How intervals are made was chosen by what they do for `KINDS`; `HELD_OUT` were o
 """
 
 import numpy as np
-import scipy.signal
+import scipy
 
 SINGLE = np.float32
 """Half the time of doubles; what is measured has fewer digits."""

@@ -144,7 +144,7 @@ async def workers(address, first, last, folder):
     dask.config.set({
         "distributed.worker.profile.enabled": False,
         "distributed.admin.tick.interval": "10s",
-        "distributed.admin.system-monitor.interval": "10s",
+        "distributed.admin.system-monitor.interval": "1h",
     })  # fmt: skip
     async with asyncio.TaskGroup() as group:
         for number in range(first, last):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from each import each
+from trees import nodes, tree
 
 HOME = Path(__file__).parents[2]
 PACKAGE = HOME / "labkit"
@@ -29,6 +30,7 @@ TOP = {
     ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder", "data",
     "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
 }  # fmt: skip
+HELPERS = sorted((HOME / "tests/helpers").rglob("*.py"))
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -43,19 +45,16 @@ def name_of(path):
     return str(path.relative_to(HOME))
 
 
-@cache
-def tree(path):
-    return ast.parse(path.read_text("utf-8"))
-
-
 def home(path):
     """The word of the order that a file belongs to: its folder, or its own name."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
+@cache
 def imported(path):
-    """The words of the order that a file imports, wherever in the file, but not for types alone."""
-    for node in ast.walk(tree(path)):
+    """The words of the order that a file imports, wherever in the file."""
+    found = set()
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module == "labkit":
@@ -65,13 +64,14 @@ def imported(path):
             names = [node.module]
         else:
             continue
-        yield from (name.split(".")[1] for name in names if name.startswith("labkit."))
+        found |= {name.split(".")[1] for name in names if name.startswith("labkit.")}
+    return found
 
 
 @cache
 def functions(path):
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
-    return [node for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+    return [node for node in nodes(path) if isinstance(node, kinds)]
 
 
 def length(node):
@@ -90,7 +90,7 @@ def test_the_house_has_few_rows_and_few_files_at_its_root():
 
 @each(MODULES, name_of)
 def test_imports_never_point_downwards(path):
-    names = set(imported(path)) - {"__version__"}
+    names = imported(path) - {"__version__"}
     assert {name for name in names if ROW[name] > ROW[home(path)]} == set()
 
 
@@ -117,7 +117,7 @@ def test_no_public_class_name_is_used_twice():
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
-@each(MODULES, name_of)
+@each([*MODULES, *HELPERS], name_of)
 def test_files_and_functions_are_short(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
     assert [f"{f.name}: {length(f)} lines" for f in functions(path) if length(f) > 50] == []

@@ -1,74 +1,9 @@
-"""The tests watch themselves: what takes long says so, and nothing is run twice in silence."""
+"""The tests watch themselves: what takes long says so."""
 
-import re
-import subprocess
-import sys
 from pathlib import Path
 
-import again
 import durations
 import pytest
-
-HELPERS = Path(again.__file__).parent
-MOST_AGAIN = 7
-"""How many tests may be run once more. Lower it with each one that is mended; never raise it."""
-TREE = {
-    "conftest.py": """
-        import os, sys
-        sys.path.insert(0, {helpers!r})
-        from pathlib import Path
-        from again import Again
-        from durations import Durations
-
-        def pytest_configure(config):
-            config.pluginmanager.register(Again({{"test_it.py::test_unsteady": "it is unsteady"}}))
-            config.pluginmanager.register(Durations(Path("kept.json")))
-    """,
-    "test_it.py": """
-        from pathlib import Path
-
-        def unsteady(name):
-            there = Path(name).exists()
-            Path(name).touch()
-            assert there, "not there yet"
-
-        def test_unsteady():
-            unsteady("one")
-
-        def test_unsteady_and_on_no_list():
-            unsteady("two")
-    """,
-}
-
-
-def ran(folder, *words):
-    for name, text in TREE.items():
-        lines = text.format(helpers=str(HELPERS)).splitlines()
-        (folder / name).write_text("\n".join(line[8:] for line in lines))
-    words = (sys.executable, "-m", "pytest", "-rA", "-p", "no:cacheprovider", *words, "test_it.py")
-    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["in one process", "in several"])
-def test_a_test_on_the_list_runs_once_more_and_says_so_and_another_one_does_not(tmp_path, words):
-    done = ran(tmp_path, *words)
-    assert done.returncode == 1
-    assert "FAILED test_it.py::test_unsteady_and_on_no_list" in done.stdout
-    assert "PASSED test_it.py::test_unsteady\n" in done.stdout
-    assert "run once more: test_it.py::test_unsteady" in done.stdout
-    assert "may fail once: it is unsteady" in done.stdout and "not there yet" in done.stdout
-    assert re.search(r"1 failed, 1 passed, 1 again", done.stdout), done.stdout
-    assert ran(tmp_path, *words).returncode == 0, "the files are there now"
-
-
-def test_the_list_of_what_is_run_once_more_only_shrinks():
-    reasons = again.listed()
-    assert len(reasons) <= MOST_AGAIN
-    for test, why in reasons.items():
-        file, _, name = test.partition("::")
-        assert f"def {name}(" in (again.LIST.parents[1] / file).read_text("utf-8"), f"no {test}"
-        assert len(why.split()) >= 8, f"{test}: say why it may fail once"
 
 
 @pytest.mark.parametrize(

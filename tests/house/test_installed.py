@@ -68,6 +68,7 @@ def test_an_installed_labkit_knows_its_studies_and_what_a_box_can_be_made_of(ins
     assert "four-guests" in labkit(installed, "box", "topologies")
 
 
+@pytest.mark.slow
 def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     subprocess.run(["git", "init", "-q", str(installed)], check=True)
     words = ["-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "-q", "--allow-empty", "-m1"]

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from each import each
+from trees import nodes
 
 from labkit.cli import _parser
 from tests.commands.test_cli import _verbs
@@ -58,7 +59,7 @@ def test_what_a_notebook_says_is_plain_english(path):
 def docstrings(module):
     """What a module says of itself and of each public name in it, by name."""
     named = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+    for node in nodes(module):
         public = isinstance(node, named) and not node.name.startswith("_")
         if public or isinstance(node, ast.Module):
             yield getattr(node, "name", module.stem), ast.get_docstring(node) or ""
@@ -82,16 +83,13 @@ def test_a_help_text_is_plain_english(name):
 
 def said_in(module):
     """What a module may say to a user: its texts of several words, without docstrings."""
-    tree = ast.parse(module.read_text("utf-8"))
-    silent = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr)}
-    for one in ast.walk(tree):
+    silent = {id(one.value) for one in nodes(module) if isinstance(one, ast.Expr)}
+    for one in nodes(module):
         if isinstance(one, ast.Constant) and isinstance(one.value, str) and id(one) not in silent:
             yield one.value
 
 
 def test_no_message_has_a_turn_that_trips_a_reader():
-    texts = [
-        (module, text) for module in (HOME / "labkit").rglob("*.py") for text in said_in(module)
-    ]
+    texts = [(module, text) for module in MODULES for text in said_in(module)]
     assert len(texts) > 5000
     assert [(module.name, text) for module, text in texts if TURNS.search(text)] == []

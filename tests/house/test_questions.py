@@ -98,6 +98,7 @@ def test_the_setting_of_the_page_refuses_what_is_not_legal():
             example("labkit/settings/time_to_live.py")["TimeToLive"](hops)
 
 
+@pytest.mark.slow
 def test_the_workload_of_the_page_runs_and_reads_what_its_tool_prints():
     hashing = example("labkit/workloads/hashing.py")["Hashing"](duration=1)
     (sample,) = hashing.parse(hashing.run({"server": Host("here", "127.0.0.1", Local())}))

@@ -8,6 +8,8 @@ import json
 import re
 from pathlib import Path
 
+from trees import nodes, tree
+
 HOME = Path(__file__).resolve().parents[2]
 PACKAGE = HOME / "labkit"
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -65,7 +67,7 @@ def pieces():
     """
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        module, body = str(path.relative_to(PACKAGE)), ast.parse(path.read_text("utf-8")).body
+        module, body = str(path.relative_to(PACKAGE)), tree(path).body
         plain = [n for n in body if not isinstance(n, (*DEFINED, ast.Import, ast.ImportFrom))]
         found[module, ""] = set().union(*map(words, plain))
         for node in body:
@@ -84,7 +86,7 @@ def pieces():
 def imports(path):
     """The modules of labkit that a file imports, wherever in it."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

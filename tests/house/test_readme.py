@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.commands.test_cli import _verbs
 
 HOME = Path(__file__).resolve().parents[2]
 README = (HOME / "README.md").read_text()
+parser = cache(_parser)
 SCRIPTS = (HOME / "notebooks/docs/scripts.md").read_text()
 
 
@@ -76,7 +78,7 @@ def test_every_command_line_of_a_page_can_be_meant(page, capsys):
         if len(words) == 1:  # only named
             words = [*words, "--help"]
         try:
-            _parser().parse_args(words)
+            parser().parse_args(words)
         except SystemExit as ended:
             assert ended.code == 0, f"{page.name}: labkit {' '.join(words)}: {capsys.readouterr()}"
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from trees import nodes
 
 PROGRAMS = ("perl", "shellcheck")
 
@@ -47,11 +48,10 @@ FINDING = re.compile(r"^(?P<file>[^:]+):.*\[(?P<code>SC\d+)\]$", re.MULTILINE)
 
 def texts(path):
     """The strings of a module that are no docstrings; of those with values in them, the rest."""
-    tree = ast.parse(path.read_text("utf-8"))
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
+    inside = {id(part) for node in nodes(path) if isinstance(node, ast.JoinedStr)
               for part in node.values}  # fmt: skip
-    alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    alone = {id(node.value) for node in nodes(path) if isinstance(node, ast.Expr)}
+    for node in nodes(path):
         if isinstance(node, ast.JoinedStr):
             parts = [p.value if isinstance(p, ast.Constant) else "VALUE" for p in node.values]
             yield "".join(parts)

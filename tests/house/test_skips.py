@@ -55,6 +55,7 @@ def test_expected_skips_are_the_table_that_ends_the_log(tmp_path, more):
     assert row.split() == ["2", *EXPECTED.split(), "test_some.py"]
 
 
+@pytest.mark.slow
 def test_what_runs_once_more_ends_with_the_table_of_all(tmp_path):
     text = MODULE.format(why=EXPECTED) + "def test_fails(): assert 0\n"
     assert ran(tmp_path, text).returncode == 1

@@ -61,6 +61,7 @@ def test_it_asks_no_server_for_anything(tmp_path):
     assert "default-src 'none'" in page.partition("<style")[0]
 
 
+@pytest.mark.slow
 def test_only_scripts_of_our_own_are_in_it(tmp_path):
     page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
     nonce = re.search(r"script-src 'nonce-([^']+)'", page)[1]

@@ -5,17 +5,20 @@ import shutil
 import subprocess
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 
+from labkit import studies
 from labkit.condition import Condition
 from labkit.errors import ResultsError, Unknown
 from labkit.gates import counter, gate
 from labkit.gates.watch import Watch, left_out, remarks
 from labkit.host import Host
 from labkit.lab import Lab
-from labkit.pages.answer import Answer, _percentiles, _rows, rendered
+from labkit.pages.answer import Answer, _measured, _rows, rendered
 from labkit.results import Results
 from labkit.running import loop
+from labkit.running.open_lab import stored_results
 from labkit.transports.local import Local
 from tests.running.test_study import A, B, a_study
 
@@ -116,6 +119,7 @@ def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
     assert len(host.asked) == 1 + 2 * 3
 
 
+@pytest.mark.slow
 def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(results):
     study = a_study(A, B)
     first = loop._order([A, B], 1, 1)[0].condition.name
@@ -167,6 +171,7 @@ def a_neighbour(tmp_path):
 STRICT = tuple(name for name in gate.NAMES if name != "foreign load")
 
 
+@pytest.mark.slow
 def test_a_busy_neighbour_spoils_a_run_on_hosts_of_ones_own(results, tmp_path):
     with a_neighbour(tmp_path), pytest.raises(ResultsError, match=r"foreign load: .* of a CPU"):
         lab = a_lab(Local("here"), tier="hosts", tolerates=STRICT)
@@ -204,9 +209,23 @@ def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):
 def test_percentiles_with_too_few_samples_say_how_many_they_need(results):
     study = a_study(A)
     loop.run(study, a_lab(Local("here")), results, repeats=3)
-    said = _percentiles(study, _rows(study, results))
+    said = _measured(study, _rows(study, results))
     assert "p99 of 120 samples has 1 beyond it; 10 beyond it, or 1000 samples in all" in said
     assert "p90 of" not in said
+
+
+def test_a_study_of_one_figure_a_run_is_told_by_the_mean_of_the_runs():
+    study, results = studies.find("lat_vmxnet3"), stored_results("lat_vmxnet3", "recorded")
+    rows = _rows(study, results)
+    measured = study.blocks(results)
+    assert [row["value"] for row in rows] == pytest.approx(
+        [np.mean([*blocks.values()]) for blocks in measured.values()]
+    )
+    assert all(row["low"] < row["value"] < row["high"] for row in rows)
+    said = _measured(study, rows)
+    assert (
+        "mean of the runs" in said and "beyond it" not in said and "99" not in said.split("\n")[0]
+    )
 
 
 def test_what_is_told_of_results_of_others_is_text_for_a_terminal():

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import subprocess
 import threading
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -103,6 +105,14 @@ assert stop_asked() and not asked_before"""
     threading.Thread(target=interrupt_when, args=[tmp_path / "begun"], daemon=True).start()
     with pytest.raises(Stopped, match="had come to its end"):
         rerun(tmp_path, code)
+
+
+def test_a_ctrl_c_to_a_kernel_that_has_just_ended_is_no_error(tmp_path):
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    run = notebook.Rerun(tmp_path / "in.ipynb", tmp_path / "out.ipynb", {})
+    run.kernels.append(SimpleNamespace(provisioner=SimpleNamespace(pid=ended.pid)))
+    assert run._interrupt()
 
 
 def interrupt_when(file):

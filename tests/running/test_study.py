@@ -83,6 +83,7 @@ def test_the_order_is_shuffled_by_the_kept_seed():
     assert all({*orders[1][i : i + 2]} == {"a", "b"} for i in range(0, 16, 2))
 
 
+@pytest.mark.slow
 def test_what_is_finished_is_not_measured_again(lab, results):
     study = a_study(A, B)
     loop.run(study, lab, results, repeats=1)
@@ -309,6 +310,19 @@ def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
     assert possible.refusals(study, lab)["a"] == (
         "no-such-program is missing on client, to get it: apt-get install it"
     )
+
+
+class OfOneEnd(Rare):
+    @property
+    def only(self):
+        return {"no-such-program": "server"}
+
+
+def test_a_program_that_one_end_calls_is_asked_of_that_end_alone(lab):
+    study = replace(a_study(A), workload=OfOneEnd())
+    why = possible.refusals(study, lab)["a"]
+    assert why.startswith("no-such-program is missing on server")
+    assert pairs.absent([(OfOneEnd(), {"a": lab.hosts})])["client"] == []
 
 
 class NotHere(Ping):

@@ -113,6 +113,12 @@ def test_an_interface_that_is_not_there_is_refused_before_anything_is_kept(sshd,
     assert not (tmp_path / "out" / "results").exists()
 
 
+def test_an_address_that_is_not_on_the_interface_is_kept_and_said_of_the_results(sshd, tmp_path):
+    with opened(lab_of(tmp_path, sshd, more='address = "127.0.0.2"')) as lab:
+        asked = study_results(PING, lab, str(lab.path)).asked
+    assert asked["lab"]["elsewhere"] == {"server": "127.0.0.2"}
+
+
 def test_hosts_that_answer_are_refused_nothing(sshd, tmp_path):
     with opened(lab_of(tmp_path, sshd)) as lab:
         assert "Native" not in possible.refusals(PING, lab)

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 LABS = "from labkit.lab import Lab; Lab.read(path)"
 TOPOLOGIES = "from labkit.box import topology; topology.find(str(path))"
 RESULTS = "from labkit.machine import records; records.read_json(path)"
@@ -49,7 +51,6 @@ CASES = [
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("read", "kind", "name"), CASES)
 def test_a_bomb_is_refused_within_two_seconds_and_100_mib(tmp_path, read, kind, name):
     bomb = tmp_path / f"bomb.{kind}"

@@ -68,6 +68,7 @@ def test_sha256sum_finds_a_run_whole_and_each_flipped_bit_is_found(results):
         (kept.path / name).write_bytes(whole)
 
 
+@pytest.mark.slow
 def test_twenty_writers_at_once_lose_nothing(results):
     def write(block):
         for order in range(10):

@@ -52,6 +52,7 @@ def test_an_sshd_that_offers_only_weak_ciphers_is_refused_by_name(tmp_path):
     assert "while exchanging keys" in said and "acceptable ciphers" in said
 
 
+@pytest.mark.slow
 def test_no_server_gets_a_channel_to_our_agent(own, tmp_path):
     with stub(tmp_path) as (port, served), agent(own.folder / "user") as path:
         target = stub_target(own, tmp_path, port)
@@ -63,6 +64,7 @@ def test_no_server_gets_a_channel_to_our_agent(own, tmp_path):
             assert served[0].stub.asked == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extended", [False, True], ids=["stdout", "stderr"])
 def test_a_server_that_sends_more_than_it_was_given_room_for_is_hung_up_on(own, tmp_path, extended):
     window, part = 1 << 16, bytes(30_000)
@@ -95,6 +97,7 @@ def test_a_server_without_strict_kex_is_written_down_as_such(own, tmp_path):
     assert not found.strict_kex and found.cipher in CIPHERS
 
 
+@pytest.mark.slow
 def test_a_host_may_not_change_its_key_when_keys_are_exchanged_again(own):
     with closing(connection.reached(own.target())) as client:
         client.renegotiate_keys()

@@ -287,6 +287,7 @@ def test_an_expired_account_is_asked_once_and_the_message_says_where_to_look(own
     assert f"{expired}@127.0.0.1" in said
 
 
+@pytest.mark.slow
 def test_whoever_logs_in_hears_the_answers_himself_and_the_thread_begins_afterwards(
     own, monkeypatch
 ):
@@ -322,6 +323,7 @@ def test_a_channel_that_nobody_answers_for_is_given_up_and_the_connection_stays(
         client.open_session(timeout=10).close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [True, False])
 def test_what_we_do_not_understand_is_named_by_its_number_of_all_that_came(own, tmp_path, strict):
     unknown = paramiko.Message(b"\xc8whatever")

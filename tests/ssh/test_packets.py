@@ -86,6 +86,7 @@ def test_keys_are_exchanged_again_while_answers_are_read(host, monkeypatch):
     assert len(host.transport._all._connections) == 1 and len(exchanged) >= 3
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_middle_of_a_packet_costs_the_connection_and_nothing_else(host, monkeypatch):
     host.check("true")
     used = host.transport._all.usable().client
@@ -152,6 +153,7 @@ def test_closing_wakes_who_reads_at_once(host):
     assert not client.is_alive() and time.monotonic() - begun < 0.9
 
 
+@pytest.mark.slow
 def test_a_turn_that_ctrl_c_took_and_nobody_uses_is_taken_back(host):
     host.check("true")
     time.sleep(0.1)
@@ -162,6 +164,7 @@ def test_a_turn_that_ctrl_c_took_and_nobody_uses_is_taken_back(host):
     assert host.run("sleep", "0.4", seconds=60).code == 0
 
 
+@pytest.mark.slow
 def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_command_is_sent(server):
     with reached(server.address()) as host:
         for number in range(10):

@@ -43,6 +43,7 @@ def test_more_threads_than_sessions_wait_their_turn(ssh):
     assert codes == list(range(24))
 
 
+@pytest.mark.slow
 def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch):
     monkeypatch.setattr(one_session, "CONNECT_SECONDS", 0.5)
     with reached(server.address()) as host:
@@ -59,6 +60,7 @@ def test_a_session_that_never_has_room_for_input_is_given_up(server, monkeypatch
         assert host.check("echo", "yes") == "yes\n"
 
 
+@pytest.mark.slow
 def test_output_that_a_lost_connection_cut_off_is_never_taken_for_all_of_it(server):
     with reached(server.address()) as host:
         before = set(server.processes())
@@ -128,6 +130,7 @@ def test_a_session_that_the_server_ended_is_opened_again(ssh, server):
     assert ssh.check("echo", "two") == "two\n"
 
 
+@pytest.mark.slow
 def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_path):
     ssh.check("true")
     killer = threading.Timer(0.5, end_sessions, [server])
@@ -201,6 +204,7 @@ def hung(pids):
         tell(pids, signal.SIGCONT)
 
 
+@pytest.mark.slow
 def test_how_long_a_connection_took_to_be_lost_is_no_round_trip(server):
     with Wire(server.port) as wire, reached(through(server, wire)) as host:
         host.transport._all.usable()
@@ -224,6 +228,7 @@ def test_a_connection_that_hangs_is_replaced_as_nothing_ran_on_it(server, monkey
             assert time.monotonic() - begun < 30
 
 
+@pytest.mark.slow
 def test_a_host_that_opens_no_session_is_named_and_so_is_the_step(tmp_path, monkeypatch):
     monkeypatch.setattr(sessions, "CONNECT_SECONDS", 0.5)
     with serving(tmp_path, extra=["MaxSessions 0"]) as found, reached(found.address()) as host:

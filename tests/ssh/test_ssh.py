@@ -36,6 +36,7 @@ def test_a_hundred_commands_need_one_shell_and_one_session(ssh):
     assert len(parents) == 1
 
 
+@pytest.mark.slow
 def test_commands_in_turn_take_one_round_trip_each_and_a_batch_one_in_all(server):
     with Wire(server.port, delay=0.05) as wire, reached(through(server, wire)) as host:
         host.check("true")
@@ -319,6 +320,7 @@ def test_an_idle_shell_that_the_wire_lost_is_asked_first_and_replaced(server, mo
         assert host.check("echo", "asked first") == "asked first\n"
 
 
+@pytest.mark.slow
 def test_many_who_wait_for_one_login_that_fails_share_its_error(server, monkeypatch):
     tried, real = [], sessions.connect
 
@@ -335,6 +337,7 @@ def test_many_who_wait_for_one_login_that_fails_share_its_error(server, monkeypa
     assert len(tried) < 8
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_command_and_the_host_goes_on(interruptible, ssh, tmp_path):
     pid = tmp_path / "pid"
 

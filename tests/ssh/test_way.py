@@ -203,6 +203,7 @@ except Unreachable as failed:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a name server of its own")
 def test_a_name_server_that_says_nothing_costs_no_more_than_the_deadline(tmp_path):
     words = ["unshare", "--mount", "--net", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]

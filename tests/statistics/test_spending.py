@@ -34,6 +34,7 @@ def test_bounds_are_those_of_pocock_where_the_risk_is_spent_as_his(monkeypatch):
         spending._after.cache_clear()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "looks", [(3,), (5, 10, 20, 40), (3, 5, 8, 12, 18, 27), tuple(range(5, 25))]
 )

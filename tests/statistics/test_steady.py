@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-import scipy.signal
-import scipy.stats
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays

@@ -7,6 +7,7 @@ import ast
 import asyncio
 import inspect
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from labkit.errors import ResultsError
 from labkit.machine.places import HOME
 from labkit.results import Results
 from labkit.running import notebook
-from labkit.running.open_lab import recorded, with_load
+from labkit.running.open_lab import recorded, shortened, with_load
 from labkit.runs import bundle
 from labkit.verdict import CONTRADICTED, HOLDS
 
@@ -50,7 +51,11 @@ def test_a_quick_run_of_every_study_asks_for_what_its_workload_knows():
         study = studies.find(name)
         knobs = {knob: value for knob, value in study.quick.items() if knob != "repeats"}
         assert study.quick.get("repeats"), f"{name}: quick names no repeats"
-        short = with_load(study, **knobs)
+        short = with_load(shortened(study, "box"), **knobs)
+        few = [condition.name for condition in short.conditions]
+        assert set(study.few) <= set(few) and (few == list(study.few) or not study.few), name
+        cells = notebook.notebook(name).read_text()
+        assert set(re.findall(r'by_hand = \\"(.+?)\\"\\n', cells)) <= set(few), name
         for condition in short.conditions:
             assert all(condition.load(load) for load in short.loads), name
 

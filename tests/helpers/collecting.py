@@ -1,0 +1,52 @@
+"""Tests are found quickly: files that are left out are not imported, and no garbage is looked for.
+
+In `make check` `tests/house/test_left_out.py` looks at what such files import; nothing else does.
+"""
+
+import gc
+import re
+from functools import cache
+
+import pytest
+
+NOT = re.compile(r"not (\w+)")
+OF_ALL = re.compile(r"^pytestmark = (\[[^]]*\]|.*)", re.MULTILINE)
+MARK = re.compile(r"pytest\.mark\.(\w+)")
+
+
+def left_out(asked):
+    """The marks that `-m` leaves out, where it does nothing else: "not slow and not box"."""
+    parts = [NOT.fullmatch(part.strip()) for part in asked.split(" and ")]
+    return {part[1] for part in parts if part} if all(parts) else set()
+
+
+@cache
+def marks(path):
+    """Marks of all tests of a file: those of its `pytestmark`."""
+    found = OF_ALL.search(path.read_text("utf-8"))
+    return frozenset(MARK.findall(found[1])) if found else frozenset()
+
+
+# With all its files, a folder's `conftest.py` is left out, too.
+def pytest_ignore_collect(collection_path, config):
+    """Leave out a file all of whose tests are left out."""
+    out = left_out(config.getoption("markexpr"))
+    files = [collection_path]
+    if out and collection_path.is_dir():
+        files = list(collection_path.rglob("test_*.py"))
+    if files and all(file.name.startswith("test_") and marks(file) & out for file in files):
+        return True
+    return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection():
+    """Modules and tests stay to the end; to look for garbage among them takes seconds."""
+    gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
+    """From here on nobody looks at them again."""
+    gc.freeze()
+    gc.enable()
