@@ -69,6 +69,8 @@ class Study:
     """What runs after the workload in each run, for its metrics beside."""
     quick: Mapping[str, int] = field(default_factory=dict)
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
+    few: tuple[str, ...] = ()
+    """Conditions of a short run; empty for all of them."""
     draft: str = ""
     """What has not been shown of it yet; empty once the whole study has run in a box."""
     topology: str = ""

@@ -61,9 +61,12 @@ class Workload(ABC):
     here: ClassVar[tuple[str, ...]] = ()
     """Programs that the machine labkit runs on needs for it."""
 
+    only: ClassVar[Mapping[str, str]] = {}
+    """Of its tools, those that one role alone needs: program, role."""
+
     @property
     def tools(self) -> Mapping[str, str]:
-        """Programs that all of its hosts need and few have, and how one gets them."""
+        """Programs that its hosts need and few have, and how one gets them."""
         return {}
 
     @property
@@ -78,7 +81,7 @@ class Workload(ABC):
 
     @property
     def longest(self) -> float:
-        """Seconds of the longest of its commands: a long one is found again after a break."""
+        """Seconds of the longest command that is found again after a break; 0: there is none."""
         return self.seconds
 
     @abstractmethod

@@ -44,7 +44,7 @@ WIDTH, LETTERS = 540, 14
 # Text and axes get no colour here, so that JupyterLab's dark theme can choose one.
 LOOK = {
     "axis": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "gridOpacity": 0.5,
-             "labelLimit": 300},
+             "labelLimit": 300, "labelSeparation": 6},
     "legend": {"labelFontSize": LETTERS, "titleFontSize": LETTERS, "symbolSize": 90,
                "labelLimit": 500},
     "title": {"anchor": "start", "fontSize": LETTERS + 2, "subtitleFontSize": LETTERS,

@@ -84,7 +84,7 @@ class Start(Outcomes[Started]):
     @property
     def bound(self) -> float:
         """So much the spread may be wrong, for clocks are known only so well."""
-        bounds = sorted((one.clock.bound for one in self._started), reverse=True)
+        bounds = sorted((one.bound for one in self._started), reverse=True)
         return sum(bounds[:2])
 
     @property

@@ -56,8 +56,13 @@ class Started:
 
     @property
     def begun_here(self) -> float:
-        """When it began by our clock, in seconds since 1970, within the clock's bound."""
+        """When it began by our clock, in seconds since 1970, within `bound`."""
         return self.begun - self.clock.offset
+
+    @property
+    def bound(self) -> float:
+        """Seconds by which `begun_here` may be wrong; some hosts' `date` tells whole seconds."""
+        return self.clock.bound + self.clock.resolution
 
 
 @dataclass
@@ -97,9 +102,8 @@ class Armed:
             )
         said, _, begun = said.rstrip("\n").rpartition("\n")
         name = self.host.name
-        return Started(
-            name, self.words, code, out, said, clock.seconds(name, begun), self.clock
-        )  # fmt: skip
+        at = clock.seconds(name, begun) + self.clock.resolution
+        return Started(name, self.words, code, out, said, at, self.clock)
 
     def _too_late(self, late: threading.Event) -> None:
         late.set()

@@ -22,8 +22,10 @@ from labkit.running.open_lab import check_parameters, is_stored, note, stored_re
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.distribution import tail_note
-from labkit.statistics.interval import ends
-from labkit.statistics.percentiles import PERCENTILES, intervals
+from labkit.statistics.estimate import estimated
+from labkit.statistics.interval import Interval, ends
+from labkit.statistics.percentiles import PERCENTILES, Blocks, count, intervals
+from labkit.statistics.quantity import Quantity
 from labkit.study import Study
 from labkit.verdict import Verdict, looked, one_risk
 
@@ -138,9 +140,11 @@ def _read(
 
 
 def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
-    rows, lost = [], _lost(results)
-    for condition, blocks in study.blocks(results).items():
-        for q, found in zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True):
+    rows, lost, by_condition = [], _lost(results), study.blocks(results)
+    single = all(count(blocks) == len(blocks) for blocks in by_condition.values())
+    for condition, blocks in by_condition.items():
+        asked = _mean(blocks) if single else _tails(blocks)
+        for q, found in asked:
             rows.append(
                 {"condition": condition, "metric": study.metric, "unit": study.unit,
                  "percentile": q, "blocks": len(blocks),
@@ -148,6 +152,15 @@ def _rows(study: Study, results: Results) -> list[dict[str, Any]]:
                  "lost": lost[condition], **asdict(found), "low": found.least, "high": found.most}
             )  # fmt: skip
     return rows
+
+
+def _tails(blocks: Blocks) -> list[tuple[float | None, Interval]]:
+    return [*zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True)]
+
+
+# What gives one figure a run has no tail: its mean is told, as `labkit report --against` does.
+def _mean(blocks: Blocks) -> list[tuple[float | None, Interval]]:
+    return [(None, estimated(Quantity("'runs'", "mean"), {"runs": blocks}).interval())]
 
 
 def _lost(results: Results) -> Counter[str]:
@@ -163,7 +176,7 @@ def rendered(study: Study, found: Answer) -> str:
         study.title,
         paragraph(f"{found.note}. These are not the figures of hardware.") if found.note else "",
         "\n".join(map(paragraph, found.controls)),
-        _percentiles(study, found.rows),
+        _measured(study, found.rows),
         table(
             [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],
             ["claim", "verdict", "what was measured"],
@@ -177,24 +190,40 @@ def rendered(study: Study, found: Answer) -> str:
     return readable("\n\n".join(part for part in parts if part))
 
 
-def _percentiles(study: Study, rows: list[dict[str, Any]]) -> str:
+def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
     by_condition: dict[str, list[str]] = {}
     for row in rows:
         by_condition.setdefault(row["condition"], []).append(_cell(row))
-    document, unit = _document(study), shown_unit(study.unit)
-    lines = [(name, *cells, document.get(name, "-")) for name, cells in by_condition.items()]
-    heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
-    shown = narrow_table(lines, [f"{study.metric}, {unit}", *heads, "document's median"])
+    single = any(row["percentile"] is None for row in rows)
+    shown = _single(study, by_condition) if single else _percentiles(study, by_condition)
     gone = {(r["condition"], r["n"], r["lost"]) for r in rows if r["lost"]}
     for name, answered, lost in sorted(gone):
         shown += f"\n{name}: {lost} of {answered + lost} requests got no answer"
-    shown += "\n(in brackets the 95 % interval; ~ marks too few samples or blocks for one)"
+    few = "blocks" if single else "samples or blocks"
+    shown += f"\n(in brackets the 95 % interval; ~ marks too few {few} for one)"
     if any(row["enough"] and None in (row["low"], row["high"]) for row in rows):
         shown += "\n(> and <: so few blocks set no limit on the other side)"
     # Of the condition with the fewest samples; the others lack less.
-    fewest = min((r["n"] for r in rows), default=0)
+    fewest = 0 if single else min((r["n"] for r in rows), default=0)
     notes = [tail_note(q, fewest) for q in PERCENTILES if fewest]
     return "\n".join([shown, *map(paragraph, filter(None, notes))])
+
+
+def _single(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
+    return narrow_table(
+        [(name, *own) for name, own in cells.items()], [_title(study), "mean of the runs"]
+    )
+
+
+def _title(study: Study) -> str:
+    return study.metric if study.unit == "1" else f"{study.metric}, {shown_unit(study.unit)}"
+
+
+def _percentiles(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
+    document = _document(study)
+    lines = [(name, *own, document.get(name, "-")) for name, own in cells.items()]
+    heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
+    return narrow_table(lines, [_title(study), *heads, "document's median"])
 
 
 def _cell(row: Mapping[str, Any]) -> str:

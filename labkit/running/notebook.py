@@ -144,6 +144,9 @@ class Rerun:
                 said="\n".join(left_over.put_back(str(self.values.get("where", "")), self.results)),
                 hint="`labkit journal HOST` has it all; the next run goes on from finished runs",
             )
+        # So jupyter_client says that a kernel did not start: here because it was stopped meanwhile.
+        if interrupted and isinstance(self.failure, RuntimeError):
+            raise Stopped("stopped before anything was measured")
         if self.failure is not None:
             raise _told(self.failure, self.target, interrupted)
         # Between two cells a kernel hears no interrupt.
@@ -176,11 +179,13 @@ class Rerun:
             tell(Progress(**line["progress"]))
         return len(whole)
 
-    # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings.
+    # The kernel sees what Ctrl-C in a terminal would be, so the study unwinds its settings. It may
+    # just have come to its end.
     def _interrupt(self) -> bool:
         pids = self._pids()
         for pid in pids:
-            os.kill(pid, signal.SIGINT)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
         return bool(pids)
 
     # A kernel that is just being started would complain of the sockets that we take away.
@@ -189,7 +194,8 @@ class Rerun:
         while not self.ended.is_set() and not self._pids() and time.monotonic() < until:
             time.sleep(0.05)
         for pid in self._pids():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def _pids(self) -> list[int]:
         pids = [getattr(kernel.provisioner, "pid", None) for kernel in self.kernels]

@@ -174,6 +174,12 @@ def with_load(study: Study, **knobs: float | str) -> Study:
     return replace(study, workload=workload, also=also)
 
 
+def shortened(study: Study, where: str) -> Study:
+    """The study with the conditions of a short run alone; of stored results, as it is."""
+    kept = tuple(one for one in study.conditions if one.name in study.few)
+    return study if is_stored(where) or not kept else replace(study, conditions=kept)
+
+
 def _no_longer(load: Workload, seconds: float) -> Workload:
     shorter: dict[str, Any] = {"duration": seconds}
     return replace(load, **shorter) if vars(load).get("duration", 0) > seconds else load
@@ -199,6 +205,7 @@ def facts(lab: Lab) -> dict[str, Any]:
         **({"links": links} if (links := lab.links_now()) else {}),
         **({"tolerates": [*lab.tolerates]} if lab.tolerates else {}),
         **({"interfaces": named} if (named := _interfaces(lab)) else {}),
+        **({"elsewhere": odd} if (odd := ways.elsewhere(lab)) else {}),
         "hosts": dict(
             zip(lab.hosts, together(_host_facts, lab.hosts.values(), AT_ONCE), strict=True)
         ),

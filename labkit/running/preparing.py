@@ -27,6 +27,7 @@ from labkit.programs.packages import (
 )
 from labkit.study import Study
 from labkit.transports.local import Local
+from labkit.workload import Workload
 
 HERE = "this machine"
 # A host of a kind has these by itself; no study needs them on any other.
@@ -84,7 +85,8 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
             for load in study.loads if not condition.lacks_host(lab, study.workload) else ():
                 for pair in condition.pairs(lab, load).values():
                     for role in (role for role in load.roles if role not in load.beside):
-                        found.setdefault(pair[role].name, {}).update(_called(condition.load(load)))
+                        called = _called_by(condition.load(load), role)
+                        found.setdefault(pair[role].name, {}).update(called)
             for setting in condition.asked(lab):
                 if setting.role in found:
                     found[setting.role].update(_called(setting))
@@ -96,6 +98,11 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
 def _compiled_for(study: Study) -> dict[str, str]:
     """What the machine that labkit runs on needs, so that hosts need it not."""
     return {word: type(load).__name__ for load in study.loads for word in load.here}
+
+
+def _called_by(load: Workload, role: str) -> dict[str, str]:
+    called = _called(load).items()
+    return {program: who for program, who in called if load.only.get(program, role) == role}
 
 
 def _called(one: object) -> dict[str, str]:

@@ -36,7 +36,9 @@ class Demand:
     def of(cls, study: Study, conditions: Collection[Condition], repeats: int) -> Demand:
         """Of the study with the sizes that it has."""
         loads = [[c.load(load) for load in study.loads] for c in conditions]
-        each = [AROUND_SECONDS + sum(load.seconds for load in some) for some in loads]
+        beside = [sum(e.after + e.seconds + e.settle for e in c.events) for c in conditions]
+        each = [AROUND_SECONDS + sum(load.seconds for load in some) + more
+                for some, more in zip(loads, beside, strict=True)]  # fmt: skip
         every = [load for some in loads for load in some]
         return cls(
             scaled(study), repeats * len(each), repeats * sum(each),

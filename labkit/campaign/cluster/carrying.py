@@ -134,7 +134,8 @@ def _below(path: str, out: Path) -> str:
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    return (file for file in folder.rglob("*") if file.is_file() and ".half" not in str(file))
+    found = records.files_below(folder) if folder.exists() else ()
+    return (file for file in found if file.is_file() and ".half" not in str(file))
 
 
 def _last(file: Path) -> tuple[bool, str]:

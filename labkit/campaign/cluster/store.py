@@ -101,11 +101,13 @@ class FolderStore:
 
     def below(self, folder: str) -> list[str]:
         """All names below a folder, sorted; halves of files have none."""
-        root = os.path.join(self.url, folder)
-        return sorted(
-            os.path.relpath(os.path.join(at, file), self.url)
-            for at, _, files in os.walk(root) for file in files if not file.endswith(".half")
-        )  # fmt: skip
+        with _told(self.url):
+            try:
+                found = [*records.files_below(Path(self.url, folder))]
+            except FileNotFoundError:
+                return []
+        names = (os.path.relpath(file, self.url) for file in found)
+        return sorted(name for name in names if not name.endswith(".half"))
 
     def remove(self, name: str) -> None:
         """Take a name back."""
