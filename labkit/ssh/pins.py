@@ -15,6 +15,7 @@ from pathlib import Path
 
 from labkit.errors import HostError, WrongHost
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.ssh.address import Address
 from labkit.ssh.durable import append
 from labkit.ssh.openssh import resolved
@@ -22,11 +23,7 @@ from labkit.ssh.openssh import resolved
 PROGRAMS = ("esxcli",)
 
 # machine-id(5); ESXi has a UUID of its own; else what the firmware says, which root may read.
-ASK = """\
-read -r id </etc/machine-id && [ "${id#uninit}" = "$id" ] && [ "$id" ] && echo "machine-id $id" ||
-{ id=$(esxcli system uuid get) && echo "esxi $id"; } ||
-{ read -r id </sys/class/dmi/id/product_uuid && echo "product $id"; } || echo "none -"
-uname -n"""
+ASK = beside(__file__, "pins_ask.sh")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from labkit.errors import BadInput, sendable
 from labkit.host import NOTHING
+from labkit.machine.scripts import beside
 from labkit.ssh.frames import BrokenStream, Mark, Marked
 
 PROGRAMS = ("perl", "python3")
@@ -40,12 +41,7 @@ LONGEST_REASON = 200
 # their subreaper (PR_SET_CHILD_SUBREAPER is 36 in prctl(2), and survives exec); so the shell sees
 # in /proc what a command left behind. prctl's number is the one of perl's own architecture, by the
 # header of its program (elf(5)), for perl's Config takes longer to load than perl itself.
-PERL = """\
--r "/proc/$$/task/$$/children" && open(F, "/proc/self/exe") && read(F, $_, 20) == 20 or exit 1;
-%n = (62, 157, 183, 167, 243, 167, 258, 167, 3, 172, 40, 172, 21, 171);
-$n = $n{unpack "x18 v", $_} or exit 1; $b = pack "i", 0;
-syscall($n, 36, 1, 0, 0, 0) == 0 && syscall($n, 37, $b, 0, 0, 0) == 0 && unpack("i", $b) == 1
-or exit 1; exec "sh";""".replace("\n", " ")
+PERL = beside(__file__, "shell_reaper.pl").strip().replace("\n", " ")
 PYTHON = (
     "import ctypes, os; os.stat(f'/proc/self/task/{os.getpid()}/children');"
     " ctypes.CDLL(None).prctl(36, 1, 0, 0, 0) == 0 and os.execvp('sh', ['sh'])"
@@ -57,23 +53,8 @@ ONCE = 'IFS= read -r labkit_p; eval "$labkit_p"'
 
 # The shell's own complaints go nowhere, for a shell may say "Killed" of a command. Its variables
 # have names that nobody exports, lest a command find them in its environment.
-PRELUDE = """\
-exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL; {path};
-labkit_a() {{ read labkit_s labkit_r </proc/uptime; }};
-labkit_w() {{ {{ read labkit_r labkit_r; read labkit_r labkit_o; }} </proc/$$/task/$$/io; }};
-labkit_z() {{ labkit_c=$?; labkit_x=;
-[ $labkit_c -le 128 ] || [ -z "$2" ] || {{ labkit_w; labkit_x=$((labkit_o-$2)); }};
-echo "$labkit $1" >&9; read labkit_t labkit_r </proc/uptime;
-read labkit_k </proc/$$/task/$$/children;
-echo "$labkit $1 $labkit_c ${{labkit_s:--}} ${{labkit_t:--}} ${{labkit_k:+left}} $labkit_x";
-[ -z "$labkit_k" ] || exit; }};
-labkit_v() {{ command -v "$2"; echo "$labkit $1"; echo "$labkit $1" >&9; }};
-labkit_g=$$; kill -s 0 -- "-$$" ||
-read labkit_r labkit_r labkit_r labkit_r labkit_g labkit_r </proc/$$/stat;
-labkit_o=; labkit_w; : </dev/null || labkit_o=;
-[ -z "$BASH_VERSION$KSH_VERSION$POSH_VERSION$YASH_VERSION$ZSH_VERSION" ] || labkit_o=;
-echo "$labkit 0 $labkit_g ${{labkit_o:+counts}}"; echo "$labkit 0" >&9
-""".replace("\n", " ").strip()
+PRELUDE = beside(__file__, "shell_prelude.sh").strip().replace("\n", " ")
+NAMED = "exec 9>&2 2>/dev/null; unset labkit; labkit={nonce}; LC_ALL=C; export LC_ALL"
 # Tools of the system are there, and not on the path of a login that is not root's.
 SBIN = (
     "case :$PATH: in *:/usr/sbin:*) ;; "
@@ -197,7 +178,7 @@ class Shell:
     def __init__(self, channel: Channel, once: bool) -> None:
         self.channel, self.once = channel, once
         nonce = secrets.token_hex(16)
-        self._unsent = PRELUDE.format(nonce=nonce, path=SBIN) + ";"
+        self._unsent = f"{NAMED.format(nonce=nonce)}; {SBIN}; {PRELUDE};"
         self._marked = (Marked(nonce.encode()), Marked(nonce.encode()))
         self._queues: tuple[deque[ShellCommand], deque[ShellCommand]] = (deque(), deque())
         self._count = 0
