@@ -23,6 +23,7 @@ from labkit.errors import (
     readable,
 )
 from labkit.host import Completed, Host
+from labkit.machine.scripts import beside
 from labkit.setting import Words
 
 # The script comes after its lines: those by `read`, which takes not a byte more from a pipe, but
@@ -37,15 +38,7 @@ lines=; while IFS= read -r line && [ "$line" != "{END}" ]; do lines="$lines$line
 # command for a shell that is there already: in a guest without hardware support to send the rest
 # takes longer than all else.
 UNKEPT = "unkept"
-RUN_KEPT = f"""\
-for home in "${{LABKIT_CHANGES:-/var/lib/labkit/changes}}" \
-    "${{LABKIT_CHANGES:-${{HOME:-}}/.local/state/labkit/changes}}"; do
-    [ ! -r "$home/$1" ] || break
-done
-[ -r "$home/$1" ] || {{ echo "=$4 {UNKEPT}"; exit; }}
-keep=$1 lines=$2 script=kept; shift 2
-. "$home/$keep"
-"""
+RUN_KEPT = beside(__file__, "run_kept.sh")
 SHORT = 10_000
 """Lines longer than that go with the script: a shell takes no command of any length."""
 PARTS = ("words", "disk", "commands", "sets", "leases", "restore", "deadman", "looks", "verbs")

@@ -27,15 +27,9 @@ MOST = 16 << 20
 # of its kernel, so files have no buffer, and what NICs count is asked for in one go (rtnetlink(7),
 # struct rtnl_link_stats64 in linux/if_link.h): each file of it would take as long as all else.
 PERL = beside(__file__, "counter.pl")
-SHELL = f"""
-while read -r _; do
-    said=$({{ {gate.SCRIPT} }} 2>/dev/null)
-    printf '%s\\n%s\\n' "$((${{#said}} + 1))" "$said"
-done"""
-WORDS = (
-    "sh", "-c", f'! perl -MTime::HiRes -e 1 2>/dev/null || exec perl -e "$1"\n{SHELL}', "labkit",
-    PERL,
-)  # fmt: skip
+SHELL = beside(__file__, "counter.sh")
+EITHER = f'! perl -MTime::HiRes -e 1 2>/dev/null || exec perl -e "$2"\n{SHELL}'
+WORDS = ("sh", "-c", EITHER, "labkit", gate.SCRIPT, PERL)
 
 
 @dataclass

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from labkit.errors import HostError
-from labkit.gates import counter
+from labkit.gates import counter, gate
 from labkit.gates.counter import counting
 from labkit.gates.gate import collect, gates
 from labkit.host import Host
@@ -14,7 +14,7 @@ from labkit.transports.local import Local
 
 PROGRAMS = ("perl",)
 
-PLAIN = ("sh", "-c", counter.SHELL, "labkit")
+PLAIN = ("sh", "-c", counter.SHELL, "labkit", gate.SCRIPT)
 PROCESS = re.compile(r"/proc/\d+/stat:")
 
 
