@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads import _filled
@@ -22,16 +23,7 @@ ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "maria
 KEPT = "/var/tmp/labkit-shop"
 """What was filled stays here, one shop for each engine and number, so that it is filled once."""
 READY_SECONDS = 300
-FIND = """\
-case $1 in
-    postgresql)
-        for file in /usr/lib/postgresql/*/bin/initdb /usr/pgsql-*/bin/initdb; do
-            [ ! -x "$file" ] || exit 0
-        done
-        command -v initdb ;;
-    mariadb) PATH=$PATH:/usr/sbin:/usr/libexec; command -v mariadbd ;;
-    nginx) PATH=$PATH:/usr/sbin; command -v nginx ;;
-esac > /dev/null 2>&1"""
+FIND = beside(__file__, "_database_find.sh")
 APPLICATION = 500
 """The application listens so many ports above nginx, below those that Linux gives to clients."""
 NODES = "ls -d /sys/devices/system/node/node*"

@@ -16,6 +16,7 @@ import numpy as np
 from labkit.errors import BadInput, CommandFailed, HostError, ResultsError
 from labkit.fleet.together import served
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
 from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
@@ -35,15 +36,7 @@ BALANCERS = {word: brings(word) for word in ("nutcracker", "haproxy")}
 FIND = 'for one; do command -v "$one" >/dev/null || echo "$one"; done'
 # All servers of one host, for a connection has few turns. Their folder goes with them; the port
 # that is waited for is opened last.
-KEEPING = """\
-first=$1 n=$2; shift 2
-folder=$(mktemp -d) || exit
-trap 'wait; rm -rf "$folder"; exit 143' TERM
-while [ "$n" -gt 0 ]; do
-    n=$((n - 1)); mkdir "$folder/$n"
-    "$@" --port "$((first + n))" --dir "$folder/$n" &
-done
-wait; rm -rf "$folder"; exit 1"""
+KEEPING = beside(__file__, "redis_scaleout_keeping.sh")
 # The servers of a host on one of its NUMA nodes, as far as the host may use that.
 ON_NODE = 'exec taskset -c "$(cat /sys/devices/system/node/node0/cpulist)" "$@"'
 PIN = re.compile(r"|node|\d{1,4}([-,]\d{1,4}){0,64}", re.ASCII)
@@ -53,19 +46,9 @@ file=$(mktemp) || exit
 printf '%s' "$1" > "$file"; exec 3< "$file"; rm -f "$file"; shift
 exec "$@" /proc/self/fd/3"""
 # redis-benchmark's own names of keys. What a proxy makes of the tool's last request does not count.
-FILL = """\
-awk -v n="$3" -v size="$4" 'BEGIN {
-    while (length(value) < size) value = value "x"
-    for (i = 0; i < n; i++)
-        printf "*3\\r\\n$3\\r\\nSET\\r\\n$16\\r\\nkey:%012d\\r\\n$%d\\r\\n%s\\r\\n", i, size, value
-}' | timeout 60 redis-cli -h "$1" -p "$2" --pipe >/dev/null 2>&1
-exit 0"""
+FILL = beside(__file__, "redis_scaleout_fill.sh")
 # They ask until somebody ends them; the words are those of one that asks and of one that sets.
-LOAD = """\
-gets=$1 sets=$2; shift 2
-while [ "$gets" -gt 0 ]; do "$@" -t get >/dev/null 2>&1 & gets=$((gets - 1)); done
-while [ "$sets" -gt 0 ]; do "$@" -t set >/dev/null 2>&1 & sets=$((sets - 1)); done
-wait"""
+LOAD = beside(__file__, "redis_scaleout_load.sh")
 ENDLESS = 1_000_000_000
 SETTLE_SECONDS = 1.0
 DOCUMENT_KEYS = 250_000_000
