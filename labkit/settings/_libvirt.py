@@ -43,6 +43,9 @@ DEFINED = (
 )
 # A machine that runs is shut down by its own system, never by pulling the plug.
 RESTARTED = beside(__file__, "_libvirt_restarted.sh")
+# `pins VM` shows a line of the CPUs of a machine and one of its emulator's; `pin VM N CPUS...` sets
+# those of N CPUs and of the emulator; `each_cpu` writes a list such as 0-3 as lines.
+PINNED_TO = beside(__file__, "_libvirt_pins.sh")
 
 
 def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:

@@ -25,10 +25,7 @@ WRITE = 'printf %s "$1" | tee "$2" >/dev/null'
 PICK = 'p=$1; shift; said=$("$@") || exit; printf "%s\\n" "$said" | sed -n "$p"'
 # What the host's first process may use is what the host has, however many the machine has. The
 # shell itself reads it: to start programs takes longer, most of all beside a neighbour.
-CPUS = """\
-while read -r name cpus; do
-    [ "$name" != Cpus_allowed_list: ] || echo "$cpus"
-done < /proc/1/status"""
+CPUS = beside(__file__, "_ways_cpus.sh")
 # The hosts of a lab in a box are one machine; a guest of it has a kernel of its own.
 # A file of the kernel that nobody may write opens all the same for a root that only asks `test`.
 OWN_KERNEL = beside(__file__, "_ways_own_kernel.sh")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import of_vmx
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
+from labkit.settings._libvirt import PINNED_TO
 from labkit.settings._ways import CPUS, ROOT, cpus_of, ranges, script
 
 PROGRAMS = ("virsh",)
@@ -18,24 +20,8 @@ CROWDED = "a guest of several CPUs would wait for itself on one of the host's"
 """What the last lines of `guest placement host` may be (guest.pl)."""
 
 # libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
-PINS = f"""\
-shown=$(virsh -q vcpupin "$1") && emulator=$(virsh -q emulatorpin "$1") || exit
-printf '%s\\n' "$shown" | awk '{{ printf "%s%s", (NR > 1 ? " " : ""), $2 }} END {{ print "" }}'
-printf '%s\\n' "$emulator" | awk '{{ print $NF }}'
-{CPUS}"""
-PIN = f"""\
-vm=$1 nth=$2 of=$3; shift 3; all=$({CPUS}) || exit
-flags=--config; [ "$(virsh -q domstate "$vm")" = running ] && flags='--config --live'
-guest=$(virsh -q vcpupin "$vm" | wc -l)
-list=$(echo "$all" | tr , '\\n' | awk -F- '{{ for (i = $1; i <= $NF; i++) print i }}')
-case $1 in
-    exclusive) rest=$(echo "$list" | head -n "-$((of * guest))" | paste -sd , -)
-        set -- $(echo "$list" | head -n "-$((nth * guest))" | tail -n "$guest") "$rest" ;;
-    shared) set --; n=0; while [ "$n" -le "$guest" ]; do set -- "$@" "$all"; n=$((n + 1)); done ;;
-esac
-n=0; while [ "$n" -lt "$guest" ]; do
-    virsh -q vcpupin "$vm" "$n" "$1" $flags || exit; shift; n=$((n + 1)); done
-virsh -q emulatorpin "$vm" "$1" $flags"""
+PINS = f'{CPUS}{PINNED_TO}pins "$1"; host_cpus'
+PIN = CPUS + PINNED_TO + beside(__file__, "exclusive_cpu_pin.sh")
 
 
 @dataclass(frozen=True)

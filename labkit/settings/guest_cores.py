@@ -18,7 +18,7 @@ PROGRAMS = ("awk", "virsh")
 EACH = ("cores", "threads")
 CHOSEN = beside(__file__, "guest_cores_chosen.sh")
 CHOOSE = f"""\
-all=$({CPUS})
+{CPUS}all=$(host_cpus)
 choose "$all"
 """
 SHOWN = 'printf "%s\\n" "$now" "$cores" "$threads"'

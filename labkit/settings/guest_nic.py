@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import BadInput, Unknown
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import EDITED, SHOWN, quoted
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
@@ -27,13 +28,7 @@ HAS = "has-"
 NETWORKS = f"""\
 networks=$(virsh -q net-list --all --name) || exit
 printf '%s\\n' "$networks" | sed -n 's/^labkit-/{HAS}/p' | sort"""
-MOVED = f"""\
-vm=$1; shift; xml=$(mktemp) || exit
-virsh -q dumpxml "$vm" --inactive --security-info | python3 -c "$@" > "$xml" || {{
-    rm -f "$xml"; exit 1; }}
-( set -- "$vm" "define $xml"
-{RESTARTED} )
-code=$?; rm -f "$xml"; exit "$code\""""
+MOVED = beside(__file__, "guest_nic_moved.sh")
 MERGES = ("tso4", "tso6", "ecn", "ufo")
 EDIT = f"""\
 import sys, xml.etree.ElementTree as tree
@@ -115,7 +110,7 @@ class GuestNic(OfGuest):
             path, *guest = _words(value.removeprefix("nic="))
             exact = (word for word in guest if "=" in word)
             told = (self.path, merging) if value == self.wanted else (path, "exact", *exact)
-            return (script(MOVED, vm, EDIT, *told), self.answers(host, "kvm"))
+            return (script(MOVED, vm, RESTARTED, EDIT, *told), self.answers(host, "kvm"))
 
         return Way(
             shown, writes, self._placed, self._no_network,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from labkit.errors import Unknown
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import FOUND, quoted
 from labkit.settings._guest import EACH, FIRST, OfGuest, only_with_guest
@@ -17,24 +18,10 @@ VERBS = {"on": "start", "off": "stop", "paused": "pause"}
 # As libvirt says it, and as ESXi does.
 STATES = {"running": "on", "shut off": "off", "Powered on": "on", "Powered off": "off"}
 IN_THE_BOX = {"running": "on", "paused": "paused", "stopped": "off"}
-OFF = """\
-n=0; until [ "$(state)" = "$off" ]; do
-    n=$((n + 1)); [ "$n" -lt 120 ] || { echo "it did not shut down in 120 s" >&2; exit 1; }
-    sleep 1; done"""
 # Shut down by its own system, never by pulling the plug.
-KVM = f"""\
-vm=$1 off='shut off'; state() {{ virsh -q domstate "$vm"; }}
-case $2 in
-    on) virsh -q start "$vm" ;;
-    *) virsh -q shutdown "$vm" && {{ {OFF}; }} ;;
-esac"""
-ESXI = f"""\
-{FOUND}
-off='Powered off'
-case $2 in
-    on) vim-cmd vmsvc/power.on "$id" ;;
-    *) vim-cmd vmsvc/power.shutdown "$id" && {{ {OFF}; }} ;;
-esac"""
+OFF = beside(__file__, "guest_power_off.sh")
+KVM = OFF + beside(__file__, "guest_power_kvm.sh")
+ESXI = FOUND + OFF + beside(__file__, "guest_power_esxi.sh")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ HALTS, AWAKE = "halts", "stays awake"
 NAME = "labkit-awake"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
-FIND = "grep -ls 'labkit-awak[e]-' /proc/[0-9]*/cmdline"
+MARK = "labkit-awak[e]-"
 # The shell itself reads what it can, and little of that: to start a program takes a guest far
 # longer, and `read` asks its kernel for each byte.
 CPUS = beside(__file__, "halting_cpus.sh")
@@ -22,39 +22,14 @@ TOOLS = """\
 for p in setsid taskset chrt grep; do
     command -v $p >/dev/null || { echo "no $p here" >&2; exit 1; }; done"""
 # What runs on a host of one CPU has no other.
-READS = f"""\
-{CPUS}
-found=
-for file in $({FIND}); do
-    case $cpus in ' '*' '*) ;; *) found=" awake:${{cpus# }}"; continue ;; esac
-    while read -r name allowed; do
-        [ "$name" != Cpus_allowed_list: ] || found="$found awake:$allowed"
-    done < "${{file%cmdline}}status"
-done 2>/dev/null
-case $found in
-    ' '*' '*) printf '%s\\n' $found | sort -u ;;
-    ' '*) echo "${{found# }}" ;;
-esac
-for cpu in $cpus; do echo "cpu:$cpu"; done"""
+READS = CPUS + beside(__file__, "halting_shown.sh")
+END = beside(__file__, "halting_end.sh")
 # One on each CPU, of the policy that runs when nothing else wants to. A guest of User-Mode Linux,
 # whose kernel alone has an exitcode in /proc, is awake while its kernel is, and its kernel is not
 # while a process of it computes: so `dd` has the kernel clear memory without an end. Elsewhere a
 # loop does, which keeps out of the caches. Each is on its CPU before it is left to itself, so that
 # a busy machine shows the same as an idle one.
-START = f"""\
-for file in $({FIND}); do
-    pid=${{file#/proc/}} pid=${{pid%/*}}; kill -s KILL -- "-$pid"; done 2>/dev/null
-[ $# -gt 0 ] || exit 0
-{CPUS}
-work='printf {NAME} > /proc/self/comm; while :; do :; done'
-[ ! -e /proc/exitcode ] || work='dd if=/dev/zero of=/dev/null bs=1M; :'
-[ "$1" != all ] || set -- $cpus
-mark=labkit-aw mark=${{mark}}ake
-for cpu; do
-    only="taskset -c $cpu"
-    [ " $cpu" != "$cpus" ] || only=
-    $only setsid -f chrt -i 0 sh -c "$work" "$mark-" </dev/null >/dev/null 2>&1
-done"""
+START = END + CPUS + beside(__file__, "halting_start.sh")
 
 
 @dataclass(frozen=True)
@@ -85,7 +60,7 @@ class Halting(OnHost):
     def on_linux(self, host: Host) -> Way:
         """Processes of the policy SCHED_IDLE in sessions of their own, found by their name."""
         return Way(
-            script(READS), _writes, _value,
+            script(READS, MARK), _writes, _value,
             legal="halts or not",
             more=Details(
                 settle_seconds=5, seconds=0.3, probe=("sh", "-c", TOOLS), foretold=self._foretold,
@@ -100,7 +75,7 @@ class Halting(OnHost):
 
 def _writes(value: str) -> tuple[Words, ...]:
     cpus = {HALTS: [], AWAKE: ["all"]}.get(value)
-    return (script(START, *(value.split() if cpus is None else cpus)),)
+    return (script(START, MARK, *(value.split() if cpus is None else cpus)),)
 
 
 # One line for each program, then one for each CPU.

@@ -17,15 +17,7 @@ SIZE = 'cat "/sys/class/net/$1/mtu"'
 # One line: interface, its MTU, the virtual switch below it, and the switch's MTU.
 SIZES = beside(__file__, "mtu_sizes.sh")
 # The switch may at no moment have a smaller MTU than the interface on it.
-RESIZED = f"""\
-sizes() {{ {SIZES} }}
-set -- $(sizes "$1") "$2" "$3"
-[ $# -eq 6 ] || exit
-top=$6; for n in "$2" "$4" "$5"; do [ "$n" -le "$top" ] || top=$n; done
-[ "$top" -eq "$4" ] || esxcli network vswitch standard set -v "$3" -m "$top" || exit
-esxcli network ip interface set -i "$1" -m "$5" || exit
-[ "$top" -eq "$6" ] || esxcli network vswitch standard set -v "$3" -m "$6"
-"""
+RESIZED = SIZES + beside(__file__, "mtu_resized.sh")
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class Mtu(OnHost):
         """Interface and switch, the switch first when both grow."""
         vmk = nic(host, r"vmk\d+", "vmk1")
         return Way(
-            script(SIZES, vmk),
+            script(f'{SIZES}sizes "$1"', vmk),
             lambda value: (script(RESIZED, vmk, *(value.split("/") * 2)[:2]),),
             _sizes,
             lambda text: "" if 1280 <= self.size <= 9000 else "1280 to 9000 bytes",

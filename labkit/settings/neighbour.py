@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._ways import CPUS, OnHost, cpus_of, named, one_of, ranges, script
@@ -18,36 +19,15 @@ NONE = "none"
 NAME = "labkit-neighb"
 # No command that looks for them, or starts them, has their name on its own command line. A shell
 # that is just about to start a program is there twice.
-FIND = "grep -aoHs 'labkit-neighbou[r]-[a-z]*' /proc/[0-9]*/cmdline"
-READS = f"""\
-{FIND} | while IFS=/: read -r _ _ pid _ mark; do
-    while read -r name cpus; do
-        [ "$name" != Cpus_allowed_list: ] || echo "${{mark##*-}} $cpus"
-    done < "/proc/$pid/status"
-done 2>/dev/null | sort -u
-echo "owned $owned"
-{CPUS}"""
+MARK = "labkit-neighbou[r]-[a-z]*"
+READS = CPUS + beside(__file__, "neighbour_shown.sh")
 OWNED = "owned=1"
 # On KVM, ExclusiveCpu gives a guest as many of the last CPUs as it has itself.
 OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -l); shift'
 # `memory` fills 64 MiB again and again: more than the last-level cache of most CPUs holds. A shell
 # that computes says its name itself, so that whoever looks for foreign load knows it. Each is on
 # its CPU before it is left to itself: whoever looks next need not look again.
-START = f"""\
-{FIND} | while IFS=/: read -r _ _ pid _; do kill -s KILL -- "-$pid"; done 2>/dev/null
-[ "$1" != none ] || exit 0
-case $2 in
-    all | rest)
-        all=$({CPUS})
-        cpus=$(IFS=,; for part in $all; do seq "${{part%-*}}" "${{part#*-}}"; done) ;;
-    *) cpus=$2 ;;
-esac
-[ "$2" != rest ] || cpus=$(echo "$cpus" | head -n "-$owned")
-mark=labkit-neighb mark=${{mark}}our work='printf {NAME} > /proc/self/comm; while :; do :; done'
-[ "$1" != memory ] || work='dd if=/dev/zero of=/dev/null bs=64M; :'
-for cpu in $cpus; do
-    taskset -c "$cpu" setsid -f sh -c "$work" "$mark-$1" </dev/null >/dev/null 2>&1
-done"""
+START = CPUS + beside(__file__, "neighbour_start.sh")
 
 
 @dataclass(frozen=True)
@@ -94,10 +74,10 @@ class Neighbour(OnHost):
 
     def _way(self, owned: str, *words: str) -> Way:
         def writes(value: str) -> tuple[Words, ...]:
-            return (script(f"{owned}\n{START}", *words, *_told(value)),)
+            return (script(f"{owned}\n{START}", *words, MARK, *_told(value)),)
 
         return Way(
-            script(f"{owned}\n{READS}", *words), writes, _value, self._refused,
+            script(f"{owned}\n{READS}", *words, MARK), writes, _value, self._refused,
             legal="none, or busy or memory on all CPUs or all but the last",
             more=Details(
                 settle_seconds=2, seconds=0.3,

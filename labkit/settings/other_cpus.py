@@ -6,41 +6,22 @@ from dataclasses import dataclass
 
 from labkit.errors import Impossible
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST
+from labkit.settings._libvirt import PINNED_TO
 from labkit.settings._ways import CPUS, ROOT, OnHost, cpus_of, named, ranges, script
 
 PROGRAMS = ("virsh",)
 
 APART, SHARED = "all CPUs but the last", "all CPUs"
-READS = f'guest "@$1" placement && {CPUS}'
+READS = f'{CPUS}guest "@$1" placement && host_cpus'
 WRITE = 'guest "@$1" set "cpus=$2" policy=other'
-FIND = f"""\
-cpus=$({CPUS} | tr , '\\n' | while IFS=- read -r a b; do seq "$a" "${{b:-$a}}"; done)
-[ "$2" = all ] || cpus=$(echo "$cpus" | sed '$d')
-set -- "$1" "$(echo "$cpus" | paste -s -d , -)"
-{WRITE}"""
+WRITE_FOUND = CPUS + beside(__file__, "other_cpus_set.sh")
 
 # libvirt: the CPUs of the machine, its emulator's, how many the owner has, and the host's.
-PINS = f"""\
-shown=$(virsh -q vcpupin "$1") && emulator=$(virsh -q emulatorpin "$1") || exit
-printf '%s\\n' "$shown" | awk '{{ printf "%s%s", (NR > 1 ? " " : ""), $2 }} END {{ print "" }}'
-printf '%s\\n' "$emulator" | awk '{{ print $NF }}'
-virsh -q vcpupin "$2" | wc -l
-{CPUS}"""
-PIN = f"""\
-vm=$1 owner=$2; shift 2
-flags=--config; [ "$(virsh -q domstate "$vm")" = running ] && flags='--config --live'
-guest=$(virsh -q vcpupin "$vm" | wc -l) && owned=$(virsh -q vcpupin "$owner" | wc -l) || exit
-[ "$1" = shared ] && owned=0
-case $1 in shared | apart)
-    rest=$({CPUS} | tr , '\\n' | awk -F- '{{ for (i = $1; i <= $NF; i++) print i }}' |
-        head -n "-$owned" | paste -s -d , -)
-    set --; n=0; while [ "$n" -le "$guest" ]; do set -- "$@" "$rest"; n=$((n + 1)); done ;;
-esac
-n=0; while [ "$n" -lt "$guest" ]; do
-    virsh -q vcpupin "$vm" "$n" "$1" $flags || exit; shift; n=$((n + 1)); done
-virsh -q emulatorpin "$vm" "$1" $flags"""
+PINS = f'{CPUS}{PINNED_TO}pins "$1"; virsh -q vcpupin "$2" | wc -l; host_cpus'
+PIN = CPUS + PINNED_TO + beside(__file__, "other_cpus_pin.sh")
 
 
 @dataclass(frozen=True)
@@ -112,7 +93,7 @@ class OtherCpus(OnHost):
     # What its ends mean is asked of the host: the numbers of its CPUs are its own.
     def _writes(self, value: str) -> tuple[Words, ...]:
         if value in (APART, SHARED):
-            return (script(FIND, self.guest, "rest" if value == APART else "all"),)
+            return (script(WRITE_FOUND, self.guest, "rest" if value == APART else "all"),)
         return (script(WRITE, self.guest, value),)
 
     def _refused(self, text: str) -> str:

@@ -33,13 +33,7 @@ ROUTE = """\
 for pair; do
     printf %s "${pair#*=}" | tee "/proc/irq/${pair%%=*}/smp_affinity_list" >/dev/null || exit
 done"""
-ROUTE_ALL = f"""\
-all() {{ {ROUTED}
-}}
-pairs=$(all "$1") || exit
-for pair in $pairs; do
-    printf %s "$2" | tee "/proc/irq/${{pair%%=*}}/smp_affinity_list" >/dev/null || exit
-done"""
+ROUTE_ALL = ROUTED + beside(__file__, "processes_route_all.sh")
 STATE = """\
 systemctl cat "$1.service" >/dev/null || exit
 systemctl is-active --quiet "$1.service" && echo on || echo off"""
@@ -120,7 +114,7 @@ class InterruptCpus(OnHost):
     def on_linux(self, host: Host) -> Way:
         """`smp_affinity_list` of each."""
         return Way(
-            script(ROUTED, self.name), self._writes, _alike,
+            script(f'{ROUTED}routed "$1"', self.name), self._writes, _alike,
             needs=ROOT, legal="a list such as 0-1",
             more=Details(probe=script(OWN_KERNEL), after=("ServiceRunning",)),
         )  # fmt: skip

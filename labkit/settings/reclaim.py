@@ -14,32 +14,13 @@ from labkit.settings._ways import script
 PROGRAMS = ("perl",)
 
 RECLAIMED, LEFT, LOCKED, UNLOCKED = "reclaimed", "left alone", "locked", "not locked"
-NAME = "labkit-memory"
 IN_MEMORY = ("tmpfs", "ramfs", "hugetlbfs")
 PROGRAM = beside(__file__, "_guest_memory.pl")
 # No command that looks for one of them, or starts it, has its name on its own command line. It says
 # that it has begun by its name, once the memory is what it makes of it.
-FIND = 'grep -lsz "labkit-memor[y]-$verb-$guest\\$" /proc/[0-9]*/cmdline'
-READS = f"""\
-verb=$1 guest=$2
-found=$(guest "@$guest" memory) || exit
-echo "on ${{found##* }}"
-begun=
-for file in $({FIND}); do
-    if read -r name < "${{file%cmdline}}comm" && [ "$name" = {NAME} ]; then begun=yes; fi
-done 2>/dev/null
-[ -z "$begun" ] || echo "$verb"
-"""
-WRITE = f"""\
-verb=$1 guest=$2 on=$3 program=$4
-for file in $({FIND}); do
-    pid=${{file#/proc/}}; kill -s KILL "${{pid%/*}}"; done 2>/dev/null
-[ "$on" = yes ] || exit 0
-found=$(guest "@$guest" memory) || exit
-set -- $found
-mark=labkit-mem mark=${{mark}}ory
-exec perl -e "$program" "$verb" "$1" "$2" "$mark-$verb-$guest"
-"""
+MARK = "labkit-memor[y]-{}-{}$"
+READS = beside(__file__, "reclaim_shown.sh")
+WRITE = beside(__file__, "reclaim_start.sh")
 ELSEWHERE = {
     "esxi": "VMkernel reclaims when its memory runs short; what keeps it from that is "
     "FullReservation",
@@ -56,17 +37,17 @@ class _OfMemory(OfGuest):
             what = f"{host.name}: {type(self).__name__} is for guests of the box"
             raise Impossible(f"{what}: {ELSEWHERE[kind]}" if kind in ELSEWHERE else what)
         off, on = values
+        told = (word, self.named, MARK.format(word, self.named))
 
         def writes(value: str) -> tuple[Words, ...]:
             program = PROGRAM if value == on else ""
-            told = (word, self.named, "yes" if value == on else "no", program)
-            return (script(WRITE, *told),)
+            return (script(WRITE, *told, "yes" if value == on else "no", program),)
 
         def foretold(text: str) -> str:
             return text.partition("\n")[0] + "\n" + f"{word}\n" * (self.wanted == on)
 
         return Way(
-            script(READS, word, self.named), writes,
+            script(READS, *told), writes,
             lambda text: on if word in text.splitlines() else off,
             self._refused,
             legal=f"{on} or {off}",

@@ -1,0 +1,9 @@
+# programs: virsh
+vm=$1 owner=$2; shift 2
+guest=$(virsh -q vcpupin "$vm" | wc -l) && owned=$(virsh -q vcpupin "$owner" | wc -l) || exit
+[ "$1" = shared ] && owned=0
+case $1 in shared | apart)
+    rest=$(host_cpus | each_cpu | head -n "-$owned" | paste -s -d , -)
+    set --; n=0; while [ "$n" -le "$guest" ]; do set -- "$@" "$rest"; n=$((n + 1)); done ;;
+esac
+pin "$vm" "$guest" "$@"
