@@ -19,6 +19,7 @@ from labkit.pages.terminal import narrow_table, paragraph, table
 from labkit.results import Results
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
+from labkit.running.remarks import remarks
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.distribution import tail_note
@@ -133,7 +134,7 @@ def _read(
         rows=_rows(study, results),
         verdicts=[asdict(verdict) for verdict in verdicts],
         runs=[str(run.path) for run in results.runs()],
-        remarks=study.remarks(results),
+        remarks=remarks(study, results),
         controls=list(head.controls),
         cost=str(overhead(results)),
     )

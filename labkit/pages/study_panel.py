@@ -20,6 +20,7 @@ from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import conditions, safe, table
 from labkit.results import Results, Run
 from labkit.running import loop
+from labkit.running.remarks import remarks
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.figure import Values
@@ -251,7 +252,7 @@ class StudyPanel:
         self._tell(*self._end(time.monotonic() - begun))
 
     def _print_remarks(self) -> None:
-        for remark in self.study.remarks(self.results):
+        for remark in remarks(self.study, self.results):
             print(readable(remark))
 
     def _words(self, last: Progress | None, since: float) -> str:
@@ -275,7 +276,7 @@ class StudyPanel:
                 f"Finished in {_span(seconds)}",
                 *(["the cells below have all they need"] if self._view else []),
                 str(overhead(self.results)),
-                *(self.study.remarks(self.results) if self._view else ()),
+                *(remarks(self.study, self.results) if self._view else ()),
             ]
         )
         return said, "finished"

@@ -11,6 +11,7 @@ import pytest
 
 from labkit import box, noise_floor, studies
 from labkit.claim import Order
+from labkit.claims.judging import lab_noise
 from labkit.cli import main
 from labkit.commands import plan
 from labkit.condition import Condition
@@ -129,10 +130,10 @@ def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
     plain = {**asked, "names": {"a": "a", "b": "b"}, "refused": {}}
     results = Results.begin(noise_floor.out() / "results" / "r", plain)
     noisy(study, results, *pairs(3, bias=1.02))
-    assert "noise" not in study.judge(results)[0].why and study.noise(results) is None
+    assert "noise" not in study.judge(results)[0].why and lab_noise(study, results) is None
     noisy(study, Results.begin(noise_floor.folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
     assert (
-        study.judge(results)[0].why.endswith(f"; {study.noise(results).remark(50, 1.02)}")
+        study.judge(results)[0].why.endswith(f"; {lab_noise(study, results).remark(50, 1.02)}")
         and "below this lab's noise of" in study.judge(results)[0].why
     )
     loud = Results.begin(noise_floor.out() / "results" / "loud", plain)

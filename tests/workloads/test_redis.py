@@ -13,6 +13,7 @@ import pytest
 from by_hand import insist_same, turn_about
 
 from labkit import studies
+from labkit.claims import by_hosts
 from labkit.errors import BadInput, CommandFailed, HostError
 from labkit.host import Host
 from labkit.results import Results
@@ -253,7 +254,8 @@ def test_a_speed_up_is_not_judged_where_the_servers_have_too_few_cpus(
     names = {role for one in study.conditions for role in one.roles.values()}
     hosts = {name: {"cpus": str(guest if name[:5] in ("guest", "inner") else server)}
              for name in names}  # fmt: skip
-    decided = study.decided(Results.begin(tmp_path / "some", {"lab": {"hosts": hosts}}))
+    results = Results.begin(tmp_path / "some", {"lab": {"hosts": hosts}})
+    decided = by_hosts.decided(study, results)
     if here:
         assert f"8 CPUs for the servers, and here they have {here}" in decided["redis-scaleout-06"]
     else:

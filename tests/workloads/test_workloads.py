@@ -21,6 +21,7 @@ from labkit import workloads
 from labkit.errors import BadInput, HostError, ResultsError
 from labkit.host import Host
 from labkit.results import Results
+from labkit.running.remarks import remarks
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.workload import Workload
@@ -298,9 +299,9 @@ def test_a_study_whose_workload_waits_for_each_answer_says_what_that_hides(tmp_p
     results = Results.begin(tmp_path / "r", {})
     waits = Study("waits", "t", "q", "s", Sockperf(), (), (), "round trip", "us")
     sends = replace(waits, workload=Ping())
-    (said,) = waits.remarks(results)
+    (said,) = remarks(waits, results)
     assert "a closed loop" in said and "far percentiles look better than they are" in said
-    assert sends.remarks(results) == []
+    assert remarks(sends, results) == []
 
 
 # What is read at once is a long run of answers; one line of another kind before them hinders that.

@@ -1,0 +1,58 @@
+"""Claims that the hosts decide by what they are, so that no measurement of theirs can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labkit import kernels
+from labkit.claims.judged_study import JudgedCondition, JudgedStudy
+from labkit.results import Results
+from labkit.settings._ways import cpus_of
+from labkit.workload import Workload
+
+SHARED_CPUS = (
+    "the client shares CPUs with the guests of the server, so its own waiting is in the figures: "
+    "it takes three CPUs, or a machine for the client"
+)
+
+
+def decided(study: JudgedStudy, results: Results) -> dict[str, str]:
+    """Name the claims that these hosts decide by what they are: other kernels, or few CPUs."""
+    made = results.asked.get("kernels", {})
+    compared = {one.id: [c.what.names for c in one.comparisons()] for one in study.claims}
+    whys = {claim: kernels.decided(names, made) for claim, names in compared.items()}
+    whys |= _few_cpus(study, results) | _shared_cpus(study, results)
+    return {claim: why for claim, why in whys.items() if why}
+
+
+def _few_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
+    hosts = results.asked.get("lab", {}).get("hosts", {}) if study.least_cpus else {}
+    if not str(hosts.get("server", {}).get("cpus", "")).isdecimal():
+        return {}
+    few = min(_server_cpus(study.workload, one, hosts) for one in study.conditions)
+    return {
+        claim: f"it takes {least} CPUs for the servers, and here they have {few}"
+        for claim, least in study.least_cpus.items()
+        if few < least
+    }
+
+
+# Results that do not say which CPUs a host of a box had are older than a client set aside.
+def _shared_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
+    lab = results.asked.get("lab", {})
+    if lab.get("tier", "hosts") == "hosts":
+        return {}
+    told = [lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")]
+    client, server = ({*cpus_of(cpus)} for cpus in told)
+    return dict.fromkeys(study.apart, SHARED_CPUS) if client & server else {}
+
+
+# Containers share their host's CPUs, and so do guests; guests may have fewer.
+def _server_cpus(
+    load: Workload, condition: JudgedCondition, hosts: Mapping[str, Mapping[str, str]]
+) -> int:
+    roles = [role for role in load.roles if role.startswith("server")]
+    players = {player for role in roles for player in condition.players(role)}
+    told = [str(hosts.get(player, {}).get("cpus", "")) for player in players]
+    each = sum(int(one) for one in told if one.isdecimal())
+    return min(int(hosts["server"]["cpus"]), each or int(hosts["server"]["cpus"]))

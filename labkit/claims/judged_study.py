@@ -1,0 +1,74 @@
+"""What a study has to say of itself so that its claims can be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.claim import Claim
+from labkit.noise_floor import Read
+from labkit.results import Results
+from labkit.workload import Workload
+
+Measured = Mapping[str, Mapping[int, npt.NDArray[np.float64]]]
+"""Values by name and block."""
+
+
+class JudgedCondition(Protocol):
+    """A condition that claims speak of."""
+
+    @property
+    def name(self) -> str:
+        """By which claims call it."""
+
+    @property
+    def expects(self) -> tuple[str, ...]:
+        """Gates that it trips by design."""
+
+    def players(self, role: str) -> tuple[str, ...]:
+        """The lab's roles that play this role of the workload."""
+
+
+class JudgedStudy(Read, Protocol):
+    """A study, which reads its own results."""
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What is to be judged."""
+
+    @property
+    def conditions(self) -> Sequence[JudgedCondition]:
+        """What was measured."""
+
+    @property
+    def workload(self) -> Workload:
+        """What was run."""
+
+    @property
+    def unit(self) -> str:
+        """That of its metric."""
+
+    @property
+    def untold(self) -> Mapping[str, str]:
+        """What no emulated lab can measure, and why not."""
+
+    @property
+    def unmeasured(self) -> Mapping[str, str]:
+        """What no lab measures, and why not."""
+
+    @property
+    def least_cpus(self) -> Mapping[str, int]:
+        """By claim, the CPUs without which servers cannot decide it."""
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Claims that a client on the server's CPUs would decide by that."""
+
+    def blocks(self, results: Results) -> Measured:
+        """All values of its metric, by condition."""
+
+    def measured(self, results: Results) -> Measured:
+        """As `blocks`, and all other metrics and points."""

@@ -1,0 +1,24 @@
+"""What a reader of a study's results should know of them."""
+
+from __future__ import annotations
+
+from labkit.gates import watch
+from labkit.results import Results
+from labkit.runs import integrity, lab_faults, link_limit, odd_runs
+from labkit.statistics import steady
+from labkit.study import Study
+
+
+def remarks(study: Study, results: Results) -> list[str]:
+    """List what a reader should know of these results, a sentence each."""
+    closed = [
+        f"{load.name} waits for each answer before it asks again (a closed loop): while "
+        "something stalls nothing is asked, so far percentiles look better than they are"
+        for load in study.loads if load.loop == "closed"
+    ]  # fmt: skip
+    draft = [f"{study.name} is a draft: {study.draft}"] if study.draft else []
+    blocks = study.blocks(results)
+    odd = odd_runs.remarks(results, blocks, study.unit)
+    known = [*integrity.remarks(results), *lab_faults.remarks(results)]
+    known += link_limit.remarks(results)
+    return [*draft, *watch.remarks(results), *known, *odd, *steady.told(blocks), *closed]
