@@ -183,23 +183,12 @@ def _times(found: pl.Series) -> Times:
 
 
 def _cleaned(rows: Rows, wanted: Sequence[int]) -> tuple[Times, Numbers, str]:
-    fields = len(wanted) + 1
-    few = 2 * fields < rows.fields
     with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
         copy = Path(folder) / "rows.csv"
         with copy.open("wb") as file:
             for row in rows:
-                text = repaired(row)
-                file.write(_some(text, wanted) if few else text)
-                file.write(b"\n")
-        if few:
-            return *_as_it_lies(copy, 0, fields, range(1, fields)), rows.cut
+                file.write(repaired(row) + b"\n")
         return *_as_it_lies(copy, 0, rows.fields, wanted), rows.cut
-
-
-def _some(text: bytes, wanted: Sequence[int]) -> bytes:
-    parts = text.split(b",")
-    return b",".join([parts[0], *(parts[place] for place in wanted)])
 
 
 # A search, ten times as fast as a look at each byte where lines are long; none if the last is cut.
