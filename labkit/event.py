@@ -167,7 +167,7 @@ class Happening:
     said: dict[str, Say] = field(default_factory=dict)
     failed: list[BaseException] = field(default_factory=list)
     clocks: Future[Mapping[str, ClockReading]] | None = None
-    """Read while the load is prepared: an emulated guest takes seconds to tell the time."""
+    """Read while the load is prepared: an emulated guest takes seconds to print the time."""
     _thread: threading.Thread | None = None
     _over: threading.Event = field(default_factory=threading.Event)
     _given_up: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""Tells a condition that ran on a machine's own kernel from one in an emulated guest."""
+"""Separates conditions on a machine's own kernel from those in an emulated guest."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def _as_root(path: Path, role: str, at: Ssh, text: Mapping[str, str]) -> Ssh:
     return at.as_root(by_command(role, text["password_command"]) or None)
 
 
-# The server is told of the virtual machines on it: most of their settings are the server's.
+# The server knows of the virtual machines on it: most of their settings are the server's.
 def _with_guests(
     path: Path, tables: Mapping[str, Mapping[str, Any]], hosts: Mapping[str, Host]
 ) -> dict[str, Host]:

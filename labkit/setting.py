@@ -1,4 +1,4 @@
-"""A setting: what a study changes on a host, told as commands that anybody can run later.
+"""A setting: what a study changes on a host, as commands that anybody can run later.
 
 A setting says, for each kind of host, which command shows the thing and which commands bring a
 value about. It runs nothing itself. So the whole change can be planned before it is made, and
@@ -53,7 +53,7 @@ class Details:
     printed, the way to that very device, and what the `reads` of that way prints."""
     foretold: Callable[[str], str] = _anything
     """What `reads` will print once it is in force, by what it printed before; empty where only a
-    try tells. What shows that at once need not be seen to stand still."""
+    try shows it. What shows that at once need not be seen to stand still."""
     several: Words = ()
     """A command that does several such `reads` at once, where to start it is most of the work: of
     lines `THING READS` it makes `THING TEXT`, all encoded as the journal's fields are. What it

@@ -95,7 +95,7 @@ class Workload(ABC):
 
     @staticmethod
     def over_time(text: str) -> Mapping[str, Series]:
-        """What was reached over time, by metric, where the load tells; read from its text."""
+        """What was reached over time, by metric, where the load prints it; read from its text."""
         return {}
 
     def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:

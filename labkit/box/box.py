@@ -48,7 +48,7 @@ BACKED = "/var/tmp"
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:

@@ -68,7 +68,7 @@ class Faults:
     def shape(
         self, role: str, *, rate: str = "", delay: str = "", jitter: str = "", loss: str = ""
     ) -> Iterator[LinkStatus]:
-        """The link of `role` to the data network does this and nothing else; tells what it does.
+        """The link of `role` to the data network does this and nothing else; returns what it does.
 
         Each direction has it: a round trip takes twice the delay longer. Texts with units, as in a
         topology: "100 Mbit/s", "2 ms", "0.1 %"; what is not named is as it comes.

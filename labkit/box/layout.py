@@ -30,7 +30,7 @@ HOST_INTERFACE, GUEST_INTERFACE, CONTAINER_INTERFACE = "data0", "vec1", "eth0"
 FIRST_GUEST_UID = 64010
 """A guest's processes run as a user of its own, who is in no passwd file and owns nothing."""
 OUR_MAC = "02:6c:6b"
-"""Begins the hardware address of every link that a box makes, which tells ours from others'."""
+"""Begins the hardware address of every link that a box makes: by it ours are known from others'."""
 
 
 @dataclass(frozen=True)

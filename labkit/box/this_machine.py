@@ -234,7 +234,7 @@ def _kernel_checks() -> list[Ability]:
     ]  # fmt: skip
 
 
-# Only a try tells: containers often run as root and yet may not. What it makes ends with it.
+# Only a try shows it: containers often run as root and yet may not. What it makes ends with it.
 def _namespaces_refused() -> str:
     words = ["unshare", "--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "true"]
     try:

@@ -22,7 +22,7 @@ from labkit.errors import last_words
 
 WORKER = "labkit.campaign.worker"
 GRACE_SECONDS = 120.0
-"""For so long a point that is stopped may put settings back; then it is told once more."""
+"""For so long a point that is stopped may put settings back; then it is asked once more."""
 
 
 @dataclass

@@ -310,7 +310,7 @@ def _seen(thing: str, state: str, text: str, live: str) -> Seen:
 
 @dataclass(frozen=True)
 class Chapter:
-    """One change set as the host's journal tells it; `damage` says where it can be read no more."""
+    """One change set as the host's journal has it; `damage` says where it can be read no more."""
 
     name: str
     frames: tuple[Frame, ...]

@@ -76,7 +76,7 @@ def _boot() -> str:
     return f"{BOOT.read_text().strip()} {processes}"
 
 
-# In ticks since the machine's start, so that a new process of the same number is told apart.
+# In ticks since the machine's start, so that a new process of the same number is another one.
 def _started(pid: str) -> str:
     try:
         state, *words = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()

@@ -11,7 +11,7 @@ from labkit.telemetry.counters import Columns
 from labkit.telemetry.matching import short
 
 MOST = 12
-"""More lines than these nobody tells from each other."""
+"""More lines than these cannot be seen apart."""
 
 
 def counters_over_time(columns: Columns, *, title: str = "", note: str = "") -> alt.LayerChart:

@@ -25,7 +25,7 @@ PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
 # Each has a contrast of 3 or more to white and to the dark grey of Vega's dark theme, which leaves
 # little room between light and dark; they were chosen in it so that eyes without red or without
-# green tell them apart too, best the first ones. Of more conditions than colours, those of one
+# green keep them apart too, best the first ones. Of more conditions than colours, those of one
 # colour have different shapes.
 COLOURS = ("#2484C0", "#F06C0C", "#9C78FC", "#249084", "#849C60", "#FC18E4", "#907854", "#F03C9C",
            "#009CB4", "#D8540C")  # fmt: skip
@@ -262,7 +262,7 @@ def with_runs(drawn: alt.Chart, names: Sequence[str]) -> alt.Chart:
 
 
 def of_run(drawn: alt.Chart, run: str) -> tuple[alt.Chart, list[alt.Tooltip]]:
-    """The picture of one run, if it has a name, and the line that tells it."""
+    """The picture of one run, if it has a name, and the line that names it."""
     if not run:
         return drawn, []
     return with_runs(drawn.transform_calculate(of="0"), [run]), [tip("run")]

@@ -28,7 +28,7 @@ def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.
     for load in study.loads:
         found |= load.over_time(run.text(f"{load.name}.txt"))
     if not found:
-        raise BadInput(f"the load of {study.name} tells nothing over time")
+        raise BadInput(f"the load of {study.name} has no figures over time")
     metric = next(iter(found))
     return _drawn(found, line, metric, unit, run.condition, run.path.name, note)
 

@@ -33,7 +33,7 @@ from labkit.study import Study
 
 OURS = COLOURS[0]
 FEWEST = 3
-"""Blocks, before an interval is told."""
+"""Blocks, before an interval is shown."""
 
 
 def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
@@ -52,8 +52,8 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
 def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, object]]:
     """A row for each metric and condition: its mean over all blocks, with its 95 % interval.
 
-    A metric that no host of the lab could tell has one row that says so. None of them can be less
-    than nothing, so no interval goes further down.
+    A metric that no host of the lab could measure has one row that says so. None of them can be
+    less than nothing, so no interval goes further down.
     """
     rows: list[dict[str, object]] = []
     told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}

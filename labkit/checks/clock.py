@@ -11,7 +11,7 @@ from labkit.programs.packages import brings
 PROGRAMS = ("chronyc",)
 
 FAR = 1.0
-"""Seconds; times of runs on several hosts could no longer be told apart by eye."""
+"""Seconds; times of runs on several hosts could no longer be put in order by eye."""
 
 
 def _look(place: Subject) -> Iterator[Finding]:

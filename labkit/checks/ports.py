@@ -19,7 +19,7 @@ PORTS = {
     SERVERS[0]: "servers of netperf and sockperf", SERVERS[-1]: "the same",
     40404: "data of netperf",
 }  # fmt: skip
-# What tells a closed port from a silent one: any of these, as the client has them.
+# What shows a closed port from a silent one: any of these, as the client has them.
 TRY = beside(__file__, "ports_try.sh")
 REACHED = ("open", "refused")
 

@@ -70,7 +70,7 @@ class Claimed:
             raise ResultsError("study.json says oddly what is claimed", said=repr(odd)) from None
 
     def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
-        """What the claims ask of this condition, as far as the tool told it."""
+        """What the claims ask of this condition, as far as the tool reported it."""
         known = {sample.metric: sample for sample in told}
         metrics = published.published(self.study).wanted().get(condition, ())
         found = (self._sample(metric, condition, known) for metric in metrics)
@@ -125,7 +125,7 @@ class Claimed:
 
 
 def with_claimed(claimed: Claimed | None, condition: str, told: Sequence[Sample]) -> list[Sample]:
-    """What claims ask of this condition, by their names, then what the tool told by other ones."""
+    """What claims ask of this condition, by their names, then what else the tool reported."""
     first = claimed.samples(condition, told) if claimed else []
     named = {sample.metric for sample in first}
     return [*first, *(sample for sample in told if sample.metric not in named)]
@@ -141,7 +141,7 @@ def check_unit(sample: Sample, unit: str, where: str) -> None:
         )
 
 
-# Runs that tell one value each, such as their median, have no percentiles of their own.
+# Runs that report one value each, such as their median, have no percentiles of their own.
 def _of_single(claim: Claim, measured: Mapping[str, Blocks]) -> Claim:
     if not all(map(_single, (measured.get(name, {}) for name in claim.names()))):
         return claim

@@ -115,7 +115,7 @@ def _mended(one: Finding) -> list[str]:
     return [*said, *([f"mend it: {one.fix}"] if one.fix else [])]
 
 
-# What is true of many conditions, such as that there is no guest, is told once.
+# What is true of many conditions, such as that there is no guest, is said once.
 def _conditions(here: Sequence[Finding]) -> list[Row]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for one in here:

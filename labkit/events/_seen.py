@@ -123,7 +123,7 @@ class MoveSeen:
         return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
 
     def cpus(self, host: str) -> int:
-        """How many CPUs a host has, where it tells."""
+        """How many CPUs a host has, where it says so."""
         own = (one for one in self.lines if one.get("host") == host)
         return next((one["cpus"] for one in own if "cpus" in one), 0)
 

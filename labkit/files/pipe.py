@@ -22,7 +22,7 @@ class Pipe(Protocol):
         """Give it all of `content`; False when it reads no more."""
 
     def finish(self) -> None:
-        """Tell it that its input has ended."""
+        """End its input."""
 
     def recv(self, most: int = CHUNK) -> bytes:
         """Some bytes of its output, none when that has ended."""

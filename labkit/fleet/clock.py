@@ -49,7 +49,7 @@ def line_of(pipe: Pipe, name: str) -> str:
 
 
 def reading(name: str, ask: Callable[[], str]) -> ClockReading:
-    """The best of some readings; `ask` has the host tell its time, in seconds since 1970."""
+    """The best of some readings; `ask` has the host print its time, in seconds since 1970."""
     return min((_read(name, ask) for _ in range(ASKED)), key=lambda one: one.round_trip)
 
 
@@ -58,14 +58,14 @@ def _read(name: str, ask: Callable[[], str]) -> ClockReading:
     said = ask()
     taken = monotonic() - begun
     # A clock cuts off what is finer than its last digit: so it may be that much later, and is half
-    # of it on the average. Few hosts tell nanoseconds.
+    # of it on the average. Few hosts print nanoseconds.
     resolution = 10.0 ** -len(_told(name, said)[2] or "") / 2
     host, middle = seconds(name, said) + resolution, at + taken / 2
     return ClockReading(name, utc(middle), utc(host), host - middle, taken, resolution)
 
 
 def seconds(name: str, said: str) -> float:
-    """The time that a host tells."""
+    """The time that a host prints."""
     return float(_told(name, said)[0])
 
 

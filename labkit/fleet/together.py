@@ -61,7 +61,7 @@ class Started:
 
     @property
     def bound(self) -> float:
-        """Seconds by which `begun_here` may be wrong; some hosts' `date` tells whole seconds."""
+        """Seconds by which `begun_here` may be wrong; some hosts' `date` prints whole seconds."""
         return self.clock.bound + self.clock.resolution
 
 
@@ -76,7 +76,7 @@ class Armed:
     by_clock: bool
 
     def release(self, when: float) -> None:
-        """Tell it when to start, by our clock; one that has no clock to wait by starts now."""
+        """Say when it is to start, by our clock; one that has no clock to wait by starts now."""
         if not self.by_clock:
             time.sleep(max(0.0, when - self.clock.round_trip / 2 - time.time()))
         self.pipe.send(f"{when + self.clock.offset:.6f}\n".encode())

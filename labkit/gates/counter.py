@@ -1,4 +1,4 @@
-"""What a host counts, told again and again by one program that stays there.
+"""What a host counts, printed again and again by one program that stays there.
 
 To start the few programs that `gate.collect` needs takes a guest without hardware support longer
 than to read everything. Both print the same lines.

@@ -1,8 +1,8 @@
-"""Gates: what may have spoiled a repetition, told from what the host counted before and after it.
+"""Gates: what may have spoiled a repetition, judged by what the host counted before and after it.
 
 `collect` is one POSIX shell command; its raw text is kept with the run and read again at any time.
 A gate never drops a run. It says that something was wrong, that nothing was, or that this host
-cannot tell (`ok` is None): a missing counter is not a clean bill.
+cannot say (`ok` is None): a missing counter is not a clean bill.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Gate:
-    """One thing that may spoil a repetition; `ok` is None when this host cannot tell."""
+    """One thing that may spoil a repetition; `ok` is None when this host cannot say."""
 
     name: str
     ok: bool | None

@@ -70,7 +70,7 @@ class Watch:
         return self._saying(False)
 
     def untold(self) -> dict[str, dict[str, str]]:
-        """The same of those that cannot tell, as that host does not count it: no clean bill."""
+        """The same of those that cannot say, as that host does not count it: no clean bill."""
         return self._saying(None)
 
     def _saying(self, ok: bool | None) -> dict[str, dict[str, str]]:

@@ -58,7 +58,7 @@ def _test(text: str) -> list[Sample]:
     return _table(text)
 
 
-# With -P 0 only that a name comes again tells that another run began.
+# With -P 0 only a name that comes again shows that another run began.
 def _runs(lines: list[str]) -> list[dict[str, str]]:
     runs: list[dict[str, str]] = []
     for line in lines:

@@ -100,7 +100,7 @@ def _samples(text: str) -> Iterator[_Told]:
 
 
 # As "|name:value|,|name:value|", with "||" between in tables that were exported, or as an object
-# where it was told not to flatten them. Names of machines hold the first part of the run's own
+# where it was asked not to flatten them. Names of machines hold the first part of the run's own
 # name, which is another one in each run.
 def _labels(told: dict[str, Any]) -> dict[str, Any]:
     whole = told.get("metadata", told.get("labels"))

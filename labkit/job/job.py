@@ -78,7 +78,7 @@ class Runs(Protocol):
 
 
 def silent(_: str) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 @dataclass(frozen=True)

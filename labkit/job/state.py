@@ -121,7 +121,7 @@ def _state(facts: Facts) -> tuple[State, str]:
     if facts.end and facts.cause in ("deadline", "stall"):
         return State.TIMED_OUT, cause
     if facts.end and facts.end[0] == "signal":
-        guess = f"or it ended with code {128 + facts.end[1]}: a host without perl cannot tell"
+        guess = f"or it ended with code {128 + facts.end[1]}: a host without perl cannot say"
         oom = "the kernel ended it, for want of memory"
         return State.KILLED, cause or (oom if facts.oom else guess if facts.guessed else "")
     if facts.end:

@@ -159,7 +159,7 @@ def _tails(blocks: Blocks) -> list[tuple[float | None, Interval]]:
     return [*zip(PERCENTILES, intervals(blocks, PERCENTILES), strict=True)]
 
 
-# What gives one figure a run has no tail: its mean is told, as `labkit report --against` does.
+# What gives one figure a run has no tail: its mean is shown, as `labkit report --against` does.
 def _mean(blocks: Blocks) -> list[tuple[float | None, Interval]]:
     return [(None, estimated(Quantity("'runs'", "mean"), {"runs": blocks}).interval())]
 

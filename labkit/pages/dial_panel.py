@@ -109,7 +109,7 @@ class Dialling:
         return [step.why for step in steps if step.why]
 
     def measure(self, stop: threading.Event, tell: Callable[[str], None], most: int = 0) -> None:
-        """Measure until told to stop, or `most` times; then everything is put back."""
+        """Measure until stopped, or `most` times; then everything is put back."""
         hosts = {role: self.lab.host(self.roles.get(role, role)) for role in self.workload.roles}
         with in_force(self.lab.hosts, "dials") as changes:
             made: dict[str, str] = {}

@@ -38,5 +38,5 @@ class BusyCpus(Probe):
 
 
 def spent(before: str, after: str) -> dict[str, float]:
-    """The same as plain figures by name; empty where a host tells nothing."""
+    """The same as plain figures by name; empty where a host shows nothing."""
     return {one.metric: float(one.values[0]) for one in BusyCpus.parse(before, after)}

@@ -98,7 +98,7 @@ def _delayed(lab: Lab, ms: float) -> Iterator[None]:
             yield
 
 
-# Only trying tells; in a box there may be no links, elsewhere no right to make queues.
+# Only trying shows it; in a box there may be no links, elsewhere no right to make queues.
 def _lacking(lab: Lab) -> str:
     try:
         if not lab.emulated:

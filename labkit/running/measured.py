@@ -68,7 +68,7 @@ def lacking(results: Results) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in found]
 
 
-# What another tool told, by its own names.
+# What another tool reported, by its own names.
 def _told(results: Results, run: Run) -> list[Sample]:
     kept = imports.find(_format(results))
     return [sample for name in run.raw for sample in kept.read(run.text(name))]

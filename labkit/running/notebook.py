@@ -1,4 +1,4 @@
-"""Papermill reruns: one notebook with its parameters, its progress seen, its end told truly."""
+"""Papermill reruns: one notebook with its parameters, its progress seen, its end reported truly."""
 
 from __future__ import annotations
 

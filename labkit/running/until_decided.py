@@ -28,7 +28,7 @@ MINUTES = 30.0
 """The budget where none is named."""
 MOST_MINUTES = 60 * 24 * 7.0
 FIRST_BLOCKS = 4
-"""Made before the first look: one at three tells little, and costs as much."""
+"""Made before the first look: one at three shows little, and costs as much."""
 LEAST_STEP, MOST_STEP = 0.25, 0.75
 """The next look is after so large a part of the blocks that there are, at least and at most."""
 HOPELESS = 3.0

@@ -64,7 +64,7 @@ def smallest(some: Collection[Capacity]) -> Capacity:
     )  # fmt: skip
 
 
-# Each cache is told once for every CPU that shares it; those of other hosts' CPUs are no concern.
+# Each cache is listed once for every CPU that shares it; those of other hosts' CPUs are no concern.
 def _last(text: str) -> int:
     found = re.search(r"^may (\S+)$", text, re.MULTILINE)
     may = _numbers(found[1]) if found else set()

@@ -16,7 +16,7 @@ from labkit.statistics.percentiles import percentile
 
 Medians = Mapping[str, Mapping[int, float]]
 RISK = 0.01
-"""A change is told beside what is odd, so it has to be clear."""
+"""A change is named beside what is odd, so it has to be clear."""
 FEWEST_RUNS = 10
 
 

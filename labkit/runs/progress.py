@@ -1,4 +1,4 @@
-"""Where a study stands, told to the one who watches it, in this process or in another."""
+"""Where a study stands, for the one who watches it, in this process or in another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Progress:
     of: int
     seconds_left: float
     remark: str = ""
-    """What is worth telling of the run before: that it was invalid, and why."""
+    """What is worth saying of the run before: that it was invalid, and why."""
 
     @property
     def share(self) -> float:

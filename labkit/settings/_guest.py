@@ -17,7 +17,7 @@ PROGRAMS = ("nc", "ping", "ssh-keyscan", "virsh")
 
 FIRST = "guest"
 EACH = ("guest", "each")
-"""Tells of all guests of the box at once."""
+"""Shows all guests of the box at once."""
 RESERVED = "all memory and CPU time"
 RESERVED_FIRST = f"FullReservation = {RESERVED}"
 # Who changes the guest next, or measures it, finds it there. One that is off is not waited for. A
@@ -56,7 +56,7 @@ class OfGuest(Setting):
 
     @property
     def command(self) -> Words:
-        """The box's command, told which guest is meant."""
+        """The box's command for the guest that is meant."""
         return ("guest",) if self.named == FIRST else ("guest", f"@{self.named}")
 
     def machine(self, host: Host) -> str:

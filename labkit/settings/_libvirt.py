@@ -93,6 +93,6 @@ def of_capability(vm: str, name: str) -> Way:
 
 
 def qmp(socket: str, execute: str, arguments: object = None, asked_for: str = "") -> Words:
-    """A QMP command, told to the socket by the host's Python."""
+    """A QMP command, sent to the socket by the host's Python."""
     told = {"execute": execute} | ({"arguments": arguments} if arguments else {})
     return ("python3", "-c", QMP, socket, asked_for, json.dumps(told))

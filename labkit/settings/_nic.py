@@ -1,4 +1,4 @@
-"""The interface that carries test traffic: told by its name in lab.toml, held to by what it is."""
+"""The interface that carries test traffic: known by its name in lab.toml, held to by what it is."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
 LINE = 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX %s"'
 NONE = "none of ours"
 SHOWN = '[ ! -e "$1" ] || cat "$1"'
-# The line that would have brought what the kernel was told, if it was told all of it.
+# The line that would have brought what the kernel was given, if it was given all of it.
 LIVE = beside(__file__, "boot_live.sh")
 ABLE = f"""\
 {OWN_KERNEL}

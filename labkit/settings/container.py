@@ -13,7 +13,7 @@ from labkit.settings._ways import ROOT, OnHost, named, script, whole
 
 PROGRAMS = ("docker",)
 
-# Made anew, a container is without what it was told later on.
+# Made anew, a container is without what was set later on.
 MADE_ANEW = ("ContainerNetwork",)
 INSPECT = ("docker", "inspect", "--type", "container", "--format")
 # A container keeps its network as long as it lives, so it is made anew from the same words.
@@ -41,7 +41,7 @@ class OfContainer(OnHost):
     def _shown(self, template: str) -> Words:
         return (*INSPECT, f"{{{{{template}}}}}", self.container)
 
-    # The engine takes a limit back for nobody, whatever number or emptiness it is told.
+    # The engine takes a limit back for nobody, whatever number or emptiness it is given.
     def _endless(self, option: str, unset: str = "0") -> Callable[[str], str]:
         why = f"container {self.container} was started without {option}, and could not be so again"
         return lambda text: why if text.strip() == unset else ""

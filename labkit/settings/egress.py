@@ -55,7 +55,7 @@ class OnEgress(OnHost, ABC):
             more=Details(probe=self._probe(), cuts_management=True),
         ))  # fmt: skip
 
-    # Only trying tells what kinds of queue the kernel has; what is tried ends with its namespace.
+    # Only trying shows what kinds of queue the kernel has; what is tried ends with its namespace.
     def _probe(self) -> Words:
         return script(TRIED, *self._tried)
 

@@ -14,7 +14,7 @@ from labkit.settings._ways import OnHost, matching, named, on_or_off, script
 PROGRAMS = ("esxcli",)
 
 NONE = "none"
-# A value may be empty, so columns are told by the dashes below their heads.
+# A value may be empty, so columns are found by the dashes below their heads.
 OPTIONS = beside(__file__, "esxi_options.sh")
 
 

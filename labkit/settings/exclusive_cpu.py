@@ -97,7 +97,7 @@ class ExclusiveCpu(OfGuest):
         return way.plus(Details(stands_for="CPUs that ESXi chooses" if after else "", after=after))
 
 
-# What is told to virsh: a list of CPUs for each of the guest's, then the emulator's.
+# What virsh is given: a list of CPUs for each of the guest's, then the emulator's.
 def _pins(value: str) -> list[str]:
     return {EXCLUSIVE: ["exclusive"], SHARED: ["shared"]}.get(value, value.split())
 

@@ -31,7 +31,7 @@ ELSEWHERE = {
 
 @dataclass(frozen=True)
 class _OfMemory(OfGuest):
-    # What a program on the host, told one word, does with the guest's memory while it runs.
+    # What a program on the host, given one word, does with the guest's memory while it runs.
     def _of_box(self, kind: str, host: Host, word: str, values: tuple[str, str]) -> Way:
         if kind != "box":
             what = f"{host.name}: {type(self).__name__} is for guests of the box"

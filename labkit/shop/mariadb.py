@@ -182,7 +182,7 @@ class MariaDb:
 
 
 def proof(secret: str, scramble: bytes) -> bytes:
-    """What shows that we know the password without telling it."""
+    """What shows that we know the password without sending it."""
     if not secret:
         return b""
     once = hashlib.sha1(secret.encode()).digest()

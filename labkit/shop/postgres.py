@@ -264,7 +264,7 @@ class Scram:
         return MECHANISM + b"\0" + LENGTH.pack(len(said)) + said
 
     def proof(self, challenge: bytes) -> bytes:
-        """What shows that we know the password without telling it."""
+        """What shows that we know the password without sending it."""
         fields = dict(part.split(b"=", 1) for part in challenge.split(b","))
         salted = hashlib.pbkdf2_hmac(
             "sha256", self.secret, base64.b64decode(fields[b"s"]), int(fields[b"i"])

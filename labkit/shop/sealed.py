@@ -15,7 +15,7 @@ Receive = Callable[[], bytes]
 class Sealed:
     """What is sent is encrypted, and what comes is decrypted; a socket to all who use it.
 
-    The certificate is not checked: a server has one that it made for itself, unless told otherwise.
+    The certificate is not checked: a server has one that it made for itself, unless given another.
     """
 
     def __init__(self, plain: ByteWire, send: Send, receive: Receive) -> None:

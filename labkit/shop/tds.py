@@ -220,7 +220,7 @@ def told_by(said: bytes) -> Told:
 
 
 def refusal(part: bytes) -> Exception:
-    """The error that a token tells: its number, state and class, and its words."""
+    """The error that a token holds: its number, state and class, and its words."""
     number, state, kind, length = struct.unpack_from("<iBBH", part)
     text = part[8 : 8 + 2 * length].decode("utf-16-le", "replace")
     if number == SHORT:

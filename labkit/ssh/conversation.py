@@ -224,7 +224,7 @@ class Conversation(OpenTransport):
             self._channel_handler_table[kind](channel, message)
         return channel is not None or number in self.channels_seen
 
-    # Whoever waits for anything is told that it will not come.
+    # Whoever waits for anything hears that it will not come.
     def _end(self, failed: Exception | None) -> None:
         self.saved_exception = failed or self.saved_exception
         for channel in self._channels.values():

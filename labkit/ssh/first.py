@@ -19,7 +19,7 @@ from labkit.ssh.sessions import Sessions
 from labkit.ssh.shell import LONGEST_LINE, LOOPS, Gone, Shell
 
 MOMENT_SECONDS = 0.1
-# A shell is told what it has to know before its first command.
+# A shell gets what it has to know before its first command.
 ROOM = LONGEST_LINE + 4096
 
 

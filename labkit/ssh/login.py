@@ -95,7 +95,7 @@ def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> St
         except paramiko.BadAuthenticationType:
             return False
         except paramiko.AuthenticationException as refused:
-            # paramiko tells a host that says no from one that says nothing by these words alone.
+            # By these words alone paramiko sets a host that says no apart from a silent one.
             if "timeout" in str(refused):
                 raise TimeoutError(f"no answer to our key within {AUTH_SECONDS:g} s") from None
             if not client.is_active():

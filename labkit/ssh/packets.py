@@ -30,7 +30,7 @@ ASIDE_SECONDS = 0.5
 # More is asked for once that much has come: the memory for it has to be fetched from the kernel.
 FEW, MANY = 1 << 14, 1 << 18
 # sshd leaves Nagle's algorithm on: what it has to say next waits until we acknowledge what it said
-# before, and Linux takes 40 ms for that unless it is told each time (tcp(7), TCP_QUICKACK). On a
+# before, and Linux takes 40 ms for that unless it is asked each time (tcp(7), TCP_QUICKACK). On a
 # connection that has got going the answers are acknowledged by the next commands.
 HASTY_PARTS = 32
 # OpenSSH's own packets have 256 KiB at most; a host could else have us hold 4 GiB.
@@ -40,7 +40,7 @@ LONGEST_WORDS = 200
 # What may come before it, paramiko reads no more of (RFC 4253, 4.2).
 BANNER, LINES = re.compile(rb"^SSH-.*\n", re.MULTILINE), 100
 RDHUP: int = getattr(select, "POLLRDHUP", 0)
-"""The other end has closed; Linux alone tells it apart."""
+"""The other end has closed; Linux alone reports it."""
 
 
 class Packets(Sending):

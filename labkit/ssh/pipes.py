@@ -56,7 +56,7 @@ class ShellPipe:
         return True
 
     def finish(self) -> None:
-        """Tell it that its input has ended."""
+        """End its input."""
         with suppress(Gone):  # what there is to say of that is said by `ended`
             self.channel.finish()
 

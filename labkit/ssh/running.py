@@ -135,7 +135,7 @@ class Running:
         if self._failed:
             raise self._failed
 
-    # Whether it was told to end. Its shell is told with it, and so is not used again.
+    # Whether it was asked to end. Its shell is asked with it, and so is not used again.
     def _stop(self) -> bool:
         if self._told is None:
             self._told = False

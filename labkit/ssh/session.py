@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from labkit.ssh.sessions import Sessions
 
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
-# for telling a command to end.
+# for asking a command to end.
 SESSIONS = 8
 # All that has come: what is left in paramiko's buffer is moved each time.
 MANY = 1 << 30
@@ -124,7 +124,7 @@ class Session:
         self._roomless = False
 
     def finish(self) -> None:
-        """Tell it that there is no more input."""
+        """End its input."""
         # paramiko can send that after it has closed the channel, and sshd takes it for the end of
         # another command's input.
         with self._closing:
@@ -142,7 +142,7 @@ class Session:
         err = self._taken(channel.in_stderr_buffer)
         return out, err
 
-    # To read is also to tell sshd that there is room again. It may be gone, and paramiko's own
+    # To read is also to let sshd know that there is room again. It may be gone, and paramiko's own
     # reading would then lose what it has read, though more may have come behind that.
     def _taken(self, buffer: BufferedPipe[bytes]) -> bytes:
         part = buffer.read(MANY) if buffer.read_ready() else b""

@@ -246,7 +246,7 @@ class Sessions:
             _, _, session = self._idle.pop(0)
             session.close()
             found = session.connection
-        # Those who tell commands to end need no room of their own on a usual sshd.
+        # Those who end commands need no room of their own on a usual sshd.
         if not found and self._most == SESSIONS:
             found = next((one for one in live if one.held <= SESSIONS), None)
         if found:

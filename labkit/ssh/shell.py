@@ -102,7 +102,7 @@ class Channel(Protocol):
         """Give it input; raises Gone when it reads no more."""
 
     def finish(self) -> None:
-        """Tell it that there is no more input."""
+        """End its input."""
 
     def recv(self, seconds: float) -> tuple[bytes, bytes]:
         """What has come on each stream, waiting so long for anything at all."""

@@ -34,7 +34,7 @@ POSSIBLE = 200
 def left_out(percentiles: Sequence[float], *, cancels: bool) -> float:
     """The share of what unseen runs may make of a figure that is left out at each end.
 
-    More where shared luck cancels, and more up to p99, beyond which samples tell hardly anything;
+    More where shared luck cancels, and more up to p99, beyond which samples show hardly anything;
     found by simulation (tests/statistics/test_coverage.py). One percentile alone has 5 %, as
     `LIMIT` says.
     """

@@ -87,7 +87,7 @@ def _unpacked(text: str) -> tuple[bytes, int, int]:
     return payload, digits, unit
 
 
-# As many bits as tell values of so many digits apart, twice over.
+# As many bits as keep values of so many digits apart, twice over.
 def _bits(digits: int) -> int:
     return int(2 * 10**digits - 1).bit_length()
 

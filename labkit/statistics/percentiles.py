@@ -55,7 +55,7 @@ UNSEEN_MORE = 0.25
 """So much of half an interval unseen runs may add to a ratio whose blocks know their own tails;
 more made equal pairs undecided and held the truth no more often (simulated as above)."""
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
-"""Those that a study is told by."""
+"""Those that a study reports."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ BEYOND = 10
 """So many samples must lie beyond a percentile before it is called measured."""
 PIECES = 10
 MOST_KEPT = 200_000
-"""So many samples are kept one by one; of more the memory would tell."""
+"""So many samples are kept one by one; more would take too much memory."""
 FINE = 1e-3
 """Steps of a clock that are so small a share of the median matter to nobody."""
 
@@ -271,7 +271,7 @@ def _counted(part: Values | Distribution) -> Distribution:
 
 
 def _one_by_one(parts: list[Values]) -> tuple[Values, Whole]:
-    # Equal samples are levels of their own: only the last of them tells how many are at or below.
+    # Equal samples are levels of their own: only the last of them shows how many are at or below.
     whole = np.concatenate(parts)
     order = np.argsort(whole)
     owner = np.repeat(np.arange(len(parts), dtype=np.int16), [part.size for part in parts])[order]

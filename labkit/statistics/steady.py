@@ -28,7 +28,7 @@ from labkit.statistics.pooled import checked_samples, percentile
 
 BATCH = 5
 FEWEST = 50
-"""Fewer samples tell nothing about where a warm-up ends."""
+"""Fewer samples show nothing about where a warm-up ends."""
 LAST = 5
 """So many batches at the end are never looked at: a chance likeness of few has a small error."""
 EXACT = 33

@@ -9,7 +9,7 @@ last each field by hand, which says what is wrong and where. What a field may ho
 
 Lines that end with \r\n and a byte order mark are taken. So is the same header once more, as from a
 tool that was started again on the same file. Another header is refused. A last line that was cut
-off is left out, and so are the words that typeperf ends with; `cut` tells it. A line with too few
+off is left out, and so are the words that typeperf ends with; `cut` says so. A line with too few
 or too many fields is refused, and so is a line break inside quotes. Counters of the same name are
 all read, but such a name alone asks for none of them. Only fields of counters that are asked for
 are looked at.

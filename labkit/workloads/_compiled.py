@@ -64,7 +64,7 @@ def compiled(name: str, *options: str) -> bytes:
 
 
 def digest(program: bytes) -> str:
-    """Enough of its SHA-256 to tell programs apart."""
+    """Enough of its SHA-256 to keep programs apart."""
     return hashlib.sha256(program).hexdigest()[:12]
 
 

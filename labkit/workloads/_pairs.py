@@ -125,7 +125,7 @@ def samples(workload: Workload, run: Run) -> list[Sample]:
 
 @dataclass(frozen=True)
 class _Kept:
-    # What tells one text from another, and, not compared, what it is read by.
+    # What sets one text apart from another, and, not compared, what it is read by.
     load: str
     run_path: Path
     seen: tuple[int, int, int, str]

@@ -38,7 +38,7 @@ COLUMNS = {"avg_latency_ms": "mean", "p50_latency_ms": "p50", "p99_latency_ms": 
 ROW = re.compile(r"\d{1,12}\.\d{1,6}", re.ASCII)
 INFO = re.compile(r"^(used_cpu_sys|used_cpu_user|used_memory):(\d{1,15}(?:\.\d{1,9})?)$",
                   re.ASCII | re.MULTILINE)  # fmt: skip
-# Of all that a server says, what is read, and what tells one server from another.
+# Of all that a server says, what is read, and what sets one server apart.
 KEPT = (
     "redis_version:", "used_cpu_", "used_memory:", "total_commands", "evicted_keys:",
     "keyspace_", "cmdstat_", "aof_delayed", "server_time_usec:", "db0:",
@@ -155,7 +155,7 @@ class Redis(Workload):
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
-        """One figure each: throughput, latencies as redis-benchmark tells them, and CPU time."""
+        """One figure each: throughput, latencies as redis-benchmark prints them, and CPU time."""
         looks = [f"{side} {when}" for side in (*SIDES, "info") for when in ("before", "after")]
         parts = parted(text, "warm-up", "benchmark", "requests", *looks)
         _, told = _row(parts["benchmark"])

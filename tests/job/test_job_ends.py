@@ -92,7 +92,7 @@ def test_a_job_that_ends_by_itself_is_finished_with_its_code(place, code):
 def test_a_job_that_a_signal_ended_is_killed_by_it(place, name):
     status = begin(place, f"by-{name.lower()}", f"kill -{name} $$").wait(30)
     assert (status.state, status.code, status.signal) == (State.KILLED, None, name)
-    assert ("cannot tell" in status.why) == (place.host.name != "usual")
+    assert ("cannot say" in status.why) == (place.host.name != "usual")
 
 
 def test_code_137_is_told_from_signal_9_where_there_is_perl(place):

@@ -59,7 +59,7 @@ def files(made_of: Topology, tell: Tell) -> tuple[str, str]:
 
 
 def kvm_works(tell: Tell) -> bool:
-    """Whether a guest really comes up under KVM: that /dev/kvm opens does not tell."""
+    """Whether a guest really comes up under KVM: that /dev/kvm opens does not show it."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return False
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

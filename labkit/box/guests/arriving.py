@@ -44,7 +44,7 @@ class AwaitedMove:
         ended = said.get("status") == "completed" and not said.get("total-time")
         return {} if ended else said
 
-    # A link that is cut tells nobody, so that what does not go on is given up.
+    # Nobody hears that a link was cut, so that what does not go on is given up.
     def _progress(self, said: dict[str, Any]) -> None:
         if said.get("transferred", 0) != self.sent:
             self.sent, self.since = said.get("transferred", 0), time.monotonic()

@@ -104,6 +104,6 @@ def _libraries(programs: Iterable[Path]) -> set[str]:
     for program in programs:
         done = subprocess.run(["ldd", str(program)], capture_output=True, text=True)
         found |= set(LIBRARY.findall(done.stdout))
-    # perl's own list of what it is made for, which tells the numbers of system calls.
+    # perl's own list of what it is made for, which holds the numbers of system calls.
     found |= {str(file) for file in Path("/usr/lib").glob("*/perl-base/Config.pm")}
     return found

@@ -22,7 +22,7 @@ HINT = (
     else "`sudo apt-get install linux-image-cloud-amd64` brings one; this machine may boot it, too"
 )
 WORDS = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on cryptomgr.notests=1"
-"""What it is told when QEMU boots it; what it does not do is seconds where it is emulated."""
+"""Its parameters when QEMU boots it; what it leaves out is seconds where it is emulated."""
 DRIVERS = ("virtio_pci", "virtio_net", "virtio_blk", "virtio_rng")
 EXTRAS = ("sch_netem", "sch_tbf", "sch_htb", "sch_fq")
 """Loaded where the kernel has them."""

@@ -253,7 +253,7 @@ def _crossed(move: Move) -> Iterator[str]:
         yield there
 
 
-# What both sides are told beforehand; the destination of a move as it comes does as the origin.
+# What both sides are sent beforehand; the destination of a move as it comes does as the origin.
 def _told(move: Move, asked_for: bool, limits: dict[str, int]) -> dict[str, dict[str, Any]]:
     how = move.how
     if asked_for:

@@ -18,7 +18,7 @@ from labkit.host import Host
 PROGRAMS = ("python3",)
 
 Hears = Callable[[Mapping[str, Any]], None]
-"""Told each line that the watchers of both hosts print, with its `host`."""
+"""Called with each line that the watchers of both hosts print, with its `host`."""
 WATCHER = Path(__file__).with_name("watch_guest.py").read_text("utf-8")
 EVERY = 0.1
 MOST_CHANNELS = 255

@@ -131,7 +131,7 @@ def _assembled(listing: str) -> bytes:
                     for line in codes for code in line)  # fmt: skip
 
 
-# Where the file of epoll is kept is told by how far it is from the next instruction.
+# Where the file of epoll is kept is given by how far it is from the next instruction.
 def _linked(code: bytes, at: int, kept: int) -> bytes:
     place = code.find(PLACE_OF_KEPT)  # nowhere, if it is not needed
     return code.replace(PLACE_OF_KEPT, struct.pack("<i", kept - (at + place + 4)))

@@ -228,7 +228,7 @@ def shaped(name: str, link: LinkPlan) -> Iterator[LinkStatus]:
 
 
 def kinds_known() -> set[str]:
-    """The kinds of queues that this kernel has; only trying tells, in a namespace that ends."""
+    """The kinds of queues that this kernel has, found by trying them in a namespace that ends."""
     return {kind for kind, words in KINDS.items() if _tried(kind, words)}
 
 

@@ -175,7 +175,7 @@ def possible() -> bool:
 
 @functools.cache
 def lacking() -> tuple[str, str]:
-    """Why this user cannot have such a box, and the one command that helps; only a try tells."""
+    """Why this user cannot have such a box, and the one command that helps; only a try shows it."""
     if not shutil.which("newuidmap", path=SEARCHED):
         return "no newuidmap (package uidmap)", f"sudo {' '.join(install_words())} uidmap"
     words = [*OUTER, *TRIAL]
