@@ -10,6 +10,7 @@ from labkit import studies
 from labkit.commands.results import _wrong
 from labkit.results import Results
 from labkit.running.open_lab import note, recorded
+from labkit.running.remarks import remarks
 from labkit.runs import index, integrity, lab_faults
 
 STUDY = "lat_vmxnet3"
@@ -22,7 +23,7 @@ def kept(tmp_path):
 
 
 def told(kept):
-    return "\n".join(studies.find(STUDY).remarks(Results.open(kept)))
+    return "\n".join(remarks(studies.find(STUDY), Results.open(kept)))
 
 
 def a_run(kept):

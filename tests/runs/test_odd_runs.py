@@ -7,6 +7,7 @@ from synthetic import ping_text
 
 from labkit import studies
 from labkit.results import Results, Run
+from labkit.running.remarks import remarks
 
 STUDY = studies.find("lat_ping")
 
@@ -27,7 +28,7 @@ def results_of(tmp_path, medians):
 
 def test_a_block_apart_is_named_with_its_time_its_gates_and_nothing_is_dropped(tmp_path):
     results = results_of(tmp_path, {"Native": [9, 9, 9, 16, 9], "VM-SRIOV": [30, 31, 29, 30, 30]})
-    said = [line for line in STUDY.remarks(results) if "lies apart" in line]
+    said = [line for line in remarks(STUDY, results) if "lies apart" in line]
     assert len(said) == 1
     assert said[0].startswith("Native: block 4 lies apart, with a median of 16 µs where the others")
     assert "it was run 7 of 10, at 10:07; its gates saw steal on server" in said[0]
@@ -37,7 +38,7 @@ def test_a_block_apart_is_named_with_its_time_its_gates_and_nothing_is_dropped(t
 def test_two_states_and_the_run_from_which_all_was_slower_are_named(tmp_path):
     later = [20] * 6 + [40] * 6
     results = results_of(tmp_path, {"Native": later, "VM-SRIOV": [2 * x for x in later]})
-    said = "\n".join(STUDY.remarks(results))
+    said = "\n".join(remarks(STUDY, results))
     assert "Native: these runs come from two states, of 20 µs (blocks 1, 2, 3, 4, 5, 6)" in said
     assert "more blocks of each are needed" in said
     assert "from run 13 on (Native, block 7) all conditions were slower by about" in said
