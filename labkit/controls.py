@@ -109,8 +109,9 @@ class Controls:
     def _smallest(self) -> str:
         share = noise_floor.percent(self.smallest)
         return (
-            f"Smallest difference of medians that this lab can see: {share}"
-            f" ({self.smallest * self.median:.2g} us of {self.median:.3g} us, {self.when[:10]})."
+            f"Smallest difference of median round trips that this lab can see: {share}"
+            f" ({self.smallest * self.median:.2g} us on top of {self.median:.3g} us,"
+            f" {self.when[:10]})."
         )
 
     def kept_as(self) -> dict[str, Any]:

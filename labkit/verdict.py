@@ -360,8 +360,9 @@ def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
     looks, spent = max(((tuple(at), part or 0.0) for at, part in taken), default=((), 0.0))
     if not looks:
         return ""
-    ordinal = f"Look {len(looks)} at these results, at {_listed(looks)} blocks"
-    return f"{ordinal}: {100 * spent:.2g} % of the risk of 5 % is spent."
+    often = "once" if len(looks) == 1 else f"{len(looks)} times"
+    took = f"that took {100 * spent:.2g} % of the risk of 5 %"
+    return f"These results were judged {often}, at {_listed(looks)} blocks: {took}."
 
 
 def _listed(looks: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from labkit.errors import BoxError
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
+    from labkit.study import Study
 
 BOX, STUDY = "demo", "lat_cpu_exclusive"
 """What a CPU of one's own brings, and costs, is the same in a box as on any machine."""
@@ -24,10 +25,11 @@ Three things to try next:
   {labkit} doctor
       what this machine can do, and what it lacks"""
 MORE = {
-    True: "run lat_cpu_exclusive -p repeats=10\n      more and longer runs: clearer verdicts",
-    False: "scorecard\n      every claim of every document, on all runs that come with labkit",
+    "open": "run lat_cpu_exclusive -p repeats=10\n      more and longer runs: clearer verdicts",
+    "decided": "studies\n      every study, and what it asks",
+    "recorded": "scorecard\n      every claim of every document, on all runs that come with labkit",
 }
-"""Whether there was a lab: where there is none, nothing can be measured."""
+"""What helps where a claim is open yet, where none is, and where there was no lab to measure."""
 
 
 def add(verbs: Any) -> None:
@@ -52,15 +54,20 @@ def _demo(asked: argparse.Namespace) -> None:
             box.down(BOX)
     if lab:
         print("box       left up, as it was" if was_up else "box       down again, nothing left")
-    _end(found, measured=lab is not None)
+    _end(study, found, measured=lab is not None)
 
 
-def _end(found: Answer, *, measured: bool) -> None:
+def _end(study: Study, found: Answer, *, measured: bool) -> None:
     from labkit.pages.report_head import finding
     from labkit.pages.terminal import paragraph
+    from labkit.verdict import UNDECIDED
 
-    print(f"\n{paragraph(finding(found.verdicts))}")
-    print(f"The chart is in the report: {found.report}\n\n{_next(measured=measured)}")
+    said = finding(found.verdicts)
+    named = [f"{one.name} here: {one.here}" for one in study.conditions if one.name in said]
+    print("", *map(paragraph, [said, *named]), sep="\n")
+    undecided = any(one["verdict"] == UNDECIDED for one in found.verdicts)
+    more = MORE[("open" if undecided else "decided") if measured else "recorded"]
+    print(f"The chart is in the report: {found.report}\n\n{_next(more)}")
 
 
 # The study finds them when it begins, and shows them above all that it measured.
@@ -74,11 +81,11 @@ def _controls(lab: Path) -> None:
 
 
 # An installed labkit is on the PATH.
-def _next(*, measured: bool) -> str:
+def _next(more: str) -> str:
     from labkit.box.needs import CHECKOUT
 
     lab, labkit = ("make lab", ".venv/bin/labkit") if CHECKOUT else ("labkit lab", "labkit")
-    return NEXT.format(lab=lab, labkit=labkit, more=MORE[measured])
+    return NEXT.format(lab=lab, labkit=labkit, more=more)
 
 
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.

@@ -166,7 +166,8 @@ def _doubted(used: Sequence[Run]) -> list[str]:
             for name, why in found.items():
                 seen.setdefault((role, name), []).append(why)
     return [
-        f"{role}: {name} in {len(whys)} of {len(used)} runs, such as: {_one_line(whys[0])}"
+        f"{role}: gate {name} tripped in {len(whys)} of {len(used)} runs, such as: "
+        f"{_one_line(whys[0])}"
         for (role, name), whys in seen.items()
     ]
 

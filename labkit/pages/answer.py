@@ -222,9 +222,12 @@ def _title(study: Study) -> str:
 
 def _percentiles(study: Study, cells: Mapping[str, Sequence[str]]) -> str:
     document = _document(study)
-    lines = [(name, *own, document.get(name, "-")) for name, own in cells.items()]
+    printed = ["document's median"] * any(name in document for name in cells)
+    lines = [
+        (name, *own, *(document.get(name, "-") for _ in printed)) for name, own in cells.items()
+    ]
     heads = [HEADS.get(q, f"{q:g} %") for q in PERCENTILES]
-    return narrow_table(lines, [_title(study), *heads, "document's median"])
+    return narrow_table(lines, [_title(study), *heads, *printed])
 
 
 def _cell(row: Mapping[str, Any]) -> str:

@@ -15,7 +15,16 @@ from labkit.results import Results, Run
 from labkit.running import notebook
 from labkit.running.open_lab import note
 from labkit.study import Study
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, Verdict
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
+
+WENT = (
+    (HOLDS, "holds", "hold"),
+    (CONTRADICTED, "is contradicted", "are contradicted"),
+    (SAME, "shows no difference", "show no difference"),
+    (UNDECIDED, "is undecided", "are undecided"),
+    (NOT_TESTABLE, "cannot be tested here", "cannot be tested here"),
+)
+"""What is said of one claim and of several, for each verdict."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +74,22 @@ def head_of(study: Study, results: Results, verdicts: Sequence[Verdict]) -> Repo
 
 
 def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """What was found, in a sentence: the claim that was decided most clearly, if any was."""
+    """What was found: how many claims went which way, and the one that was decided most clearly."""
     decided = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
     judged = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
     if not judged:
         return f"Found: none of {len(verdicts)} claims can be tested on this lab."
     if not decided:
         return f"Found: none of {len(judged)} claims could be decided by so few runs."
-    clearest = min(decided, key=_doubt)
-    number = f"{len(decided)} of {len(judged)} claims that can be tested here are decided"
-    return f"Found: {clearest['statement']}: {clearest['verdict']}, {clearest['why']} ({number})."
+    words = Counter(verdict["verdict"] for verdict in verdicts)
+    each = ", ".join(f"{words[w]} {one if words[w] == 1 else more}" for w, one, more in WENT
+                     if words[w])  # fmt: skip
+    clear = min(decided, key=_doubt)
+    went = next(one for word, one, _ in WENT if word == clear["verdict"])
+    return (
+        f"Found: of {len(verdicts)} claims {each}. The clearest: {clear['statement']}. "
+        f"This {went}: {clear['why']}."
+    )
 
 
 # How wide the interval is beside how far the figure is from 1, which is no effect at all.

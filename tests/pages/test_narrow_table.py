@@ -42,8 +42,11 @@ def test_the_claim_that_was_decided_most_clearly_is_what_was_found():
     clear = verdict(CONTRADICTED, 3.0, 2.9, 3.1, "clear")
     other = verdict(NOT_TESTABLE, None, None, None, "other")
     said = finding(found(loose, clear, other))
-    assert said.startswith("Found: clear: contradicted, A / B = 3.0")
-    assert "2 of 2 claims" in said
+    counts = "1 holds, 1 is contradicted, 1 cannot be tested here"
+    assert said.startswith(
+        f"Found: of 3 claims {counts}. The clearest: clear. This is contradicted"
+    )
+    assert said.endswith(": A / B = 3.0.")
 
 
 def test_where_nothing_was_decided_that_is_said():
