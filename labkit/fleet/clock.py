@@ -57,16 +57,21 @@ def _read(name: str, ask: Callable[[], str]) -> ClockReading:
     begun, at = monotonic(), time()
     said = ask()
     taken = monotonic() - begun
-    # A clock cuts off what is finer than its last digit: so it may be that much later, and is half
-    # of it on the average. Few hosts print nanoseconds.
-    resolution = 10.0 ** -len(_told(name, said)[2] or "") / 2
-    host, middle = seconds(name, said) + resolution, at + taken / 2
-    return ClockReading(name, utc(middle), utc(host), host - middle, taken, resolution)
+    host, middle = seconds(name, said), at + taken / 2
+    return ClockReading(
+        name, utc(middle), utc(host), host - middle, taken, _resolution(name, said)
+    )  # fmt: skip
 
 
 def seconds(name: str, said: str) -> float:
-    """The time that a host prints."""
-    return float(_told(name, said)[0])
+    """The middle of the times that what a host prints may stand for."""
+    return float(_told(name, said)[0]) + _resolution(name, said)
+
+
+# A clock cuts off what is finer than its last digit: so it may be that much later, and is half of
+# it on the average. Few hosts print nanoseconds.
+def _resolution(name: str, said: str) -> float:
+    return 10.0 ** -len(_told(name, said)[2] or "") / 2
 
 
 # BusyBox's date knows no fractions, and repeats the letters that should become one.

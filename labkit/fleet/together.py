@@ -102,7 +102,7 @@ class Armed:
             )
         said, _, begun = said.rstrip("\n").rpartition("\n")
         name = self.host.name
-        at = clock.seconds(name, begun) + self.clock.resolution
+        at = clock.seconds(name, begun)
         return Started(name, self.words, code, out, said, at, self.clock)
 
     def _too_late(self, late: threading.Event) -> None:

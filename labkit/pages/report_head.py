@@ -17,13 +17,13 @@ from labkit.running.open_lab import note
 from labkit.study import Study
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
-WENT = (
-    (HOLDS, "holds", "hold"),
-    (CONTRADICTED, "is contradicted", "are contradicted"),
-    (SAME, "shows no difference", "show no difference"),
-    (UNDECIDED, "is undecided", "are undecided"),
-    (NOT_TESTABLE, "cannot be tested here", "cannot be tested here"),
-)
+WENT = {
+    HOLDS: ("holds", "hold"),
+    CONTRADICTED: ("is contradicted", "are contradicted"),
+    SAME: ("shows no difference", "show no difference"),
+    UNDECIDED: ("is undecided", "are undecided"),
+    NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
+}
 """What is said of one claim and of several, for each verdict."""
 
 
@@ -82,13 +82,11 @@ def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
     if not decided:
         return f"Found: none of {len(judged)} claims could be decided by so few runs."
     words = Counter(verdict["verdict"] for verdict in verdicts)
-    each = ", ".join(f"{words[w]} {one if words[w] == 1 else more}" for w, one, more in WENT
-                     if words[w])  # fmt: skip
+    each = ", ".join(f"{words[w]} {went[words[w] > 1]}" for w, went in WENT.items() if words[w])
     clear = min(decided, key=_doubt)
-    went = next(one for word, one, _ in WENT if word == clear["verdict"])
     return (
         f"Found: of {len(verdicts)} claims {each}. The clearest: {clear['statement']}. "
-        f"This {went}: {clear['why']}."
+        f"This {WENT[clear['verdict']][0]}: {clear['why']}."
     )
 
 

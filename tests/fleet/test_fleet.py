@@ -6,11 +6,10 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 from poor import busybox, only, system
-from sshd import SSHD, serving
+from sshd import SSHD, gone, serving
 
 import labkit.fleet.fleet
 from labkit.errors import (
@@ -62,13 +61,6 @@ def fleet_of(*addresses):
 def fleet(servers):
     with fleet_of(*(server.address() for server in servers)) as found:
         yield found
-
-
-def gone(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z"
-    except (FileNotFoundError, ProcessLookupError):  # the latter: it ends as we read
-        return True
 
 
 def within(seconds, reached_):

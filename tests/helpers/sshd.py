@@ -137,6 +137,14 @@ def tell(pids, number):
             os.kill(pid, number)
 
 
+def gone(pid):
+    """Whether a process has ended, be it that nobody took its exit code yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:  # it was not there, or ended as we read
+        return True
+
+
 def gone_soon(pid):
     """Wait until a process is no more."""
     end = time.monotonic() + 20

@@ -193,7 +193,9 @@ def test_where_it_is_no_surprise_a_busy_neighbour_is_shown_and_the_run_counts(
         loop.run(a_study(condition), lab, results, repeats=1)
     (run,) = results.runs()
     assert run.state == "finished" and " of a CPU" in run.gates["client"]["foreign load"]
-    assert any("client: gate foreign load tripped in 1 of 1 runs" in line for line in remarks(results))
+    assert any(
+        "client: gate foreign load tripped in 1 of 1 runs" in line for line in remarks(results)
+    )
 
 
 def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):

@@ -5,13 +5,12 @@ import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import paramiko
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from paramiko import packet
-from sshd import reached, serving, tell
+from sshd import gone, reached, serving, tell
 
 from labkit.ssh import connection, packets, sealed
 
@@ -173,10 +172,3 @@ def test_a_connection_that_ended_right_after_an_answer_is_replaced_before_a_comm
             tell(ended, signal.SIGKILL)
             while not all(map(gone, ended)):
                 pass
-
-
-def gone(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit import studies
+from labkit import kernels, studies
 from labkit.changes.journal import hello
 from labkit.lab import opened
 from labkit.results import Results
@@ -34,8 +34,10 @@ def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labk
     done = labkit("run", name, "--quick", "--where", str(lab_file), "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert "emulated" in told["note"].lower()
     results = Results.open(Path(told["results"]))
+    own_kernels = results.asked.get("kernels")
+    label = f"One machine. {kernels.told(own_kernels)}." if own_kernels else "Emulated"
+    assert told["note"].startswith(label)
     assert measured(results) == asked(study, results)
     assert all(run.check() == [] and (run.rows or run.why) for run in results.runs())
     assert [verdict["claim"] for verdict in told["verdicts"]] == [one.id for one in study.claims]
