@@ -19,6 +19,10 @@ PROGRAMS = ("esxcli",)
 KEYS = ("sched.mem.min", "sched.mem.minSize", "sched.mem.pin", "sched.cpu.min", "sched.cpu.units",
         "sched.cpu.max")  # fmt: skip
 SIZES = ("memSize", "numvcpus")
+# It is of all that the guest has, so that comes first.
+OF_SIZE = ("GuestMemory", "GuestCpuCount")
+# What needs it is gone before it goes: ESXi starts no such machine without it.
+WITHOUT = (str(ExclusiveCpu(False)), str(GuestNic("bridge")))
 ELSEWHERE = {
     "box": ": nothing in a box admits guests by what is reserved for them",
     "kvm": ": <memoryBacking><locked/> in the machine's definition does, by hand",
@@ -71,8 +75,7 @@ class FullReservation(OfGuest):
             legal="reserved or not",
             more=Details(
                 persists=True, settle_seconds=1, seconds=60,
-                # What needs it is gone before it goes: ESXi starts no such machine without it.
-                after=() if self.reserved else (str(ExclusiveCpu(False)), str(GuestNic("bridge"))),
+                after=OF_SIZE if self.reserved else WITHOUT,
             ),
         )  # fmt: skip
 

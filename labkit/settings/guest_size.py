@@ -18,9 +18,10 @@ SIZES = """\
 s/^ *<memory unit='KiB'>\\([0-9]*\\)<.*/max=\\1/p
 s/^ *<currentMemory unit='KiB'>\\([0-9]*\\)<.*/now=\\1/p"""
 RESTART = """\
-vm=@$1
+vm=@$1 was=$(guest "@$1" state) || exit
 guest "$vm" set "$2" || exit
-[ "$(guest "$vm" state)" = stopped ] || { guest "$vm" stop && guest "$vm" start; }"""
+[ "$was" = stopped ] || { guest "$vm" stop && guest "$vm" start; } || exit
+[ "$was" != paused ] || guest "$vm" pause"""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ class _OfMemory(OfGuest):
             legal=f"{on} or {off}",
             more=Details(
                 settle_seconds=1, seconds=0.3, probe=("perl", "-e", PROGRAM, f"can-{word}"),
-                after=("MemoryLock",) * (word == "reclaims"), foretold=foretold,
+                # A change of its size starts the guest again, with other memory.
+                after=("GuestMemory", *("MemoryLock",) * (word == "reclaims")), foretold=foretold,
             ),
         )  # fmt: skip
 

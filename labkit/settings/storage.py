@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.setting import Details, Way
+from labkit.setting import Details, Setting, Way, Words, held
 from labkit.settings._disk import DISK, DISKS
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
@@ -74,7 +75,10 @@ class OfDisk(OnHost):
 
     def _queue(self, file: str, of: Callable[[str], Way] = of_machine) -> Way:
         here, way = (of(f"/sys/block/{name}/queue/{file}") for name in (self.disk, DISK))
-        return DISKS.way(way.plus(Details(probe=here.more.probe)), self.disk)
+        return way.plus(Details(probe=here.more.probe))
+
+    def _held(self, file: str) -> Way:
+        return DISKS.way(self._queue(file), self.disk)
 
 
 @dataclass(frozen=True)
@@ -92,9 +96,34 @@ class DiskScheduler(OfDisk):
         """The scheduler."""
         return self.scheduler
 
+    def clash(self, other: Setting) -> str:
+        """It brings a queue of its own."""
+        if isinstance(other, DiskQueue) and other.disk == self.disk:
+            return "a new scheduler brings its own queue; set the queue in a block inside its block"
+        return ""
+
     def on_linux(self, host: Host) -> Way:
-        """A new one starts with its own DiskQueue, so that comes afterwards."""
-        return self._queue("scheduler", of_choice)
+        """A new one brings its own DiskQueue; with the first scheduler the first queue comes back.
+
+        So the first look is at both; later ones are at the scheduler alone.
+        """
+        one, queue = self._queue("scheduler", of_choice), self._held("nr_requests")
+        files = (f"/sys/block/{DISK}/queue/{name}" for name in ("nr_requests", "scheduler"))
+        both = DISKS.way(replace(one, reads=("cat", *files)), self.disk)
+        later = DISKS.way(one, self.disk)
+        return both.plus(Details(held=partial(_with_queue, later, queue)))
+
+
+def _with_queue(way: Way, queue: Way, text: str) -> tuple[Way, str]:
+    device, requests, shown = text.split("\n", 2)
+    (very, now), (its, _) = held(way, f"{device}\n{shown}"), held(queue, f"{device}\n")
+    first = very.value(now)
+
+    def writes(value: str) -> tuple[Words, ...]:
+        again = its.writes(requests) if value == first else ()
+        return (*very.writes(value), *again)
+
+    return replace(very, writes=writes), now
 
 
 @dataclass(frozen=True)
@@ -114,7 +143,7 @@ class DiskQueue(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """`nr_requests`."""
-        return self._queue("nr_requests").plus(Details(after=("DiskScheduler",)))
+        return self._held("nr_requests")
 
     def on_esxi(self, host: Host) -> Way:
         """Outstanding requests with competing worlds."""
@@ -145,7 +174,7 @@ class ReadAhead(OfDisk):
 
     def on_linux(self, host: Host) -> Way:
         """`read_ahead_kb`, in whole pages of 4 KiB."""
-        return self._queue("read_ahead_kb")
+        return self._held("read_ahead_kb")
 
 
 @dataclass(frozen=True)

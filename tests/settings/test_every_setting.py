@@ -7,6 +7,7 @@ import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from esxi_stand_in import stand_in
@@ -15,10 +16,11 @@ from settings import cases, worlds
 import labkit.settings
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
-from labkit.errors import CommandFailed, Impossible
+from labkit.errors import BadInput, CommandFailed, Impossible
 from labkit.host import Guest
 from labkit.setting import KINDS, Setting, held, way_among
 from labkit.settings.passthrough import Passthrough
+from labkit.settings.storage import DiskQueue, DiskScheduler
 
 PROGRAMS = ("corosync", "dockerd", "ip", "libvirtd")
 
@@ -205,3 +207,25 @@ def test_each_setting_in_the_folder_is_tried_on_each_kind_of_host_that_has_it():
     assert asked - tried_on - in_the_box == set()
     known = {name for name, _ in tried_on | in_the_box}
     assert {one.__name__ for one in all_settings()} == known
+
+
+def test_with_the_first_scheduler_of_a_disk_its_first_queue_comes_back(host_of):
+    host, folder = host_of("linux")
+    disk = Path(folder, "loop").read_text().strip().removeprefix("/dev/")
+    queue = Path(f"/sys/block/{disk}/queue/nr_requests")
+    first = queue.read_text()
+    queue.write_text("77")
+    try:
+        with applied([DiskScheduler(disk, "mq-deadline")], {"server": host}):
+            assert queue.read_text() != "77\n"
+        assert queue.read_text() == "77\n"
+    finally:
+        queue.write_text(first)
+
+
+def test_a_scheduler_and_the_queue_that_it_replaces_are_refused_together(host_of):
+    host, folder = host_of("linux")
+    disk = Path(folder, "loop").read_text().strip().removeprefix("/dev/")
+    both = [DiskScheduler(disk, "mq-deadline"), DiskQueue(disk, 64)]
+    with pytest.raises(BadInput, match="brings its own queue"), applied(both, {"server": host}):
+        raise AssertionError("the block was entered")
