@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_definition, of_virsh, virsh
@@ -17,11 +18,8 @@ MIB = 16 * 2**20
 SIZES = """\
 s/^ *<memory unit='KiB'>\\([0-9]*\\)<.*/max=\\1/p
 s/^ *<currentMemory unit='KiB'>\\([0-9]*\\)<.*/now=\\1/p"""
-RESTART = """\
-vm=@$1 was=$(guest "@$1" state) || exit
-guest "$vm" set "$2" || exit
-[ "$was" = stopped ] || { guest "$vm" stop && guest "$vm" start; } || exit
-[ "$was" != paused ] || guest "$vm" pause"""
+# A guest that was off stays off, and one that was paused is paused again.
+RESTART = beside(__file__, "guest_size_restart.sh")
 
 
 @dataclass(frozen=True)
