@@ -122,7 +122,7 @@ class Page:
     def _tried(self, kind, part, count):
         found = PARTS.search(self.kinds.get(kind, ""))
         before = found[1].split(", ") if found and int(found[2]) == count else []
-        return ", ".join(sorted({*before, str(part + 1)}))
+        return ", ".join(sorted({*before, str(part + 1)}, key=int))
 
     def with_found(self, kind, found):
         """With what came of some of the pairs of a kind of host."""
