@@ -58,6 +58,8 @@ class Study:
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
     few: tuple[str, ...] = ()
     """Conditions of a short run; empty for all of them."""
+    extra: tuple[str, ...] = ()
+    """Conditions that a run of usual length leaves out; the notebook's `every` measures them."""
     draft: str = ""
     """What has not been shown of it yet; empty once the whole study has run in a box."""
     topology: str = ""

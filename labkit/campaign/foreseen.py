@@ -18,7 +18,7 @@ from labkit.errors import LabkitError
 from labkit.machine.places import out
 from labkit.results import Results, stored
 from labkit.running import notebook, until_decided
-from labkit.running.open_lab import with_load
+from labkit.running.open_lab import shortened, usual, with_load
 from labkit.running.sizes import Demand
 from labkit.study import Study
 
@@ -85,9 +85,13 @@ def _asked(point: CampaignPoint) -> tuple[Study, int | str]:
     values: dict[str, Any] = dict(point.values)
     if values.get("quick"):
         values |= study.quick
-    usual = known.get("repeats", {}).get("default", "1")
+    blocks = known.get("repeats", {}).get("default", "1")
     knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
-    return with_load(study, **knobs), values.get("repeats", int(usual))
+    if values.get("quick"):
+        study = shortened(study, point.lab)
+    elif not values.get("every"):
+        study = usual(study, point.lab)
+    return with_load(study, **knobs), values.get("repeats", int(blocks))
 
 
 # Seconds of a block of the newest results of the same load on the same lab; 0 if there are none.

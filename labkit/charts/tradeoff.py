@@ -49,30 +49,42 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     return found
 
 
-def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, object]]:
-    """A row for each metric and condition: its mean over all blocks, with its 95 % interval.
+def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[dict[str, str]]:
+    """A row for each condition: the mean of each metric over all blocks, and its 95 % interval.
 
-    A metric that no host of the lab could measure has one row that says so. None of them can be
-    less than nothing, so no interval goes further down.
+    A metric that no host of the lab could measure says so in each row. None of them can be less
+    than nothing, so no interval goes further down.
     """
-    rows: list[dict[str, object]] = []
+    columns = {metric: _column(study, results, metric) for metric in metrics}
+    units, seen = _units(study, results), {name for each in columns.values() for name in each}
+    names = [n for c in study.conditions for n in sorted(seen) if _of(n, c.name)]
+    return [
+        {"condition": name} | {
+            _headed(metric, units.get(metric, "")):
+                found.get(name, "") if found else "not reported by this lab"
+            for metric, found in columns.items()
+        }
+        for name in dict.fromkeys(names)
+    ]  # fmt: skip
+
+
+def _headed(metric: str, unit: str) -> str:
+    named = metric.replace("_", " ")
+    return f"{named} ({unit})" if unit else named
+
+
+# Condition -> what its row says; empty where no host could measure it.
+def _column(study: Study, results: Results, metric: str) -> dict[str, str]:
     told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}
-    told.add(study.metric.replace(" ", "_"))
-    units = _units(study, results)
-    for metric in metrics:
-        if metric not in told:
-            rows.append(
-                {"metric": metric.replace("_", " "), "condition": "not reported by this lab"}
-            )
-            continue
-        found = of_metric(study, results, metric)
-        for name in dict.fromkeys(n for c in study.conditions for n in found if _of(n, c.name)):
-            mean = _mean(f"'{name}'", {name: found[name]})
-            rows.append({"metric": metric.replace("_", " "), "condition": name,
-                         "mean": figure(mean["value"]), "low": _shown(mean, "low"),
-                         "high": _shown(mean, "high"), "unit": units.get(metric, ""),
-                         "blocks": len(found[name])})  # fmt: skip
-    return rows
+    if metric not in {*told, study.metric.replace(" ", "_")}:
+        return {}
+    found = of_metric(study, results, metric)
+    return {name: _with_ends(_mean(f"'{name}'", {name: found[name]})) for name in found}
+
+
+def _with_ends(mean: Mapping[str, Any]) -> str:
+    low, high = (_shown(mean, end) for end in ("low", "high"))
+    return f"{figure(mean['value'])} ({low} to {high})" if low and high else figure(mean["value"])
 
 
 def _of(name: str, condition: str) -> bool:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -176,7 +176,17 @@ def with_load(study: Study, **knobs: float | str) -> Study:
 
 def shortened(study: Study, where: str) -> Study:
     """The study with the conditions of a short run alone; of stored results, as it is."""
-    kept = tuple(one for one in study.conditions if one.name in study.few)
+    return _only(study, where, study.few)
+
+
+def usual(study: Study, where: str) -> Study:
+    """The study without its extra conditions; of stored results, as it is."""
+    names = [one.name for one in study.conditions if one.name not in study.extra]
+    return _only(study, where, names)
+
+
+def _only(study: Study, where: str, names: Collection[str]) -> Study:
+    kept = tuple(one for one in study.conditions if one.name in names)
     return study if is_stored(where) or not kept else replace(study, conditions=kept)
 
 

@@ -55,7 +55,7 @@ study = Study(
     question="How much of a fast line does a live migration fill, what limits it, and what does "
     "a guest that writes a lot change?",
     source="VMware Pushes the Envelope with vSphere 6.0 vMotion",
-    workload=DirtyMemory(),
+    workload=DirtyMemory(mebibytes=80),
     quick={"repeats": 1, "mebibytes": 60},
     few=("5.5 [gbps=10]", "6.0 [gbps=20]", "6.0 [gbps=40]", "6.0 [gbps=80]"),
     metric="bandwidth",

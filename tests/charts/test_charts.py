@@ -397,6 +397,20 @@ def test_pictures_of_several_metrics_name_the_runs_of_recorded_results_too(name,
     assert len(set(firsts)) == 2 and all(run in said for run in firsts)
 
 
+@pytest.mark.slow
+def test_metrics_beside_each_other_are_columns_and_one_that_no_host_has_says_so():
+    study, results = (
+        find_study("lat_cpu_exclusive"),
+        stored_results("lat_cpu_exclusive", "recorded"),
+    )
+    found = tradeoff.both_sides(study, results, ("response_time", "throughput", "colour"))
+    assert [row["condition"] for row in found] == ["Run 1", "Run 2"]
+    for row in found:
+        assert re.fullmatch(r"[\d,.]+ \([\d,.]+ to [\d,.]+\)", row["response time (µs)"])
+        assert row["colour"] == "not reported by this lab"
+    assert found[0]["throughput (trans/s)"] != found[1]["throughput (trans/s)"]
+
+
 def test_of_many_runs_a_mark_names_the_first_and_counts_the_rest():
     chart = charts.ladder(synthetic.measured(13, 50))
     row = rows(chart, condition="Native", percentile="median")[0]

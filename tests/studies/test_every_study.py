@@ -23,7 +23,7 @@ from labkit.errors import ResultsError
 from labkit.machine.places import HOME
 from labkit.results import Results
 from labkit.running import notebook
-from labkit.running.open_lab import recorded, shortened, with_load
+from labkit.running.open_lab import recorded, shortened, usual, with_load
 from labkit.runs import bundle
 from labkit.verdict import CONTRADICTED, HOLDS
 
@@ -58,6 +58,17 @@ def test_a_quick_run_of_every_study_asks_for_what_its_workload_knows():
         assert set(re.findall(r'by_hand = \\"(.+?)\\"\\n', cells)) <= set(few), name
         for condition in short.conditions:
             assert all(condition.load(load) for load in short.loads), name
+
+
+def test_what_a_usual_run_leaves_out_is_asked_for_by_no_claim_and_can_be_asked_for():
+    for name in studies.names():
+        study = studies.find(name)
+        names = [one.name for one in usual(study, "box").conditions]
+        assert set(study.extra) == {one.name for one in study.conditions} - set(names), name
+        asked = {one.rpartition(": ")[2] for claim in study.claims for one in claim.names()}
+        assert not asked & set(study.extra) and not set(study.few) & set(study.extra), name
+        known = notebook.parameters(notebook.notebook(name)) if study.extra else {"every": {}}
+        assert "every" in known, f"{name}: nobody can ask for {study.extra}"
 
 
 def measurable(study):
