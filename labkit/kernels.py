@@ -52,6 +52,8 @@ def decided(compared: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> st
 def told(kernels: Mapping[str, str]) -> str:
     """All conditions by what they ran on, for the label of a chart."""
     found = labels(kernels, kernels)
+    if len(found) == 1 < len(kernels):
+        return f"All conditions: {next(iter(found))}"
     return "; ".join(f"{', '.join(some)}: {one}" for one, some in found.items())
 
 

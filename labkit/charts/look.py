@@ -67,7 +67,8 @@ STYLE = """
   box-sizing: border-box }
 .vega-embed svg.marks { max-width: max(100%, 340px); height: auto }
 .vega-embed svg.marks { background: transparent !important }
-.vega-embed :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"]) text {
+.vega-embed :is([class*="role-axis"], [class*="role-legend"], [class*="role-title"],
+  .mark-text.role-mark) text {
   fill: var(--jp-ui-font-color1, currentColor) }
 .vega-embed .role-axis-grid line { stroke: #8886 }
 .vega-embed details { position: absolute; top: 0; right: 4px }

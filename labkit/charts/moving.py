@@ -60,7 +60,7 @@ def _drawn(
     marks = [
         Happened(one.name, one.begun - line.begun, one.ended - line.begun) for one in line.phases
     ]
-    title = f"{condition}: {metric} while the guest moves"
+    title = f"{condition}: {metric}"
     last = max((float(np.max(at)) for at, _ in series.values()), default=0.0)
     shown = _apart([mark for mark in marks if mark.begin >= first], APART * (last - first))
     return over_time(series, shown, metric=metric, unit=unit, run=run, title=title, note=note)

@@ -71,7 +71,8 @@ def over_time(
     happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
     title, drawn = title or f"{metric.capitalize()} over time", alt.LayerChart(layer=layers)
     said = f"{metric} over time in {shown(unit)}: {said}.{happened}".rstrip(".")
-    return framed(drawn, 280, title, "Band: least to most", note, said)
+    banded = any(row["low"] < row["high"] for row in rows)
+    return framed(drawn, 280, title, "Band: least to most" if banded else "", note, said)
 
 
 def shares(

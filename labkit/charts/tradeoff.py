@@ -37,7 +37,16 @@ FEWEST = 3
 
 
 def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
-    """Condition -> block -> values of one metric, written with `_` for blanks."""
+    """Condition -> block -> values of one metric, written with `_` for blanks.
+
+    Conditions come in the order of the study, whatever was measured first.
+    """
+    found = _found(study, results, metric)
+    names = [name for one in study.conditions for name in found if _of(name, one.name)]
+    return {name: found[name] for name in dict.fromkeys([*names, *found])}
+
+
+def _found(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     measured: Mapping[str, Blocks] = study.measured(results)
     if metric == study.metric.replace(" ", "_"):
         return {name: blocks for name, blocks in measured.items() if ": " not in name}

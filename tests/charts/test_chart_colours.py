@@ -89,7 +89,10 @@ def test_words_in_a_picture_have_the_colour_that_the_theme_gives_to_words():
     (words,) = [part["mark"] for part in spec["layer"] if part["mark"]["type"] == "text"]
     assert "color" not in words
     dark = {**spec, "config": {"style": {"guide-label": {"fill": "#fedcba"}}}}
-    assert "#fedcba" in charts.svg(dark)
+    drawn = charts.svg(dark)
+    assert "#fedcba" in drawn
+    style = charts.EMBEDDED[charts.V5]["embed_options"]["defaultStyle"]
+    assert ".mark-text.role-mark) text {" in style and 'class="mark-text role-mark' in drawn
 
 
 @pytest.mark.parametrize(("low", "high", "labels"), [
