@@ -10,7 +10,7 @@ import ipywidgets as widgets  # type: ignore[import-untyped]
 
 from labkit.events.migration import LiveMigration
 from labkit.models.migration import VARIANTS, Migrating, Observed, Planned
-from labkit.pages.tables import safe
+from labkit.pages.tables import table
 from labkit.results import Results
 from labkit.study import Study
 from labkit.workloads.dirty_memory import PAGE, DirtyMemory
@@ -75,6 +75,7 @@ class PlanPanel:
         }  # fmt: skip
         self.shown = widgets.HTML()
         for dial in self.dials.values():
+            dial.style.description_width = "8em"
             dial.observe(lambda _: self._show(), names="value")
         self._show()
         self.box = widgets.VBox([*self.dials.values(), self.shown])
@@ -90,13 +91,7 @@ class PlanPanel:
         )  # fmt: skip
 
     def _show(self) -> None:
-        rows = planned(self.asked)
-        head = "".join(f"<th>{safe(name)}</th>" for name in rows[0])
-        body = "".join(
-            "<tr>" + "".join(f"<td>{safe(str(value))}</td>" for value in row.values()) + "</tr>"
-            for row in rows
-        )
-        self.shown.value = f"<table><tr>{head}</tr>{body}</table>"
+        self.shown.value = table(planned(self.asked)).html()
 
     def _repr_mimebundle_(self, **asked: Any) -> Any:
         return self.box._repr_mimebundle_(**asked)
