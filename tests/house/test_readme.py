@@ -139,6 +139,7 @@ def test_every_link_leads_somewhere_also_from_a_copy_of_the_notebooks(path):
         assert not anchor or anchor in anchors(target), link
 
 
+@pytest.mark.slow
 def test_what_a_page_says_in_python_runs_one_block_after_another(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     page = (HOME / "notebooks/docs/results.md").read_text("utf-8")

@@ -72,6 +72,7 @@ def test_a_program_in_a_string_is_found(tmp_path):
         assert len(programs(tmp_path / "module.py")) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="no shellcheck (package shellcheck)")
 def test_shellcheck_finds_no_fault_in_the_programs_for_hosts():
     files = sorted(str(path.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.sh"))
