@@ -33,7 +33,7 @@ check: python ## what each change must pass: ruff, mypy, the quick tests; about 
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check --quiet || { echo 'hint: $(BIN)/ruff format'; exit 1; }
 	@$(BIN)/mypy
-	@$(PYTEST) -q -n 3 -m 'not box and not browser and not slow and not torture'
+	@$(PYTEST) -q -n 2 -m 'not box and not browser and not slow and not torture'
 
 lab: system ## JupyterLab, open at a page of studies, labs and results
 	@$(BIN)/labkit lab
