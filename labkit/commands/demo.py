@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BOX, STUDY = "demo", "lat_cpu_exclusive"
 """What a CPU of one's own brings, and costs, is the same in a box as on any machine."""
-LOAD = {"duration": "4", "repeats": "4"}
+LOAD = {"duration": "3", "repeats": "4"}
 CONTROL_BLOCKS = 3
 NEXT = """\
 Three things to try next:
