@@ -8,7 +8,8 @@
     ├── HostError               a host did not do what it was asked
     │   ├── Unreachable         no connection, or the connection was lost
     │   │   ├── LoginRefused    the host does not let us in; not tried again for a minute
-    │   │   └── OutcomeUnknown  while a command ran: it may have ended or not, or run on
+    │   │   ├── OutcomeUnknown  while a command ran: it may have ended or not, or run on
+    │   │   └── NothingRun      before a command could begin
     │   ├── HostKeyRefused      the host is not the one we know, so nothing was sent
     │   ├── WrongHost           the key is right, the machine is another: nothing is changed on it
     │   ├── CommandFailed       a command ended with a code other than 0
@@ -129,6 +130,10 @@ class LoginRefused(Unreachable):
 
 class OutcomeUnknown(Unreachable):
     """The connection, or the command's shell, was lost before the command had said how it ended."""
+
+
+class NothingRun(Unreachable):
+    """The connection was lost before the command could begin."""
 
 
 class HostKeyRefused(HostError):

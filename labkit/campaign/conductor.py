@@ -135,11 +135,16 @@ class Conductor:
                 self._step()
         except KeyboardInterrupt:
             self._stop_all("you stopped it")
-            left = len(self.folder.points) - self.finished
-            raise Stopped(
-                f"stopped; {self.finished} of {len(self.folder.points)} points are finished",
-                hint=f"`labkit campaign run` goes on with the other {left}",
-            ) from None
+            raise self._stopped() from None
+
+    def _stopped(self) -> Stopped:
+        left = len(self.folder.points) - self.finished
+        return Stopped(
+            f"stopped; {self.finished} of {len(self.folder.points)} points are finished",
+            hint=f"`labkit campaign run` goes on with the other {left}"
+            if left
+            else "`labkit campaign run` writes the report",
+        )
 
     # What finished is never begun again; what died is written down as that.
     def _gather(self) -> None:

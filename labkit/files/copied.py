@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from labkit.errors import OutcomeUnknown, Unreachable
+from labkit.errors import NothingRun, OutcomeUnknown, Unreachable
 from labkit.files.pipe import CHUNK, Pipe
 from labkit.files.place import Place
 
@@ -45,7 +45,7 @@ def surviving(once: Callable[[Callable[[], None]], T]) -> T:
         try:
             return once(gained)
         except Unreachable as lost:
-            reached = reached or isinstance(lost, OutcomeUnknown)
+            reached = reached or isinstance(lost, OutcomeUnknown | NothingRun)
             if not reached:
                 raise
             lost_in_a_row += 1

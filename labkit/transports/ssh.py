@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
-from labkit.errors import TimedOut, Unreachable
+from labkit.errors import NothingRun, TimedOut
 from labkit.host import KEPT, Completed
 from labkit.machine.turns import Steps
 from labkit.ssh.connection import CONNECT_SECONDS, Address
@@ -189,7 +189,7 @@ class Ssh(ThroughShell):
                 self.sudo.admit(session, self.name)
         except Gone as lost:
             session.close()
-            raise Unreachable(
+            raise NothingRun(
                 f"{self.name}: the connection was lost before anything was run",
                 said=str(lost.__cause__ or ""),
                 hint="try again: the next command reconnects",

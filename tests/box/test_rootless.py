@@ -60,7 +60,7 @@ def network_cards():
 @pytest.fixture(scope="module")
 def user():
     with tempfile.TemporaryDirectory() as home:
-        found = PlainUser(Path(home), numbers=NUMBERS)
+        found = PlainUser(Path(home), numbers=NUMBERS, uid=UID + 2)
         yield found
         found.labkit("box", "down", "--name", NAME)
         assert left_of(found) == ([], [])
@@ -82,7 +82,7 @@ def of_user(user):
             owner, words = place.stat().st_uid, (place / "cmdline").read_text("utf-8", "replace")
         except OSError:
             continue
-        if words and (owner == UID or first <= owner < first + many):
+        if words and (owner == user.uid or first <= owner < first + many):
             there[int(place.name)] = words.replace("\0", " ")[:60]
     return there
 

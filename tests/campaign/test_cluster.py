@@ -289,7 +289,8 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
 
 @pytest.mark.slow
 def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
-    file, out = written(lab, ONE), tmp_path / "out"
+    # A stop takes seconds to arrive where much else runs; the point takes longer than that.
+    file, out = written(lab, ONE.replace("300", "2000")), tmp_path / "out"
     words = ("campaign", "run", file, "--local", "1")
     run = begun(*words, out=out)
     wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
