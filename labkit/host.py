@@ -18,7 +18,6 @@ from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, JobStatus, Tell, silent
 from labkit.machine.own_database import OwnDatabase
-from labkit.machine.turns import Steps
 from labkit.programs.packages import installable
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -136,9 +135,6 @@ class Transport(Protocol):
 
     def begin(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Begun | None:
         """Give it a command, if it can take one without any waiting."""
-
-    def steps(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Steps[Completed]:
-        """As `run`, in steps."""
 
     def stream(
         self, words: tuple[str, ...], *, stdin: bytes | Path, env: Mapping[str, str],

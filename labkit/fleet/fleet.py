@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Semaphore
 from typing import Any, Generic, TypeVar
@@ -16,7 +16,6 @@ from labkit.fleet import together as starts
 from labkit.fleet.clock import ClockReading
 from labkit.fleet.together import Armed, Started
 from labkit.host import KEPT, Begun, Completed, Host
-from labkit.machine.turns import Steps, abreast, blocking
 
 T = TypeVar("T")
 AT_ONCE = 64
@@ -139,19 +138,14 @@ class Fleet:
                 return begun.pop(name).done()
             return admitted(host).run(*words, stdin=stdin, seconds=seconds, cap=cap)
 
-        def steps(name: str, host: Host) -> Steps[Completed]:
-            if stdin or name in begun or _door(host) in crowded:
-                return blocking(lambda: done(name, host))
-            return host.transport.steps(words, seconds=seconds, cap=cap)
-
-        crowded, found = self._crowded(), dict[str, Completed | LabkitError]()
+        found = dict[str, Completed | LabkitError]()
         try:
             if not stdin:
                 self._begin(begun, words, seconds, cap)
             if len(begun) == len(self.hosts):
                 found = _heard(begun, tell)
             rest = {name: host for name, host in self.hosts.items() if name not in found}
-            found |= _abreast({name: steps(name, host) for name, host in rest.items()}, tell)
+            found |= _each({name: name for name in rest}, lambda name: done(name, rest[name]), tell)
             return Outcomes({name: found[name] for name in self.hosts})
         except BaseException:  # Ctrl-C: nobody waits for a host any longer
             self.close()
@@ -287,19 +281,6 @@ def _each(
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
     return {name: found[name] for name in those}
-
-
-def _abreast(
-    works: Mapping[str, Steps[T]], tell: Callable[[str], None] | None
-) -> dict[str, T | LabkitError]:
-    found: dict[str, T | LabkitError] = {}
-    if works:
-        with closing(abreast(works, AT_ONCE)) as ended:
-            for name, one in ended:
-                found[name] = one
-                if tell:
-                    tell(name)
-    return found
 
 
 # Those that end within a moment; the others are left to threads, for each may print a lot.

@@ -19,11 +19,9 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from labkit.errors import LoginRefused, Unreachable
-from labkit.machine.turns import Steps
 from labkit.ssh.address import Target
 from labkit.ssh.certificates import CERTIFICATE, HostCertificate, Malformed, fingerprint, packed
-from labkit.ssh.conversation import Conversation
-from labkit.ssh.private import hidden
+from labkit.ssh.client import Client, agent_at
 from labkit.ssh.refusals import Refusals
 
 AUTH_SECONDS = 15.0
@@ -63,19 +61,17 @@ class Identities:
             self.usable.append(one)
 
 
-def log_in(client: Conversation, target: Target, refusals: Refusals) -> Steps[None]:
+def log_in(client: Client, target: Target, refusals: Refusals) -> None:
     """Offer our keys once, in order; a refusal is remembered, and not tried for a minute."""
     files = {file: _loaded(file) for file in target.identities if _is_meant(target, file)}
     locked = [file for file, key in files.items() if isinstance(key, str)]
     asked = target.agent if locked or not target.only else ""
-    if asked:
-        yield None  # whoever has to confirm the use of a key takes his time
     with _agent(asked) as agent:
         found = _identities(target, files, agent)
         if not found.usable:
             raise _nothing_to_offer(target, found)
         offered = found.usable[:MOST_KEYS]
-        if not (yield from _let_in(client, target, offered)):
+        if not _let_in(client, target, offered):
             refusals.remember(target)
             raise _refused(client, target, offered, found)
     refusals.forget(target)
@@ -86,12 +82,12 @@ def _is_meant(target: Target, file: str) -> bool:
     return target.only or os.path.lexists(os.path.expanduser(file))
 
 
-def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> Steps[bool]:
+def _let_in(client: Client, target: Target, offered: list[Identity]) -> bool:
     deadline = time.monotonic() + AUTH_SECONDS
     for one in offered:
         try:
-            left = max(deadline - time.monotonic(), 0.1)
-            yield from client.offer(target.user, one.key, left)
+            client.auth_timeout = max(deadline - time.monotonic(), 0.1)
+            client.auth_publickey(target.user, one.key)
         except paramiko.BadAuthenticationType:
             return False
         except paramiko.AuthenticationException as refused:
@@ -108,7 +104,7 @@ def _let_in(client: Conversation, target: Target, offered: list[Identity]) -> St
 
 
 # sshd says no to the last key that it looks at by hanging up (MaxAuthTries), and says why.
-def _check_farewell(client: Conversation, first: bool) -> None:
+def _check_farewell(client: Client, first: bool) -> None:
     if first and "authentication" not in str(getattr(client, "farewell", "")).lower():
         raise EOFError("it hung up before it had looked at our key")
 
@@ -118,16 +114,9 @@ def _check_farewell(client: Conversation, first: bool) -> None:
 
 @contextmanager
 def _agent(path: str) -> Iterator[AgentSSH]:
-    agent = AgentSSH()
-    if not path:
-        yield agent
-        return
     with socket.socket(socket.AF_UNIX) as asked:
         asked.settimeout(AUTH_SECONDS)
-        with suppress(OSError, paramiko.SSHException):
-            asked.connect(path)
-            hidden(agent)._connect(asked)
-        yield agent
+        yield agent_at(asked, path)
 
 
 # As ssh: what the agent holds of the named files, what else it holds, then the files.
@@ -244,7 +233,7 @@ def _nothing_to_offer(target: Target, found: Identities) -> Unreachable:
 
 
 def _refused(
-    client: Conversation, target: Target, offered: list[Identity], found: Identities
+    client: Client, target: Target, offered: list[Identity], found: Identities
 ) -> LoginRefused:
     banner = client.get_banner() or b""
     said = [

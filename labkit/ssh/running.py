@@ -48,7 +48,6 @@ class Running:
         self._result: Completed | None = None
         self._failed: HostError | None = None
         self._told: bool | None = None
-        self._cut = False
         self.begin()
         self._waited = waited
 
@@ -76,16 +75,6 @@ class Running:
             while order and not order.ended:
                 self._shell.read(until)
         return bool(order and order.ended and not order.left)
-
-    def heard(self) -> bool:
-        """Whether it needs no more of what has not come yet, or can have none."""
-        order = self._order
-        try:
-            if order and not order.ended:
-                self._shell.hear()
-        except Gone:  # what that means is said by `done`
-            self._cut = True
-        return bool(self._cut or not order or order.ended)
 
     def split(self) -> None:
         """Keep its lines for the one who iterates."""
@@ -122,7 +111,7 @@ class Running:
 
     def _until(self, read: Callable[[Shell, ShellCommand, float], None]) -> None:
         try:
-            if self._order is None or self._cut:
+            if self._order is None:
                 raise Gone
             read(self._shell, self._order, self._deadline)
         except Late:

@@ -7,17 +7,14 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import paramiko
-from paramiko.buffered_pipe import BufferedPipe
-from paramiko.common import cMSG_CHANNEL_REQUEST, cMSG_CHANNEL_WINDOW_ADJUST
 
-from labkit.ssh.bells import Ring
-from labkit.ssh.connection import ALIVE_SECONDS, CONNECT_SECONDS, LOST, Client
-from labkit.ssh.private import hidden
+from labkit.ssh.client import ALIVE_SECONDS, LOST, Client
+from labkit.ssh.connection import CONNECT_SECONDS
 from labkit.ssh.shell import TURN_SECONDS, Gone
 
 if TYPE_CHECKING:
@@ -26,8 +23,17 @@ if TYPE_CHECKING:
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
 # for asking a command to end.
 SESSIONS = 8
-# All that has come: what is left in paramiko's buffer is moved each time.
-MANY = 1 << 30
+
+
+class Bell(threading.Event):
+    """Rung by what comes on either stream of a channel; paramiko's own serves one stream."""
+
+    def clear(self) -> None:
+        """What was read does not say that there is nothing on the other stream."""
+
+    def silence(self) -> None:
+        """Stop ringing, before both streams are read."""
+        super().clear()
 
 
 @dataclass(eq=False)
@@ -63,12 +69,11 @@ class Session:
     def __init__(self, owner: Sessions, connection: Connection, channel: paramiko.Channel) -> None:
         self.connection, self.channel = connection, channel
         self._owner = owner
-        self._bell, self._room, self._roomless = Ring(), Ring(), True
+        self._bell, self._roomless = Bell(), True
         self._closing = threading.Lock()
         self._closed = False
         channel.in_buffer.set_event(self._bell)
         channel.in_stderr_buffer.set_event(self._bell)
-        channel.event = self._room
 
     @property
     def ended(self) -> bool:
@@ -95,32 +100,23 @@ class Session:
 
     def start(self, script: str) -> None:
         """Run a script, without waiting for an answer: its first output is one."""
-        request = paramiko.Message()
-        request.add_byte(cMSG_CHANNEL_REQUEST)
-        request.add_int(self.channel.remote_chanid)
-        request.add_string("exec")
-        request.add_boolean(True)
-        request.add_string(script.encode("utf-8", "surrogateescape"))
-        client = self.connection.client
-        self._telling(lambda: client._send_user_message(request))
+        self._telling(lambda: self.connection.client.begin(self.channel, script))
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input."""
         if self._roomless:
             self._await_room()
-        # Until sshd has room it is nobody's output that has to be read.
-        roomy = self.channel.out_window_size > len(part)
-        with nullcontext() if roomy else self.connection.client.listening():
-            self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
+        self._telling(lambda: self.channel.sendall(part))  # type: ignore[arg-type]
 
     # sshd has room for no input before it has begun what will read that. A session that never has
     # any has run nothing.
     def _await_room(self) -> None:
         until = time.monotonic() + CONNECT_SECONDS
-        while not (self.channel.out_window_size or self.channel.closed):
-            if (left := until - time.monotonic()) <= 0:
-                raise Gone
-            self.connection.client.wait(self._room, min(left, TURN_SECONDS))
+        with self.channel.out_buffer_cv:
+            while not (self.channel.out_window_size or self.channel.closed):
+                if (left := until - time.monotonic()) <= 0:
+                    raise Gone
+                self.channel.out_buffer_cv.wait(min(left, TURN_SECONDS))
         self._roomless = False
 
     def finish(self) -> None:
@@ -133,27 +129,13 @@ class Session:
 
     def recv(self, seconds: float) -> tuple[bytes, bytes]:
         """What has come on each stream."""
-        channel = self.channel
-        if not seconds:
-            self._bell.wait(0)
-        elif not self.ended:
-            self.connection.client.wait(self._bell, seconds)
-        out = self._taken(channel.in_buffer)
-        err = self._taken(channel.in_stderr_buffer)
-        return out, err
-
-    # To read is also to let sshd know that there is room again. It may be gone, and paramiko's own
-    # reading would then lose what it has read, though more may have come behind that.
-    def _taken(self, buffer: BufferedPipe[bytes]) -> bytes:
-        part = buffer.read(MANY) if buffer.read_ready() else b""
-        if room := hidden(self.channel)._check_add_window(len(part)):
-            adjust = paramiko.Message()
-            adjust.add_byte(cMSG_CHANNEL_WINDOW_ADJUST)
-            adjust.add_int(self.channel.remote_chanid)
-            adjust.add_int(room)
-            with suppress(*LOST):
-                self.connection.client._send_user_message(adjust)
-        return part
+        if seconds and not self.ended:
+            self._bell.wait(seconds)
+        self._bell.silence()
+        client, channel = self.connection.client, self.channel
+        return client.taken(channel, channel.in_buffer), client.taken(
+            channel, channel.in_stderr_buffer
+        )
 
     def close(self) -> None:
         """Close the channel, once."""

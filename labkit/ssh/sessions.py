@@ -15,7 +15,8 @@ import paramiko
 
 from labkit.errors import LabkitError, Unreachable
 from labkit.ssh.address import Address
-from labkit.ssh.connection import ALIVE_SECONDS, CONNECT_SECONDS, LOST, connect
+from labkit.ssh.client import ALIVE_SECONDS, LOST
+from labkit.ssh.connection import CONNECT_SECONDS, connect
 from labkit.ssh.session import SESSIONS, Connection, Session
 from labkit.ssh.shell import Shell
 
@@ -95,30 +96,6 @@ class Sessions:
         connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
         return channel
 
-    @contextmanager
-    def first(self) -> Iterator[Callable[[Connection], None] | None]:
-        """What makes the first connection known to all, once the one who made it hears it no more.
-
-        Until then all others wait; None where there is one already, is about to be, or has been.
-        """
-        self._apart()
-        with self._lock:
-            new = not self._connections and self._fell_silent == -math.inf
-            mine = new and self._connecting.acquire(blocking=False)
-        if not mine:
-            yield None
-            return
-        connecting = self._connecting
-        try:
-            with self._sharing():
-                yield self._add
-        finally:
-            connecting.release()
-
-    def _add(self, made: Connection) -> None:
-        with self._lock:
-            self._connections.append(made)
-
     def take(self, key: object) -> tuple[Shell, Session] | None:
         """The idle shell that was used last."""
         with self._lock:
@@ -151,8 +128,7 @@ class Sessions:
             if not known:
                 begun = time.monotonic()
                 try:
-                    with connection.client.listening():
-                        connection.client.global_request("keepalive@openssh.com", wait=True)
+                    connection.client.global_request("keepalive@openssh.com", wait=True)
                 except LOST:
                     self.drop(connection)
                 if not connection.client.is_active():  # how long that took is no round trip

@@ -230,13 +230,7 @@ class Shell:
         limit = deadline if self.up else min(deadline, self.born + UP_SECONDS)
         if (left := limit - time.monotonic()) <= 0:
             raise Late
-        self._sort_out(self.channel.recv(min(left, TURN_SECONDS)))
-
-    def hear(self) -> None:
-        """Read what has come, and wait for nothing."""
-        self._sort_out(self.channel.recv(0))
-
-    def _sort_out(self, parts: tuple[bytes, bytes]) -> None:
+        parts = self.channel.recv(min(left, TURN_SECONDS))
         try:
             for side, part in enumerate(parts):
                 if part:

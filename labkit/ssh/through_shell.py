@@ -13,7 +13,6 @@ from pathlib import Path
 from labkit.errors import BadInput, HostError, LabkitError
 from labkit.files import WINDOW
 from labkit.host import KEPT, NOTHING, Completed
-from labkit.machine.turns import Steps, blocking
 from labkit.ssh.pipes import ShellPipe
 from labkit.ssh.running import CHUNK, NotRun, Running, RunningCommand
 from labkit.ssh.shell import (
@@ -104,12 +103,6 @@ class ThroughShell:
             command = held.enter_context(Running(self, shell, words, seconds, cap))
             command.give(text)
             return RunningCommand(command, held.pop_all())
-
-    def steps(
-        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
-    ) -> Steps[Completed]:
-        """As `run`, for a thread that does so on many hosts."""
-        return blocking(lambda: self.run(words, seconds=seconds, cap=cap))
 
     @contextmanager
     def stream(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import select
 import socket
 import subprocess
 import tempfile
@@ -18,35 +16,21 @@ from typing import IO, Any
 import paramiko
 
 from labkit.errors import Unreachable
-from labkit.machine.turns import Awaited, Steps
 from labkit.ssh import names
 from labkit.ssh.address import Target
+from labkit.ssh.watched_socket import WatchedSocket
 
 FAMILIES = {"any": socket.AF_UNSPEC, "inet": socket.AF_INET, "inet6": socket.AF_INET6}
 CHANNEL_SECONDS = 15.0
 MOMENT_SECONDS = 0.2
 WORDS_BYTES = 2000
-UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
-
-
-# A jump host's channel. paramiko's cannot be closed once the jump host is gone.
-class _Carried:
-    def __init__(self, channel: paramiko.Channel) -> None:
-        self.channel = channel
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.channel, name)
-
-    def close(self) -> None:
-        with suppress(OSError, EOFError, paramiko.SSHException):
-            self.channel.close()
 
 
 @dataclass(frozen=True)
 class Carrier:
     """What SSH runs over; closing it closes what it runs through too."""
 
-    end: socket.socket | _Carried
+    end: WatchedSocket
     jump: paramiko.Transport | None = None
     hop: str = ""
     command: subprocess.Popen[bytes] | None = None
@@ -80,15 +64,13 @@ class Carrier:
             threading.Thread(target=self.command.wait, daemon=True).start()
 
 
-def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Steps[Carrier]:
+def through(target: Target, reached: Callable[[Target], paramiko.Transport]) -> Carrier:
     """The way to a target; `reached` logs in to the host on it, should there be one."""
     if target.jump is not None:
-        yield None
         return _by_jump(target, target.jump, reached)
     if target.proxy:
-        yield None
         return _by_command(target)
-    return (yield from _dialled(target))
+    return _dialled(target)
 
 
 def _by_jump(
@@ -111,7 +93,7 @@ def _by_jump(
             ) from refused
         raise
     by = getattr(client, "reached_at", "") or jump.address
-    return Carrier(_Carried(channel), client, jump.name, address=f"{target.address} by {by}")
+    return Carrier(WatchedSocket(channel), client, jump.name, address=f"{target.address} by {by}")
 
 
 # ssh too gives the command a shell, which it replaces.
@@ -124,23 +106,25 @@ def _by_command(target: Target) -> Carrier:
             stderr=words, start_new_session=True,
         )  # fmt: skip
     return Carrier(
-        ours, command=command, words=words, address=f"{target.address} by a ProxyCommand"
+        WatchedSocket(ours),
+        command=command,
+        words=words,
+        address=f"{target.address} by a ProxyCommand",
     )
 
 
-def _dialled(target: Target) -> Steps[Carrier]:
+def _dialled(target: Target) -> Carrier:
     deadline = time.monotonic() + target.seconds
     failed, tried = OSError("it has no address of this family"), list[str]()
     found = names.at_once(target.address, target.port, FAMILIES[target.family])
     if not found:
-        yield None
         found = _looked_up(target)
     for left in range(len(found), 0, -1):
         # An address that does not answer leaves its share of the time to the others.
         seconds = max(deadline - time.monotonic(), 0.1) / left
         address = str(found[-left][4][0])
         try:
-            return Carrier((yield from _attempt(found[-left], seconds)), address=address)
+            return Carrier(WatchedSocket(_attempt(found[-left], seconds)), address=address)
         except OSError as refused:
             failed = refused
             tried.append(f"{address}: {refused}")
@@ -163,17 +147,15 @@ def _looked_up(target: Target) -> names.Found:
         ) from unknown
 
 
-def _attempt(where: tuple[Any, ...], seconds: float) -> Steps[socket.socket]:
-    dialled, until = socket.socket(*where[:3]), time.monotonic() + seconds
+def _attempt(where: tuple[Any, ...], seconds: float) -> socket.socket:
+    dialled = socket.socket(*where[:3])
     try:
-        dialled.setblocking(False)
-        while (code := dialled.connect_ex(where[4])) in UNDER_WAY:
-            if time.monotonic() >= until:
-                raise TimeoutError(f"no answer within {seconds:.3g} s")
-            yield Awaited(until, dialled, select.POLLOUT)
-        if code not in (0, errno.EISCONN):
-            raise OSError(code, os.strerror(code))
+        dialled.settimeout(seconds)
+        dialled.connect(where[4])
         _tune(dialled)
+    except TimeoutError:
+        dialled.close()
+        raise TimeoutError(f"no answer within {seconds:.3g} s") from None
     except BaseException:
         dialled.close()
         raise

@@ -13,22 +13,16 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from labkit.errors import NothingRun, TimedOut
-from labkit.host import KEPT, Completed
-from labkit.machine.turns import Steps
 from labkit.ssh.connection import CONNECT_SECONDS, Address
-from labkit.ssh.first import First
-from labkit.ssh.running import Running
 from labkit.ssh.session import SESSIONS, Session
 from labkit.ssh.sessions import Sessions
 from labkit.ssh.shell import (
-    LONGEST_LINE,
     LOOPS,
     Channel,
     Gone,
     Kept,
     Late,
     Shell,
-    checked,
     for_any_shell,
     plainly,
 )
@@ -74,25 +68,6 @@ class Ssh(ThroughShell):
     def close(self) -> None:
         """Close the connections; the next command opens a new one."""
         self._all.close()
-
-    def steps(
-        self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
-    ) -> Steps[Completed]:
-        """As `run`; a host that nobody has logged in to takes no thread for that."""
-        checked(self.name, words, seconds=seconds)
-        text = plainly(words)
-
-        def given(shell: Shell) -> Running:
-            command = Running(self, shell, words, seconds, cap)
-            command.give(text)
-            return command
-
-        if not self.sudo and len(text) <= LONGEST_LINE:
-            done = yield from First(self._all, given, self._lent).steps()
-            if done is not None:
-                return done
-        yield None
-        return self.run(words, seconds=seconds, cap=cap)
 
     @contextmanager
     def _turn(self, words: tuple[str, ...], seconds: float) -> Iterator[float]:

@@ -7,7 +7,6 @@
     _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
     _peers.py TOOL fleet-words 1 HOSTS      the same, where the login shell answers by itself
 
-TOOL may be labkit:PIECE, which is labkit without one of the pieces of _without.py.
 HOSTS is a JSON file: a list of objects with port, user, key and known_hosts. Imports are not timed.
 """
 
@@ -242,27 +241,10 @@ class LabkitAnswering(Labkit):
         Shell._directly = lambda shell, command: ("", f"{WORD} </dev/null")
 
 
-class LabkitByThread(Labkit):
-    """As it would be if paramiko's thread read all answers, and woke who waits."""
-
-    def __init__(self):
-        super().__init__()
-        from labkit.ssh.packets import Packets
-
-        class Unshared(Packets):
-            def set_inbound_cipher(self, *given, **named):
-                super().set_inbound_cipher(*given, **named)
-                self._shared = False
-
-        import labkit.ssh.conversation
-
-        labkit.ssh.conversation.Packets = Unshared
-
-
 TOOLS = {
     "paramiko": Paramiko, "paramiko-nodelay": ParamikoNodelay, "fabric": Fabric,
     "parallel-ssh": ParallelSsh, "asyncssh": Asyncssh, "mitogen": Mitogen, "labkit": Labkit,
-    "labkit-by-thread": LabkitByThread, "labkit-answering": LabkitAnswering,
+    "labkit-answering": LabkitAnswering,
 }  # fmt: skip
 
 
@@ -280,11 +262,6 @@ def main():
     name, task, count, hosts = sys.argv[1:]
     if task.endswith("words"):
         PROGRAM, task = WORD, task.removesuffix("-words")
-    name, _, without = name.partition(":")
-    if without:
-        from _without import PIECES
-
-        PIECES[without]()
     tool, hosts, count = TOOLS[name](), json.loads(Path(hosts).read_text()), int(count)
     if task == "fleet":
         steps = tool.fleet(hosts)

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Negotiated:
-    """What a connection came to: how its keys were exchanged, and what protects it."""
+    """What protects a connection."""
 
-    kex: str
     host_key: str
     cipher: str
     mac: str
@@ -21,7 +20,6 @@ def negotiated(client):
     """How this connection is protected."""
     aead = client._cipher_info[client.local_cipher].get("is_aead")
     return Negotiated(
-        client.kex,
         str(client.host_key_type),
         str(client.local_cipher),
         "" if aead else str(client.local_mac),

@@ -36,9 +36,8 @@ CALLED_BY_OTHERS = {
     "do_GET", "log_message",  # http.server
     "_render_traceback_",  # IPython
     # paramiko, in place of its own
-    "_activate_outbound", "_compute_key", "_log", "_parse_newkeys", "_parse_service_accept",
-    "_request_auth", "_verify_key", "read_all", "reset_seqno_in", "send_message",
-    "set_inbound_cipher", "set_outbound_cipher",
+    "_parse_disconnect", "_verify_key", "preferred_ciphers", "preferred_keys", "preferred_macs",
+    "read_all", "readline",
 }  # fmt: skip
 DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 

@@ -14,7 +14,7 @@ from stubs import Stub, stub
 from wire import UP, Wire
 
 from labkit.errors import HostError, OutcomeUnknown, TimedOut, Unreachable
-from labkit.ssh import connection, packets, sessions
+from labkit.ssh import client, sessions, watched_socket
 from labkit.ssh import session as one_session
 from labkit.ssh.address import Address
 from labkit.ssh.shell import Gone
@@ -145,9 +145,9 @@ def test_a_command_that_lost_its_connection_is_never_run_twice(ssh, server, tmp_
 
 @pytest.mark.slow
 def test_to_a_host_that_rests_nothing_is_sent_until_the_next_command(server, monkeypatch):
-    monkeypatch.setattr(connection, "ALIVE_SECONDS", 0.2)
+    monkeypatch.setattr(client, "ALIVE_SECONDS", 0.2)
     monkeypatch.setattr(one_session, "ALIVE_SECONDS", 0.2)
-    monkeypatch.setattr(packets, "QUIET_SECONDS", 0.05)
+    monkeypatch.setattr(watched_socket, "QUIET_SECONDS", 0.05)
     with Wire(server.port) as wire, reached(through(server, wire)) as host:
         host.check("true")
         came_through(wire)
@@ -167,7 +167,7 @@ def test_what_came_before_the_connection_was_lost_is_read_to_its_last_byte(ssh):
     opened.start(f"exec 2>&-; head -c {MIB} /dev/zero; sleep 60")
     until = time.monotonic() + 10
     while len(buffer) < MIB and time.monotonic() < until:
-        opened.connection.client.wait(opened._bell, 0.1)
+        time.sleep(0.01)
     opened.connection.client.sock.shutdown(socket.SHUT_WR)  # what it says next is refused
     assert len(buffer) == MIB == sum(len(opened.recv(0.0)[0]) for _ in range(3))
 
