@@ -49,7 +49,8 @@ class WatchedSocket:
     def recv(self, size: int) -> bytes:
         """What has come."""
         part = self._end.recv(size)
-        self.came = time.monotonic()
+        if part:  # its end, which a silent host brings about too, is no sign of life
+            self.came = time.monotonic()
         if self._heard is not None:
             self._heard += part
             if len(self._heard) > MOST_HEARD:
