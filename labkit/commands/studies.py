@@ -37,7 +37,7 @@ def _studies(asked: argparse.Namespace) -> None:
         print(studies.markdown())
         return
     if asked.deciders:
-        from labkit.pages.who_decides import markdown
+        from labkit.running.who_decides import markdown
 
         print(markdown(found))
         return

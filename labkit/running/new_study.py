@@ -17,6 +17,7 @@ from labkit.claims import published
 from labkit.claims.printed import FOLDER
 from labkit.errors import BadInput
 from labkit.machine.places import HOME, PACKAGE
+from labkit.running import who_decides
 
 SKELETON = Path(__file__).with_name("skeleton")
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
@@ -88,7 +89,7 @@ class NewStudy:
 
 def write(study: NewStudy) -> list[Path]:
     """Write all files and rows of a study; where one of the files is there, nothing is written."""
-    readme, sources = HOME / "README.md", FOLDER / "SOURCES.md"
+    readme, sources, page = HOME / "README.md", FOLDER / "SOURCES.md", who_decides.PAGE
     if not readme.is_file():
         raise BadInput("a study is added to a checkout of labkit", hint="clone it and try again")
     files, rows = study.files(), {}
@@ -100,7 +101,9 @@ def write(study: NewStudy) -> list[Path]:
         path.write_text(text, "utf-8")
     importlib.invalidate_caches()
     readme.write_text(_in_the_table(readme.read_text("utf-8")), "utf-8")
-    return [*files, *rows, readme]
+    found = [studies.find(name) for name in studies.names()]
+    page.write_text(who_decides.page(page.read_text("utf-8"), found), "utf-8")
+    return [*files, *rows, readme, page]
 
 
 def _refuse_name(name: str) -> None:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
 from labkit import studies
 from labkit.claim import NotHere, compare
 from labkit.claims.doubts import GATE, SATURATED, Doubts
-from labkit.pages.who_decides import LABS, deciders, markdown, rows
+from labkit.errors import BadInput
 from labkit.results import Results, Run
 from labkit.running.open_lab import recorded
+from labkit.running.who_decides import LABS, PAGE, deciders, markdown, page, rows
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
 
-PAGE = Path(__file__).parents[2] / "notebooks/docs/proof/claims.md"
 DECISIONS = PAGE.with_name("decisions.md")
 BUSY = {"client": {GATE: "cpu0 was busy for 100.0 % of the time"}}
 
@@ -24,6 +23,15 @@ BUSY = {"client": {GATE: "cpu0 was busy for 100.0 % of the time"}}
 def test_the_page_of_who_decides_is_the_generated_table():
     found = [studies.find(name) for name in studies.names()]
     assert markdown(found) in PAGE.read_text("utf-8"), "labkit studies --deciders"
+
+
+def test_the_page_is_written_as_it_stands_and_counts_of_another_day_are_put_right():
+    found = [studies.find(name) for name in studies.names()]
+    text = PAGE.read_text("utf-8")
+    old = re.sub(r"\d+ of \d+ \|", "1 of 2 |", text).replace("| lat-ping-01 |", "| gone-01 |")
+    assert page(text, found) == text and page(old, found) == text != old
+    with pytest.raises(BadInput, match="no table of claims"):
+        page("# Nothing", found)
 
 
 def test_each_claim_of_each_study_is_in_the_table_with_a_reason_for_each_no():

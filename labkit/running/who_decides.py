@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from labkit import kernels
 from labkit.claim import Claim, NotHere
 from labkit.condition import Condition
-from labkit.errors import LabkitError
+from labkit.errors import BadInput, LabkitError
 from labkit.host import Guest, Host
+from labkit.machine.places import HOME
 from labkit.setting import Setting, way_among
 from labkit.study import Study
 from labkit.transports.local import Local
 
+PAGE = HOME / "notebooks/docs/proof/claims.md"
 LABS = {"box": ("box", "docker", "linux"), "KVM": ("kvm", "docker", "linux"), "ESXi": ("esxi",)}
 """Kinds of lab, and what the hosts of each are that run guests."""
 GUESTS = {f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)}
@@ -51,9 +54,25 @@ def _row(study: Study, claim: Claim) -> dict[str, str]:
     return {"claim": claim.id, **cells, "why not": next(iter(whys)) if nobody else told}
 
 
+def page(text: str, studies: Sequence[Study]) -> str:
+    """The page of all claims, with the counts and the last table of these studies."""
+    listed = rows(studies)
+    for lab in LABS:
+        yes = sum(row[lab] == "yes" for row in listed)
+        counted = f"| {lab} | {yes} of {len(listed)} |"
+        text = re.sub(rf"^\| {lab} \| \d+ of \d+ \|$", counted, text, flags=re.MULTILINE)
+    before, head, _ = text.partition("| claim | ")
+    if not head:
+        raise BadInput(f"{PAGE.name} has no table of claims", hint=f"git checkout {PAGE}")
+    return f"{before}{_table(listed)}\n"
+
+
 def markdown(studies: Sequence[Study]) -> str:
     """The table of all claims for a page."""
-    listed = rows(studies)
+    return _table(rows(studies))
+
+
+def _table(listed: Sequence[dict[str, str]]) -> str:
     head = list(listed[0])
     lines = [head, ["---"] * len(head), *([*row.values()] for row in listed)]
     return "\n".join(f"| {' | '.join(cells)} |".replace("  ", " ") for cells in lines)
