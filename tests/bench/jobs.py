@@ -1,0 +1,68 @@
+"""What a detached job costs over a plain command: on this machine, by SSH, and at 20 ms.
+
+Both sleep for the same time in turn, as a run's command does: a job is looked for, started, waited
+for, read and forgotten. A run that takes LASTS_SECONDS or more is a job, at 5 % at most.
+"""
+
+import sys
+import tempfile
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+from _figures import at_most, beside, median, seconds, write
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from labkit.host import Host
+from labkit.transports.local import Local
+from labkit.workloads._lasting import LASTS_SECONDS, checked, key_of
+from tests.helpers.sshd import known, reached, serving
+from tests.helpers.wire import delayed
+
+ROUNDS, SLEEP, SHARE = 15, 1.0, 0.05
+ROUND_TRIP = 0.020
+
+
+def main():
+    found = []
+    for name, way in (("local", here()), ("ssh", by_ssh()), ("far", by_ssh(ROUND_TRIP))):
+        with way as host:
+            found += of_way(name, host)
+    write("jobs", found)
+
+
+@contextmanager
+def here():
+    """This machine, without any connection."""
+    yield Host("here", "127.0.0.1", Local("here"))
+
+
+@contextmanager
+def by_ssh(round_trip=0.0):
+    """An sshd of our own, at a round trip of so many seconds."""
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+        far = delayed(server.port, round_trip) if round_trip else nullcontext(server.port)
+        with far as port:
+            public = (server.folder / "host_ed25519.pub").read_text()
+            (server.folder / "known_hosts").write_text(known(port, public))
+            with reached(server.address(port=port)) as host:
+                yield host
+
+
+def of_way(name, host):
+    """The seconds of each, and what a job's are on top of the shortest run that is one."""
+    plain, job = [], []
+    for number in range(ROUNDS + 1):
+        run = replace(host, measuring=key_of(f"bench {name} {number}", ""))
+        plain.append(seconds(lambda: checked(host, "sleep", str(SLEEP), seconds=60)))
+        job.append(seconds(lambda run=run: checked(run, "sleep", str(SLEEP), seconds=60)))
+    # The first of each logs in, and finds nothing in memory.
+    command, detached = median(plain[1:]), median(job[1:])
+    on_top = detached - command
+    what = f"{name}: seconds that a job takes longer"
+    yield beside(f"job {name}", f"{name}: seconds of a job", detached, "command", command)
+    yield at_most(f"job share {name}", what, on_top, "shortest job", LASTS_SECONDS, SHARE)
+
+
+if __name__ == "__main__":
+    main()
