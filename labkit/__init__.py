@@ -1,6 +1,7 @@
 """labkit: run documented virtualization studies on real hosts, and judge their claims.
 
-The names that a notebook needs are here; each is imported when it is first used.
+The names that a notebook needs are here; each is imported when it is first used. Start with
+`study.py`, which names all the others.
 """
 
 from __future__ import annotations

@@ -7,18 +7,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from labkit.errors import HostError, LabkitError
 from labkit.event import Say
+from labkit.events._move import AskedMove
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.programs.packages import brings
 
 PROGRAMS = ("ping", "virsh")
-
-if TYPE_CHECKING:
-    from labkit.events.migration import LiveMigration
 
 EVERY = 0.2
 US = "controller"
@@ -41,7 +38,7 @@ NEAR = 1.2
 MEASURED = re.compile(r" = [\d.]+/([\d.]+)/")
 
 
-def words(asked: LiveMigration, vm: str, there: str) -> tuple[str, ...]:
+def words(asked: AskedMove, vm: str, there: str) -> tuple[str, ...]:
     """The command that moves a machine to the host of an address (virsh(1), migrate)."""
     ways_out = {
         "give up": (),
@@ -60,7 +57,7 @@ def words(asked: LiveMigration, vm: str, there: str) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
+def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine; where that fails libvirt leaves it running where it was."""
     here, there = lab.host(asked.origin), lab.host(asked.to)
     vm = _vm(lab, asked)
@@ -79,14 +76,14 @@ def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
         raise HostError(f"{vm} does not run on {there.name} alone after it has moved")
 
 
-def back(lab: Lab, asked: LiveMigration) -> None:
+def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, if it is there."""
     here, there, vm = lab.host(asked.origin), lab.host(asked.to), _vm(lab, asked)
     if _runs(there, vm):
         there.check(*words(asked, vm, here.address), seconds=asked.deadline + 600)
 
 
-def refusal(lab: Lab, asked: LiveMigration) -> str:
+def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes two hosts with libvirt, and a link as long as the one that is asked for."""
     if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
         return f"the lab has no host for it: no {missing[0]}"
@@ -185,7 +182,7 @@ def job(text: str) -> dict[str, float]:
     return {names[name]: value for name, value in figures.items() if name in names}
 
 
-def _vm(lab: Lab, asked: LiveMigration) -> str:
+def _vm(lab: Lab, asked: AskedMove) -> str:
     return lab.host(asked.origin).guests[asked.guest].vm
 
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from labkit.box.folder import Folder
 from labkit.box.guests.migration import migrate, settle
 from labkit.box.guests.moving import Moving
 from labkit.box.layout import Layout
 from labkit.box.needs import is_root
 from labkit.event import Say
+from labkit.events._move import AskedMove
 from labkit.lab import Lab
 
-if TYPE_CHECKING:
-    from labkit.events.migration import LiveMigration
 
-
-def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
+def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the guest over a link of its own, if a rate or a round trip is asked for.
 
     A study that was killed may have left it at the destination.
@@ -30,7 +26,7 @@ def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
     migrate(lab.name, asked.guest, to=asked.to, how=how, hears=lambda line: say(**line))
 
 
-def back(lab: Lab, asked: LiveMigration) -> None:
+def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, as fast as that goes."""
     settle(lab.name)
     if _on(lab, asked) == asked.to:
@@ -38,7 +34,7 @@ def back(lab: Lab, asked: LiveMigration) -> None:
         migrate(lab.name, asked.guest, to=asked.origin, how=how)
 
 
-def refusal(lab: Lab, asked: LiveMigration) -> str:
+def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes root, a guest of QEMU, and two hosts."""
     if not is_root():
         return "a guest of a box moves for root alone"
@@ -50,7 +46,7 @@ def refusal(lab: Lab, asked: LiveMigration) -> str:
 
 
 # Without asking any host, for a guest takes a second to answer.
-def _on(lab: Lab, asked: LiveMigration) -> str:
+def _on(lab: Lab, asked: AskedMove) -> str:
     layout = Folder(lab.name).layout
     now = Layout.from_json(layout.read_text()) if layout.exists() else None
     return now.on(asked.guest) if now and asked.guest in now.guests else ""

@@ -12,14 +12,12 @@ import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from labkit.errors import BadInput, HostError, LoginRefused, Unknown
 from labkit.event import Say
+from labkit.events._move import AskedMove
 from labkit.lab import Lab
-
-if TYPE_CHECKING:
-    from labkit.events.migration import LiveMigration
 
 ROLE = "vcenter"
 EVERY = 0.05
@@ -91,14 +89,14 @@ def _cancel(task: Any) -> None:
         task.CancelTask()
 
 
-def move(lab: Lab, asked: LiveMigration, say: Say) -> None:
+def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine of the role `guest`."""
     with _session(lab) as session:
         vm, to = _names(lab, asked)
         relocated(session, vm, to, say, deadline=asked.deadline)
 
 
-def back(lab: Lab, asked: LiveMigration) -> None:
+def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, if it is there."""
     with _session(lab) as session:
         vim = importlib.import_module("pyVmomi").vim
@@ -107,7 +105,7 @@ def back(lab: Lab, asked: LiveMigration) -> None:
             relocated(session, vm, lab.host(asked.origin).address, Say())
 
 
-def refusal(lab: Lab, asked: LiveMigration) -> str:
+def refusal(lab: Lab, asked: AskedMove) -> str:
     """It takes pyVmomi here, and a guest that vCenter knows."""
     if importlib.util.find_spec("pyVmomi") is None:
         return "pyVmomi is missing here, to get it: pip install pyvmomi"
@@ -132,7 +130,7 @@ def _kept_password(address: str) -> str:
 
 
 # vCenter calls a host by the name or address under which it was added: that of its test traffic.
-def _names(lab: Lab, asked: LiveMigration) -> tuple[str, str]:
+def _names(lab: Lab, asked: AskedMove) -> tuple[str, str]:
     return lab.host(asked.origin).guests[asked.guest].vm, lab.host(asked.to).address
 
 

@@ -1,1 +1,4 @@
-"""Programs: which package brings each, by the one table `packages.toml`, and who calls which."""
+"""The programs that labkit calls, and the packages that bring them.
+
+Start with `packages.py`; `declared.py` reads what each module says that it calls.
+"""

@@ -1,4 +1,4 @@
 """The order-entry database: what runs on test hosts, in plain Python with no other packages.
 
-`kit.py` packs these files into one that any host with Python 3.9 can run.
+Start with `driver.py`; `kit.py` packs these files into one for any host with Python 3.9.
 """

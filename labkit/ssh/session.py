@@ -9,16 +9,12 @@ from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import paramiko
 
 from labkit.ssh.client import ALIVE_SECONDS, LOST, Client
 from labkit.ssh.connection import CONNECT_SECONDS
 from labkit.ssh.shell import TURN_SECONDS, Gone
-
-if TYPE_CHECKING:
-    from labkit.ssh.sessions import Sessions
 
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
 # for asking a command to end.
@@ -64,11 +60,16 @@ class Connection:
 
 
 class Session:
-    """A channel of a connection: the streams of a shell."""
+    """A channel of a connection: the streams of a shell; `closed` is called once at its end."""
 
-    def __init__(self, owner: Sessions, connection: Connection, channel: paramiko.Channel) -> None:
+    def __init__(
+        self,
+        closed: Callable[[Connection], object],
+        connection: Connection,
+        channel: paramiko.Channel,
+    ) -> None:
         self.connection, self.channel = connection, channel
-        self._owner = owner
+        self._report = closed
         self._bell, self._roomless = Bell(), True
         self._closing = threading.Lock()
         self._closed = False
@@ -145,7 +146,7 @@ class Session:
                 return
             with suppress(*LOST):
                 self.channel.close()
-        self._owner.closed(self.connection)
+        self._report(self.connection)
 
     def _telling(self, tell: Callable[[], object]) -> None:
         try:

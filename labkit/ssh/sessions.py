@@ -73,7 +73,7 @@ class Sessions:
             try:
                 channel = self._opened(connection, window, seconds)
                 self._count(connection, held=1)
-                return Session(self, connection, channel)
+                return Session(self.closed, connection, channel)
             except LOST as refused:
                 hung = time.monotonic() - asked >= seconds
                 if hung and not patient:
