@@ -47,13 +47,20 @@ OWN = tuple(
         "rootless", "topologies",
     )
 )  # fmt: skip
+# These use the pair of boxes and compare no times, so that others may measure beside them.
+UNTIMED = tuple(
+    f"tests/box/test_{name}.py" for name in (
+        "going_on", "guest_settings", "host_settings", "hosts", "jobs", "killed_kernel", "life",
+        "made_by_plan", "plain", "run", "shared_devices", "silence",
+    )
+)  # fmt: skip
 
 
 def scope(nodeid):
     """What runs one by one in one process.
 
-    All that measures on boxes, what has boxes of its own, all in a browser, and all that has a
-    libvirt or Docker of its own.
+    All that measures on boxes, what uses boxes and measures nothing, what has boxes of its own, all
+    in a browser, and all that has a libvirt or Docker of its own.
     """
     file = nodeid.partition("::")[0]
     for folder in (BROWSER, SETTINGS):
@@ -61,6 +68,8 @@ def scope(nodeid):
             return folder
     if file in OWN:
         return "own boxes"
+    if file in UNTIMED:
+        return "untimed"
     return "machine" if file.startswith(OF_THE_MACHINE) and file not in APART else file
 
 
@@ -107,11 +116,14 @@ def late(item):
     return [bool(item.get_closest_marker(marker)) for marker in ("browser", "box")]
 
 
+SCOPES = ("untimed", "machine", BROWSER, "own boxes", CLUSTER, SETTINGS, DEMO)
+
+
 # So that all processes end at about the same time. One that has begun a scope takes the next, too.
 def long_first(item):
     """Scopes by what they take, the minutes first."""
     of = scope(item.nodeid)
-    first = [of != one for one in ("machine", BROWSER, "own boxes", CLUSTER, SETTINGS, DEMO)]
+    first = [of != one for one in SCOPES]
     return [*first, not of.startswith("tests/box/"), *late(item)]
 
 
