@@ -24,15 +24,19 @@ class Figure:
     met: bool
 
 
+# What a clock shows as no time at all is a time that it cannot show.
+LEAST = 1e-9
+
+
 def at_least(id, what, ours, peer, peer_value, factor):
     """More is better: ours should be `factor` times the peer's."""
-    ratio = ours / peer_value
+    ratio = ours / max(peer_value, LEAST)
     return Figure(id, what, ours, peer, peer_value, ratio, f">= {factor} x", ratio >= factor)
 
 
 def at_most(id, what, ours, peer, peer_value, factor):
     """Less is better: ours should be no more than `factor` times the peer's."""
-    ratio = ours / peer_value
+    ratio = ours / max(peer_value, LEAST)
     return Figure(id, what, ours, peer, peer_value, ratio, f"<= {factor} x", ratio <= factor)
 
 

@@ -17,7 +17,7 @@ from _figures import at_most, median, seconds, write
 from _peer_python import python_with
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "helpers"))
 from knobs import Knob
 
 from labkit.changes.in_force import in_force
