@@ -74,12 +74,6 @@ def packages() -> tuple[Package, ...]:
 
 
 @cache
-def always() -> frozenset[str]:
-    """Programs that every Linux has, so that nobody has to declare them."""
-    return frozenset(str(_table()["always"]).split())
-
-
-@cache
 def unpackaged() -> Mapping[str, str]:
     """Programs that no package brings, and where one gets them."""
     rows = _table()["unpackaged"]

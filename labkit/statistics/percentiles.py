@@ -41,7 +41,7 @@ from labkit.statistics.pooled import beyond as beyond
 from labkit.statistics.pooled import percentile as percentile
 
 MOST_BLOCKS = 200
-"""`blocks_needed` looks no further than so many more blocks."""
+"""`blocks_to_width` looks no further than this many more blocks."""
 NORMAL = 1.96
 BY_RANK = 0.8
 """How much of a lower end comes from the rank; the rest comes from the larger of two errors."""
@@ -151,27 +151,6 @@ def ratio_estimate(a: Blocks, b: Blocks, q: float) -> Estimate:
     if len(common) < FEWEST_BLOCKS:
         return _apart(Pooled.of(a), Pooled.of(b), q)
     return _paired(Pooled.of({k: a[k] for k in common}), Pooled.of({k: b[k] for k in common}), q)
-
-
-def blocks_needed(
-    a: Blocks, b: Blocks, q: float, *, low: float = 1.0, high: float = 1.0, level: float = 0.05
-) -> int:
-    """About how many more blocks settle on which side of `low` and `high` the ratio lies.
-
-    Taken at its value of today; `MOST_BLOCKS` + 1 stands for more than that.
-    """
-    missing = max(samples_needed(a, q), samples_needed(b, q))
-    if min(len(a), len(b)) < FEWEST_BLOCKS:
-        return min(missing, MOST_BLOCKS + 1)
-    found = ratio_estimate(a, b, q)
-    far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
-    to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
-    have = counted(found.blocks)
-    for more in range(max(missing, 1), MOST_BLOCKS + 1):
-        growth = (have + more) / have
-        if 2 * _tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
-            return more
-    return MOST_BLOCKS + 1
 
 
 def counted(blocks: int) -> int:

@@ -25,7 +25,7 @@ ROUND_TRIP = 0.020
 
 def main():
     found = []
-    for name, way in (("local", here()), ("ssh", by_ssh()), ("far", by_ssh(ROUND_TRIP))):
+    for name, way in (("local", here()), ("near", by_ssh()), ("far", by_ssh(ROUND_TRIP))):
         with way as host:
             found += of_way(name, host)
     write("jobs", found)

@@ -3,11 +3,19 @@
 import ast
 import re
 import shutil
+import tomllib
 from functools import cache
 
 from trees import nodes
 
-from labkit.programs.packages import SEARCHED, always, packages, unpackaged
+from labkit.programs.packages import SEARCHED, TABLE, packages, unpackaged
+
+
+@cache
+def always():
+    """Programs that every Linux has, so that nobody has to declare them."""
+    return frozenset(tomllib.loads(TABLE.read_text("utf-8"))["always"].split())
+
 
 METHODS = {
     "run", "check", "stream", "start", "begin", "raw", "Popen", "check_output", "check_call",

@@ -13,6 +13,8 @@ from trees import nodes, tree
 HOME = Path(__file__).resolve().parents[2]
 PACKAGE = HOME / "labkit"
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# A string that is a name, or several with dots or commas between: prose uses nothing.
+WHOLE = re.compile(r"[A-Za-z_][\w.]*(, ?[A-Za-z_]\w*)*")
 # Folders that are looked through, where each file is found by being there, and what is begun with.
 SCANNED = (
     "checks", "commands", "events", "imports", "probes", "settings", "studies", "workloads",
@@ -55,7 +57,7 @@ def words(node):
         elif isinstance(part, ast.alias):
             found |= {part.name.rpartition(".")[2]}
         elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found |= {*WORD.findall(part.value)} if len(part.value) < 60 else set()
+            found |= {*WORD.findall(part.value)} if WHOLE.fullmatch(part.value) else set()
     return found
 
 

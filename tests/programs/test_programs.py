@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from calls import called
+from calls import always, called
 
 from labkit.errors import BadInput, Unknown
 from labkit.programs import declared as reading
@@ -32,7 +32,7 @@ def test_every_program_that_a_file_calls_is_one_that_the_file_declares():
 @pytest.mark.slow
 def test_every_declared_program_has_its_row_or_its_maker():
     known = {program for package in table.packages() for program in package.programs}
-    known |= table.unpackaged().keys() | table.always()
+    known |= table.unpackaged().keys() | always()
     assert set(declared_under(OURS)) - known == set(), f"add their packages to {TABLE}"
 
 
@@ -85,7 +85,7 @@ def _programs(listed):
 def test_no_program_is_brought_by_two_packages():
     programs = [program for package in table.packages() for program in package.programs]
     assert len(programs) == len(set(programs))
-    assert set(programs) & table.always() == set() == set(programs) & table.unpackaged().keys()
+    assert set(programs) & always() == set() == set(programs) & table.unpackaged().keys()
 
 
 @pytest.mark.parametrize(

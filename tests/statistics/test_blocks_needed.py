@@ -1,5 +1,6 @@
 """How many more blocks: to tell a difference, to a wanted width, to measure a percentile."""
 
+import math
 import re
 
 import numpy as np
@@ -7,9 +8,9 @@ import pytest
 
 from labkit.claim import Bound, Order, judge
 from labkit.errors import BadInput
+from labkit.statistics import percentiles
 from labkit.statistics.percentiles import (
     MOST_BLOCKS,
-    blocks_needed,
     blocks_to_width,
     enough,
     interval,
@@ -18,6 +19,25 @@ from labkit.statistics.percentiles import (
     width,
 )
 from labkit.statistics.spending import levels
+
+
+def blocks_needed(a, b, q, *, low=1.0, high=1.0, level=0.05):
+    """The advice in its plainest form: how many more blocks settle the ratio, about.
+
+    Taken at its value of today; `MOST_BLOCKS` + 1 stands for more than that.
+    """
+    missing = max(samples_needed(a, q), samples_needed(b, q))
+    if min(len(a), len(b)) < percentiles.FEWEST_BLOCKS:
+        return min(missing, MOST_BLOCKS + 1)
+    found = percentiles.ratio_estimate(a, b, q)
+    far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
+    to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
+    have = percentiles.counted(found.blocks)
+    for more in range(max(missing, 1), MOST_BLOCKS + 1):
+        growth = (have + more) / have
+        if 2 * percentiles._tail(found.freedom + more, to_go / error * math.sqrt(growth)) <= level:
+            return more
+    return MOST_BLOCKS + 1
 
 
 def test_more_blocks_are_asked_for_until_the_effect_shows_and_then_it_does():
