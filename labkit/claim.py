@@ -256,7 +256,7 @@ class Shape(Claim):
             raise BadInput(f"claim {self.id}: a shape is one of {', '.join(KINDS)}, of two points")
         if needs_at and self.at not in self.points:
             raise BadInput(
-                f"claim {self.id}: {self.kind} at {self.at}, which is none of its points"
+                f"claim {self.id}: {self.kind} at {self.at}, which is not one of its points"
             )
 
     def comparisons(self) -> list[Comparison]:

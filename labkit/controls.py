@@ -182,7 +182,7 @@ def from_kept(fields: Mapping[str, Any]) -> Controls:
         found = fields["found"] and Interval(**fields["found"])
         return Controls(**{**fields, "found": found, "equal": Interval(**fields["equal"])})
     except (TypeError, KeyError) as odd:
-        what = "the controls that these results keep are not of this labkit"
+        what = "these results hold controls of another labkit version"
         raise ResultsError(what, said=str(odd)) from None
 
 

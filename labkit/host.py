@@ -335,7 +335,7 @@ class Host:
 def _hint(done: Completed) -> str:
     if done.code == 127:
         asked = f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
-        brought = " `labkit prepare STUDY --lab FILE` brings it over SSH"
+        brought = " `labkit prepare STUDY --lab FILE` installs it over SSH"
         return asked + (brought if installable(done.words[0]) else "")
     if done.code == 126:
         return f"`{done.words[0]}` exists on {done.host} but may not be run"

@@ -93,7 +93,7 @@ class Lab:
         defaults = _for_all(path, asked)
         tables = asked.get("hosts", {})
         if not isinstance(tables, dict) or not tables:
-            raise BadInput(f"{path}: no hosts", hint="add a table [hosts.client] and its like")
+            raise BadInput(f"{path}: no hosts", hint="add a table such as [hosts.client]")
         hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
         hosts |= _with_guests(path, tables, hosts)
         _refuse_shared(path, hosts)

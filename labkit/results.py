@@ -134,7 +134,7 @@ class Run:
             return [str(damaged)]
         wanted = records.listed(self.path)
         if not wanted:
-            return [f"{self.path / records.SUMS}: is gone, so nobody can tell what has changed"]
+            return [f"{self.path / records.SUMS}: is gone, so changes cannot be detected"]
         return [
             f"{os.path.normpath(self.path / name)}: {why}" for name in wanted
             if (why := self._odd(name, wanted))
@@ -145,12 +145,12 @@ class Run:
         parts = {records.SUMS, *records.listed(self.path)}
         there = records.files_below(self.path)
         names = sorted(file.relative_to(self.path).as_posix() for file in there)
-        return [f"{self.path / one}: is no part of the run" for one in names if one not in parts]
+        return [f"{self.path / one}: is not part of the run" for one in names if one not in parts]
 
     def _odd(self, name: str, wanted: Mapping[str, str]) -> str:
         file = self.path / name
         if file.is_symlink():
-            return "is a link, and no part of the run"
+            return "is a link, and not part of the run"
         if not file.is_file():
             return "is gone"
         return "" if records.digest(file) == wanted[name] else "has changed since it was measured"
@@ -177,7 +177,7 @@ class Results:
         shapes = {"study": str, "lab": dict, "refused": dict, "workload": dict}
         for name, shape in shapes.items():
             if not isinstance(asked.get(name, shape()), shape) or not asked.get("study"):
-                raise ResultsError(f"{path / 'study.json'}: is not a question of this labkit")
+                raise ResultsError(f"{path / 'study.json'}: is not a study of this labkit")
         return cls(path, asked)
 
     @classmethod
@@ -356,11 +356,11 @@ def _sensible(run: Run) -> Run:
         raise TypeError("rows holds something else than objects")
     for name, value in (pair for row in run.rows for pair in row.items()):
         if FIGURE.fullmatch(name) and not _is_figure(value):
-            raise TypeError(f"{name} of a row is {str(value)[:40]!r}, which is no number")
+            raise TypeError(f"{name} of a row is {str(value)[:40]!r}, which is not a number")
     if not all(isinstance(one, dict) for one in (*run.gates.values(), *run.untold.values())):
         raise TypeError("gates or untold holds something else than objects")
     if odd := [name for name in run.raw if not RAW_NAME.fullmatch(name)]:
-        raise TypeError(f"{odd[0][:80]!r} is no name of a raw text")
+        raise TypeError(f"{odd[0][:80]!r} is not a name of a raw text")
     return run
 
 
@@ -380,7 +380,7 @@ def _unpacked(file: Path) -> bytes:
         raise ResultsError(f"{file}: cannot be read", said=str(damaged)) from None
     if not unpacker.eof or unpacker.unused_data:
         why = "is cut short" if len(whole) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
-        raise ResultsError(f"{file}: {why if not unpacker.eof else 'has something behind its end'}")
+        raise ResultsError(f"{file}: {why if not unpacker.eof else 'has extra data after its end'}")
     return whole
 
 

@@ -340,10 +340,10 @@ def _texts(
     known: set[str],
     required: set[str] = frozenset(),  # type: ignore[assignment]
 ) -> dict[str, str]:
-    _refuse(not isinstance(table, dict), name, f"{role} is no table", f"write [hosts.{role}]")
+    _refuse(not isinstance(table, dict), name, f"{role} is not a table", f"write [hosts.{role}]")
     _known(name, f"key of {role}", table, known)
     for key in sorted(required - set(table)):
-        raise BadInput(f"{name}: {role} lacks {key} = ...", hint=f"{DOCS} says what it means")
+        raise BadInput(f"{name}: {role} lacks {key} = ...", hint=f"{DOCS} explains it")
     for key, value in table.items():
         _refuse(not isinstance(value, str), name, f"{role}: {key} must be text", f"not {value!r}")
     return dict(table)
@@ -366,7 +366,7 @@ def _listed(role: str, text: str) -> set[int]:
         span = re.fullmatch(r"(\d{1,4})(?:-(\d{1,4}))?", part.strip(), re.ASCII)
         if not span or int(span[2] or span[1]) < int(span[1]):
             raise BadInput(
-                f"{role}: {text!r} is no list of CPUs",
+                f"{role}: {text!r} is not a list of CPUs",
                 hint=f"known: {', '.join(PARTS)}, or numbers such as 0-1,3",
             )
         cpus |= set(range(int(span[1]), int(span[2] or span[1]) + 1))

@@ -178,7 +178,7 @@ def _read(
         raise written.wrong(f"parameter {name} is a number, a text or true or false", *keys)
     with written.locating(*keys):
         if name in OURS:
-            raise BadInput(f"{name} is no parameter of a campaign", hint=OURS[name])
+            raise BadInput(f"{name} is not a parameter of a campaign", hint=OURS[name])
         word = str(value).lower() if isinstance(value, bool) else str(value)
         read = notebook.read_parameters(source, {name: word})
         check_parameters(studies.find(study), {"where": lab, "label": "x", **read})

@@ -56,7 +56,7 @@ class Attempt:
         try:
             return cls(**fields)
         except TypeError as odd:
-            raise ResultsError(f"{file}: is no attempt of this labkit", said=str(odd)) from None
+            raise ResultsError(f"{file}: is not an attempt of this labkit", said=str(odd)) from None
 
     @property
     def alive(self) -> bool:

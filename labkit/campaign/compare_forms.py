@@ -85,7 +85,7 @@ def junit(those: Comparisons) -> str:
     for name in those.lost:
         suite = ElementTree.SubElement(root, "testsuite", name=name, tests="1", errors="1")
         case = ElementTree.SubElement(suite, "testcase", classname=name, name="finished")
-        message = f"{those.b} has not measured it"
+        message = f"{those.b} did not measure it"
         ElementTree.SubElement(case, "error", message=message)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, "unicode")

@@ -54,7 +54,7 @@ class CampaignFolder:
             points = tuple(CampaignPoint(**one) for one in kept["points"])
             return cls(path, kept["name"], points, kept["text"], kept["file"])
         except (TypeError, LookupError) as odd:
-            what = f"{path / 'campaign.json'}: is no campaign of this labkit"
+            what = f"{path / 'campaign.json'}: is not a campaign of this labkit"
             raise ResultsError(what, said=str(odd)) from None
 
     @classmethod

@@ -141,8 +141,8 @@ class InForce:
             for one in self._open_on(host):
                 if own is None or own.number != one.number:
                     raise SettingRefused(
-                        f"{host.name}: {one} may be of devices that would be replaced; nothing was "
-                        "changed",
+                        f"{host.name}: {one} may belong to a device that would be replaced; "
+                        "nothing was changed",
                         hint=f"put that back first: end its block, or {host.verb('restore')}",
                     )
             self.alone.add(role)
@@ -294,7 +294,7 @@ class InForce:
             elif answer.word == "back":
                 self._went_back(role, answer)
         if steps:
-            raise HostError(f"{self.hosts[role].name}: no word about {', '.join(steps)}")
+            raise HostError(f"{self.hosts[role].name}: no answer about {', '.join(steps)}")
 
     def _asked(self, changes: ChangeSet, role: str, ops: Sequence[Op]) -> list[ScriptReply]:
         holds = {

@@ -242,7 +242,7 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
                 heappush(free, second)
     if len(done) < len(steps):
         names = " after ".join(steps[n].thing for n in _circle(waits))
-        raise Impossible(f"settings are to come after one another in a circle: {names}")
+        raise Impossible(f"these settings depend on each other in a circle: {names}")
     return done
 
 

@@ -145,7 +145,7 @@ def insist(measured: Mapping[str, Blocks], scale: str = "log") -> None:
         raise BadInput("nothing to draw: no finished runs", hint="run the study first")
     odd = [n for n, blocks in measured.items() for v in blocks.values() if not np.isfinite(v).all()]
     if odd:
-        raise BadInput(f"{odd[0]}: the samples hold something that is not a number")
+        raise BadInput(f"{odd[0]}: some samples are not numbers")
 
 
 # On a log scale the ends are chosen here: Vega would go down and up to the next power of ten.

@@ -82,7 +82,7 @@ def _insist(values: Values, scale: str) -> None:
     if len(values) == 0:
         raise BadInput("nothing to draw: the run has no values")
     if not np.isfinite(values).all():
-        raise BadInput("the run holds something that is not a number")
+        raise BadInput("some values of the run are not numbers")
     if scale not in SCALES:
         raise Unknown("scale", scale, SCALES)
 

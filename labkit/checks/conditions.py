@@ -39,7 +39,7 @@ def _finding(place: Subject, study: Study, one: Condition, why: str) -> Finding:
     if why and silent:
         return Finding(UNSEEN, f"{' and '.join(silent)} cannot be asked", where=where)
     if cut:
-        why, fix = f"no way from {' to '.join(cut[0])}", "put right first what failed above"
+        why, fix = f"no way from {' to '.join(cut[0])}", "first fix what failed above"
     elif not why:
         return Finding(OK, "can be measured", where=where)
     elif "no host for it" in why:

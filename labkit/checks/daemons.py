@@ -25,7 +25,7 @@ def _look(place: Subject) -> Iterator[Finding]:
             WARNING, f"{service} runs: it {WHY[name]}", fix=f"systemctl stop {service}"
         )  # fmt: skip
     if not WHY.keys() & running:
-        yield Finding(OK, "neither irqbalance nor TuneD nor their like run")
+        yield Finding(OK, "no irqbalance, TuneD or similar service runs")
 
 
 check = Check("nothing changes settings by itself", _look, "kind", kinds=("linux",))

@@ -25,4 +25,4 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(state, f"{free[least]} MiB free in {least}", fix=fix)
 
 
-check = Check("there is room on its disk", _look, after="kind")
+check = Check("its disk has enough space", _look, after="kind")

@@ -20,7 +20,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     if not host.interface:
         yield Finding(
-            WARNING, "which interface carries test traffic is not said, so its settings are left "
+            WARNING, "the interface of test traffic is not named, so its settings are left "
             "out", fix=f'interface = "..." in {table}',
         )  # fmt: skip
         return
@@ -36,7 +36,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(FAILED, why, fix=mend)
         return
     if host.address[:1].isdigit() and host.address not in rest:
-        yield Finding(FAILED, f"{host.interface} has not the address {host.address}",
+        yield Finding(FAILED, f"{host.interface} does not have the address {host.address}",
                       f"it has {', '.join(rest) or 'none'}",
                       f"ip addr add {host.address}/24 dev {host.interface}")  # fmt: skip
         return

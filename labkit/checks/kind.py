@@ -19,4 +19,4 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(OK, ", ".join(kinds))
 
 
-check = Check("it is of a kind that labkit knows", _look, after="login")
+check = Check("labkit knows this kind of host", _look, after="login")

@@ -20,7 +20,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     try:
         found = gates(before, after, APART)
     except LabkitError as odd:
-        yield Finding(WARNING, "it does not say what it does", odd.what, "top -b -n 1")
+        yield Finding(WARNING, "its load cannot be read", odd.what, "top -b -n 1")
         return
     wrong = [gate for gate in tripped(found) if gate.name in NOISE]
     for gate in wrong:

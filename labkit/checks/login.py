@@ -30,4 +30,4 @@ def _copy_id(place: Subject) -> str:
     return " ".join([*words, "-p", str(target.port), f"{target.user}@{target.address}"])
 
 
-check = Check("the host lets us in by a key", _look, after="key")
+check = Check("the host accepts our key", _look, after="key")

@@ -26,7 +26,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         yield Finding(FAILED, f"{there}: no SSH server answers", str(failed), _fix(place, failed))
         return
     if "SSH-" not in banner:
-        said = banner or "it hung up without a word"
+        said = banner or "it closed the connection without a reply"
         yield Finding(FAILED, f"{there} is no SSH server", said, _port(place))
         return
     line = next(line for line in banner.splitlines() if "SSH-" in line)

@@ -67,7 +67,7 @@ class Claimed:
             ways = {str(key): tuple(map(str, each)) for key, each in told["ways"].items()}
             return cls(published.published(str(told["study"])).study, ways)
         except (AttributeError, KeyError, TypeError) as odd:
-            raise ResultsError("study.json says oddly what is claimed", said=repr(odd)) from None
+            raise ResultsError("study.json: the claims cannot be read", said=repr(odd)) from None
 
     def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
         """What the claims ask of this condition, as far as the tool reported it."""

@@ -105,7 +105,7 @@ def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
         said = odd.said
     else:
         said = ""
-    raise BadInput(f"{path} is no plan", said=said, hint=hint)
+    raise BadInput(f"{path} is not a plan", said=said, hint=hint)
 
 
 def _is_plan(plan: dict[str, Any]) -> bool:

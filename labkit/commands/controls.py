@@ -13,7 +13,7 @@ def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
         verbs, "controls", _controls,
-        "check a lab: put a known delay in and find it, compare equal with equal",
+        "check a lab: add a known delay and measure it; compare two equal runs",
         " | the lab in a box, about half a minute",
         "--where lab.toml --repeats 10 | your own hosts, with narrower intervals",
     )  # fmt: skip

@@ -32,7 +32,7 @@ def add(verbs: Any) -> None:
     parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
     parser.add_argument(
         "--repeats", type=at_least_one, metavar="N",
-        help="number of blocks to foresee cost and findings of (default: its notebook's)",
+        help="number of blocks to estimate cost and precision for (default: its notebook's)",
     )  # fmt: skip
     lab_flag(parser, made=True)
     json_flag(parser)

@@ -107,7 +107,7 @@ def _other_cpu(here: Host, there: Host, vm: str) -> str:
     done = there.run("virsh", *words, stdin=cpu[0].encode())
     if done.ok or "incompatible" not in done.stdout + done.stderr:
         return ""
-    why = f"{there.name} has not the CPU that {vm} was given on {here.name}"
+    why = f"{there.name} lacks the CPU that {vm} uses on {here.name}"
     return f"{why}; give it a model that both have (virsh hypervisor-cpu-baseline)"
 
 

@@ -35,7 +35,7 @@ class MoveSeen:
         """What was asked for."""
         found = next((one for one in self.lines if "moves" in one), None)
         if found is None:
-            raise ResultsError("these are no lines of a migration")
+            raise ResultsError("these lines are not of a migration")
         return found
 
     def events(self, host: str, name: str, **about: str) -> list[float]:

@@ -39,7 +39,7 @@ def connected(
     except Exception as refused:
         said = getattr(refused, "msg", "") or str(refused)
         hint = "keep the password with `keyring set labkit " + f"{user}@{address}`"
-        raise LoginRefused(f"vCenter at {address} does not let {user} in", said=said,
+        raise LoginRefused(f"vCenter at {address} refused the login of {user}", said=said,
                            hint=hint) from None  # fmt: skip
     try:
         yield session

@@ -55,7 +55,7 @@ class LiveMigration(Event):
 
     def __post_init__(self) -> None:
         if self.escape not in ESCAPES:
-            raise BadInput(f"{self.escape!r} is no way out", hint=f"known: {', '.join(ESCAPES)}")
+            raise BadInput(f"{self.escape!r} is not an escape", hint=f"known: {', '.join(ESCAPES)}")
         if not (self.rate_mbit >= 0 <= self.rtt_ms):
             raise BadInput("rate and round trip of a migration are 0 or more")
 

@@ -98,7 +98,9 @@ class Arrival:
             found = os.fstat(self.file)
             ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
             if not ours or found.st_nlink != 1:
-                raise BadInput(f"{self.part} is in the way", hint="it is not ours: remove it")
+                raise BadInput(
+                    f"{self.part} is in the way", hint="labkit did not create it: remove it"
+                )
             check_room(self.to.parent, self.size - 512 * found.st_blocks)
         except BaseException:
             os.close(self.file)

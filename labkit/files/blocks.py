@@ -124,7 +124,7 @@ class Source:
 
     def __init__(self, content: bytes | Path) -> None:
         if not isinstance(content, bytes | Path):
-            raise BadInput(f"{content!r:.60} cannot be copied", hint="it is bytes, or a Path")
+            raise BadInput(f"{content!r:.60} cannot be copied", hint="give bytes or a Path")
         self._bytes = content if isinstance(content, bytes) else None
         self._file = -1
         if isinstance(content, Path):

@@ -16,7 +16,7 @@ SMALL = 1 << 20
 """What goes in one command: a round trip or two, and nothing to go on from."""
 IN_A_ROW = 3
 """So often the connection may be lost in a row, with nothing gained, before it is an error."""
-GO_ON = "copy it again: what is there already is kept, checked and not sent twice"
+GO_ON = "copy it again: parts already there are checked and not sent twice"
 T = TypeVar("T")
 
 
@@ -60,7 +60,7 @@ def answered(pipe: Pipe, doing: str, place: Place) -> list[str]:
     while part := pipe.recv(CHUNK):
         said += part
         if len(said) > CHUNK:
-            raise place.refused(doing, "the host answers more than it was asked")
+            raise place.refused(doing, "the host sent more than it was asked for")
     code, complaint = pipe.ended()
     if code:
         raise place.refused(doing, complaint or f"it ended with code {code}")

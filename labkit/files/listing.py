@@ -71,7 +71,7 @@ class Listing:
             shown = ", ".join(self.others[:5])
             more = f" and {len(self.others) - 5} more" if len(self.others) > 5 else ""
             raise BadInput(
-                f"{path} holds what is neither file nor folder: {shown}{more}",
+                f"{path} holds entries that are neither files nor folders: {shown}{more}",
                 hint="links are not followed; skip_others=True leaves these out",
             )
         return self
@@ -183,7 +183,7 @@ def _parts(pipe: Pipe, path: str) -> Iterator[bytes]:
         *parts, rest = (rest + content).split(b"\0")
         yield from parts
         if len(rest) > LONGEST_PART:
-            raise CopyFailed(f"{path}: the host lists what no name can be")
+            raise CopyFailed(f"{path}: the host sent an invalid file name")
     if rest:
         pipe.ended()  # if the connection was lost, that is what is wrong
         raise CopyFailed(f"{path}: the host's list has no end")

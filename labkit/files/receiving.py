@@ -110,7 +110,7 @@ class _Download:
         words = scripts.words(scripts.LOOK, *self.named)
         lines = self.place.ask(self.host, "read", words)
         if len(lines) != 2 or not _LOOK.fullmatch(lines[1]):
-            raise self.place.refused("read", "the host answers what it was not asked")
+            raise self.place.refused("read", "the host sent an answer that was not asked for")
         return lines[0], lines[1]
 
     @property
@@ -157,7 +157,7 @@ class _Sliced:
         at, end, received = piece.start, piece.start + piece.size, hash_of(self.kind)
         while content := pipe.recv(CHUNK):
             if at + len(content) > end:
-                raise self.place.refused("read", "the host sends more than it was asked for")
+                raise self.place.refused("read", "the host sent more than it was asked for")
             part.write(at, content)
             received.update(content)
             at += len(content)
@@ -167,7 +167,7 @@ class _Sliced:
         if code:
             raise self.place.refused("read", said)
         if at < end:
-            raise self.place.refused("read", "the host sends less than it was asked for")
+            raise self.place.refused("read", "the host sent less than it was asked for")
         if first_words([theirs]) != [received.hexdigest()] or rest != [self.look]:
             raise self.place.damaged("read")
 

@@ -124,7 +124,9 @@ class _Download:
         self.stage = self.to.absolute().parent / stage_name(self.to, identity)
         again = self.stage.is_dir() and not self.stage.is_symlink()
         if again and self.stage.stat().st_uid != os.geteuid():
-            raise BadInput(f"{self.stage} is in the way", hint="it is not ours: remove it")
+            raise BadInput(
+                f"{self.stage} is in the way", hint="labkit did not create it: remove it"
+            )
         there = sum(one.stat().st_blocks * 512 for one in self.stage.rglob("*")) if again else 0
         check_room(self.stage.parent, self.listed.size - there)
         if not again:
@@ -183,7 +185,9 @@ class _Download:
 
     def changed(self, said: str) -> CopyFailed:
         return self.place.refused(
-            "read all of", said or "not what was listed came", "did it change while it was copied?"
+            "read all of",
+            said or "the files that arrived are not those listed",
+            "did it change while it was copied?",
         )
 
     def created(self, entry: Entry) -> BinaryIO:

@@ -34,7 +34,7 @@ def put_tree(
     """Copy the folder `source` to `path`, which is not there yet, or is to be replaced whole."""
     begun, place = time.monotonic(), Place.at(host.name, path, beneath)
     if not source.is_dir():
-        raise BadInput(f"{source} is no folder", hint="a file is copied by put")
+        raise BadInput(f"{source} is not a folder", hint="a file is copied by put")
     listed = listing.local(source).without_others(str(source), skip_others)
     meter = Meter(path, listed.size, tell)
     stage = place.stage(f"{source.resolve()} {listed.identity}")

@@ -18,7 +18,7 @@ from labkit.pages.scorecard import Scorecard, scorecard
 from labkit.pages.tables import safe
 
 VIEW = "application/vnd.jupyter.widget-view+json"
-STATIC = "This is how the page was first seen; run its cell for buttons that answer."
+STATIC = "This is how the page was first seen; run its cell to make the buttons work."
 
 
 class FrontPage:

@@ -33,7 +33,7 @@ WORDS = """\
 # labkit
 
 Studies, your lab, and what was measured. *Tab* goes from one part to the next, *Enter* opens a
-link or presses a button. If buttons do not answer, run the cell below with *Shift-Enter*.
+link or presses a button. If buttons do nothing, run the cell below with *Shift-Enter*.
 """
 CODE = """\
 from labkit.front.front_page import FrontPage

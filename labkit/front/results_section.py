@@ -84,7 +84,7 @@ class ResultsSection:
     def _picked(self, name: str) -> Shelved:
         known = names_of(self.shelved)
         if not name:
-            hint = "type a part of its name, and choose from the list"
+            hint = "type part of its name, then choose from the list"
             raise BadInput("no results are chosen", hint=hint)
         if name not in known:
             raise Unknown("results", name, known)

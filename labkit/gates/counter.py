@@ -54,12 +54,12 @@ class Counters:
         pipe.send(b"\n")
         size = clock.line_of(pipe, host.name)
         if not (size.isdigit() and int(size) < MOST):
-            raise HostError(f"{host.name}: what counts there says {size!r}")
+            raise HostError(f"the counter on {host.name} sent {size!r}")
         said = bytearray()
         while len(said) < int(size):
             part = pipe.recv(int(size) - len(said))
             if not part:
-                raise HostError(f"{host.name}: what counts there has ended")
+                raise HostError(f"the counter on {host.name} stopped")
             said += part
         return said.decode("utf-8", "replace")
 

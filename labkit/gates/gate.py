@@ -81,7 +81,7 @@ def gates(
             _in_time(seconds, limit),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as odd:
-        raise ResultsError("what a host counted cannot be read", said=str(odd)) from None
+        raise ResultsError("the counters of a host cannot be read", said=str(odd)) from None
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Reading:
             lines.setdefault(file, []).append(rest)
         if "date" not in lines or "end" not in lines:
             raise ResultsError(
-                "this is not what a host counted, or not all of it", said=text[-200:] or "nothing"
+                "the counters are incomplete or unreadable", said=text[-200:] or "nothing"
             )
         return cls({file: tuple(rest) for file, rest in lines.items()})
 

@@ -82,7 +82,7 @@ def text_of(file: Path) -> str:
     try:
         return whole.decode("utf-8-sig")
     except UnicodeDecodeError as odd:
-        hint = "UTF-8 is taken: `iconv` makes it, -f UTF-16 of PowerShell's, -f CP1252 of perfmon's"
+        hint = "convert it to UTF-8: `iconv -f UTF-16` for PowerShell, `-f CP1252` for perfmon"
         raise ResultsError(f"{file}: is not text", said=str(odd), hint=hint) from None
 
 

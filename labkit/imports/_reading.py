@@ -52,7 +52,7 @@ def sample(metric: str, unit: str, values: Sequence[float] | Any, lost: int = 0)
 def insist(found: list[Sample], tool: str) -> list[Sample]:
     """The samples; none are an error. What a text says several times is one metric."""
     if not found:
-        raise ResultsError(f"there is nothing of {tool} in the text")
+        raise ResultsError(f"the text holds no output of {tool}")
     alike: dict[str, list[Sample]] = {}
     for one in found:
         alike.setdefault(one.metric, []).append(one)

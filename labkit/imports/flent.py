@@ -59,7 +59,7 @@ def read(text: str) -> list[Sample]:
 
 def _values(points: Any, name: str) -> Numbers:
     if not isinstance(points, list):
-        raise ResultsError(f"the series {name[:80]!r} of Flent is no list")
+        raise ResultsError(f"the series {name[:80]!r} of Flent is not a list")
     seen = [point.get("val") if isinstance(point, dict) else point for point in points]
     found = [number(value, f"a value of {name[:80]!r}") for value in seen if value is not None]
     return np.array(found, np.float64)

@@ -85,7 +85,7 @@ def _samples(text: str) -> Iterator[_Told]:
             continue
         told = json_of(line, f"PerfKitBenchmarker, line {n},")
         if not {"metric", "value", "unit"} <= told.keys():
-            raise ResultsError(f"line {n} is no sample of PerfKitBenchmarker", said=line[:200])
+            raise ResultsError(f"line {n} is not a sample of PerfKitBenchmarker", said=line[:200])
         if str(told["metric"]) in OWN:
             continue
         labels, where = _labels(told), f"line {n}: the value"

@@ -50,7 +50,7 @@ def _frame(frame: bytes) -> tuple[Facts, Part]:
         said[name].append(words)
     offset, count = map(int, said["part"][0])
     if len(content) != count:
-        raise ValueError(f"{len(content)} bytes came of {count}")
+        raise ValueError(f"{len(content)} of {count} bytes arrived")
     return _facts(folder, said), Part(offset, content)
 
 

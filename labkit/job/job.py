@@ -186,7 +186,8 @@ class Job:
             for seen, part in _answers(self.host, words, nonce, longest + ANSWER_SECONDS):
                 return judged(seen), part
             raise HostError(
-                f"{self}: its state is missing from the answer", hint="is that its host?"
+                f"{self}: its state is missing from the answer",
+                hint="check that the job was started on this host",
             )
 
         return _insisting(ask, str(self), tell, patience)

@@ -17,7 +17,7 @@ def check_number(answer: object, right: float, said: str = "", *, within: float 
         return EMPTY
     found = math.nan if isinstance(answer, bool) or not isinstance(answer, Real) else float(answer)
     if not math.isfinite(found):
-        return f"not yet: a number is asked for, without quotes, and not {answer!r}"
+        return f"not yet: answer with a number, without quotes, not {answer!r}"
     if abs(found - right) <= within * abs(right):
         return _right(said)
     return f"not yet: the right number is {'larger' if found < right else 'smaller'}"

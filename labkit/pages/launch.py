@@ -21,7 +21,7 @@ def link(address: str, file: str) -> str:
     found = ADDRESS.fullmatch(address)
     if not found:
         hint = "such as https://github.com/you/labkit; Binder opens public repositories only"
-        raise BadInput(f"{address!r} is no address of a repository", hint=hint)
+        raise BadInput(f"{address!r} is not an address of a repository", hint=hint)
     forge = FORGES.get(found["host"], "git")
     named = {"gh": found["path"], "gl": quote(found["path"], ""), "git": quote(address, "")}
     return f"{BINDER}/{forge}/{named[forge]}/HEAD?urlpath={quote(f'lab/tree/{file}', '')}"

@@ -136,7 +136,7 @@ class Scorecard:
             parts += [_group(list(group)) for _, group in groups]
         if rest := len(self.lines) - len(those):
             parts.append(f"{rest} more are {NOT_TESTABLE}: --verdict not-testable lists them.")
-        parts.append(self._counted() if self.lines else "No claim is like that.")
+        parts.append(self._counted() if self.lines else "No claim matches.")
         return "\n\n".join(part for part in parts if part)
 
     # As sentences, which fit any terminal and can be read aloud.

@@ -67,7 +67,7 @@ def between(first: _Moment, last: _Moment) -> list[Sample]:
     """What happened between two looks."""
     seconds = last.at - first.at
     if seconds <= 0:
-        raise ResultsError("the CPU time was looked at twice in no time")
+        raise ResultsError("both CPU time readings have the same timestamp")
     spent = sum((last.ticks[cpu] - first.ticks[cpu] for cpu in first.ticks), np.zeros(len(COLUMNS)))
     whole = max(float(spent.sum()), 1.0)
     shares = {
@@ -94,7 +94,7 @@ def samples(text: str) -> list[Sample]:
     """Of a watched run: what its kernel counted, and the CPU time of the work itself."""
     looks, used = moments(text), USED.search(text)
     if len(looks) < 2 or not used:
-        raise ResultsError("the run did not come to its end: no CPU time", said=text[-200:])
+        raise ResultsError("the run did not finish: no CPU time", said=text[-200:])
     own = float(used[1]) + float(used[2])
     return [
         *CpuCounts.parse(looks[0], looks[-1]),

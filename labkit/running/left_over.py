@@ -22,7 +22,7 @@ TURNS = 2
 def put_back(where: str, results: Path | None) -> list[str]:
     """Put back what is in force on the lab of a run, and say what became of each thing."""
     if results is None:
-        return ["nothing had been begun"]
+        return ["nothing had started"]
     file = _lab_file(where, Results.open(results).asked)
     if not file:
         return ["its lab is not up any more"]
@@ -48,7 +48,7 @@ def put_back_on(lab: Lab) -> list[str]:
             except LabkitError as odd:
                 told[role] = [f"{odd.what}: {host.verb('restore')}"]
     lines = [f"{role}: {line}" for role, some in told.items() for line in some]
-    return lines or ["nothing was left to put back"]
+    return lines or ["nothing to put back"]
 
 
 def _restored(host: Host) -> list[str]:

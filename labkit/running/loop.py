@@ -58,7 +58,7 @@ def run(
             _through(visit, study, able, int(repeats), width, most)
     if not results.finished():
         whys = "\n".join(watch.left_out(results).values())
-        helped = "what cannot be helped on these hosts can be named: `tolerates` of a lab file"
+        helped = "if these hosts cannot avoid it, list the gate under `tolerates` in the lab file"
         raise ResultsError(f"no run of {study.name} could be used", said=f"{whys}\n{helped}")
     return results
 
@@ -99,7 +99,7 @@ def check_repeats(repeats: int | str) -> None:
     if until_decided.asked(repeats) or isinstance(repeats, str):
         return
     if not 1 <= repeats <= MOST_REPEATS:
-        hint = "each condition is measured that many times; the notebooks take 3 to 5"
+        hint = "repeats is the number of runs of each condition; the notebooks use 3 to 5"
         raise BadInput(f"repeats must be 1 to {MOST_REPEATS}, not {repeats}", hint=hint)
 
 

@@ -87,7 +87,7 @@ def _meaning(level: Level) -> str:
         return f"too few blocks or samples: about {level.lacking} more blocks of this size"
     if level.different:
         return "equal came out different: look for drift, or for what else runs on the hosts"
-    return f"smaller differences than {percent(level.floor)} are no finding here"
+    return f"differences smaller than {percent(level.floor)} count as noise here"
 
 
 def check_condition(study: Study, name: str) -> None:

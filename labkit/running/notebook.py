@@ -50,7 +50,7 @@ LEAN = "--IPKernelApp.exec_lines=from labkit.machine import lean; lean.start_lea
 FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
-"""What nbformat raises about a file that is no notebook."""
+"""What nbformat raises about a file that is not a notebook."""
 SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
         "bool": ("true or false", "true")}  # fmt: skip
 """How a kind of parameter is called, and one of them."""
@@ -74,7 +74,7 @@ def parameters(source: Path) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = papermill.inspect_notebook(str(source))
     except NO_NOTEBOOK as odd:
         hint = "`git diff` shows what has changed of it"
-        raise BadInput(f"{source}: is no notebook", said=str(odd), hint=hint) from None
+        raise BadInput(f"{source}: is not a notebook", said=str(odd), hint=hint) from None
     return found
 
 
@@ -140,7 +140,7 @@ class Rerun:
             interrupted = self._watch(progress, tell)
         if isinstance(self.failure, DeadKernelError):
             raise KernelDied(
-                "the kernel of the notebook died; what it had changed was looked after",
+                "the kernel of the notebook died; labkit tried to put its changes back",
                 said="\n".join(left_over.put_back(str(self.values.get("where", "")), self.results)),
                 hint="`labkit journal HOST` has it all; the next run goes on from finished runs",
             )
@@ -151,7 +151,7 @@ class Rerun:
             raise _told(self.failure, self.target, interrupted)
         # Between two cells a kernel hears no interrupt.
         if interrupted:
-            raise Stopped(f"stopped; {self.target.name} had come to its end", hint=f"{self.target}")
+            raise Stopped(f"stopped after {self.target.name} had finished", hint=f"{self.target}")
 
     # An event, as Thread.join that was interrupted takes a thread that lives for dead (3.11).
     def _watch(self, progress: Path, tell: Callable[[Progress], None]) -> bool:
@@ -165,7 +165,7 @@ class Rerun:
                     raise Stopped("stopped at once; settings may still be in force") from None
                 if not self._interrupt():
                     self._forestall()
-                    raise Stopped("stopped before anything was begun") from None
+                    raise Stopped("stopped before anything started") from None
                 interrupted = True
                 ask_to_stop(progress)
         self._tell_new(progress, seen, tell)
@@ -351,7 +351,7 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     if len(words) > LAST_WORDS:
         first, words = "\n  ".join([first, *words]), []
     return _kind(failure, name)(
-        first if name else f"the notebook did not run to its end: {first}",
+        first if name else f"the notebook did not finish: {first}",
         said="\n".join(words),
         hint="\n".join(hints),
     )

@@ -238,7 +238,7 @@ def _ended(by: BaseException) -> tuple[str, str]:
         return "failed", str(by)
     if isinstance(by, Exception):
         return "failed", f"{type(by).__name__}: {by}"
-    return "interrupted", "somebody stopped it before it had ended"
+    return "interrupted", "it was stopped before it had ended"
 
 
 # Hosts are asked for two things at once, as each of them takes its time to answer.

@@ -252,9 +252,9 @@ def _beside(folder: str, name: str) -> str:
 def _listed(file: Path, manifest: Mapping[str, Any]) -> dict[str, str]:
     study, name, files = (manifest.get(key) for key in ("study", "name", "files"))
     if not (isinstance(study, str) and STUDY.fullmatch(study)):
-        raise ResultsError(f"{file}: {str(study)[:80]!r} is no name of a study")
+        raise ResultsError(f"{file}: {str(study)[:80]!r} is not a name of a study")
     if not (isinstance(name, str) and FOLDER.fullmatch(name)):
-        raise ResultsError(f"{file}: {str(name)[:80]!r} is no name of results")
+        raise ResultsError(f"{file}: {str(name)[:80]!r} is not a name of results")
     if not (isinstance(files, dict) and "study.json" in files):
         raise ResultsError(f"{file}: its manifest lists no results")
     if odd := [one for one in files if not NAME.fullmatch(one)]:

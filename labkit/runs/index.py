@@ -74,7 +74,7 @@ class Store:
             try:
                 found = asked.execute(sql, values)
                 if not found.description:
-                    raise sqlite3.Error("it asks for nothing")
+                    raise sqlite3.Error("the query is empty")
                 return [dict(row) for row in found]
             except (sqlite3.Error, sqlite3.Warning) as refused:
                 if getattr(refused, "sqlite_errorcode", 0) == sqlite3.SQLITE_INTERRUPT:

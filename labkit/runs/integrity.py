@@ -14,8 +14,8 @@ from labkit.results import Results, Run
 STUDY = "../../study.json"
 QUICK = (STUDY, "run.json")
 """The files that say what was measured: small, and read by all."""
-EDITED = "study.json was edited since, so its labels are not to be trusted"
-ASK = "`labkit results verify` has the whole"
+EDITED = "study.json was edited since, so do not trust its labels"
+ASK = "see all with `labkit results verify`"
 
 
 def remarks(results: Results) -> list[str]:
@@ -39,7 +39,7 @@ def edited(results: Results) -> bool:
 def _changed(runs: list[Run]) -> Iterator[str]:
     kept = {run.path.name: records.listed(run.path) for run in runs if run.path.is_dir()}
     if bare := [name for name, wanted in kept.items() if not wanted]:
-        yield f"{bare[0]}: {records.SUMS} is gone, so nobody can tell what has changed"
+        yield f"{bare[0]}: {records.SUMS} is gone, so changes cannot be detected"
     odd = {
         name: [run.path.name for run in runs if _differs(run, name, kept.get(run.path.name, {}))]
         for name in QUICK
@@ -68,4 +68,4 @@ def _links(runs: list[Run]) -> Iterator[str]:
     for run in runs:
         linked = [file for file in (run.path / "raw").glob("*") if file.is_symlink()]
         if linked:
-            yield f"{run.path.name}: {linked[0].name} is a link, and no part of the run"
+            yield f"{run.path.name}: {linked[0].name} is a link, and not part of the run"

@@ -27,7 +27,7 @@ def _one_machine(hosts: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     here = _network(hosts.get(CLIENT, {}))
     for role, facts in hosts.items():
         if role != CLIENT and "" not in here and _network(facts) == here:
-            yield f"{CLIENT} and {role} are one machine: what went between them never left it"
+            yield f"{CLIENT} and {role} are one machine: traffic between them never left it"
 
 
 def _network(facts: Mapping[str, str]) -> tuple[str, str]:
@@ -46,6 +46,6 @@ def _no_interface(
 def _elsewhere(elsewhere: Mapping[str, str], interfaces: Mapping[str, str]) -> Iterator[str]:
     for role, address in elsewhere.items():
         yield (
-            f"{role}: {interfaces.get(role)} has not the address {address}, so test traffic may "
-            "have passed another interface"
+            f"{role}: {interfaces.get(role)} does not have the address {address}, so test "
+            "traffic may have passed another interface"
         )

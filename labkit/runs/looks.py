@@ -115,7 +115,7 @@ def _parsed(file: Path) -> dict[str, Any]:
     )
     if not sound:
         raise ResultsError(
-            f"{file}: is no list of looks",
+            f"{file}: is not a list of looks",
             said=f"its blocks are {str(looks)[:80]}",
             hint="each look is at more blocks than the one before; put it back from a copy",
         )

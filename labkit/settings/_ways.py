@@ -108,7 +108,7 @@ def cpus_of(text: str) -> tuple[int, ...]:
     pairs = [part.partition("-")[::2] for part in text.split(",")]
     found = {n for a, b in pairs for n in range(int(a), int(b or a) + 1)}
     if not found:
-        raise BadInput(f"{text!r} is no list of CPUs", hint="one looks like 0-3,6")
+        raise BadInput(f"{text!r} is not a list of CPUs", hint="one looks like 0-3,6")
     return tuple(sorted(found))
 
 

@@ -43,7 +43,10 @@ class OfContainer(OnHost):
 
     # The engine takes a limit back for nobody, whatever number or emptiness it is given.
     def _endless(self, option: str, unset: str = "0") -> Callable[[str], str]:
-        why = f"container {self.container} was started without {option}, and could not be so again"
+        why = (
+            f"container {self.container} was started without {option}, "
+            "so the change could not be undone"
+        )
         return lambda text: why if text.strip() == unset else ""
 
     def _update(self, *options: str) -> tuple[Words, ...]:
@@ -65,11 +68,9 @@ class ContainerNetwork(OfContainer):
         super().__post_init__()
         named("network", self.network)
         if not self.run or not all(isinstance(word, str) for word in self.run):
-            raise BadInput(f"container {self.container}: its options and image are to be named")
+            raise BadInput(f"container {self.container}: name its options and its image")
         if any(word.partition("=")[0] in ("--network", "--net", "--name") for word in self.run):
-            raise BadInput(
-                f"container {self.container}: name and network are not among its options"
-            )
+            raise BadInput(f"container {self.container}: leave name and network out of its options")
 
     @property
     def wanted(self) -> str:

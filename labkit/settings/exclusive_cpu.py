@@ -77,7 +77,7 @@ class ExclusiveCpu(OfGuest):
         def refused(text: str) -> str:
             guest, _, cpus = text.strip("\n").split("\n")
             few = self.exclusive and of * len(guest.split()) >= len(cpus_of(cpus.strip()))
-            return "the guests have as many CPUs as their host: none would be left for it" * few
+            return "the guests have as many CPUs as their host: no CPU would be left for it" * few
 
         return Way(
             script(PINS, vm), lambda value: (script(PIN, vm, str(nth), str(of), *_pins(value)),),

@@ -44,7 +44,7 @@ class GuestMemoryReservation(OfMachine):
     def clash(self, other: Setting) -> str:
         """Not more can be reserved than there is."""
         if isinstance(other, GuestMemory) and other.vm == self.vm and other.mib < self.mib:
-            return f"{self.vm} has not so much memory"
+            return f"{self.vm} does not have that much memory"
         return ""
 
     def on_esxi(self, host: Host) -> Way:

@@ -50,7 +50,7 @@ class Offloads(Setting):
     def way(self, kind: str, host: Host) -> Way:
         """Some drivers fix an offload; then it can only stay as it is."""
         if kind not in ("box", "linux"):
-            raise Impossible(f"offloads are changed with ethtool, which {kind} hosts have not")
+            raise Impossible(f"offloads need ethtool, which {kind} hosts lack")
         asked, driver = self._asked(), f"{host.name}: the driver of {nic(host)}"
         shown = ";".join(f"s/^{FEATURES[short]}: /{short}=/p" for short in asked)
         return of_nic(host, Way(

@@ -144,7 +144,7 @@ def _named(asked: Asked) -> list[str]:
 
 def _some_whole(what: str, asked: Asked, low: int, high: int, switch: str = "") -> None:
     if not _named(asked):
-        raise BadInput(f"nothing of {what} is named", hint=f"known: {', '.join(asked)}")
+        raise BadInput(f"name at least one of {what}", hint=f"known: {', '.join(asked)}")
     for name in _named(asked):
         if name != switch:
             whole(f"{what}: {name}", asked[name], low, high)

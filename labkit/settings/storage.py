@@ -330,7 +330,7 @@ def _millionths(value: str) -> str:
 
 @dataclass(frozen=True)
 class CacheBudget(OnHost):
-    """At what part of its memory, in percent, the host starts to write out what is in its cache."""
+    """Percentage of memory at which the host starts writing its cache to disk."""
 
     percent: int
 

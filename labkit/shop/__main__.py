@@ -54,8 +54,8 @@ def main() -> int:
 
 def _told(failed: Exception) -> str:
     if isinstance(failed, Refused) and failed.code in ("28P01", "28000"):
-        return str(LabkitError("the database does not let us in", said=str(failed),
-                               hint="is it the right user, and the right password?"))  # fmt: skip
+        return str(LabkitError("the database refused the login", said=str(failed),
+                               hint="check the user and the password"))  # fmt: skip
     if isinstance(failed, Refused):
         return str(LabkitError("the database refused", said=str(failed)))
     if isinstance(failed, OSError) and failed.errno:

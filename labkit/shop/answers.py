@@ -95,7 +95,7 @@ class Listening:
         """From USER@HOST:PORT, where the user may be left out."""
         read = ADDRESS.fullmatch(text)
         if not read or not 0 < int(read[3]) < 1 << 16:
-            raise BadInput(f"{text!r} is no address of a database", hint="USER@HOST:PORT")
+            raise BadInput(f"{text!r} is not an address of a database", hint="USER@HOST:PORT")
         return cls(read[2], int(read[3]), read[1] or cls.user)
 
     def __str__(self) -> str:

@@ -74,7 +74,7 @@ class User:
         """Read what came; go on with the order when the answer is whole."""
         part = self.socket.recv(LARGEST_PART)
         if not part:
-            raise ConnectionError("the database hung up in the middle of an order")
+            raise ConnectionError("the database closed the connection during an order")
         said = self.said + part if self.said else part
         if not self.database.complete(said):
             self.said = said
@@ -256,8 +256,8 @@ class Driver:
     def _back(self, lost: Exception) -> User:
         if not self.pace.patience:
             raise LabkitError(
-                "the database went away in mid-run", said=str(lost),
-                hint="its own last words say why; --patience waits for it",
+                "the database closed the connection during the run", said=str(lost),
+                hint="see its log for the reason; --patience waits for it to come back",
             ) from lost  # fmt: skip
         self.write(f"lost {time.time():.3f} {lost}")
         until = time.monotonic() + self.pace.patience

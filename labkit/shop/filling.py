@@ -97,7 +97,7 @@ def _copied(speaks: type[Database], at: Listening, secret: str) -> tuple[Counts,
         for name in COLUMNS
         if found[name] != wanted.get(name)
     ]
-    return found, f"the one that is there is not whole: {wrong[0]}" if wrong else ""
+    return found, f"the existing one is incomplete: {wrong[0]}" if wrong else ""
 
 
 # Why it has to be filled; empty where it is there whole.
@@ -109,12 +109,12 @@ def _lacking(speaks: type[Database], at: Listening, secret: str, size: str, seed
         with suppress(Refused):
             found = _marked(stock)
     if "whole" not in found:
-        return "the one that is there was only half loaded"
+        return "the existing one was only half loaded"
     if found["whole"] != (FORM, seed):
-        return f"the one that is there has another seed, {found['whole'][1]}, or form"
+        return f"the existing one has another seed, {found['whole'][1]}, or form"
     wanted = Size.of(size)
     there = Size(*(found[name][0] for name in ("customers", "products", "orders")))
-    return "" if there == wanted else f"the one that is there has another size, {there}"
+    return "" if there == wanted else f"the existing one has another size, {there}"
 
 
 def fill_stock(engine: str, at: Listening, secret: str, size: str, seed: int) -> None:

@@ -133,7 +133,7 @@ class MariaDb:
         while not _ended(said):
             part = self.socket.recv(1 << 16)
             if not part:
-                raise ConnectionError("the database has hung up")
+                raise ConnectionError("the database closed the connection")
             said += part
         return read(said).rows
 
@@ -165,7 +165,7 @@ class MariaDb:
         while len(said) < many:
             part = self.socket.recv(many - len(said))
             if not part:
-                raise ConnectionError("the database hung up before it let us in")
+                raise ConnectionError("the database closed the connection before login")
             said += part
         return said
 
@@ -174,7 +174,7 @@ class MariaDb:
         if said[0] == 254:  # it wants the proof with another scramble
             plugin, _, scramble = said[1:].partition(b"\0")
             if plugin != NATIVE:
-                raise Refused("28000", f"it wants a login that is not known: {plugin.decode()}")
+                raise Refused("28000", f"it asks for an unknown login method: {plugin.decode()}")
             self._send(number + 1, proof(secret, scramble[:20]))
             _, said = self._packet()
         if said[0] == 255:

@@ -140,14 +140,14 @@ class Postgres:
         try:
             self.socket.sendall(words)
         except OSError as lost:
-            raise ConnectionError(f"the database does not listen any more: {lost}") from None
+            raise ConnectionError(f"the database no longer listens: {lost}") from None
 
     def _whole(self) -> Rowset:
         said = b""
         while not self.complete(said):
             part = self.socket.recv(1 << 16)
             if not part:
-                raise ConnectionError(f"the database has hung up{last_words(said)}")
+                raise ConnectionError(f"the database closed the connection{last_words(said)}")
             said += part
         return read(said)
 
@@ -155,7 +155,7 @@ class Postgres:
         while len(self._left) < 5 or len(self._left) < 1 + LENGTH.unpack_from(self._left, 1)[0]:
             part = self.socket.recv(1 << 16)
             if not part:
-                raise ConnectionError("the database hung up before it let us in")
+                raise ConnectionError("the database closed the connection before login")
             self._left += part
         end = 1 + LENGTH.unpack_from(self._left, 1)[0]
         kind, body, self._left = self._left[:1], self._left[5:end], self._left[end:]
@@ -177,7 +177,7 @@ class Postgres:
             elif step == 3:
                 self._send_word(secret.encode() + b"\0")
             elif step not in (0, 12):
-                raise Refused("28000", f"it wants a way of logging in that is not known: {step}")
+                raise Refused("28000", f"it asks for an unknown login method: {step}")
 
     def _send_word(self, word: bytes) -> None:
         self._send(b"p" + LENGTH.pack(len(word) + 4) + word)

@@ -68,7 +68,7 @@ class Sealed:
             except ssl.SSLWantReadError:
                 return b"".join(parts)
             except ssl.SSLError as odd:
-                raise ConnectionError(f"what came cannot be decrypted: {odd.reason}") from None
+                raise ConnectionError(f"the answer cannot be decrypted: {odd.reason}") from None
             if not part:
                 return b"".join(parts)
             parts.append(part)

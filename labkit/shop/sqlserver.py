@@ -198,17 +198,17 @@ class SqlServer:
         try:
             self.socket.sendall(words)
         except OSError as lost:
-            raise ConnectionError(f"the database does not listen any more: {lost}") from None
+            raise ConnectionError(f"the database no longer listens: {lost}") from None
 
     def _reply(self) -> bytes:
         said = b""
         while not tds.whole(said):
             part = self.socket.recv(1 << 16)
             if not part:
-                raise ConnectionError("the database has hung up")
+                raise ConnectionError("the database closed the connection")
             said += part
             if said[0] not in (tds.REPLY, tds.PRELOGIN):
-                raise LabkitError("what answers does not speak the protocol of SQL Server")
+                raise LabkitError("the server does not speak the protocol of SQL Server")
         return said
 
     def _admitted(self, at: Listening, secret: str, database: str) -> None:
@@ -238,7 +238,7 @@ class SqlServer:
             ) from None
         if wanted not in (LOGIN_ENCRYPTED, *ALL_ENCRYPTED):
             raise LabkitError(
-                f"{at} offers no encryption, and the password would go there in the clear",
+                f"{at} offers no encryption, and the password would be sent in clear text",
                 hint="is it SQL Server? All of its versions encrypt a login",
             )
         self._login_alone = wanted == LOGIN_ENCRYPTED

@@ -37,7 +37,9 @@ class Size:
         """From a text such as 10MB: linear from 10 MB, exactly 1GB, and linear from 100 GB."""
         read = SIZE.fullmatch(text.strip().upper())
         if not read or (read[2] == "MB" and int(read[1]) < 10):
-            raise BadInput(f"{text!r} is no size of a shop", hint="such as 10MB, 500MB, 1GB, 20GB")
+            raise BadInput(
+                f"{text!r} is not a size of a shop", hint="such as 10MB, 500MB, 1GB, 20GB"
+            )
         number, unit = int(read[1]), read[2]
         if unit == "MB":
             return cls(number * 2_000, number * 1_000, number * 100 * MONTHS)

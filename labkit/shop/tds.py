@@ -256,7 +256,7 @@ def columns_told(columns: Sequence[Encoded]) -> bytes:
 
 def _counted(body: bytes, at: int, token: int) -> tuple[bytes, int]:
     if token not in (*PASSED, ERROR, LOGGED_IN, CHANGE):
-        raise LabkitError(f"the server says what is not known: token {token:#x}")
+        raise LabkitError(f"the server sent an unknown token: {token:#x}")
     end = at + 2 + int.from_bytes(body[at : at + 2], "little")
     return body[at + 2 : end], end
 
@@ -279,7 +279,7 @@ def _kind(body: bytes, at: int) -> tuple[int, int, bytes, Reader, int]:
         wide = kind in (NVARCHAR, NCHAR)
         reads = _in_parts if size == PARTS else _text
         return kind, size, body[start : at + 8], _wide(reads) if wide else reads, at + 8
-    raise LabkitError(f"the server sends a column of a kind that is not known: {kind:#x}")
+    raise LabkitError(f"the server sent a column of an unknown kind: {kind:#x}")
 
 
 def _fixed(size: int) -> Reader:

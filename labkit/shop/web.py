@@ -132,7 +132,7 @@ def ask(database: Database, name: str, given: Sequence[object]) -> ShopRows:
     while not database.complete(said):
         part = database.socket.recv(1 << 16)
         if not part:
-            raise ConnectionError("the database has hung up")
+            raise ConnectionError("the database closed the connection")
         said += part
     return database.answer(said).rows
 

@@ -69,7 +69,7 @@ def identity(host: Host, name: str) -> Pin:
     said = host.check("sh", "-c", f"exec 2>/dev/null; {ASK}").split("\n")
     if len(said) < 2 or said[0].startswith("none"):
         raise HostError(
-            f"{host.name}: the machine says no identity of its own",
+            f"{host.name}: the machine has no machine ID",
             hint="check /etc/machine-id; systemd-machine-id-setup creates it",
         )
     return Pin(name, said[0].strip(), said[1].strip(), time.strftime("%Y-%m-%d %H:%M:%S"))

@@ -189,7 +189,7 @@ def _counted(flat: npt.NDArray[Any]) -> Distribution:
 def _insist_positive(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
     # -0.0 is 0, and comes here because its sign makes it look negative.
     if not np.isfinite(values).all():
-        raise BadInput("the samples hold something that is not a number")
+        raise BadInput("some samples are not numbers")
     if (least := values.min()) < 0:
         raise BadInput(f"a distribution holds values from 0 up, and there is {least:g}")
     return values

@@ -174,7 +174,7 @@ def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
     0 when it is that narrow already; `MOST_BLOCKS` + 1 stands for more than that.
     """
     if not 0 < wanted < math.inf:
-        raise BadInput(f"a wanted width is above 0, such as 0.1, and not {wanted!r}")
+        raise BadInput(f"a wanted width must be above 0, such as 0.1, not {wanted!r}")
     missing = samples_needed(blocks, q) if blocks else FEWEST_BLOCKS
     if len(blocks) < FEWEST_BLOCKS:
         return min(missing, MOST_BLOCKS + 1)
@@ -318,7 +318,7 @@ def _apart(a: Pooled, b: Pooled, q: float) -> Estimate:
 
 def _insist_above_zero(*sides: Pooled) -> None:
     if (least := min(side.levels[0] for side in sides)) <= 0:
-        raise BadInput(f"a ratio needs values above 0, and there is {least:g}")
+        raise BadInput(f"a ratio needs values above 0; found {least:g}")
 
 
 def spread(each: Sequence[float] | Values) -> float:

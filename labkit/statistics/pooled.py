@@ -234,7 +234,7 @@ def checked_samples(values: npt.ArrayLike) -> Values:
     if not checked.size:
         raise BadInput("there are no samples to take a percentile of")
     if not np.isfinite(checked).all():
-        raise BadInput("the samples hold something that is not a number")
+        raise BadInput("some samples are not numbers")
     return checked
 
 

@@ -75,7 +75,7 @@ def steady(values: npt.ArrayLike) -> Steady:
     """Where a run's warm-up ends, and what remains of it."""
     whole = checked_samples(values)
     if whole.size < FEWEST:
-        why = f"{whole.size} samples are too few to find a warm-up in; {FEWEST} are not"
+        why = f"{whole.size} samples are too few to find a warm-up in; at least {FEWEST} are needed"
         return Steady(whole.size, 0, effective_size(whole), False, why)
     cut, half = warm_up(whole), whole.size / 2
     if cut >= half:

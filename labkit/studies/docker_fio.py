@@ -10,8 +10,8 @@ from labkit.workloads.fio import Fio
 study = Study(
     name="docker_fio",
     title="fio: a disk in a container, in a guest, and in a container in a guest",
-    question="How many small random reads and writes a second of a bare machine are left in a "
-    "container, in a virtual machine, and in a container in that?",
+    question="How much of a bare machine's small random disk I/O remains in a container, a guest, "
+    "and a container in a guest?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Fio(),
     quick={"repeats": 1, "duration": 1, "mebibytes": 32},

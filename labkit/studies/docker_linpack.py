@@ -10,8 +10,8 @@ from labkit.workloads.linpack import Linpack
 study = Study(
     name="docker_linpack",
     title="LINPACK: arithmetic in a container, in a guest, and in a container in a guest",
-    question="What of the speed of a bare machine is left to a program that computes, in a "
-    "container, in a virtual machine, and in a container in that?",
+    question="How much of a bare machine's computing speed remains in a container, a guest, and a "
+    "container in a guest?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Linpack(),
     quick={"repeats": 2, "percent": 3},

@@ -22,8 +22,8 @@ NEEDED = "several NUMA nodes"
 study = Study(
     name="dvdstore_docker",
     title="An order-entry database in containers and guests: what each layer costs",
-    question="Do several databases on one machine process as many orders a minute in containers, "
-    "in virtual machines and in containers in these as they do on the bare machine?",
+    question="Do several databases process as many orders a minute in containers, guests, and "
+    "containers in guests as on the bare machine?",
     source="Running Transactional Workloads Using Docker Containers on vSphere 6.0",
     workload=DvdStore(duration=8, warm_up=6, users=4, buffers=32),
     quick={"repeats": 1, "duration": 4, "warm_up": 6},

@@ -53,8 +53,8 @@ def _condition(
 study = Study(
     name="lat_feature",
     title="The parts of latency sensitivity, one by one",
-    question="Of what the feature does for a guest (a CPU of its own, no batching of packets), "
-    "which part brings how much, and what does it leave open?",
+    question="How much does each part of latency sensitivity gain (a CPU of its own, no batching "
+    "of packets), and which delays remain?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
     workload=WakeUp(count=3600),

@@ -11,8 +11,8 @@ from labkit.workloads.sockperf import Sockperf
 study = Study(
     name="lat_netperf",
     title="Request and response of a program: the same four set-ups, one step higher",
-    question="When a program has to wake up to answer, how close to a bare machine does a virtual "
-    "machine come, on the median and in the worst of ten thousand responses?",
+    question="If a program must wake up to answer, how much slower is a virtual machine, at the "
+    "median and in the worst of ten thousand responses?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
     workload=Sockperf(duration=4),

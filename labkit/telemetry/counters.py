@@ -237,7 +237,7 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
         raise ResultsError(
             f"{path}: the header cannot be read",
             said=str(odd),
-            hint="fields are taken with commas between them, and text as UTF-8: see iconv",
+            hint="separate fields with commas and use UTF-8 (see iconv)",
         ) from None
     if len(fields) < 2 or not fields[0].startswith("(PDH-CSV 4.0)"):
         raise ResultsError(

@@ -50,7 +50,7 @@ def could_bring(engine: str, server: Host) -> bool:
 def bring(engine: str, server: Host) -> None:
     """Unpack the database there, at the places that it has here."""
     if not could_bring(engine, server):
-        raise HostError(f"{server.name} has no {engine}, and none can be brought there")
+        raise HostError(f"{server.name} has no {engine}, and it cannot be copied there")
     server.check("tar", "-x", "-z", "-f", "-", "-C", "/", "--skip-old-files", stdin=packed(engine),
                  seconds=UNPACK_SECONDS)  # fmt: skip
 

@@ -156,5 +156,5 @@ def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
 
 
 def _killed(host: Host, name: str, said: str, too_much: str) -> HostError:
-    what = f"{host.name}: {name} was killed in mid-run, as for lack of memory"
+    what = f"{host.name}: {name} was killed during the run, perhaps for lack of memory"
     return HostError(what, said=said[-300:], hint=f"{too_much}; {UML_PAGES}")

@@ -23,5 +23,5 @@ def parted(text: str, *names: str) -> dict[str, str]:
     if before.strip() or len(parts) != len(found) // 2:
         raise ResultsError("the outputs of a run cannot be separated", said=before[:200])
     if missing := [name for name in names if name not in parts]:
-        raise ResultsError(f"the run did not come to its end: no {', '.join(missing)}")
+        raise ResultsError(f"the run did not finish: no {', '.join(missing)}")
     return {name: part.strip("\n") for name, part in parts.items()}

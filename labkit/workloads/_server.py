@@ -112,7 +112,7 @@ def _begun(
                 raise
         else:
             return job, port
-    raise AssertionError("there is a last port")
+    raise AssertionError("there are no more ports")
 
 
 def _await(host: Host, job: Job, ready: Words, seconds: float) -> None:

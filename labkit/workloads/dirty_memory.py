@@ -119,7 +119,7 @@ class DirtyMemory(Workload):
         head, *lines = text.splitlines() or [""]
         counts = [COUNT.fullmatch(line) for line in lines]
         if not PAGES.fullmatch(head) or len(counts) < 3 or not all(counts):
-            raise ResultsError("dirty memory: it did not run to its end", said=text[-200:])
+            raise ResultsError("dirty memory: it did not finish", said=text[-200:])
         seen = [(float(one[1]), int(one[3])) for one in counts if one]
         at, written = np.array([t for t, _ in seen]), np.array([n for _, n in seen])
         bins = np.arange(at[0], at[-1], 0.25)

@@ -165,7 +165,7 @@ class DvdStore(Workload):
                     ended = True
                     end()
             if not lines.done.ok:
-                raise HostError("dvdstore: the driver did not end well", said=lines.done.stderr)
+                raise HostError("dvdstore: the driver failed", said=lines.done.stderr)
         return "".join(f"{line}\n" for line in told)
 
     @staticmethod
@@ -273,7 +273,7 @@ class _Shop:
             elif not line.startswith(("# ", "warm s ", "measuring ", "lost ")) and line != "ready":
                 raise ResultsError("dvdstore: cannot read a line", said=line)
         if missing := [kind for kind in ("shop", "end", "checked") if kind not in said]:
-            raise ResultsError(f"dvdstore: the run did not come to its end: no {missing[0]}")
+            raise ResultsError(f"dvdstore: the run did not finish: no {missing[0]}")
         for kind, key in (("checked", "wrong"), ("end", "orders"), ("end", "short")):
             if key not in said[kind]:
                 raise ResultsError(f"dvdstore: cannot read what it {kind}: no {key}")

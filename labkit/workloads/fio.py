@@ -108,7 +108,7 @@ class Fio(Workload):
         tried = host.run("sh", "-c", DIRECT, "direct", there.folder)
         kind = tried.stdout.strip()
         if not tried.ok or kind == "tmpfs":
-            said = "it is memory, no disk" if tried.ok else tried.stderr.strip()
+            said = "it is in memory, not on a disk" if tried.ok else tried.stderr.strip()
             return f"{there.folder} of {host.name} ({kind}) takes no direct I/O: {said}"
         return ""
 
@@ -158,7 +158,7 @@ class Fio(Workload):
         told = _json(parts["fio"])
         jobs = {str(job.get("jobname")): job for job in told.get("jobs", [])}
         if missing := [name for name in LOADS if name not in jobs]:
-            raise ResultsError(f"fio: the run did not come to its end: no {', '.join(missing)}")
+            raise ResultsError(f"fio: the run did not finish: no {', '.join(missing)}")
         if failed := [name for name, job in jobs.items() if job.get("error")]:
             raise ResultsError(f"fio: {failed[0]} ended with error {jobs[failed[0]]['error']}")
         found = [sample for name in LOADS for sample in _load(name, jobs[name])]

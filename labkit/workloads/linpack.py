@@ -154,7 +154,7 @@ class Linpack(Workload):
         for n, (_, _, residual, *_) in solved.items():
             if not float(residual) < MOST_RESIDUAL:
                 raise ResultsError(
-                    f"linpack: at size {n} the solution is none: its residual is {residual}",
+                    f"linpack: at size {n} the result is wrong: residual {residual}",
                     said=f"HPL's bound is {MOST_RESIDUAL:g}",
                 )
         rates = {name: float(solved[n][1]) for name, n in named.items()}
@@ -171,7 +171,7 @@ class Linpack(Workload):
 def _about(said: str, largest: Sequence[str]) -> list[Sample]:
     threads, moved = THREADS.search(said), MOVED.search(said)
     if not threads or not moved:
-        raise ResultsError("linpack: the run did not come to its end", said=said[-200:])
+        raise ResultsError("linpack: the run did not finish", said=said[-200:])
     _, _, residual, huge, whole = map(float, largest)
     found = [("residual", residual), ("threads", float(threads[1])), ("huge share", huge / whole)]
     if int(moved[1]) >= 0:

@@ -124,7 +124,7 @@ class Netperf(Workload):
 def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -> list[Sample]:
     last = text.strip().rpartition("\n")[2]
     if banner is None:
-        raise ResultsError("netperf: it did not begin", said=last or "it printed nothing")
+        raise ResultsError("netperf: it did not start", said=last or "it printed nothing")
     missing = set(ASKED[banner[2] == "REQUEST/RESPONSE"]) - set(found)
     if missing or not text.endswith("\n"):
         missing = missing or {"its last line whole"}
@@ -134,5 +134,5 @@ def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -
     ladder = [found[name] for name in ("MIN_LATENCY", "P50_LATENCY", "P90_LATENCY", "P99_LATENCY")
               if name in found]  # fmt: skip
     if ladder != sorted(ladder):
-        raise ResultsError("netperf: its percentiles do not rise", said=last)
+        raise ResultsError("netperf: its percentiles are not in ascending order", said=last)
     return [Sample(*METRICS[name], np.array([value])) for name, value in found.items()]

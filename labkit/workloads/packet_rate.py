@@ -114,9 +114,11 @@ class PacketRate(Workload):
         rates = sorted(int(said[1]) for name in parts if (said := RATE.fullmatch(name)))
         known = {f"{who} {when}" for who in ("guest", "host") for when in ("start", IDLE, *rates)}
         if odd := sorted(set(parts) - known - {f"sent {rate}" for rate in rates}):
-            raise ResultsError("packet rate: a part of the run is none", said=", ".join(odd))
+            raise ResultsError(
+                "packet rate: part of the output is not recognized", said=", ".join(odd)
+            )
         if not rates:
-            raise ResultsError("packet rate: the run did not come to its end")
+            raise ResultsError("packet rate: the run did not finish")
         idle = _Stretch.of(parts, str(rates[-1]), IDLE, None).between
         samples, before = [], "start"
         for rate in rates:
@@ -148,10 +150,10 @@ class _Stretch:
         """From the looks before and after it."""
         said = SENT.search(parts.get(f"sent {name}", ""))
         if not said and name != IDLE:
-            raise ResultsError("sockperf: it did not run to its end", said=parts[f"sent {name}"])
+            raise ResultsError("sockperf: it did not finish", said=parts[f"sent {name}"])
         needed = [f"{who} {when}" for when in (before, name) for who in ("guest", "host")]
         if missing := [part for part in needed if part not in parts]:
-            raise ResultsError(f"packet rate: the run did not come to its end: no {missing[0]}")
+            raise ResultsError(f"packet rate: the run did not finish: no {missing[0]}")
         first, last = (_counted(parts[f"guest {when}"]) for when in (before, name))
         taken, lost = (b - a for a, b in zip(first, last, strict=True))
         if taken < 0 or lost < 0:

@@ -159,7 +159,7 @@ def _unwrapped(number: int, newest: int) -> int:
 def _lost(text: str, summary: re.Match[str] | None, answered: int) -> int:
     if summary is None:
         last = text.strip().rpartition("\n")[2]
-        raise ResultsError("ping: it did not run to its end", said=last or "it printed nothing")
+        raise ResultsError("ping: it did not finish", said=last or "it printed nothing")
     sent, received = int(summary["sent"]), int(summary["received"])
     if answered != received or received > sent:
         raise ResultsError(f"ping: it printed {answered} answers", said=summary[0])

@@ -218,7 +218,7 @@ def _row(text: str) -> tuple[str, dict[str, float]]:
     rows = list(csv.reader(io.StringIO(text.strip(), newline="")))
     whole = len(rows) >= 2 and rows[0][:1] == ["test"] and len(rows[-1]) == len(rows[0])
     if not whole or {"rps", *COLUMNS} - {*rows[0]}:
-        raise ResultsError("redis-benchmark: it did not come to its end", said=text[-200:])
+        raise ResultsError("redis-benchmark: it did not finish", said=text[-200:])
     name, *figures = rows[-1]
     if not all(ROW.fullmatch(one) for one in figures):
         raise ResultsError("redis-benchmark: cannot read its figures", said=text[-200:])

@@ -131,7 +131,7 @@ class Sockperf(Workload):
             found = RUN.fullmatch(plain) or found
         if found is None:
             said = text.strip().rpartition("\n")[2] or "it printed nothing"
-            raise ResultsError("sockperf: it did not run to its end", said=said)
+            raise ResultsError("sockperf: it did not finish", said=said)
         # All at once, for there may be a million; what is among them is looked at line by line.
         listed = TRIPS.match(log)
         first = listed[0] if listed else ""

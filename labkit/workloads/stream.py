@@ -126,7 +126,7 @@ class Stream(Workload):
         said = parts["stream"]
         head, wrong = HEAD.search(said), WRONG.search(said)
         if not head or not wrong:
-            raise ResultsError("stream: the run did not come to its end", said=said[-200:])
+            raise ResultsError("stream: the run did not finish", said=said[-200:])
         if not float(wrong[1]) < ERROR:
             raise ResultsError(f"stream: the arrays hold wrong numbers, off by {wrong[1]}")
         _insist_on_memory(int(head[1]), int(asked["cache_kib"]))

@@ -28,7 +28,7 @@ def test_a_legend_of_many_or_long_names_has_rows():
 
 
 def test_samples_that_are_no_numbers_are_not_drawn():
-    with pytest.raises(BadInput, match="VM: the samples hold something"):
+    with pytest.raises(BadInput, match="VM: some samples are not numbers"):
         charts.spread({"VM": {1: np.array([1.0, np.nan])}})
-    with pytest.raises(BadInput, match="the run holds something"):
+    with pytest.raises(BadInput, match="some values of the run are not numbers"):
         charts.round_trips(np.array([1.0, np.nan]))

@@ -137,7 +137,7 @@ def test_what_only_reads_needs_no_room_but_memory(monkeypatch, capsys):
         (["results", "import", "--from", "fo", "x"], 2, "did you mean 'fio'?"),
         (["results", "import", "--from", "fio", "/no/such"], 1, "/no/such"),
         (["results", "export", "lat_vmxnet3", "-o", "/no/such/x"], 2, "/no/such/x"),
-        (["apply", "Makefile"], 2, "is no plan"),
+        (["apply", "Makefile"], 2, "is not a plan"),
         (["scorecard", "/no/such"], 1, "no folder /no/such"),
         (["box", "up", "/no/such.toml"], 2, "/no/such.toml"),
     ],
@@ -191,7 +191,7 @@ def test_a_broken_lab_file_is_refused_by_its_name(tmp_path, capsys, name):
 def test_what_is_no_plan_is_not_applied(tmp_path, capsys, text):
     (tmp_path / "plan.json").write_text(text)
     assert main(["apply", str(tmp_path / "plan.json")]) == 2
-    assert "plan.json is no plan" in capsys.readouterr().err
+    assert "plan.json is not a plan" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_what_is_no_plan_is_not_applied(tmp_path, capsys, text):
 def test_a_broken_notebook_is_refused_by_its_name(tmp_path, text):
     file = tmp_path / "01-mine.ipynb"
     file.write_bytes(text.encode("latin-1"))
-    with pytest.raises(BadInput, match=r"01-mine.ipynb: is no notebook"):
+    with pytest.raises(BadInput, match=r"01-mine.ipynb: is not a notebook"):
         notebook.parameters(file)
 
 

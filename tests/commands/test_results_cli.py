@@ -93,8 +93,8 @@ def test_what_was_changed_since_is_found_and_the_rest_stays_readable(home, said)
     (third := next(run.parents[1].glob("003-*")) / "SHA256SUMS").unlink()
     wrong = said("verify", "lat_ping", "--json", code=1)["wrong"]
     assert wrong[1:] == [
-        f"{other / 'raw' / 'notes.txt'}: is no part of the run",
-        f"{third}: is gone, so nobody can tell what has changed",
+        f"{other / 'raw' / 'notes.txt'}: is not part of the run",
+        f"{third}: is gone, so changes cannot be detected",
     ]
     listed = next(r for r in said("list", "--json") if r["path"].startswith(str(home)))
     assert str((listed["finished"], listed["broken"])) == "(11, 1)", "they are whole numbers"

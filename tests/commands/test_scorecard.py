@@ -66,7 +66,7 @@ def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, cap
     assert main([*words, "--disputed", "--json"]) == 0
     assert [line["claim"] for line in json.loads(capsys.readouterr().out)] == ["vcenter-ha-04"]
     assert main([*words, "--document", "failover", "--verdict", "holds"]) == 0
-    assert capsys.readouterr().out == "No claim is like that.\n"
+    assert capsys.readouterr().out == "No claim matches.\n"
     assert main([*words, "--document", "x9"]) == 2
     assert "Failover" in capsys.readouterr().err
     assert main([*words[:-1], "vcentre"]) == 2

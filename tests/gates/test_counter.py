@@ -71,7 +71,11 @@ def test_one_that_has_ended_is_started_again(ssh, server, way):
 
 def test_what_answers_something_else_is_not_believed(monkeypatch):
     here = Host("here", "127.0.0.1", Local())
-    for said, why in [("hello", "says 'hello'"), ("9\nabc", "has ended"), ("-1", "says '-1'")]:
+    for said, why in [
+        ("hello", "sent 'hello'"),
+        ("9\nabc", "counter on here stopped"),
+        ("-1", "sent '-1'"),
+    ]:
         monkeypatch.setattr(counter, "WORDS", ("sh", "-c", f"read -r a; echo '{said}'"))
         with counting() as counters, pytest.raises(HostError, match=why):
             counters.collect(here)

@@ -23,8 +23,8 @@ def test_a_fraction_is_right_with_three_digits_or_all():
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(None, EMPTY), (60, "larger"), (70, "smaller"), (True, "a number is asked for"),
-     ("63", "without quotes, and not '63'"), (float("nan"), "a number is asked for")],
+    [(None, EMPTY), (60, "larger"), (70, "smaller"), (True, "answer with a number"),
+     ("63", "without quotes, not '63'"), (float("nan"), "answer with a number")],
 )  # fmt: skip
 def test_what_is_said_of_a_wrong_number_helps(answer, said):
     found = check_number(answer, 63)

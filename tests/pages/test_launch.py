@@ -30,7 +30,7 @@ def test_a_link_names_the_repository_as_binder_asks_for_it(address, starts):
 
 @pytest.mark.parametrize("odd", ["", "labkit", "https://github.com", "git@github.com:you/labkit"])
 def test_what_is_no_address_is_refused(odd):
-    with pytest.raises(BadInput, match="no address of a repository"):
+    with pytest.raises(BadInput, match="not an address of a repository"):
         link(odd, FILE)
 
 

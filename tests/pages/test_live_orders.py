@@ -58,4 +58,4 @@ def test_a_run_that_fails_says_so_and_shows_what_there_is(kept):
 
     with pytest.raises(CommandFailed) as failed:
         watched(load, {"client": HERE, "server": HERE}, killed)
-    assert "went away in mid-run" in failed.value.said
+    assert "closed the connection during the run" in failed.value.said

@@ -103,7 +103,7 @@ while not stop_asked() and time.monotonic() < until:
     time.sleep(0.05)
 assert stop_asked() and not asked_before"""
     threading.Thread(target=interrupt_when, args=[tmp_path / "begun"], daemon=True).start()
-    with pytest.raises(Stopped, match="had come to its end"):
+    with pytest.raises(Stopped, match="had finished"):
         rerun(tmp_path, code)
 
 

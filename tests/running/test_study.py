@@ -123,7 +123,7 @@ def test_a_run_that_is_stopped_in_its_middle_stays_visible_beside_its_repetition
     with pytest.raises(KeyboardInterrupt):
         loop.run(a_study(A), lab, results, repeats=1, tell=stop)
     (run,) = results.runs()
-    assert run.state == "interrupted" and run.why == "somebody stopped it before it had ended"
+    assert run.state == "interrupted" and run.why == "it was stopped before it had ended"
     loop.run(a_study(A), lab, results, repeats=1)
     assert [run.state for run in results.runs()] == ["interrupted", "finished"]
     assert results.gaps() == []
@@ -397,5 +397,5 @@ def test_a_runs_text_is_read_once_and_again_when_its_file_is_another(tmp_path):
     run = results.finished()[0]
     with gzip.open(run.path / "raw" / "ping.txt.gz", "at") as kept:
         kept.write("something else\n")
-    with pytest.raises(ResultsError, match="behind its end"):
+    with pytest.raises(ResultsError, match="after its end"):
         lat_ping.sample(run)

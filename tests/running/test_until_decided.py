@@ -157,7 +157,7 @@ def test_a_list_of_looks_that_gives_up_nonsense_is_refused(undecided, kept):
     study, results = undecided
     whole = f'{{"format": 1, "blocks": [3], "at": ["x"], "given_up": {kept}}}'
     (results.path / looks.FILE).write_text(whole)
-    with pytest.raises(ResultsError, match="is no list of looks"):
+    with pytest.raises(ResultsError, match="is not a list of looks"):
         study.judge(results)
 
 

@@ -278,7 +278,7 @@ def test_a_run_that_names_a_path_as_its_raw_text_is_refused(results):
     fields["raw"] = {"../../../../etc/passwd": "0" * 64}
     (folder / "SHA256SUMS").unlink()
     (folder / "run.json").write_bytes(pretty(fields))
-    with pytest.raises(ResultsError, match="no name of a raw text"):
+    with pytest.raises(ResultsError, match="not a name of a raw text"):
         results.runs()
 
 

@@ -87,8 +87,8 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
 
     missing = "server has no interface eth7, so settings of it were left out"
     assert told(one) == [
-        "client and server are one machine: what went between them never left it", missing,
+        "client and server are one machine: traffic between them never left it", missing,
     ]  # fmt: skip
     assert told(apart) == [missing] and told(one, tier="root") == []
     (_, odd) = told(apart, elsewhere={"client": "10.0.0.7"})
-    assert odd.startswith("client: eth0 has not the address 10.0.0.7, so test traffic may")
+    assert odd.startswith("client: eth0 does not have the address 10.0.0.7, so test traffic may")

@@ -66,7 +66,7 @@ def test_looks_that_were_deleted_are_missed_and_nothing_is_lost(results):
 def test_looks_that_cannot_have_been_are_refused(results, blocks):
     whole = f'{{"format": 1, "blocks": {blocks}, "at": ["x", "y"]}}'
     (results.path / looks.FILE).write_text(whole)
-    with pytest.raises(ResultsError, match="is no list of looks"):
+    with pytest.raises(ResultsError, match="is not a list of looks"):
         STUDY.judge(results)
 
 

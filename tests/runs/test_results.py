@@ -123,9 +123,7 @@ def test_a_run_without_checksums_is_read_but_nobody_calls_it_whole(results):
     kept = results.keep(RUN, {"ping.txt": "hello"})
     (kept.path / "SHA256SUMS").unlink()
     assert results.runs() == [kept]
-    assert kept.check() == [
-        f"{kept.path / 'SHA256SUMS'}: is gone, so nobody can tell what has changed"
-    ]
+    assert kept.check() == [f"{kept.path / 'SHA256SUMS'}: is gone, so changes cannot be detected"]
 
 
 def test_a_file_that_was_put_beside_a_runs_own_is_named(results):
@@ -135,7 +133,7 @@ def test_a_file_that_was_put_beside_a_runs_own_is_named(results):
     (kept.path / "link").symlink_to("/etc/passwd")
     assert kept.check() == []
     assert kept.strange() == [
-        f"{kept.path / name}: is no part of the run" for name in ("link", "raw/more.txt.gz")
+        f"{kept.path / name}: is not part of the run" for name in ("link", "raw/more.txt.gz")
     ]
 
 
@@ -174,7 +172,7 @@ def test_a_newer_format_is_refused_and_left_alone(results):
 def test_a_question_that_is_none_is_refused(results, odd):
     whole = {"format": 1, **({**ASKED, **odd} if odd else {})}
     (results.path / "study.json").write_text(json.dumps(whole))
-    with pytest.raises(ResultsError, match="not a question"):
+    with pytest.raises(ResultsError, match="not a study"):
         Results.open(results.path)
 
 

@@ -70,7 +70,8 @@ HOST = Host("box1", "127.0.0.1", None, "eth1")
     (lambda: BootOptions(()), "no boot option"),
     (lambda: BootOptions("nohz=off"), "'nohz=off' names no boot option"),
     (lambda: IdleStates(-1), "from 0 to 1000000"),
-    (lambda: ContainerNetwork("c", "host", ("--network=none", "image")), "not among its options"),
+    (lambda: ContainerNetwork("c", "host", ("--network=none", "image")),
+     "leave name and network out of its options"),
 ])  # fmt: skip
 def test_a_value_that_is_not_legal_is_refused_with_what_is(make, legal):
     with pytest.raises(BadInput) as refused:

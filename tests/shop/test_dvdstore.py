@@ -129,7 +129,7 @@ def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
         stock.query("DELETE FROM orderlines WHERE orderid = 7")
     done = served.drive(*SHORT, "--seconds", 1)
     assert done.returncode == 0, done.stderr
-    assert "the one that is there is not whole: orderlines has (" in done.stdout
+    assert "the existing one is incomplete: orderlines has (" in done.stdout
     assert "filling" not in served.drive(*SHORT, "--seconds", 1).stdout
 
 
@@ -197,7 +197,7 @@ def test_a_driver_without_patience_says_that_the_database_went_away(served):
     served.kill()
     _, error = driver.communicate(timeout=60)
     served.start()
-    assert driver.returncode == 1 and "went away in mid-run" in error
+    assert driver.returncode == 1 and "closed the connection during the run" in error
 
 
 @pytest.mark.slow
@@ -326,7 +326,10 @@ def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
         _, error = driver.communicate(timeout=90)
         other.start()
     assert driver.returncode == 1
-    assert "shop 2: the database went away in mid-run" in error and "shop 1" not in error
+    assert (
+        "shop 2: the database closed the connection during the run" in error
+        and "shop 1" not in error
+    )
 
 
 @pytest.mark.slow

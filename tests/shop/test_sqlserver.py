@@ -153,7 +153,7 @@ def test_both_clients_read_the_same_rows_of_all_kinds(served, plain):
 
 @pytest.mark.slow
 def test_what_is_no_encryption_and_what_is_too_old_is_named(served, plain):
-    with pytest.raises(LabkitError, match="would go there in the clear"):
+    with pytest.raises(LabkitError, match="would be sent in clear text"):
         SqlServer(plain.at, plain.secret)
     with (
         served_so(served, "--version", "13") as old,

@@ -84,8 +84,8 @@ def test_many_chunks_far_apart_stay_few_counts(monkeypatch):
     ("values", "said"),
     [
         ([], "no samples"),
-        ([1.0, np.nan], "not a number"),
-        ([np.inf, 1.0], "not a number"),
+        ([1.0, np.nan], "not numbers"),
+        ([np.inf, 1.0], "not numbers"),
         ([1.0, -2.0], "from 0 up, and there is -2"),
     ],
     ids=["none", "nan", "inf", "negative"],

@@ -241,7 +241,7 @@ def test_the_same_samples_always_give_the_same_interval():
     [
         ({}, 50, "no blocks"),
         ({0: np.array([])}, 50, "no samples"),
-        ({0: np.array([1.0, np.nan])}, 50, "not a number"),
+        ({0: np.array([1.0, np.nan])}, 50, "not numbers"),
         ({0: np.array([1.0])}, 100, "between 0 and 100"),
         ({0: np.array([1.0])}, 0, "between 0 and 100"),
     ],

@@ -128,7 +128,7 @@ def test_too_few_samples_are_not_called_steady():
     assert steady(np.ones(50)).steady and steady(np.ones(50)).cut == 0
     with pytest.raises(BadInput, match="two blocks"):
         drift([1.0])
-    with pytest.raises(BadInput, match="not a number"):
+    with pytest.raises(BadInput, match="not numbers"):
         steady([1.0, np.nan])
 
 

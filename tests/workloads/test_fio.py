@@ -107,7 +107,10 @@ def test_what_no_fio_can_have_is_refused():
 @pytest.mark.parametrize(
     ("mount", "said"),
     [
-        ("mount -t tmpfs tmpfs {folder}", r"\(tmpfs\) takes no direct I/O: it is memory, no disk"),
+        (
+            "mount -t tmpfs tmpfs {folder}",
+            r"\(tmpfs\) takes no direct I/O: it is in memory, not on a disk",
+        ),
         ("mount -t tmpfs -o size=64k tmpfs {folder}", "fewer mebibytes fit"),
     ],
 )

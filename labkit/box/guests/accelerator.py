@@ -33,7 +33,7 @@ def choice(asked: str, tell: Tell) -> str:
     if asked == "kvm" and not kvm_works(tell):
         raise BoxError(
             "KVM does not boot a guest on this machine",
-            hint='accelerator = "qemu" takes what works',
+            hint='accelerator = "qemu" uses whatever works',
         )
     if asked == "qemu":
         return "kvm" if kvm_works(tell) else "tcg"

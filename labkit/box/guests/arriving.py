@@ -50,7 +50,7 @@ class AwaitedMove:
             self.sent, self.since = said.get("transferred", 0), time.monotonic()
         if time.monotonic() - self.since > self.move.patience:
             raise BoxError(
-                f"nothing came through for {self.move.patience:g} s",
+                f"nothing arrived for {self.move.patience:g} s",
                 hint="is a link of its hosts cut? labkit box status shows them",
             )
 

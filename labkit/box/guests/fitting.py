@@ -26,8 +26,8 @@ def check(move: Move) -> None:
     if move.how.may_post_copy and (why := no_faults(move.to, move.now.uid(move.guest), PTRACE)):
         raise BadInput(
             f"{move.guest} cannot move by post-copy: the kernel allows no userfaultfd ({why})",
-            hint="on this machine: sysctl vm.unprivileged_userfaultfd=1; in a container it may "
-            'take CAP_SYS_PTRACE; else another way out: "stop and copy" or "throttle"',
+            hint="on this machine: sysctl vm.unprivileged_userfaultfd=1; in a container, "
+            'CAP_SYS_PTRACE may help; or choose another escape: "stop and copy" or "throttle"',
         )
 
 

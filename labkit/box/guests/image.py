@@ -68,7 +68,7 @@ def _programs() -> Iterator[tuple[str, Path]]:
             yield name, Path(found).resolve()
         elif name in required:
             raise BoxError(
-                f"an image of a guest needs `{name}`, which this machine has not",
+                f"an image of a guest needs `{name}`, which this machine lacks",
                 hint="`labkit doctor` says how to get what is missing",
             )
 

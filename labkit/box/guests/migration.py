@@ -189,11 +189,11 @@ def _limits(bandwidth: str, downtime: str) -> dict[str, int]:
     found: dict[str, int] = {}
     if bandwidth:
         if not (rate := BANDWIDTH.fullmatch(bandwidth)):
-            raise BadInput(f"{bandwidth!r} is no bandwidth", hint='"100M" is 100 Mbit/s')
+            raise BadInput(f"{bandwidth!r} is not a bandwidth", hint='"100M" is 100 Mbit/s')
         found["max-bandwidth"] = int(int(rate[1]) * POWERS[rate[2]] / 8)
     if downtime:
         if not (span := DOWNTIME.fullmatch(downtime)):
-            raise BadInput(f"{downtime!r} is no downtime", hint='write it as "300ms"')
+            raise BadInput(f"{downtime!r} is not a downtime", hint='write it as "300ms"')
         found["downtime-limit"] = int(span[1])
     return found
 

@@ -65,7 +65,7 @@ class Moving:
         if self.channels > 1 and self.may_post_copy:
             raise BadInput(
                 "post-copy and several channels do not go together in QEMU 7.2",
-                hint="channels=1, or another way out",
+                hint="use channels=1, or another escape",
             )
 
     @property

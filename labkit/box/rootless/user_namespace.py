@@ -184,10 +184,10 @@ def lacking() -> tuple[str, str]:
             words, capture_output=True, text=True, timeout=10, env={"PATH": SEARCHED, "LC_ALL": "C"}
         )
     except (OSError, subprocess.TimeoutExpired) as failed:
-        return f"unshare: {failed}", "use Debian 12 or newer, or its like"
+        return f"unshare: {failed}", "use Debian 12 or newer, or a similar system"
     if not done.returncode:
         return network_cards()
-    said = (done.stderr.strip().splitlines() or ["unshare ended without a word"])[-1]
+    said = (done.stderr.strip().splitlines() or ["unshare ended without a message"])[-1]
     return said, _way_out()
 
 

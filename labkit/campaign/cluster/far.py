@@ -142,7 +142,7 @@ class FarPoint:
     def _failed(self, why: str) -> None:
         self.errors += 1
         if self.errors >= MOST_ERRORS:
-            what = f"the cluster cannot see to {self.point.name}"
+            what = f"the cluster cannot run {self.point.name}"
             raise ClusterError(what, said=why, hint="the log of its worker may say more")
         self.at.release(self.task)
         self.task = None

@@ -15,7 +15,7 @@ from labkit.errors import BadInput, NoCredentials, StoreRefused, last_words
 from labkit.machine import records
 
 LOCAL = "file://"
-CONDITIONAL = "it has to refuse a second object of one name (If-None-Match: *)"
+CONDITIONAL = "it must refuse a second object with the same name (If-None-Match: *)"
 
 
 class CampaignStore(Protocol):
@@ -53,7 +53,7 @@ def open_store(url: str) -> CampaignStore:
             fs, root = fsspec.core.url_to_fs(url, use_listings_cache=False)
         except ValueError as odd:
             hint = "a folder that all machines share, or s3://BUCKET/FOLDER"
-            raise BadInput(f"{url}: is no store", said=str(odd), hint=hint) from None
+            raise BadInput(f"{url}: is not a store", said=str(odd), hint=hint) from None
     return ObjectStore(url, fs, root.rstrip("/"))
 
 
@@ -61,7 +61,7 @@ def prove(store: CampaignStore) -> None:
     """Insist that the store can be written, and that it gives a name only once."""
     name = f".labkit-{secrets.token_hex(8)}"
     if not store.create(name, b"first") or store.create(name, b"second"):
-        raise StoreRefused(f"{store.url}: gives one name twice", hint=CONDITIONAL)
+        raise StoreRefused(f"{store.url}: accepts the same name twice", hint=CONDITIONAL)
     if store.read(name) != b"first":
         raise StoreRefused(f"{store.url}: does not give back what was just written")
     store.remove(name)
