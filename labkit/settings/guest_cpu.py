@@ -129,7 +129,7 @@ class GuestCpuReservation(OfMachine):
         return f"{self.mhz} to {self.limit_mhz or UNLIMITED} MHz"
 
     def on_esxi(self, host: Host) -> Way:
-        """Refused at power-on when the host has not so much left."""
+        """Refused at power-on when the host does not have that much left."""
         limit = str(self.limit_mhz) if self.limit_mhz else None
         lines = {"sched.cpu.min": str(self.mhz), "sched.cpu.units": "mhz", "sched.cpu.max": limit}
         return of_vmx(self.vm, self.wanted, lines)

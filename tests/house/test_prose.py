@@ -19,12 +19,17 @@ LONGEST = 30
 TURNS = re.compile(
     r"\b(anew|whoever|so many|of which|as many as there|nobody knows|has it not|what is \w+ of"
     r"|(?:is|are|be|was|were|not) told|told (?:apart|of)|tells? (?:how|whether|each|one|of|apart)"
-    r"|as \w+ ha(?:s|ve) it|can(?:not)? be meant|where there is none|is asked of|to be had)\b",
+    r"|as \w+ ha(?:s|ve) it|can(?:not)? be meant|has not (?:a|the|so)|comes? to (?:its|their) end|hung up without|where there is none|is asked of|to be had)\b",
     re.IGNORECASE,
 )
 # The table of faults names tests by their sentences.
 PROOFS = sorted((HOME / "notebooks/docs/proof").glob("*.md"))
-READ = [HOME / "README.md", *PAGES, *(page for page in PROOFS if page.stem != "faults")]
+READ = [
+    HOME / "README.md",
+    HOME / "CONTRIBUTING.md",
+    *PAGES,
+    *(page for page in PROOFS if page.stem != "faults"),
+]
 TEXTS = {page.relative_to(HOME).as_posix(): page for page in READ if page.stem not in NOT_YET}
 HELPS = {" ".join(words): parser for words, parser in _verbs(_parser())}
 
