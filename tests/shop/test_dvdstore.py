@@ -100,7 +100,7 @@ def test_a_wrong_password_is_named(served, tmp_path):
     wrong.write_text("guessed")
     done = served.drive("--seconds", 1, secret=wrong)
     assert done.returncode == 1
-    assert "does not let us in" in done.stderr and "hint: is it the right user" in done.stderr
+    assert "refused the login" in done.stderr and "hint: check the user" in done.stderr
 
 
 def test_a_database_that_does_not_answer_is_named():
