@@ -81,9 +81,10 @@ class Sessions:
                 if hung or not connection.client.is_active():
                     self.drop(connection)
                     connections += 1
+                else:
+                    self._learn(connection)
                 if connections == 2 or asked - begun > CONNECT_SECONDS:
                     raise _no_session(self.at.name, refused) from refused
-                self._learn(connection)
                 time.sleep(RETRY_SECONDS)
             finally:
                 self._count(connection, asked=-1)
