@@ -19,7 +19,8 @@ LONGEST = 30
 TURNS = re.compile(
     r"\b(anew|whoever|so many|of which|as many as there|nobody knows|has it not|what is \w+ of"
     r"|(?:is|are|be|was|were|not) told|told (?:apart|of)|tells? (?:how|whether|each|one|of|apart)"
-    r"|as \w+ ha(?:s|ve) it|can(?:not)? be meant|has not (?:a|the|so)|comes? to (?:its|their) end|hung up without|where there is none|is asked of|to be had)\b",
+    r"|as \w+ ha(?:s|ve) it|can(?:not)? be meant|has not (?:a|the|so)|comes? to (?:its|their) end"
+    r"|hung up without|where there is none|is asked of|to be had)\b",
     re.IGNORECASE,
 )
 # The table of faults names tests by their sentences.
