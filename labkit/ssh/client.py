@@ -1,7 +1,7 @@
 """paramiko's connection as labkit uses it; the one module that knows paramiko's private parts.
 
 A new paramiko may change any of them; `tests/ssh/test_client.py` says which is gone. Each is here
-because paramiko has no public way to the same, and none for its speed: see `docs/proof/speed.md`.
+because paramiko has no public way to the same, and none for speed alone: see `docs/proof/speed.md`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRIVATE: dict[type, dict[str, str]] = {
     paramiko.Transport: {
         "_channel_handler_table": "what a host sends beyond its window is refused",
         "_parse_disconnect": "why a host hung up",
-        "_send_user_message": "a command begins without a round trip for the answer to that",
+        "_send_user_message": "nothing read is lost with a connection; scripts begin sooner",
         "_verify_key": "a host may not change its key when keys are exchanged again",
     },
     paramiko.Channel: {

@@ -10,7 +10,6 @@ from dataclasses import replace
 from labkit.errors import Unreachable
 from labkit.ssh.address import Address as Address
 from labkit.ssh.address import Target
-from labkit.ssh.client import ALIVE_SECONDS as ALIVE_SECONDS
 from labkit.ssh.client import LOST as LOST
 from labkit.ssh.client import Client as Client
 from labkit.ssh.known_hosts import KnownHosts
