@@ -1,4 +1,4 @@
-"""What the command `labkit` and `python -m labkit` start: quiet even when stopped at once."""
+"""Entry point of the command `labkit` and of `python -m labkit`: quiet even if stopped at once."""
 
 from __future__ import annotations
 

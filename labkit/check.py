@@ -23,15 +23,15 @@ from labkit.ssh.openssh import resolved
 
 OK, WARNING, FAILED, UNSEEN = "ok", "warning", "failed", "not looked at"
 ABOUT = ("host", "pair", "lab")
-"""What a check is about: each host, two hosts that a study has talk to each other, or all."""
+"""Subjects of a check: each host, two hosts that a study has talk to each other, or all."""
 HOST_SECONDS = 40.0
-"""So long all checks of one host may take, and so long those of a pair or of the lab."""
+"""Seconds that all checks of one host may take, and equally those of a pair or of the lab."""
 COMMAND_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found at one place; `fix` is the one command, or line, that mends it."""
+    """The result of one check at one place; `fix` is the one command, or line, that mends it."""
 
     state: str
     found: str
@@ -43,7 +43,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked at: a lab, and in it one host, two, or all; what is asked once is kept."""
+    """The subject of checks: a lab, and in it one host, two, or all; what is asked once is kept."""
 
     lab: Lab
     roles: tuple[str, ...]
@@ -75,7 +75,7 @@ class Subject:
 
     @cached_property
     def greeting(self) -> Greeting:
-        """What the first host says it is."""
+        """The first host's account of itself."""
         return hello(self.host)
 
     @property
@@ -85,7 +85,7 @@ class Subject:
         return ("esxi",) if "esxi" in kinds else kinds
 
     def shown(self, script: str, *words: str) -> str:
-        """What a few lines of shell print on the first host."""
+        """Return the output of a few lines of shell on the first host."""
         return self.host.check("sh", "-c", script, "labkit", *words, seconds=COMMAND_SECONDS)
 
     def labkit(self, *words: str) -> str:
@@ -109,7 +109,7 @@ class Check:
     name: str = ""
 
     def made(self, place: Subject) -> list[Finding]:
-        """What it finds at a place; an error is a finding too."""
+        """The findings of the check at a place; an error is a finding too."""
         try:
             if self.kinds and not set(self.kinds) & set(place.kinds):
                 return []

@@ -2,7 +2,7 @@
 
 A claim is about shape (who is lower, by what factor), never about absolute figures: those belong to
 the document's hardware. All comparisons that are judged together share one 5 % risk of a wrong
-verdict (Holm), so looking at more of them never makes a chance finding count.
+verdict (Holm). So looking at more of them never makes a chance finding count.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Claim(ABC):
 
     @abstractmethod
     def comparisons(self) -> list[Comparison]:
-        """What has to be compared to judge it."""
+        """The comparisons needed to judge it."""
 
     def names(self) -> list[str]:
         """The conditions that it speaks of, as the keys of the measurements."""
@@ -234,7 +234,7 @@ KINDS = ("linear", "plateau", "rising", "falling", "flat", "lowest", "highest", 
 
 @dataclass(frozen=True)
 class Shape(Claim):
-    """How a figure goes along `points` (x -> condition or quantity), each step within a factor.
+    """Course of a figure along `points` (x -> condition or quantity), each step within a factor.
 
     linear: in proportion to x. plateau: flat from x = `at` on, and risen before. lowest, highest:
     at x = `at`. rising, falling, flat: from first to last. differs: the last from the first.
@@ -310,7 +310,7 @@ class NotHere(Claim):
         return []
 
     def names(self) -> list[str]:
-        """What the document compares, though nothing can be compared here."""
+        """The conditions that the document compares, though nothing can be compared here."""
         return list(self.conditions)
 
 

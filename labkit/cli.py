@@ -112,7 +112,7 @@ class _Outlet(io.FileIO):
     """Where a reader has gone away (`| head -1`, a closed terminal), the rest is for nobody."""
 
     def write(self, what: Any) -> int:
-        """As FileIO does, but never a reason to stop work on hosts half way."""
+        """Write as FileIO does, but give no reason to stop work on hosts half way."""
         try:
             return super().write(what)
         except OSError as refused:
@@ -151,7 +151,7 @@ def _outlet(number: int, stream: Any) -> io.TextIOWrapper:
 
 
 def command() -> NoReturn:
-    """What a shell starts; after a stop nobody waits for threads that still ask a silent host."""
+    """Run labkit for a shell; after a stop, wait for no thread that still asks a silent host."""
     code = main()
     if code == Stopped.exit_code:
         os._exit(code)

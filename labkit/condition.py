@@ -43,7 +43,7 @@ class Condition:
     in_guest: bool | None = None
     """Whether what is measured runs in a guest; None where the whole lab counts, its links too."""
     events: tuple[Event, ...] = ()
-    """What happens to the lab while the workload runs."""
+    """Events in the lab while the workload runs."""
 
     def __post_init__(self) -> None:
         if odd := [name for name in self.expects if name not in gate.NAMES]:
@@ -95,7 +95,7 @@ class Condition:
         return [*(one for one in self.optional if one.role in lab.hosts), *self.settings]
 
     def shown(self, lab: Lab, plan: Plan) -> str:
-        """What stands for it on this lab: `here` in a box; on hosts of one's own, their settings.
+        """Its meaning on this lab: `here` in a box; on hosts of one's own, their settings.
 
         What a kind of host does in place of a setting stands beside it.
         """
@@ -114,7 +114,7 @@ class Condition:
         return "; ".join([*dict.fromkeys(made), *knobs]) or "these hosts as they are"
 
     def lacks_host(self, lab: Lab, workload: Workload) -> str:
-        """Which host the lab has not that the condition needs; empty when it has all."""
+        """The host that the condition needs and the lab lacks; empty if it has all."""
         try:
             self.pairs(lab, workload)
             for setting in self.settings:
@@ -127,7 +127,7 @@ class Condition:
         self, lab: Lab, workload: Workload, plan: Plan, absent: Mapping[str, Sequence[str]],
         prepare: str = "",
     ) -> str:  # fmt: skip
-        """Why this lab, whose hosts lack these programs, cannot do it; empty when it can.
+        """The reason why this lab, whose hosts lack these programs, cannot do it; empty if it can.
 
         `prepare` is the command that brings the programs.
         """

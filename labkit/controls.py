@@ -35,7 +35,7 @@ NONE_KEPT = "No controls were run on this lab before it was measured (labkit con
 
 @dataclass(frozen=True)
 class Controls:
-    """What the controls of a lab came to; times in microseconds of a round trip."""
+    """The results of a lab's controls; times in microseconds of a round trip."""
 
     lab: str
     when: str
@@ -43,9 +43,9 @@ class Controls:
     median: float
     put_in: float
     found: Interval | None
-    """How much longer the median became; None where nothing could be put in."""
+    """Increase of the median; None if nothing could be put in."""
     lacking: str
-    """Why nothing could be put in."""
+    """Reason why nothing could be put in."""
     equal: Interval
     """The median of a link divided by that of the same link."""
     results: str
@@ -115,7 +115,7 @@ class Controls:
         )
 
     def kept_as(self) -> dict[str, Any]:
-        """What results of the same lab keep of it."""
+        """The form in which results of the same lab keep it."""
         return {**asdict(self), "results": os.path.relpath(self.results, out())}
 
 
@@ -144,7 +144,7 @@ def _longer(sides: Mapping[str, Blocks]) -> Interval | None:
 
 
 def folder(lab: str) -> Path:
-    """Where the controls of a lab are kept."""
+    """The folder that keeps the controls of a lab."""
     return noise_floor.folder(lab, STUDY)
 
 

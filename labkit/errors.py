@@ -1,4 +1,4 @@
-"""What can go wrong, on one page.
+"""The possible errors, on one page.
 
     LabkitError                 every error that labkit raises on purpose
     ├── BadInput                the caller's request is wrong
@@ -72,7 +72,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class LabkitError(Exception):
-    """What happened and where; `said` is the tool's last words, `hint` what to try, a line each."""
+    """An error and its place; `said` is the tool's last words, `hint` what to try, a line each."""
 
     exit_code: ClassVar[int] = 1
 

@@ -19,7 +19,7 @@ from labkit.results import Run
 from labkit.workload import Sample, Series, Workload
 
 LEFT_SECONDS = 900.0
-"""How long an event that is under way may take to end once its load has failed."""
+"""Seconds that an event under way may take to end once its load has failed."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Phase:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Seconds that it took."""
         return self.ended - self.begun
 
 
 @dataclass(frozen=True)
 class TimeLine:
-    """When an event began, what it went through, and when it ended.
+    """The start, phases and end of an event.
 
     `offsets` are how far each host's clock is from the controller's, and how sure that is.
     """
@@ -49,12 +49,12 @@ class TimeLine:
 
     @property
     def begun(self) -> float:
-        """When its first phase began."""
+        """Start of its first phase."""
         return min(phase.begun for phase in self.phases)
 
     @property
     def ended(self) -> float:
-        """When its last phase ended."""
+        """End of its last phase."""
         return max(phase.ended for phase in self.phases)
 
     def phase(self, name: str) -> Phase | None:
@@ -100,7 +100,7 @@ class Event(ABC):
         """Leave the lab as it was before."""
 
     def refusal(self, lab: Lab) -> str:
-        """Why it cannot happen in this lab; empty when it can."""
+        """The reason why it cannot happen in this lab; empty if it can."""
         return ""
 
     @staticmethod
@@ -126,7 +126,7 @@ class Say:
         self.lines.append(json.dumps(line, separators=(",", ":")))
 
     def clocks(self, read: Mapping[str, ClockReading]) -> None:
-        """How far the clocks of the hosts are from ours."""
+        """Add a line for each host on how far its clock is from ours."""
         for name, one in read.items():
             self(clock=name, offset=round(one.offset, 6), bound=round(one.bound, 6))
 
@@ -154,7 +154,7 @@ def said(text: str) -> list[dict[str, Any]]:
 
 
 def offsets(lines: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
-    """How far the clock of each host is from ours, and the bound of that."""
+    """The offset of each host's clock from ours, and its bound."""
     return {one["clock"]: (one["offset"], one["bound"]) for one in lines if "clock" in one}
 
 
@@ -180,7 +180,7 @@ class Happening:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What was said of each event so far, under the name that its text is kept as."""
+        """The text said of each event so far, under the name that it is kept as."""
         return {name: say.text for name, say in list(self.said.items())}
 
     @property

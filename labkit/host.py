@@ -22,12 +22,12 @@ from labkit.programs.packages import installable
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 KEPT = 64 << 20
-"""So many bytes of each stream of a command are kept, unless the caller says otherwise."""
+"""Bytes of each stream of a command that are kept, unless the caller says otherwise."""
 
 
 @dataclass(frozen=True)
 class Completed:
-    """What one command did: how it ended, what it printed, how long it took, and when.
+    """The result of one command: how it ended, what it printed, how long it took, and when.
 
     `seconds` are the controller's, the way to the host included; `host_seconds` are the host's, to
     0.01 s, and nan where it has no /proc. `left_behind`: something that the command started still
@@ -103,7 +103,7 @@ class Streaming(Protocol):
 
     @property
     def done(self) -> Completed:
-        """How it ended; reads what remains of it first."""
+        """Read what remains of it, then return how it ended."""
 
 
 class Begun(Protocol):
@@ -113,14 +113,14 @@ class Begun(Protocol):
         """Whether all is known of it by then, in seconds of the monotonic clock."""
 
     def done(self) -> Completed:
-        """How it ended; waits for that."""
+        """Wait for its end, then return how it ended."""
 
     def close(self) -> None:
         """Let go of it, whether it has ended or not."""
 
 
 class Transport(Protocol):
-    """How commands and files reach a host."""
+    """A way for commands and files to reach a host."""
 
     def run(
         self, words: tuple[str, ...], *, stdin: bytes | Path = b"",
@@ -171,7 +171,7 @@ class Guest:
     vm: str
     address: str
     port: int = 0
-    """Where its sshd will listen; 0 if nobody is to log in."""
+    """The port that its sshd will listen on; 0 if nobody is to log in."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class Host:
     """A database of its owner that a workload may ask; labkit neither starts nor ends it."""
 
     def verb(self, verb: str, *others: str) -> str:
-        """What to type for a verb of labkit about it, and about other hosts of its lab.
+        """The command to type for a verb of labkit about it, and about other hosts of its lab.
 
         Such as `labkit restore server --lab lab.toml`.
         """
@@ -248,8 +248,8 @@ class Host:
     def as_root(self, password: Callable[[], str] | None = None) -> Host:
         """The same host, with everything done as root through sudo, if the login is not root.
 
-        Where sudo wants a password, `password` is called once; without it the keyring is asked
-        (service "labkit", name "user@host"), then the one who sits at the terminal.
+        If sudo wants a password, `password` is called once. Without it, the keyring is asked
+        (service "labkit", name "user@host"), then the user at the terminal.
         """
         return replace(self, transport=self.transport.as_root(password))
 

@@ -14,7 +14,7 @@ NAMES = {"uml": "User-Mode Linux", "tcg": "QEMU without hardware support"}
 
 
 def label(lab: Lab, in_guest: bool | None) -> str:
-    """What a condition runs on in this lab; empty on real hosts, and where nobody said."""
+    """A label for what a condition runs on in this lab; empty on real hosts, and if nobody said."""
     if in_guest is None or not lab.emulated:
         return ""
     if not in_guest:
@@ -40,7 +40,7 @@ def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[s
 
 
 def decided(compared: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> str:
-    """Why the emulation decides between conditions of one comparison; empty where it does not."""
+    """The reason why the emulation decides between compared conditions; empty if it does not."""
     for names in compared:
         found = labels(names, kernels)
         if len({is_emulated(one) for one in found}) > 1:

@@ -66,11 +66,11 @@ class Lab:
     name: str
     hosts: Mapping[str, Host] = field(repr=False)
     tier: str = "hosts"
-    """What the lab may do."""
+    """The tier of the lab: what it may do."""
     accelerator: str = ""
     path: Path = field(default=Path(), repr=False, compare=False)
     defaults: Address = field(default=Address("", ""), repr=False, compare=False)
-    """What holds for every SSH address of the lab."""
+    """The settings that hold for every SSH address of the lab."""
     containers: str = ""
     tolerates: tuple[str, ...] = ()
     """Gates that do not make a run of this lab invalid."""

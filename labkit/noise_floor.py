@@ -1,8 +1,8 @@
 """The floor of a lab's noise: what a condition measured against itself differs by.
 
-What such a pair differs by is the lab's, not a setting's, so a smaller difference between two
-conditions is no finding here, whatever its p value says. The floor of a percentile is how far the
-95 % interval of equal / equal reaches from 1.
+That difference is the lab's, not a setting's. So a smaller one between two conditions is no finding
+here, whatever its p value says. The floor of a percentile is how far the 95 % interval of equal /
+equal reaches from 1.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Level:
     ratio: Interval
     floor: float
     lacking: int
-    """How many more blocks until the percentile can be called measured."""
+    """Further blocks needed until the percentile can be called measured."""
 
     @property
     def different(self) -> bool:
@@ -47,7 +47,7 @@ class Level:
 
 @dataclass(frozen=True)
 class Noise:
-    """What a lab's noise is for a study's metric under one condition."""
+    """The noise of a lab for a study's metric under one condition."""
 
     study: str
     lab: str
@@ -74,7 +74,7 @@ class Noise:
         return {found.percentile: found.floor for found in self.levels if found.ratio.enough}
 
     def remark(self, percentile: float, effect: float) -> str:
-        """What to add to a verdict whose ratio drowns in the noise; empty when it does not."""
+        """A remark to add to a verdict whose ratio drowns in the noise; empty if it does not."""
         level = next((found for found in self.levels if found.percentile == percentile), None)
         if level is None or not level.ratio.enough or max(effect, 1 / effect) - 1 > level.floor:
             return ""
@@ -82,7 +82,7 @@ class Noise:
 
 
 class Read(Protocol):
-    """What knows how to read a run of its own: a study."""
+    """A reader of its own runs: a study."""
 
     @property
     def name(self) -> str:
@@ -147,7 +147,7 @@ def _level(one: Blocks, other: Blocks, q: float) -> Level:
 
 
 def folder(lab: str, study: str) -> Path:
-    """Where the noise of a study on a lab is kept."""
+    """The folder that keeps the noise of a study on a lab."""
     # Beside the studies' results, but not among them: these have no claims. Two labs may have
     # names that differ in signs only which no folder can have.
     digest = hashlib.sha256(json.dumps(lab).encode()).hexdigest()[:8]

@@ -15,9 +15,9 @@ class Probe(ABC):
 
     @abstractmethod
     def look(self, host: Host) -> str:
-        """What the host has counted so far, as it printed it."""
+        """The host's counters so far, as it printed them."""
 
     @staticmethod
     @abstractmethod
     def parse(before: str, after: str) -> list[Sample]:
-        """What it counted between two looks."""
+        """The host's counts between two looks."""

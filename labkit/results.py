@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MOST_TEXT = 256 << 20
-"""So many bytes of raw text are read at most from one file."""
+"""The most bytes of raw text that are read from one file."""
 PACKED = 6
-"""How hard raw text is packed: at 9, eight times as long for a twentieth less."""
+"""Compression level of raw text: 9 takes eight times as long for a twentieth less."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
 BEGUN = ".begun"
-"""What the name of a run ends with until it is kept."""
+"""Ending of a run's name until the run is kept."""
 FIGURE = re.compile(r"p\d[\d.]*|n|lost|max|min|mean")
 MOST_RUNS = 10**9
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
@@ -79,13 +79,13 @@ class Run:
     raw: Mapping[str, str] = field(default_factory=dict)
     reread_seconds: float = 0.0
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What measured and was measured: versions, and the facts of each host at the time."""
+    """Versions of what measured, and the facts of each measured host at the time."""
     gates: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Role -> what was wrong on its host meanwhile -> why; not all of it makes a run invalid."""
     untold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Role -> what nobody can say of its host, as it does not count it -> why."""
     looks: int = 0
-    """How many looks had been taken at the results when it began (`labkit/runs/looks.py`)."""
+    """Number of looks at the results before it began (`labkit/runs/looks.py`)."""
     path: Path = field(default=Path(), compare=False)
 
     @property
@@ -126,7 +126,7 @@ class Run:
         return whole.decode("utf-8")
 
     def check(self) -> list[str]:
-        """What is wrong with the stored run, a sentence each; nothing when all is as measured."""
+        """The faults of the stored run, a sentence each; empty if all is as measured."""
         try:
             for name in self.raw:
                 self.text(name)
@@ -163,7 +163,7 @@ class Results:
     path: Path
     asked: Mapping[str, Any]
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    """What each run that is kept from now on was measured by and on."""
+    """Facts of what measures and is measured, in each run that is kept from now on."""
 
     @classmethod
     def open(cls, path: Path) -> Results:
@@ -309,14 +309,14 @@ class Results:
 
 
 def judged_as(asked: Mapping[str, Any]) -> str:
-    """As `Results.judged_as`, of what study.json says."""
+    """The same as `Results.judged_as`, from study.json."""
     claimed = asked.get("claims")
     named = claimed.get("study") if isinstance(claimed, dict) else ""
     return str(named or asked.get("study", ""))
 
 
 def facts_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a row of a data frame says beside its value: its run and its place there."""
+    """The facts of a data frame's row beside its value: its run and its place there."""
     metric, _, point = str(row.get("metric", "")).partition(" [")
     return {
         "condition": run.condition, "block": run.block, "order": run.order,

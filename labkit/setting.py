@@ -20,7 +20,7 @@ Words = tuple[str, ...]
 KINDS = ("esxi", "box", "kvm", "docker", "linux")
 """Kinds of host, the most particular first; a host may be of several: box, docker and linux."""
 NEEDS = ("root", "guest restart", "reboot")
-"""What a change may need, besides the host."""
+"""Things that a change may need, besides the host."""
 
 
 def _anything(_: str) -> str:
@@ -40,19 +40,19 @@ class Details:
     cuts_management: bool = False
     """Whether the change can cut the path that commands take; a dead-man is armed before it."""
     stands_for: str = ""
-    """What this replaces, where the kind of host has not the thing itself: a named substitute."""
+    """Named substitute: what this replaces, if the kind of host lacks the thing itself."""
     settle_seconds: float = 0.0
-    """How long the value may take to show after the last command."""
+    """Seconds that the value may take to show after the last command."""
     seconds: float = 0.1
     """About how long one change takes."""
     after: tuple[str, ...] = ()
-    """What is made before this one on the same host: classes of settings, their things, or
+    """Changes made before this one on the same host: classes of settings, their things, or
     settings in full, as `str` has them."""
     held: Callable[[str], tuple[Way, str]] | None = None
     """For a device that can get another name, or be replaced by one of its name: from what `reads`
     printed, the way to that very device, and what the `reads` of that way prints."""
     foretold: Callable[[str], str] = _anything
-    """What `reads` will print once it is in force, by what it printed before; empty where only a
+    """Output of `reads` once it is in force, by what it printed before; empty if only a
     try shows it. What shows that at once need not be seen to stand still."""
     several: Words = ()
     """A command that does several such `reads` at once, where to start it is most of the work: of
@@ -69,7 +69,7 @@ class Details:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What is not as in the plain case."""
+        """The details that differ from the plain case."""
         given = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: value for name, value in given.items() if value != getattr(PLAIN, name)}
 
@@ -79,7 +79,7 @@ PLAIN = Details()
 
 @dataclass(frozen=True)
 class Way:
-    """How one kind of host shows a setting and changes it.
+    """One kind of host's way to show a setting and change it.
 
     `reads` prints the state of that one thing and nothing else, the same text for the same state:
     byte by byte it is what the journal keeps and what putting back compares. It ends with another
@@ -92,9 +92,9 @@ class Way:
     value: Callable[[str], str] = str.strip
     """The value in a text that `reads` printed."""
     refuses: Callable[[str], str] = _anything
-    """Why a host that shows this text cannot take the setting; empty when it can."""
+    """Reason why a host that shows this text cannot take the setting; empty if it can."""
     needs: frozenset[str] = frozenset()
-    """Which of NEEDS the change needs."""
+    """The entries of NEEDS that the change needs."""
     legal: str = ""
     """The values that can be asked for, in words."""
     more: Details = PLAIN
@@ -140,7 +140,7 @@ class Setting(ABC):
 
     @property
     def thing(self) -> str:
-        """What is changed; two settings of one thing replace each other."""
+        """The thing to change; two settings of one thing replace each other."""
         return f"{type(self).__name__} of {self.role}"
 
     @property
@@ -149,12 +149,12 @@ class Setting(ABC):
         """The value that the way's `value` gives once the setting is in force."""
 
     def clash(self, other: Setting) -> str:
-        """Why the two cannot be in force on one host together; empty when they can."""
+        """Reason why the two cannot be in force on one host together; empty if they can."""
         return ""
 
     @abstractmethod
     def way(self, kind: str, host: Host) -> Way:
-        """How a host of this kind does it, or `Impossible`; `host` is looked at, never asked."""
+        """The way of this kind of host, or `Impossible`; `host` is looked at, never asked."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__} = {self.wanted}"

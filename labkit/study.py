@@ -41,7 +41,7 @@ FRAME = (
 
 @dataclass(frozen=True)
 class Study:
-    """What is asked, and how it is measured and judged."""
+    """A question, and how it is measured and judged."""
 
     name: str
     title: str
@@ -53,7 +53,7 @@ class Study:
     metric: str
     unit: str
     also: tuple[Workload, ...] = ()
-    """What runs after the workload in each run, for its metrics beside."""
+    """Workloads that run after `workload` in each run, for their additional metrics."""
     quick: Mapping[str, int] = field(default_factory=dict)
     """Parameters of a short run: enough to see it work, too few to judge the tail."""
     few: tuple[str, ...] = ()
@@ -61,9 +61,9 @@ class Study:
     extra: tuple[str, ...] = ()
     """Conditions that a run of usual length leaves out; the notebook's `every` measures them."""
     draft: str = ""
-    """What has not been shown of it yet; empty once the whole study has run in a box."""
+    """The part not shown yet; empty once the whole study has run in a box."""
     topology: str = ""
-    """What a lab in a box is made of for this study; empty for the usual pair."""
+    """The topology of a lab in a box for this study; empty for the usual pair."""
     untold: Mapping[str, str] = field(default_factory=dict)
     """Metrics and points that no emulated lab can measure, and why not.
 
@@ -73,7 +73,7 @@ class Study:
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them."""
     least_cpus: Mapping[str, int] = field(default_factory=dict)
-    """Claims that only servers with so many CPUs, also in guests, can confirm or contradict."""
+    """The CPUs that servers need, also in guests, to confirm or contradict a claim."""
     apart: tuple[str, ...] = ()
     """Claims that a client which shares CPUs with the server's guests would decide by that."""
     takes: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +85,7 @@ class Study:
         return (self.workload, *self.also)
 
     def asked(self, where: str, seed: int) -> dict[str, Any]:
-        """What a run of this study asks for, apart from the lab."""
+        """Everything a run of this study asks for, apart from the lab."""
         load = {"name": type(self.workload).__name__, **asdict(self.workload)}
         names = [condition.name for condition in self.conditions]
         also = [{"name": type(one).__name__, **asdict(one)} for one in self.also]
@@ -131,11 +131,11 @@ class Study:
         return [*found, *event_samples(self.events(run.condition), self.loads, kept_text(run))]
 
     def events(self, condition: str) -> tuple[Event, ...]:
-        """What happens while a condition is measured."""
+        """The events while a condition is measured."""
         return next((one.events for one in self.conditions if one.name == condition), ())
 
     def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
-        """As `blocks`, and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
+        """The `blocks` and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
         values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
         for run in results.finished():
             for sample in self.samples(run):

@@ -23,14 +23,14 @@ HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
 SAME = "same within the margin"
 MARGIN = 0.05
-"""What is too close to matter, where neither a lab's noise nor a document says otherwise."""
+"""The distance too small to matter, unless a lab's noise or a document says otherwise."""
 MOST_MARGIN = 0.2
 """A lab whose noise is larger has nothing to call equal by."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the measurements say about one claim; `why` is a sentence with the figures.
+    """The measurements' verdict on one claim; `why` is a sentence with the figures.
 
     `effect` is the figure that is most in doubt, with its 95 % interval. An end is None where the
     measurements set no limit. `published` is the document's.
@@ -50,7 +50,7 @@ class Verdict:
     percentile: float | None = None
     """Of the study's metric, if `effect` is one condition's over another's."""
     among: int = 0
-    """So many comparisons share one risk of 5 % with those of this claim (Holm)."""
+    """The number of comparisons, this claim's included, that share one risk of 5 % (Holm)."""
     p: float | None = None
     """Of `effect`, as if this were the only comparison and the only look."""
     counted: float | None = None
@@ -58,15 +58,15 @@ class Verdict:
     looks: tuple[int, ...] = ()
     """The blocks that there were at each look at these results, the last one being this."""
     spent: float | None = None
-    """How much of the risk of 5 % these looks have spent."""
+    """The part of the 5 % risk that these looks have spent."""
     more: int | None = None
     """About how many more blocks would decide it, if it is undecided."""
     student: tuple[float, float] | None = None
     """A second opinion, where it differs by more than half: Student's t of the blocks alone."""
     margin: float | None = None
-    """What was too close to matter: 0.05 is 5 % to either side of the limit."""
+    """The distance that was too small to matter: 0.05 is 5 % to either side of the limit."""
     given_up: str = ""
-    """Why a study with a budget stopped before this was decided, and what that would take."""
+    """Reason why a study with a budget stopped before deciding this, and what that would take."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Found:
-    """What was measured of one comparison, and whether it is `clear` `among` all that were made."""
+    """The measurements of one comparison, and whether it is `clear` `among` all that were made."""
 
     comparison: Comparison
     estimate: Estimate
@@ -152,7 +152,7 @@ class Found:
 
     @property
     def band(self) -> tuple[float, float] | None:
-        """Where it would be too close to the nearest limit to matter; None where nothing is."""
+        """The range too close to the nearest limit to matter; None if there is none."""
         c, e = self.comparison, self.estimate
         limits = [limit for limit in (c.low, c.high) if math.isfinite(limit)]
         if not limits or not c.margin or c.outside:
@@ -256,7 +256,7 @@ class Found:
 def found_of(
     asked: Iterable[Comparison], measured: Mapping[str, Blocks]
 ) -> tuple[list[Found], dict[Comparison, str]]:
-    """What was measured of each; what divides by nothing has no figure, and why."""
+    """The measurements of each; for what divides by nothing, the reason why it has no figure."""
     found: list[Found] = []
     refused: dict[Comparison, str] = {}
     for c in dict.fromkeys(asked):
@@ -268,7 +268,7 @@ def found_of(
 
 
 def together(found: Sequence[Found], looks: Sequence[int] = ()) -> list[Found]:
-    """Which of them are clear if all share one risk, over all looks; how many blocks may be."""
+    """Judge which are clear if all share one risk over all looks; foresee the blocks needed."""
     looks = tuple(looks) or (max((f.blocks for f in found), default=1),)
     tested = [f for f in found if f.estimate.enough]
     counted = holm([spending.counted(f.p, looks) for f in tested])
@@ -303,7 +303,7 @@ def _above_0(values: Values | Distribution) -> bool:
 
 
 def one_risk(among: Iterable[int]) -> str:
-    """What to say under verdicts that were made together; empty if there was one comparison."""
+    """The remark under verdicts that were made together; empty if there was one comparison."""
     together = max(among, default=0)
     if together < 2:
         return ""
@@ -321,7 +321,7 @@ def figure(value: float, digits: int = 2) -> str:
 
 
 def wanting(waiting: Sequence[Found], shown: Found) -> str:
-    """What is in doubt and what would settle it; far percentiles may also lack samples."""
+    """State what is in doubt and what would settle it; far percentiles may also lack samples."""
     lacking = max((f for f in waiting if not f.estimate.enough), key=lambda f: f.more, default=None)
     parts = []
     if shown.estimate.enough:
@@ -340,7 +340,7 @@ def wanting(waiting: Sequence[Found], shown: Found) -> str:
 
 
 def close(shown: Found) -> str:
-    """What to say of a figure that is too close to its limit to matter."""
+    """The remark on a figure that is too close to its limit to matter."""
     low, high = shown.band or (math.nan, math.nan)
     return f"{shown.figures}, within {figure(low, 3)} to {figure(high, 3)}: too close to matter"
 
@@ -356,7 +356,7 @@ def _crowd(shown: Found) -> str:
 
 
 def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
-    """What to say of the looks that verdicts have taken, and spent; empty if none was judged."""
+    """The remark on the looks verdicts took, and what they spent; empty if none was judged."""
     looks, spent = max(((tuple(at), part or 0.0) for at, part in taken), default=((), 0.0))
     if not looks:
         return ""

@@ -34,7 +34,7 @@ Series = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 
 class Beside(Protocol):
-    """What happens beside a load while it runs."""
+    """An activity beside a load while it runs."""
 
     def begun(self) -> None:
         """The load is steady from now on."""
@@ -55,7 +55,7 @@ class Workload(ABC):
     ours: ClassVar[tuple[str, ...]] = ()
     """Processes of it that run before it begins, such as a server: no foreign load."""
     programs: ClassVar[tuple[str, ...]] = ()
-    """What makes the load: each run keeps which version of it was there."""
+    """The programs that make the load; each run keeps their versions."""
     beside: ClassVar[tuple[str, ...]] = ()
     """Roles of hosts that it only looks at, and that need none of its tools."""
     here: ClassVar[tuple[str, ...]] = ()
@@ -89,17 +89,17 @@ class Workload(ABC):
         """Run once between the hosts that play `roles`; return everything the tool printed."""
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
-        """As `run`, while something else happens that waits until the load is steady."""
+        """Run as `run` does, while something else happens that waits until the load is steady."""
         beside.begun()
         return self.run(hosts)
 
     @staticmethod
     def over_time(text: str) -> Mapping[str, Series]:
-        """What was reached over time, by metric, where the load prints it; read from its text."""
+        """The results over time by metric, if the load prints them; read from its text."""
         return {}
 
     def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
-        """What the client runs, while its server serves: so several can start together."""
+        """The client's command while its server serves, so that several can start together."""
         raise BadInput(f"{self.name} cannot run between several pairs of hosts at once")
 
     def fitted(self, some: Sequence[Capacity]) -> Self:
@@ -122,7 +122,7 @@ class Workload(ABC):
         return 0
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
-        """Why these hosts cannot run it as it is; empty when they can."""
+        """Reason why these hosts cannot run it as it is; empty if they can."""
         return ""
 
     @staticmethod

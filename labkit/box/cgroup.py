@@ -20,7 +20,7 @@ PREFIX = "labkit-"
 V2 = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
 V1 = tuple(Path("/sys/fs/cgroup") / kind for kind in ("pids", "freezer", "systemd"))
 LIMITS = tuple(Path("/sys/fs/cgroup") / kind for kind in ("memory", "cpuset"))
-"""Where version 1 limits memory and CPUs."""
+"""Folders where version 1 limits memory and CPUs."""
 # When a group is gone the box was taken down meanwhile, so nothing may start any more.
 JOIN = """\
 while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit; shift; done
@@ -34,7 +34,7 @@ NO_MEMORY = "start without memory = ... of its hosts, or give the kernel its mem
 
 
 def hierarchy() -> Path | None:
-    """Where groups can be made here: version 2 if there is one, else one of version 1."""
+    """The tree where groups can be made here: version 2 if there is one, else one of version 1."""
     for root in V2:
         if (root / "cgroup.controllers").exists():
             return root
@@ -55,7 +55,7 @@ def version_1() -> list[Path]:
 
 
 def limited_by(controller: str) -> Path | None:
-    """Where groups can be given a limit of `memory` or `cpuset` on this machine."""
+    """The tree whose groups can be given a limit of `memory` or `cpuset` on this machine."""
     root = hierarchy()
     if root and controller in _words(root / "cgroup.subtree_control"):
         return root
@@ -72,7 +72,7 @@ def _words(file: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the processes of a host may use; what is empty or 0 is not limited."""
+    """Limits on the processes of a host; empty or 0 means no limit."""
 
     mebibytes: int = 0
     cpus: str = ""
@@ -99,7 +99,7 @@ class Cgroup:
 
     @property
     def places(self) -> list[Path]:
-        """Where it is or could be: version 1 has a tree for each kind of limit."""
+        """The folders that it has or could have: version 1 has a tree for each kind of limit."""
         others = (root / self.path.name for root in version_1())
         return [self.path, *(place for place in others if place != self.path)]
 

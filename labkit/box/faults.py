@@ -1,8 +1,8 @@
 """Faults, on purpose: each holds while its `with` lasts, and is healed at its end.
 
 They reach into a box from this machine, as root: what a cable, a power switch or a scheduler does
-to a host that knows nothing of it. Those of a box in a user namespace are made in there, by this
-module as a program, which holds the fault until its standard input ends.
+to a host that knows nothing of it. For a box in a user namespace, this module runs in there as a
+program. It holds the fault until its standard input ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where boxes keep their files, and the locks that keep two from making the same box."""
+"""The folders of boxes' files, and the locks that keep two processes from making the same box."""
 
 from __future__ import annotations
 
@@ -84,15 +84,15 @@ class Folder:
         return (self.scratch if self.has_scratch else self.path) / "disks"
 
     def relay(self, stem: str) -> Path:
-        """What a relay is asked for; its process stands beside it."""
+        """The file of what a relay is asked for; that of its process stands beside it."""
         return self.path / f"relay-{stem}.json"
 
     def held(self, stem: str) -> Path:
-        """What a relay keeps locked for as long as it runs."""
+        """The file that a relay keeps locked for as long as it runs."""
         return self.path / held_by(stem)
 
     def log(self, role: str) -> Path:
-        """What a host's first process and its sshd say."""
+        """The log of a host's first process and its sshd."""
         return self.path / f"{role}.log"
 
     def make(self) -> None:
@@ -176,7 +176,7 @@ def all_boxes() -> Iterator[None]:
 
 
 def not_up(name: str) -> BoxError:
-    """What to raise where a box is needed that is not up; it says how to bring up this very one."""
+    """The error to raise if a box is needed but not up; it says how to bring up this very one."""
     return BoxError(f"box {name} is not up", hint=up_again(name))
 
 

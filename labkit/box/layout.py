@@ -1,4 +1,4 @@
-"""Who is where in a box: addresses, hardware addresses and CPUs, all from its name and number."""
+"""Places in a box: addresses, hardware addresses and CPUs, all from its name and number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BENCHMARKING = IPv4Network("198.18.0.0/15")
 """Set aside for tests between networks (RFC 2544), so nothing real is there."""
 PAIRS = 256
 ROOT = "root"
-"""This machine itself, at the first address of the control network."""
+"""The role of this machine itself, at the first address of the control network."""
 PROBE_SEAT = 254
 HOST_INTERFACE, GUEST_INTERFACE, CONTAINER_INTERFACE = "data0", "vec1", "eth0"
 FIRST_GUEST_UID = 64010
@@ -75,7 +75,7 @@ class Layout:
         return 1 if role == ROOT else 2 + self.roles.index(role)
 
     def number(self, guest: str) -> int:
-        """Which guest it is, counted from 0."""
+        """The guest's number, counted from 0."""
         return self.guests.index(guest)
 
     def uid(self, guest: str) -> int:
@@ -83,7 +83,7 @@ class Layout:
         return FIRST_GUEST_UID + self.number(guest)
 
     def plan(self, guest: str) -> GuestPlan:
-        """What a guest is made of."""
+        """The plan of a guest."""
         return next(plan for plan in self.topology.guests if plan.role == guest)
 
     def container(self, role: str) -> ContainerPlan:
@@ -96,7 +96,7 @@ class Layout:
 
     @property
     def accelerators(self) -> str:
-        """What runs the guests: uml, kvm, tcg, or several of them."""
+        """The guests' accelerators: uml, kvm, tcg, or several of them."""
         return ", ".join(sorted({plan.accelerator for plan in self.topology.guests}))
 
     @property
@@ -107,7 +107,7 @@ class Layout:
 
     @property
     def engines(self) -> str:
-        """What runs the containers: docker, crun, runc, or several; those in guests named apart."""
+        """The containers' engines: docker, crun, runc, or several; those in guests named apart."""
         plans = self.topology.containers
         inner = sorted({plan.engine for plan in plans if plan.on in self.guests})
         engines = sorted({plan.engine for plan in plans if plan.on in self.hosts})
@@ -119,7 +119,7 @@ class Layout:
         return {plan.role: plan for plan in self.topology.guests if plan.disks}
 
     def disks_of(self, guest: str) -> dict[str, str]:
-        """What a guest's disks are, by the name that it has for each."""
+        """Descriptions of a guest's disks, by the name that it has for each."""
         plan = self.plan(guest)
         return {
             device(number, plan.accelerator): str(disk) for number, disk in enumerate(plan.volumes)
@@ -157,7 +157,7 @@ class Layout:
 
     @property
     def probe(self) -> str:
-        """Where the switch stands on the data network while it measures links."""
+        """The switch's address on the data network while it measures links."""
         return str(data_net(self.pair)[PROBE_SEAT])
 
     def cpus_of(self, role: str) -> tuple[int, ...]:
@@ -183,7 +183,7 @@ class Layout:
         return bool(self._host(self.host_of(role)).scratch) and with_disk and within
 
     def limits(self, host: str) -> Limits:
-        """What the processes of a host may use, its guests' included."""
+        """The limits on the processes of a host, those of its guests included."""
         own, cpus = self._host(host), self.cpus_of(host)
         return Limits(own.mebibytes, "" if cpus == self.cpus else cpu_list(cpus))
 

@@ -1,4 +1,4 @@
-"""What the lab in a box needs of this machine, and which Debian package brings it."""
+"""Needs of the lab in a box on this machine, and the Debian packages that bring them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labkit.programs.packages import absent, install_words, package_of
 CHECKOUT = (HOME / "Makefile").is_file()
 """Whether labkit runs from a checkout, where `make` installs what is missing."""
 TUN = Path("/dev/net/tun")
-"""What the network cards of guests are made by."""
+"""The device that makes the network cards of guests."""
 
 
 @dataclass(frozen=True)

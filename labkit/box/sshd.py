@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import (
 from labkit.box.needs import SEARCHED
 
 PLACE = "/run/labkit"
-"""Where a host finds what the box gave it."""
+"""The folder where a host finds what the box gave it."""
 HOST_KEY, AUTHORIZED, SETTINGS = "labkit/host_key", "labkit/authorized_keys", "labkit/sshd_config"
 
 
@@ -36,7 +36,7 @@ class KeyPair:
 
 
 def sshd_config(address: str, user: str = "root", place: str = PLACE) -> str:
-    """How a host's sshd behaves: keys only, one user only, on the control address only."""
+    """The settings of a host's sshd: keys only, one user only, on the control address only."""
     return f"""\
 ListenAddress {address}
 HostKey {place}/host_key

@@ -1,4 +1,4 @@
-"""What exists of a box, and whether it works."""
+"""The status of a box: what exists of it, and whether it works."""
 
 from __future__ import annotations
 
@@ -75,14 +75,14 @@ class BoxStatus:
     hosts: tuple[HostStatus, ...] = ()
     guests: tuple[GuestStatus, ...] = ()
     links: tuple[LinkStatus, ...] = ()
-    """Those of which something is asked, with what was measured."""
+    """Links with a requested quality, and the measured one."""
     left: tuple[str, ...] = ()
     containers: tuple[GuestStatus, ...] = ()
     engine: str = ""
 
 
 def status(name: str = "lab") -> BoxStatus:
-    """What exists of box `name`, and whether its hosts answer."""
+    """Find out what exists of box `name`, and whether its hosts answer."""
     check_name(name)
     if not needs.is_root() and Rootless(name).exists:
         return _rootless(Rootless(name))

@@ -1,4 +1,4 @@
-"""What this machine can do, what is missing, and the one command that brings it."""
+"""The abilities of this machine, the missing ones, and the one command that brings them."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ TIERS = {
 LACKS = {
     "root": "",
     "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
-    " live migration, settings of the machine itself; and a guest's CPU of its own (real-time"
+    " live migration, settings of the machine itself. Also a guest's CPU of its own (real-time"
     " priority), unless the limit `priority` below allows it",
     "user": "beside rootless: hosts with addresses and links of their own, guests on those links,"
     " other topologies",
     "recorded": "beside user: any host on this machine",
 }
-"""What a tier lacks that the next better one has."""
+"""The abilities that a tier lacks and the next better one has."""
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
 PRIORITY, LIMITS = "priority", "/etc/security/limits.d/labkit.conf"
 UNPACKAGED = "Debian packages it, {system} does not: use Debian"

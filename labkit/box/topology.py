@@ -1,4 +1,4 @@
-"""What a box is made of: hosts, guests and containers on them. A value, from a file or built here.
+"""The parts of a box: hosts, guests and containers on them. A value, from a file or built here.
 
 The form of a file, with every key that it may have, stands in notebooks/docs/box.md.
 """
@@ -107,7 +107,7 @@ class Topology:
     hosts: tuple[HostPlan, ...]
     guests: tuple[GuestPlan, ...] = ()
     links: tuple[LinkPlan, ...] = ()
-    """Those of which anything is asked."""
+    """Links with a requested quality."""
     containers: tuple[ContainerPlan, ...] = ()
 
     def __post_init__(self) -> None:
@@ -253,7 +253,7 @@ class Topology:
 
     @property
     def linked(self) -> list[str]:
-        """Who has a link to the data network: a container's traffic takes its host's."""
+        """The machines with a link to the data network: a container's traffic takes its host's."""
         return [host.role for host in self.hosts] + [guest.role for guest in self.guests]
 
     def link(self, role: str) -> LinkPlan:

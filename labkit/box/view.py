@@ -1,4 +1,4 @@
-"""What a host sees: the machine's own files, read-only, and a /run of its own with these in it."""
+"""A host's view: the machine's own files, read-only, and a /run of its own with these in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SCRIPTS = Path(__file__).parent
 INCLUDE = re.compile(r"^# include (\S+)\n", re.MULTILINE)
 GUESTS, CONTAINERS = "labkit/guests", "labkit/containers"
 BACKED = "/run/labkit/backed"
-"""Where a host finds the machine's disk for the memory of guests: files without a name."""
+"""The folder where a host finds the machine's disk for guests' memory: files without a name."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def script(name: str) -> str:
 
 
 def files(layout: Layout, role: str, own: KeyPair, user: KeyPair) -> dict[str, File]:
-    """What is in /run of the machine that plays `role`, by path."""
+    """The files in /run of the machine that plays `role`, by path."""
     etc = {
         "hostname": f"{layout.name}-{role}\n",
         "hosts": _hosts(layout),
@@ -97,7 +97,7 @@ def guest_files(
 def container_files(
     layout: Layout, host: str, keys: Mapping[str, KeyPair], user: KeyPair
 ) -> dict[str, File]:
-    """What a host or guest needs to run its containers."""
+    """The files that a host or guest needs to run its containers."""
     plans = layout.topology.containers_on(host)
     found = {"labkit/bin/container": File(script("container.sh"), 0o755)} if plans else {}
     for plan in plans:
@@ -129,7 +129,7 @@ def _lines(values: Mapping[str, str]) -> str:
 
 
 def own_root(own: Mapping[str, File]) -> bytes:
-    """What the kernel of a guest of QEMU finds on top of the image that all of them share."""
+    """The archive that a QEMU guest's kernel finds on top of the image that all of them share."""
     archive = Archive()
     archive.files({"/init": script("qemu_init.sh").encode()})
     for mode in sorted({file.mode for file in own.values()}):

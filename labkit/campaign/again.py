@@ -1,4 +1,4 @@
-"""Which errors may pass by themselves, so that a point is tried again."""
+"""Errors that may pass by themselves, so that a point is tried again."""
 
 from __future__ import annotations
 

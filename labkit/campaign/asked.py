@@ -50,7 +50,7 @@ class AskedStudy:
 
 @dataclass(frozen=True)
 class Campaign:
-    """What a campaign file asks for; spans of time are in seconds, and None is no limit."""
+    """Requests of a campaign file; spans of time are in seconds, and None is no limit."""
 
     name: str
     path: Path

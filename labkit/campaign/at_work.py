@@ -37,11 +37,11 @@ class AtWork:
     begun: float = field(default_factory=time.monotonic)
     said: str = "getting ready"
     seconds_left: float | None = None
-    """What the study itself foresees, once it measures."""
+    """The study's own forecast, once it measures."""
     why: str = ""
-    """Why it was stopped, if it was."""
+    """Reason why it was stopped, if it was."""
     asked: list[float] = field(default_factory=list)
-    """When it was asked to stop."""
+    """Times at which it was asked to stop."""
 
     @classmethod
     def begin(
@@ -76,7 +76,7 @@ class AtWork:
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work."""
+        """Seconds that it has been at work."""
         return time.monotonic() - self.begun
 
     def stop(self, why: str) -> None:
@@ -96,7 +96,7 @@ class AtWork:
             self.process.kill()
 
     def ended(self) -> Attempt | None:
-        """What became of it; None while it is at work."""
+        """The outcome; None while it is at work."""
         if self.process.poll() is None:
             return None
         if self.process.stdin:

@@ -1,4 +1,4 @@
-"""What became of each point: one file per attempt, written whole or not at all."""
+"""The outcome of each point: one file per attempt, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labkit.errors import ResultsError
 from labkit.machine import records
 
 TEMPORARY = "labkit-campaign-"
-"""What the names of folders for temporary files begin with."""
+"""Prefix of the names of folders for temporary files."""
 BEGUN, FINISHED, FAILED, DIED, STOPPED = "begun", "finished", "failed", "died", "stopped"
 
 
@@ -44,14 +44,14 @@ class Attempt:
 
     @classmethod
     def begin(cls, number: int, temporary: str) -> Attempt:
-        """That of this process, from now on."""
+        """The attempt of this process, beginning now."""
         me = Owner.me("campaign")
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         return cls(number, BEGUN, now, me.controller, me.pid, me.started, me.boot, temporary)
 
     @classmethod
     def read(cls, file: Path) -> Attempt:
-        """What a file says."""
+        """Read an attempt from a file."""
         fields = records.read_json(file)
         try:
             return cls(**fields)

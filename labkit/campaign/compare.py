@@ -65,7 +65,7 @@ class Comparisons:
 
     @property
     def regressions(self) -> list[Compared]:
-        """What clearly became worse."""
+        """The figures that clearly became worse."""
         return [one for one in self.each if one.outcome == WORSE]
 
     @property
@@ -105,7 +105,7 @@ class _Pair:
 
 
 def compare(a: CampaignFolder, b: CampaignFolder, least: float = MARGIN) -> Comparisons:
-    """What changed from `a` to `b`; changes by less than `least` (0.05 is 5 %) do not matter."""
+    """Find what changed from `a` to `b`; changes below `least` (0.05 is 5 %) do not matter."""
     pairs, lost = _pairs(a, b)
     measured: dict[str, Blocks] = {}
     why_not: list[str] = []

@@ -1,4 +1,4 @@
-"""What a comparison of campaigns looks like: text, Markdown, JUnit XML, and JSON for a gate."""
+"""The forms of a comparison of campaigns: text, Markdown, JUnit XML, and JSON for a gate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ORDER = (WORSE, BETTER, CHANGED, UNCLEAR, ALIKE)
 
 
 def found(those: Comparisons) -> str:
-    """What was found, in a sentence."""
+    """The findings, in a sentence."""
     counts = Counter(one.outcome for one in those.each)
     said = ", ".join(
         f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
@@ -75,7 +75,7 @@ def plain(those: Comparisons) -> dict[str, Any]:
 
 
 def junit(those: Comparisons) -> str:
-    """As test reports of continuous integration: a suite for each point, a case for each figure."""
+    """Test reports for continuous integration: a suite for each point, a case for each figure."""
     root = ElementTree.Element("testsuites", name=f"{those.b} against {those.a}")
     by_point: dict[str, list[Compared]] = {}
     for one in those.each:

@@ -26,7 +26,7 @@ ORPHAN_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class CampaignStanding:
-    """Where a campaign stands."""
+    """The standing of a campaign."""
 
     finished: int
     failed: int
@@ -47,7 +47,7 @@ class PointAtWork(Protocol):
 
     @property
     def seconds(self) -> float:
-        """How long it has been at work."""
+        """Seconds that it has been at work."""
 
     def stop(self, why: str) -> None:
         """Ask it to put its settings back and to end; asked twice, it ends at once."""
@@ -56,17 +56,17 @@ class PointAtWork(Protocol):
         """Ask once more where it takes too long to stop."""
 
     def ended(self) -> Attempt | None:
-        """What became of it; None while it is at work."""
+        """The outcome; None while it is at work."""
 
 
 class Workplace(Protocol):
-    """Where points are begun."""
+    """A place where points are begun."""
 
     def needs(self, lab: str) -> Needs:
-        """What a point on a lab has for itself while it runs."""
+        """The resources that a point on a lab has for itself while it runs."""
 
     def taken(self) -> Taken:
-        """How much there may be at once, while nothing is at work."""
+        """The room for points at once, while none is at work."""
 
     def begin(
         self, folder: CampaignFolder, point: CampaignPoint, number: int, words: Sequence[str]
@@ -78,14 +78,14 @@ class Workplace(Protocol):
 
 
 class ThisMachine:
-    """This machine: each point is a process of its own."""
+    """The workplace on this machine: each point is a process of its own."""
 
     def needs(self, lab: str) -> Needs:
         """The hosts of the lab, or all CPUs."""
         return Needs.of(lab)
 
     def taken(self) -> Taken:
-        """As much as its CPUs can do."""
+        """Room for as much as its CPUs can do."""
         return Taken()
 
     def begin(
@@ -267,7 +267,7 @@ class Conductor:
                     one.stop(why)
 
     def standing(self) -> CampaignStanding:
-        """Where the campaign stands now."""
+        """The campaign's current standing."""
         said = tuple(f"{_called(one.point)}: {one.said}" for one in self.working)
         return CampaignStanding(
             self.finished, len(self.failed), len(self.folder.points), said, self._left()

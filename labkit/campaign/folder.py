@@ -85,7 +85,7 @@ class CampaignFolder:
 
     @property
     def record(self) -> bytes:
-        """What its campaign.json says."""
+        """The content of its campaign.json."""
         kept = {
             "format": FORMAT, "name": self.name, "file": self.file, "labkit": __version__,
             "text": self.text, "points": [asdict(point) for point in self.points],
@@ -109,7 +109,7 @@ class CampaignFolder:
         return next((one for one in self.attempts(point) if one.state == FINISHED), None)
 
     def results(self, attempt: Attempt) -> Path:
-        """Where the runs of a finished attempt lie; they may have moved together with this."""
+        """The folder of a finished attempt's runs; they may have moved together with this."""
         return self.path.parents[1] / attempt.results
 
     @contextmanager
@@ -144,7 +144,7 @@ def holding(file: Path, what: str) -> Iterator[None]:
 
 
 def folder_of(name: str) -> Path:
-    """Where the campaign of a name lies."""
+    """The folder of the campaign of that name."""
     return out() / "campaigns" / name
 
 

@@ -1,4 +1,4 @@
-"""How long points will take: by what earlier ones took, by stored runs, or by the study's plan."""
+"""Estimates of how long points will take, from earlier points, stored runs or the study's plan."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from labkit.study import Study
 AROUND_SECONDS = 10.0
 """About what a notebook and its report take beside measuring, until one was run here."""
 MOST_CAMPAIGNS, ENOUGH = 20, 5
-"""So many campaigns are looked through for so many points of each question, the newest first."""
+"""Campaigns looked through, the newest first, and points of each question that are enough."""
 Earlier = Mapping[tuple[str, str], Sequence[float]]
 
 
@@ -38,7 +38,7 @@ class Foreseen:
 
 
 def earlier(points: Iterable[CampaignPoint]) -> Earlier:
-    """What such points took in the newest campaigns here, by question and lab."""
+    """Seconds that such points took in the newest campaigns here, by question and lab."""
     found: dict[tuple[str, str], list[float]] = {(one.question, one.lab): [] for one in points}
     files = out().glob("campaigns/*/campaign.json")
     newest = sorted(files, key=lambda file: file.stat().st_mtime, reverse=True)
@@ -53,7 +53,7 @@ def earlier(points: Iterable[CampaignPoint]) -> Earlier:
 
 
 def foreseen(points: Sequence[CampaignPoint]) -> dict[str, Foreseen]:
-    """What each point will take, by its name; points of one question on one lab take the same."""
+    """The expected times by point name; points of one question on one lab take the same."""
     before = earlier(points)
     one_of = {(point.question, point.lab): point for point in points}
     known = {key: best_known(point, before) for key, point in one_of.items()}
@@ -61,7 +61,7 @@ def foreseen(points: Sequence[CampaignPoint]) -> dict[str, Foreseen]:
 
 
 def best_known(point: CampaignPoint, before: Earlier) -> Foreseen:
-    """What a point will take, by the best that is known."""
+    """The best estimate of the time that a point will take."""
     if took := before.get((point.question, point.lab)):
         many = f"{len(took)} earlier points" if len(took) > 1 else "an earlier point"
         return Foreseen(statistics.median(took), many)

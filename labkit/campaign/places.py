@@ -1,4 +1,4 @@
-"""Which points may run side by side: what a lab needs for itself, and who holds it."""
+"""The points that may run side by side, by what a lab needs for itself and who holds it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from labkit.running.open_lab import is_stored
 
 MACHINE = "this machine"
 WAITS = "waits"
-"""What a point says first while somebody else has its lab."""
+"""The first word that a point says while somebody else has its lab."""
 LOOK_SECONDS = 0.2
 USUAL_PORT = 22
 AT_MOST = 8
-"""So many points run side by side at most; each has a kernel, which needs some 300 MB."""
+"""The most points that run side by side; each has a kernel, which needs some 300 MB."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a point needs while it runs: hosts for itself, or all of this machine `alone`."""
+    """The needs of a running point: hosts for itself, or all of this machine `alone`."""
 
     hosts: frozenset[str] = frozenset()
     alone: bool = False
@@ -35,7 +35,7 @@ class Needs:
 
     @classmethod
     def of(cls, lab: str) -> Needs:
-        """Those of a place; a box has its hosts on this machine, whose CPUs it measures."""
+        """The needs of a place; a box has its hosts on this machine, whose CPUs it measures."""
         if is_stored(lab):
             return cls(stored=True)
         if lab == "box":

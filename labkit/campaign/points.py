@@ -43,7 +43,7 @@ class CampaignPoint:
 
     @cached_property
     def question(self) -> str:
-        """What all repetitions of it share, on whatever lab: the study and its values."""
+        """The study and its values, which all repetitions of the point share on whatever lab."""
         values = {name: value for name, value in self.values.items() if name != "seed"}
         return json.dumps([self.study, values], sort_keys=True)
 

@@ -21,7 +21,7 @@ class Waiting:
     needs: Needs
     after: float = 0.0
     seconds: float = 0.0
-    """How long it will take."""
+    """Seconds that it will take."""
     place: int = 0
     """Its place among all that wait."""
 
@@ -69,7 +69,7 @@ class Queue:
         return self._many
 
     def heads(self, most: int) -> Iterator[Waiting]:
-        """Those that may be next, in their order."""
+        """The points that may be next, in their order."""
         several = (
             islice(some, 1 if needs.hosts else most) for needs, some in self._by.items() if some
         )
@@ -82,7 +82,7 @@ class Queue:
 
 @dataclass
 class Taken:
-    """What points at work have for themselves."""
+    """The resources that points at work have for themselves."""
 
     at_most: int = AT_MOST
     stored_at_most: int = field(default_factory=lambda: os.cpu_count() or 1)

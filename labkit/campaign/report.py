@@ -47,7 +47,7 @@ ROWS = """<!DOCTYPE html>
 </main></body></html>
 """
 MOST_ROWS = 2000
-"""So many points stand in one table; more of them stand on pages of their own."""
+"""The most points in one table; if there are more, they stand on pages of their own."""
 STYLE = """
 body { max-width: 1150px; margin: 1.5em auto; padding: 0 1em; font: 15px/1.45 sans-serif }
 h1 { font-size: 1.5em } h2 { font-size: 1.15em; margin: 1.4em 0 .4em }

@@ -40,7 +40,7 @@ def whole(
     campaign: Campaign, points: Sequence[CampaignPoint], foreseen: Mapping[str, Foreseen],
     finished: int,
 ) -> str:  # fmt: skip
-    """How long all points take, in sentences."""
+    """The time that all points take, in sentences."""
     seconds = took(points, foreseen)
     said = [f"All points take about {spoken(seconds)}."]
     if finished:
@@ -74,7 +74,7 @@ def standing(now: CampaignStanding) -> str:
 
 
 def ended(told: Mapping[str, Any]) -> str:
-    """How a campaign stands: numbers of points, verdicts, and each point that failed."""
+    """Describe the state of a campaign: numbers of points, verdicts, and each point that failed."""
     points = told["points"]
     states = Counter(str(one["state"]) for one in points)
     verdicts = Counter(str(v["verdict"]) for one in points for v in one["verdicts"])

@@ -39,7 +39,7 @@ class Written:
             raise BadInput(f"{path}: cannot be read", said=str(unreadable)) from None
 
     def tables(self) -> dict[str, Any]:
-        """What the text says; refused with the line where it is no TOML."""
+        """Parse the text; if it is not TOML, refuse it and name the line."""
         try:
             return records.read_toml(self.path)
         except (OSError, ValueError) as odd:
@@ -66,7 +66,7 @@ class Written:
 
     @contextmanager
     def locating(self, *keys: str | int) -> Iterator[None]:
-        """Whatever is refused meanwhile is said with this place."""
+        """Add this place to whatever is refused meanwhile."""
         try:
             yield
         except BadInput as refused:

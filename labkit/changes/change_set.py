@@ -1,4 +1,4 @@
-"""What one process has changed on one host; the journal over there has it all."""
+"""The changes of one process on one host; the journal over there has all of them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ChangeSet:
     held: dict[str, Step] = field(default_factory=dict)
     armed_until: float = 0.0
     heard: float = 0.0
-    """When the host last heard us, by our clock."""
+    """Time by our clock at which the host last heard us."""
     whole: tuple[str, ...] = ()
     """Checksum and length of its journal over there, as the last change left it."""
 
@@ -82,7 +82,7 @@ class ChangeSet:
         return answers
 
     def look(self, looks: Sequence[Look]) -> dict[str, Seen]:
-        """What the host shows of some things now; it hears that we are there."""
+        """Look at some things on the host as they are now; it hears that we are there."""
         seen = show(self.host, looks, self.token)
         self.heard = time.monotonic()
         return seen
@@ -142,7 +142,7 @@ class ChangeSet:
         return ask(self.host, verb, *words, lines=asked, seconds=seconds, kept=bool(self.token))
 
     def introduction(self, flags: str) -> tuple[str, ...]:
-        """Who asks, as the script wants to hear it."""
+        """The asker's identity, in the form that the script expects."""
         me = self.owner
         return (
             "as", self.token or me.token, me.name, me.controller, me.pid, me.started, me.boot,

@@ -1,4 +1,4 @@
-"""What becomes of settings in force while nobody of us touches them."""
+"""Drift of settings in force while none of us touches them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Drift:
 
 
 def read_again(changes: ChangeSet, steps: Sequence[Step], beat: float) -> list[Drift]:
-    """Those that are no longer as they were made, on one host; the one who asks knows the times."""
+    """Find one host's settings that are no longer as made; the caller knows the times."""
     ways = {step.thing: (step, way) for step in steps if (way := step.way)}
     looks = [
         Look(thing, way.reads, live=way.more.live, several=way.more.several)

@@ -25,14 +25,14 @@ from labkit.ssh.pins import check_pin
 
 T = TypeVar("T")
 PERIOD_SECONDS = 5.0
-"""How often settings in force are read again while something is measured."""
+"""Seconds between two readings of the settings in force while something is measured."""
 BEAT_SECONDS = 15.0
-"""Where nothing is to be read again we are heard so often: a guest has to work to hear, too."""
+"""Seconds between our beats if nothing is to be read again: a guest has to work to hear, too."""
 
 
 @dataclass
 class InForce:
-    """What has been changed on some hosts so far; moves from one set of settings to the next."""
+    """The changes made on some hosts so far; moves from one set of settings to the next."""
 
     hosts: Mapping[str, Host]
     owner: Owner
@@ -46,7 +46,7 @@ class InForce:
     changed: dict[str, Setting] = field(default_factory=dict)
     drifts: list[Drift] = field(default_factory=list)
     stale: set[Setting] = field(default_factory=set)
-    """What was learnt of devices that others have taken the place of since."""
+    """Settings learnt of devices that other devices have replaced since."""
     outdated: set[str] = field(default_factory=set)
     """The roles whose change sets are about such devices."""
     alone: set[str] = field(default_factory=set)
@@ -184,7 +184,7 @@ class InForce:
             self.check(live)
 
     def waiting(self) -> list[Setting]:
-        """Those that only a host's next start will bring; refuses as `check` does for the rest."""
+        """Settings that only a host's next start will bring; refuses the rest as `check` does."""
         drifts = self.drifted(self.changed.values())
         if others := [one for one in drifts if not one.waits]:
             raise refusal(others[0])

@@ -52,7 +52,7 @@ Line = Sequence[str | None]
 
 @cache
 def script() -> str:
-    """What runs on the host: plain sh, and the tools that each Linux and BusyBox has."""
+    """The script that runs on the host: plain sh, and the tools that each Linux and BusyBox has."""
     return "".join(map(_part, PARTS))
 
 
@@ -87,7 +87,7 @@ class OpenSet:
 
 @dataclass(frozen=True)
 class Greeting:
-    """What a host is, who is changing it, and what is not put back there."""
+    """A host's identity, who is changing it, and what is not put back there."""
 
     user: str
     kinds: tuple[str, ...]
@@ -103,7 +103,7 @@ class Greeting:
         return bool(self.lease and self.lives == "alive" and not self.lease.ended)
 
     def trouble(self, name: str) -> str:
-        """Why nothing can be changed on this host now; empty when it can."""
+        """The reason why nothing can be changed on this host now; otherwise empty."""
         if self.held:
             return f"{name} is held by {self.lease}"
         if not self.open:
@@ -115,7 +115,7 @@ class Greeting:
 
 @dataclass(frozen=True)
 class Look:
-    """What to look at: the commands of a way, written out."""
+    """A thing to look at: the commands of a way, written out."""
 
     thing: str
     reads: Words
@@ -126,7 +126,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a host showed of one thing: its text, or why it has none."""
+    """A host's answer about one thing: its text, or why it has none."""
 
     thing: str
     text: str
@@ -195,7 +195,7 @@ def refuse(host: Host, answers: Sequence[ScriptReply]) -> None:
 
 
 def refusals(host: Host, answers: Sequence[ScriptReply]) -> Iterator[HostError]:
-    """What went wrong, for each answer that says that something did."""
+    """Yield an error for each answer that says that something went wrong."""
     for answer in answers:
         if made := REFUSALS.get(answer.word):
             yield made(host, answer.fields)
@@ -283,7 +283,7 @@ def _open_set(fields: Sequence[str]) -> OpenSet:
 
 
 def show(host: Host, looks: Sequence[Look], token: str = "") -> dict[str, Seen]:
-    """What a host shows of some things; with a token it also hears that the owner is there."""
+    """Ask a host to show some things; with a token it also hears that the owner is there."""
     lines = [
         ("show", one.thing, *map(_line, (one.probe, one.live, one.reads, one.several)))
         for one in looks

@@ -18,7 +18,7 @@ RECORDS = {
     "writing": 3, "wrote": 3, "refused": 3, "restoring": 3, "restored": 4, "original": 4,
     "given-up": 4,
 }  # fmt: skip
-"""How many fields the records have that can stand together on a line."""
+"""Number of fields of each record that can share a line with others."""
 PLAIN = {code: char for char, code in CODES.items()}
 
 
@@ -85,7 +85,7 @@ def _fields(line: str, where: str) -> list[str]:
 
 
 def cksum(text: str) -> str:
-    """What cksum(1) prints of `text`: POSIX's CRC, and the length in bytes."""
+    """The output of cksum(1) for `text`: POSIX's CRC, and the length in bytes."""
     whole = text.encode("utf-8", "surrogateescape")
     crc, length = 0, len(whole)
     size = length.to_bytes((length.bit_length() + 7) // 8, "little")

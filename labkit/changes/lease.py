@@ -1,4 +1,4 @@
-"""Who may change a host: one process at a time, known by name."""
+"""The right to change a host, held by one process at a time, known by name."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Owner:
 
     @classmethod
     def me(cls, study: str) -> Owner:
-        """This process, at work on `study`."""
+        """The current process, at work on `study`."""
         pid = str(os.getpid())
         return cls(account.name(), platform.node(), pid, _started(pid), _boot(), study)
 
 
 @dataclass(frozen=True)
 class Lease:
-    """What a host says of whom it belongs to; `since` is by the host's clock."""
+    """A host's record of its owner; `since` is by the host's clock."""
 
     token: str
     name: str

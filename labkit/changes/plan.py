@@ -39,7 +39,7 @@ class Step:
 
     @property
     def thing(self) -> str:
-        """What is changed."""
+        """The thing that is changed."""
         return self.setting.thing
 
     @property
@@ -87,12 +87,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """What would change, in order, and what stands in the way; `digest` is of the hosts' state."""
+    """The intended changes, in order, and the obstacles; `digest` is of the hosts' state."""
 
     steps: tuple[Step, ...]
     hosts: Mapping[str, Greeting]
     warnings: tuple[str, ...] = ()
-    """Who holds a host, and what is not put back there."""
+    """Notes on who holds a host, and on what is not put back there."""
 
     @property
     def digest(self) -> str:

@@ -18,7 +18,7 @@ def went_back(answer: ScriptReply) -> bool:
 
 
 def outcome_words(answer: ScriptReply) -> str:
-    """What became of one thing, in words."""
+    """Say in words what became of one thing."""
     _, thing, outcome, now, original, said = answer.fields
     words = {
         "restored": f"is {original.strip()!r} again",
@@ -34,7 +34,7 @@ def outcome_words(answer: ScriptReply) -> str:
 
 @dataclass(frozen=True)
 class Restored:
-    """What became of all that was not put back on a host."""
+    """The outcome for everything on a host that had not been put back."""
 
     answers: tuple[ScriptReply, ...]
     damaged: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What is done to the hosts of a lab in one move, and what of it at the same time."""
+"""The work on the hosts of a lab in one move, and the parts of it done at the same time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def replaced(step: Step, host: Host) -> str:
 
 
 def stages(ops: Sequence[Op]) -> list[dict[str, list[Op]]]:
-    """What can be done at the same time: each host in its order, and alone around a barrier.
+    """Group what can be done at the same time: each host in its order, and alone around a barrier.
 
     What takes time from guests waits until others have put back what they have to.
     """

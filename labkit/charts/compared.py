@@ -113,7 +113,7 @@ def speed_up(
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """How much more some workers do than the fewest, beside the ideal and the laws fitted.
+    """Draw how much more some workers do than the fewest, beside the ideal and the laws fitted.
 
     `runs` names the run of a number of workers (`"8"`) and block.
     """
@@ -164,7 +164,7 @@ def downtime(
     title: str = "",
     note: str = "",
 ) -> alt.LayerChart:
-    """What a time without service consists of, one bar for each condition, part upon part.
+    """Draw the parts of a time without service, one bar for each condition, part upon part.
 
     `runs` names the run of each condition.
     """

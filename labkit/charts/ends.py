@@ -18,7 +18,7 @@ ARROWS = "Arrows: no limit on that side. "
 
 
 def bar(found: Interval | None, blocks: int) -> dict[str, Any]:
-    """What a row says of an interval: its ends, which of them are open, and all in words."""
+    """The fields of a row for an interval: its ends, which of them are open, and all in words."""
     if found is None:
         return between(None, None, "none yet")
     low, high = found.least, found.most
@@ -29,7 +29,7 @@ def bar(found: Interval | None, blocks: int) -> dict[str, Any]:
 
 
 def between(low: float | None, high: float | None, words: str) -> dict[str, Any]:
-    """What a row says of two ends; one that is None is open, and both say nothing."""
+    """The fields of a row for two ends. One that is None is open; if both are, they say nothing."""
     some = low is not None or high is not None
     return {
         "low": None if low is None else rounded(low),
@@ -60,5 +60,5 @@ def arrows(rows: Rows, base: alt.Chart, axis: str, tips: Sequence[alt.Tooltip]) 
 
 
 def legend(rows: Rows) -> str:
-    """What the legend says of arrows; nothing where there are none."""
+    """The legend's words on arrows; empty if there are none."""
     return ARROWS if any(row.get("less") or row.get("more") for row in rows) else ""

@@ -195,7 +195,7 @@ def _diamonds(rows: Rows, base: alt.Chart, unit: str) -> alt.Chart:
 
 
 def named(q: float) -> str:
-    """How a percentile is spoken of: `median`, `99.9 %`."""
+    """The spoken name of a percentile: `median`, `99.9 %`."""
     return "median" if q == 50 else f"{q:g} %"
 
 

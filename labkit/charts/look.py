@@ -1,4 +1,4 @@
-"""How every picture looks: colours, axes, titles, and the form in which it is shown."""
+"""The look of every picture: colours, axes, titles, and the form in which it is shown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 Blocks = Mapping[int, Values]
 Rows = list[dict[str, Any]]
 Runs = Mapping[tuple[str, int], str]
-"""Condition and block -> the name of the run, for whoever hovers over a mark made of it."""
+"""Condition and block -> the name of the run, shown when the mouse is over its mark."""
 
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
 SCALES = ("log", "linear")
@@ -84,7 +84,7 @@ EMBEDDED = {V5: {"embed_options": {"renderer": "svg", "defaultStyle": STYLE}}}
 
 MOST_LABELS = 8
 LEGEND_WIDTH = 70
-"""So many characters of legend fit beside each other, and as many of a line below the title."""
+"""Characters of legend that fit beside each other, or of a line below the title."""
 
 
 def enable() -> None:
@@ -164,7 +164,7 @@ def time_axis(metric: str, unit: str, scale: str, rows: Rows) -> dict[str, Any]:
 
 
 def steps(low: float, high: float) -> list[float]:
-    """Where a logarithmic axis has its labels: as many as fit, evenly by a rule that is seen."""
+    """The labels of a logarithmic axis: as many as fit, evenly by a visible rule."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     some: list[float] = []
     for marks in ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)):

@@ -34,7 +34,7 @@ def around(study: Study, run: Run, *, unit: str = "1/s", note: str = "") -> alt.
 
 
 def bandwidth(study: Study, run: Run, *, note: str = "") -> alt.LayerChart:
-    """What came in at the destination in each half second, and the CPU time of both sides."""
+    """Draw what came in at the destination in each half second, and the CPU time of both sides."""
     found = seen_over_time(_text(study, run))
     line, of = _line(study, run), (run.condition, run.path.name)
     return _drawn(found, line, BOTH, UNITS, *of, note)

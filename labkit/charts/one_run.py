@@ -95,7 +95,7 @@ def _end_of_warm_up(cut: int) -> alt.Chart:
 
 
 def thinned(values: Values, points: int = POINTS) -> npt.NDArray[np.intp]:
-    """Which values to draw: one at each regular step, and all of the slowest."""
+    """The indices of the values to draw: one at each regular step, and all of the slowest."""
     every = max(1, math.ceil(len(values) / points))
     if every == 1:
         return np.arange(len(values))

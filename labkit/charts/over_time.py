@@ -36,7 +36,7 @@ Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 
 @dataclass(frozen=True)
 class Happened:
-    """What happened while it was measured, in seconds from the start; `end` if it took time."""
+    """An event during the measurement, in seconds from the start; `end` if it took time."""
 
     name: str
     begin: float
@@ -84,7 +84,7 @@ def shares(
     title: str = "",
     note: str = "",
 ) -> alt.Chart:
-    """Who got which share of a line, over time: of `of`, or of what all of them got together.
+    """Draw each one's share of a line over time: of `of`, or of what all of them got together.
 
     `run` says which run it was.
     """

@@ -38,7 +38,7 @@ def speed_ups(
     runs: Runs | None = None,
     note: str = "",
 ) -> alt.LayerChart:
-    """How many times what `one` worker does `most` of them do, in each place, and the ideal.
+    """Draw the speed-up of `most` workers over `one` in each place, and the ideal.
 
     `published` are figures of the document for `most`, whichever place they are of.
     """

@@ -19,7 +19,7 @@ SPOILT = 0.5
 
 @dataclass(frozen=True)
 class Doubts:
-    """What casts doubt on the runs of some results; `borne` are gates tolerated by name."""
+    """Reasons to doubt the runs of some results; `borne` are gates tolerated by name."""
 
     results: Results
     borne: Mapping[str, Collection[str]]

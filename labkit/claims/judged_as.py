@@ -1,4 +1,4 @@
-"""What a document's claims are about, found in what another tool measured.
+"""The figures that a document's claims are about, found in what another tool measured.
 
 A claim speaks of `max_iops` under `VM [load=read]`; fio prints `read iops`. That the one is the
 other is said by the word `max_iops=read iops`, or `max_iops='read iops' + 'write iops'`.
@@ -23,7 +23,7 @@ from labkit.verdict import NOT_TESTABLE, Verdict, named
 from labkit.workload import Sample
 
 KEY = "claims"
-"""Where study.json keeps it, for `Results.judged_as` too."""
+"""Key of the claims in study.json, for `Results.judged_as` too."""
 EACH = "each"
 MOST_NAMED = 12
 OF_MEANS = "each run has one value, and their mean is judged"
@@ -42,7 +42,7 @@ class Claimed:
 
     @classmethod
     def said(cls, study: str, words: Iterable[str]) -> Claimed:
-        """As a command line says it, `METRIC=WAY` each; what no claim is about is refused."""
+        """Read it from a command line, `METRIC=WAY` each; refuse what no claim is about."""
         wanted = published.published(study).wanted()
         metrics = {metric for asked in wanted.values() for metric in asked}
         known = metrics | {f"{one}: {name}" for name, asked in wanted.items() for one in asked}
@@ -59,7 +59,7 @@ class Claimed:
 
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Claimed | None:
-        """As study.json has it; None where nothing is said of claims."""
+        """Read it from study.json; None if nothing is said of claims."""
         told = asked.get(KEY)
         if told is None:
             return None
@@ -70,14 +70,14 @@ class Claimed:
             raise ResultsError("study.json: the claims cannot be read", said=repr(odd)) from None
 
     def samples(self, condition: str, told: Sequence[Sample]) -> list[Sample]:
-        """What the claims ask of this condition, as far as the tool reported it."""
+        """The samples that the claims ask of this condition, as far as the tool reported them."""
         known = {sample.metric: sample for sample in told}
         metrics = published.published(self.study).wanted().get(condition, ())
         found = (self._sample(metric, condition, known) for metric in metrics)
         return [sample for sample in found if sample]
 
     def by_name(self, condition: str, told: Sequence[Sample]) -> dict[str, Sample]:
-        """As `samples`, by the names of claims: `VM`, or `latency: VM` of another metric."""
+        """Return `samples` by the names of claims: `VM`, or `latency: VM` of another metric."""
         main = published.published(self.study).metric
         return {
             condition if sample.metric == main else f"{sample.metric}: {condition}": sample
@@ -85,7 +85,7 @@ class Claimed:
         }
 
     def insist(self, condition: str, told: Sequence[Sample], where: str) -> list[Sample]:
-        """As `samples`; a file that has nothing of what is asked is answered with what it has."""
+        """Return `samples`; refuse a file with nothing of what is asked, and say what it has."""
         wanted, units = (
             published.published(self.study).wanted(),
             published.published(self.study).units,
@@ -125,7 +125,7 @@ class Claimed:
 
 
 def with_claimed(claimed: Claimed | None, condition: str, told: Sequence[Sample]) -> list[Sample]:
-    """What claims ask of this condition, by their names, then what else the tool reported."""
+    """The samples that claims ask of this condition, by their names, then the tool's other ones."""
     first = claimed.samples(condition, told) if claimed else []
     named = {sample.metric for sample in first}
     return [*first, *(sample for sample in told if sample.metric not in named)]

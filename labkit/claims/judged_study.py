@@ -1,4 +1,4 @@
-"""What a study has to say of itself so that its claims can be judged."""
+"""The facts about a study that are needed to judge its claims."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class JudgedStudy(Read, Protocol):
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """What is to be judged."""
+        """The claims to judge."""
 
     @property
     def conditions(self) -> Sequence[JudgedCondition]:
-        """What was measured."""
+        """The conditions that were measured."""
 
     @property
     def workload(self) -> Workload:
-        """What was run."""
+        """The workload that was run."""
 
     @property
     def unit(self) -> str:
-        """That of its metric."""
+        """The unit of its metric."""
 
     @property
     def untold(self) -> Mapping[str, str]:
-        """What no emulated lab can measure, and why not."""
+        """Things that no emulated lab can measure, and why not."""
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
-        """What no lab measures, and why not."""
+        """Things that no lab measures, and why not."""
 
     @property
     def least_cpus(self) -> Mapping[str, int]:
@@ -71,4 +71,4 @@ class JudgedStudy(Read, Protocol):
         """All values of its metric, by condition."""
 
     def measured(self, results: Results) -> Measured:
-        """As `blocks`, and all other metrics and points."""
+        """The values of `blocks`, and of all other metrics and points."""

@@ -53,7 +53,7 @@ def _explained(
 
 
 def lab_noise(study: JudgedStudy, results: Results) -> Noise | None:
-    """What `labkit noise` has found on the lab of these results; None if it was never asked."""
+    """The noise that `labkit noise` found on the lab of these results; None if never asked."""
     return noise_floor.kept(study, str(results.asked.get("lab", {}).get("name", "")))
 
 

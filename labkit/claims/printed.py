@@ -41,7 +41,7 @@ class PrintedFigure:
 
     @property
     def about(self) -> str:
-        """What it is a figure of, in words."""
+        """The quantity that it is a figure of, in words."""
         at = f"{self.x_name.replace('_', ' ')} {self.x}" if self.x_name else ""
         parts = (self.metric.replace("_", " "), self.percentile, at.replace(";", ", "))
         return ", ".join(part for part in parts if part)

@@ -34,7 +34,7 @@ FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
 
 @dataclass(frozen=True)
 class Published:
-    """What a document claims in one study: its title, the metric of the study, the claims."""
+    """A document's claims in one study: its title, the metric of the study, the claims."""
 
     study: str
     document: str
@@ -63,7 +63,7 @@ def of(study: str) -> tuple[Claim, ...]:
 
 @functools.cache
 def published(study: str) -> Published:
-    """What is claimed in a study, and where."""
+    """The claims made in a study, and where."""
     file = FOLDER / f"{study}.toml"
     if not file.is_file():
         raise Unknown("study with claims", study, names())

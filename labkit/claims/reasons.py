@@ -1,4 +1,4 @@
-"""What a verdict's reason says besides: noise, what was given up, how long more blocks take."""
+"""Additions to a verdict's reason: noise, what was given up, how long more blocks take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the verbs about hosts share: which lab, which of its hosts."""
+"""The common part of the verbs about hosts: which lab, and which of its hosts."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
 
 
 def looked_at(asked: argparse.Namespace, hosts: Mapping[str, Host]) -> str:
-    """What `hosts_there` is, in words."""
+    """Describe the result of `hosts_there` in words."""
     if asked.lab != "box":
         return f"looked at {asked.lab}: {', '.join(hosts)}"
     what = f"looked at the box: {', '.join(hosts)}" if hosts else "no box is up (labkit box up)"
@@ -106,7 +106,7 @@ def _nobody(asked: argparse.Namespace, name: str, hosts: Mapping[str, Host]) -> 
 def chosen(
     asked: argparse.Namespace, names: Sequence[str], *, everything: bool
 ) -> Mapping[str, Host]:
-    """Those of `hosts_there` with these names; all of them only when that is said."""
+    """The hosts of `hosts_there` with these names; all of them only if that is said."""
     hosts = hosts_there(asked)
     if bool(names) == everything:
         both = "name hosts or say --all, not both"

@@ -1,4 +1,4 @@
-"""What the verbs of the command line share."""
+"""The common parts of the command line's verbs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from labkit.study import Study
 
 BOX, STUDY = "demo", "lat_cpu_exclusive"
-"""What a CPU of one's own brings, and costs, is the same in a box as on any machine."""
+"""The benefit and cost of a CPU of one's own are the same in a box as on any machine."""
 LOAD = {"duration": "3", "repeats": "4"}
 CONTROL_BLOCKS = 3
 NEXT = """\
@@ -29,7 +29,7 @@ MORE = {
     "decided": "studies\n      every study, and what it asks",
     "recorded": "scorecard\n      every claim of every document, on all runs that come with labkit",
 }
-"""What helps where a claim is open yet, where none is, and where there was no lab to measure."""
+"""Helpful commands if a claim is still open, if none is, and if there was no lab to measure."""
 
 
 def add(verbs: Any) -> None:

@@ -88,7 +88,7 @@ def _install(lab: Lab | None, found: Sequence[Lack], asked: argparse.Namespace) 
 
 
 def rendered(found: Sequence[Lack]) -> str:
-    """What each host lacks, who calls it, and what brings it."""
+    """Describe what each host lacks, who calls it, and what brings it."""
     return "\n".join(line for one in found for line in _lines(one))
 
 

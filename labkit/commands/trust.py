@@ -34,7 +34,7 @@ Compare one with the host's own answer, from its console or its owner:
 
 @dataclass(frozen=True)
 class Trusted:
-    """What `labkit trust` found and did; `kept` are the fingerprints that were written down."""
+    """The findings and actions of `labkit trust`; `kept` are the fingerprints written down."""
 
     name: str
     address: str
@@ -44,7 +44,7 @@ class Trusted:
     kept: tuple[str, ...]
     known_hosts: str
     machine: str
-    """Which machine it is; or why that is not noted."""
+    """Identity of the machine, or why that is not noted."""
 
 
 def add(verbs: Any) -> None:

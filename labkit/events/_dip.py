@@ -1,4 +1,4 @@
-"""What a load had of an event: how far it fell, for how long, and when it was as before."""
+"""The effect of an event on a load: how far it fell, for how long, and when it was as before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ A load that varies by itself has to fall by more, three of its standard deviatio
 """
 DEVIATIONS = 3
 FEWEST = 3
-"""Values before the event, of which the load's own rate is the mean."""
+"""The fewest values before the event; their mean is the load's own rate."""
 Values = npt.NDArray[np.float64]
 
 

@@ -34,7 +34,7 @@ UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 CPU = re.compile(r"<cpu\b[^>]*?(?:/>|>.*?</cpu>)", re.DOTALL)
 KIND = re.compile(r"<domain type='(\w+)'", re.ASCII)
 NEAR = 1.2
-"""A link may have so many times the round trip that is asked for, or a part of it."""
+"""A link's round trip may differ from the requested one by this factor, up or down."""
 MEASURED = re.compile(r" = [\d.]+/([\d.]+)/")
 
 
@@ -173,7 +173,7 @@ def _polled(host: Host, vm: str, say: Say) -> Iterator[None]:
 
 
 def job(text: str) -> dict[str, float]:
-    """What `virsh domjobinfo` says of a migration, under QEMU's names."""
+    """The figures that `virsh domjobinfo` gives of a migration, under QEMU's names."""
     figures = {found[1]: float(found[2]) * UNITS.get(found[3], 1)
                for found in map(FIGURE.match, text.splitlines()) if found}  # fmt: skip
     names = {"Memory processed": "transferred", "Memory remaining": "remaining",

@@ -1,4 +1,4 @@
-"""What a driver reads of a migration that is asked for."""
+"""The properties of a requested migration that a driver reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was seen of a migration: its time line, and its figures."""
+"""Observations of a migration: its time line, and its figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from labkit.workload import Sample, Series
 SPAN = 0.5
 """Seconds that a bandwidth is the mean of: what is queued at once is no rate."""
 COUNTED_SECONDS = 0.02
-"""What only counts pages is shorter."""
+"""Upper limit in seconds for a pass that only counts pages."""
 DONE = "completed"
 MEGABIT = 8e-6
 HELPERS = ("multifdsend", "live_migration")
@@ -32,14 +32,14 @@ class MoveSeen:
 
     @cached_property
     def about(self) -> Mapping[str, Any]:
-        """What was asked for."""
+        """The migration that was asked for."""
         found = next((one for one in self.lines if "moves" in one), None)
         if found is None:
             raise ResultsError("these lines are not of a migration")
         return found
 
     def events(self, host: str, name: str, **about: str) -> list[float]:
-        """When QEMU on a host reported such an event."""
+        """The times at which QEMU on a host reported such an event."""
         asked = {"host": host, "event": name, **about}
         return [one["at"] for one in self.lines if asked.items() <= one.items()]
 
@@ -55,23 +55,23 @@ class MoveSeen:
 
     @cached_property
     def begun(self) -> float:
-        """When the first of its disks was copied, or the first of its memory could go."""
+        """Time when the first of its disks was copied, or the first of its memory could go."""
         found = [*self.copying, *self.events(self.origin, "MIGRATION", status="setup")]
         return min(found) if found else float(self.about["t"])
 
     @cached_property
     def copying(self) -> list[float]:
-        """When its disks were seen to be copied."""
+        """Times at which its disks were seen to be copied."""
         return [one["t"] for one in self.lines if "disk" in one]
 
     @cached_property
     def stopped(self) -> float | None:
-        """When it stood still."""
+        """Time when it stood still."""
         return next(iter(self.events(self.origin, "STOP")), None)
 
     @cached_property
     def resumed(self) -> float | None:
-        """When it went on at the destination."""
+        """Time when it went on at the destination."""
         return next(iter(self.events(self.to, "RESUME")), None)
 
     @cached_property
@@ -82,7 +82,7 @@ class MoveSeen:
 
     @cached_property
     def ended(self) -> float:
-        """When all of it was over."""
+        """Time when all of it was over."""
         done = self.events(self.origin, "MIGRATION", status=DONE)
         found = [*done, *([self.resumed] if self.resumed else [])]
         return max(found) if found else float(self.lines[-1]["t"])
@@ -102,7 +102,7 @@ class MoveSeen:
 
     @cached_property
     def said(self) -> Mapping[str, Any]:
-        """What QEMU said of it last."""
+        """QEMU's last words on it."""
         mine = [one for one in self.lines if one.get("host") == self.origin and "said" in one]
         told = [one["said"] for one in mine if one["said"].get("transferred")]
         return told[-1] if told else {}
@@ -123,7 +123,7 @@ class MoveSeen:
         return _rates([(t, n) for t, n in counts if self.begun - SPAN <= t], self.ended)
 
     def cpus(self, host: str) -> int:
-        """How many CPUs a host has, where it says so."""
+        """The number of a host's CPUs, if the host says it."""
         own = (one for one in self.lines if one.get("host") == host)
         return next((one["cpus"] for one in own if "cpus" in one), 0)
 

@@ -83,7 +83,7 @@ class LiveMigration(Event):
         _driver(lab).back(lab, self)
 
     def refusal(self, lab: Lab) -> str:
-        """Why this lab cannot move the guest so."""
+        """The reason why this lab cannot move the guest so."""
         return str(_driver(lab).refusal(lab, self))
 
     @staticmethod
@@ -93,7 +93,7 @@ class LiveMigration(Event):
 
     @staticmethod
     def parse(text: str, loads: Mapping[str, Series]) -> list[Sample]:
-        """How long it took, how fast it went, what it cost, and what the load had of it."""
+        """Samples of its duration, its speed, its cost, and its effect on the load."""
         return _seen.samples(text, loads)
 
 

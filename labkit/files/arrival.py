@@ -48,7 +48,7 @@ class Arrival:
 
     @property
     def there(self) -> int:
-        """How many bytes an earlier try left."""
+        """The number of bytes that an earlier try left."""
         return os.fstat(self.file).st_size
 
     def grow(self, size: int) -> None:
@@ -72,7 +72,7 @@ class Arrival:
             raise cannot_write(self.to, refused) from refused
 
     def read(self, start: int, size: int) -> bytes:
-        """What was written at a place."""
+        """The bytes that were written at a place."""
         return os.pread(self.file, size, start)
 
     def commit(self, mode: int) -> None:

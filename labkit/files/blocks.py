@@ -22,7 +22,7 @@ _MIRRORED = bytes(int(f"{n:08b}"[::-1], 2) for n in range(256))
 
 
 class Cksum:
-    """What POSIX cksum computes, for hosts that have nothing better."""
+    """The checksum of POSIX cksum, for hosts that have nothing better."""
 
     def __init__(self) -> None:
         self._crc, self._size = 0xFFFFFFFF, 0
@@ -70,7 +70,7 @@ class Piece:
 
     @property
     def units(self) -> tuple[str, str]:
-        """Where it begins and how long it is, as dd counts."""
+        """Its start and its length, as dd counts."""
         return str(self.start // UNIT), str(-(-self.size // UNIT))
 
 
@@ -90,11 +90,11 @@ class Blocks:
 
     @property
     def words(self) -> tuple[str, str]:
-        """How long the file and a block are, as dd counts."""
+        """The lengths of the file and of a block, as dd counts."""
         return str(-(-self.size // UNIT)), str(self.length // UNIT)
 
     def lacking(self, read: Read, kind: str, theirs: Sequence[str]) -> list[int]:
-        """Which blocks of ours the other side lacks, or has otherwise; `theirs` are its hashes."""
+        """Our blocks that the other side lacks, or has otherwise; `theirs` are its hashes."""
         count = -(-self.size // self.length)
         return [
             number
@@ -104,7 +104,7 @@ class Blocks:
         ]
 
     def total(self, numbers: Sequence[int]) -> int:
-        """How many bytes some blocks have together."""
+        """The bytes that some blocks have together."""
         return sum(min(self.length, self.size - number * self.length) for number in numbers)
 
     def pieces(self, lacking: Sequence[int], lanes: int) -> list[Piece]:
@@ -145,7 +145,7 @@ class Source:
 
     @property
     def identity(self) -> str:
-        """What differs when it is not the same content: a file's ctime nobody can set back."""
+        """A text that differs if the content does: nobody can set a file's ctime back."""
         if self._bytes is not None:
             return digest("sha256", self._bytes)
         found = os.fstat(self._file)

@@ -1,4 +1,4 @@
-"""What all copies have in common: what they report, and that they outlast a lost connection."""
+"""The common ground of all copies: what they report, and that they outlast a lost connection."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from labkit.files.pipe import CHUNK, Pipe
 from labkit.files.place import Place
 
 SMALL = 1 << 20
-"""What goes in one command: a round trip or two, and nothing to go on from."""
+"""The largest copy made in one command: a round trip or two, and nothing to go on from."""
 IN_A_ROW = 3
-"""So often the connection may be lost in a row, with nothing gained, before it is an error."""
+"""Connections lost in a row, with nothing gained, that make an error."""
 GO_ON = "copy it again: parts already there are checked and not sent twice"
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Copied:
-    """What was copied; `sent` is less than `size` when some of it was there from an earlier try."""
+    """A finished copy; `sent` is less than `size` if some of it was there from an earlier try."""
 
     path: str
     files: int

@@ -24,7 +24,7 @@ TELL_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Moved:
-    """How far a copy has come, in bytes; what was there already counts as done."""
+    """The progress of a copy, in bytes; what was there already counts as done."""
 
     what: str
     done: int
@@ -52,7 +52,7 @@ class Meter:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, size: int, sent: bool = True) -> None:
-        """That many bytes more have moved, or were found there."""
+        """Count `size` more bytes as moved, or as found there."""
         with self._lock:
             self.done += size
             self.sent += size if sent else 0
@@ -63,7 +63,7 @@ class Meter:
                 self._say()
 
     def there(self, size: int) -> None:
-        """That many bytes are there already; those of a stream that was cut count no more."""
+        """Count `size` bytes as there already; those of a stream that was cut no longer count."""
         with self._lock:
             self.done = size
             self._say()
@@ -93,7 +93,7 @@ class Lanes:
 
     @classmethod
     def up(cls, host: Carries) -> Lanes:
-        """As many as fill the way to the host."""
+        """Enough lanes to fill the way to the host."""
         under_way = host.round_trip() * RATE
         return cls(host, min(MOST_LANES, max(2, round(under_way / TAKEN))))
 

@@ -1,4 +1,4 @@
-"""What a tree consists of: listed on this machine, or by a host that may be hostile."""
+"""The contents of a tree, listed on this machine or by a host that may be hostile."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Listing:
 
     @property
     def identity(self) -> str:
-        """What differs when the tree is another one."""
+        """A hash that differs if the tree is another one."""
         rows = [repr((e.name, e.folder, e.mode, e.size, e.changed)) for e in self.entries]
         return hashlib.sha256("\n".join(rows).encode("utf-8", "surrogateescape")).hexdigest()
 
@@ -87,7 +87,7 @@ class Listing:
 
 
 def local(source: Path) -> Listing:
-    """What a folder of this machine holds; what may not be read is named."""
+    """List what a folder of this machine holds; an error names what may not be read."""
     entries, others, closed = [_entry(".", os.stat(source))], [], []
     waiting = ["."]
     while waiting:
@@ -114,7 +114,7 @@ def local(source: Path) -> Listing:
 
 @dataclass
 class Remote:
-    """What a host says that its folder holds, read bit by bit: nothing that leads out is taken."""
+    """A folder as its host lists it, read bit by bit: nothing that leads out is taken."""
 
     path: str
     most_files: int

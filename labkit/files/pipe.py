@@ -1,4 +1,4 @@
-"""What copying needs of a host: short commands, and commands whose streams are open."""
+"""The interface that copying needs of a host: short commands, and commands with open streams."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 CHUNK = 1 << 20
 WINDOW = 2 << 20
-"""How much a host may send before we have read it, unless more is asked for."""
+"""Bytes that a host may send before we have read them, unless more is asked for."""
 STALL_SECONDS = 60.0
 """A stream on which nothing moves for so long is given up."""
 
@@ -16,7 +16,7 @@ class Pipe(Protocol):
     """A running command: what is sent it reads, what it prints is received as it comes."""
 
     patience: float
-    """Where nothing moves for so many seconds, it is given up."""
+    """Seconds without any movement after which it is given up."""
 
     def send(self, content: bytes | memoryview) -> bool:
         """Give it all of `content`; False when it reads no more."""
@@ -35,7 +35,7 @@ class Pipe(Protocol):
 
 
 class Ran(Protocol):
-    """How a short command ended."""
+    """The result of a short command."""
 
     @property
     def code(self) -> int:
@@ -43,11 +43,11 @@ class Ran(Protocol):
 
     @property
     def stdout(self) -> str:
-        """What it printed."""
+        """Its standard output."""
 
     @property
     def stderr(self) -> str:
-        """What it complained of."""
+        """Its standard error output."""
 
 
 class Carries(Protocol):
@@ -55,7 +55,7 @@ class Carries(Protocol):
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The host's name in errors."""
 
     def run(self, *words: str, stdin: bytes = b"", seconds: float = 60.0) -> Ran:
         """Run a short command to its end."""

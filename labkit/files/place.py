@@ -1,4 +1,4 @@
-"""Where on a host something is written or read, and the words for its refusals."""
+"""The place on a host to write to or read from, and the words for its refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def folder(self) -> tuple[str, str]:
-        """How the folder is named to the host's scripts."""
+        """The folder's name, as the host's scripts take it."""
         return self.top, self.rest
 
     def below(self, name: str) -> tuple[str, str]:
@@ -82,7 +82,7 @@ class Place:
         return done.stdout.splitlines()
 
     def damaged(self, doing: str) -> HostError:
-        """What arrived is not what was sent, or it changed meanwhile."""
+        """The error if what arrived is not what was sent, or changed meanwhile."""
         return self.refused(
             doing,
             "the hashes of both sides differ",

@@ -1,4 +1,4 @@
-"""What the host runs while files are copied: POSIX sh and the tools that BusyBox has too.
+"""Scripts that the host runs while files are copied: POSIX sh and the tools that BusyBox has too.
 
 A folder is entered first and looked at after: where we are cannot be swapped for a link any more.
 """
@@ -10,7 +10,7 @@ from labkit.machine.scripts import beside
 PROGRAMS = ("find", "openssl", "tar")
 
 UNIT = 1 << 18
-"""What dd counts in."""
+"""The unit that dd counts in."""
 
 START = beside(__file__, "start.sh")
 

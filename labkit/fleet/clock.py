@@ -1,4 +1,4 @@
-"""How far a host's clock is from ours, with a bound, so that times of hosts can be compared."""
+"""The offset of a host's clock from ours, with a bound, so that times of hosts can be compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labkit.errors import HostError
 from labkit.files import Pipe
 
 ASKED = 5
-"""So often a clock is read; the reading with the shortest way there and back counts."""
+"""The readings taken of a clock; the one with the shortest way there and back counts."""
 LONGEST_LINE = 200
 _TIME = re.compile(r"(\d{1,12})(?:\.(\d{1,9}))?")
 

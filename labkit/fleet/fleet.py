@@ -29,7 +29,7 @@ LEAD_SECONDS, LEAD_PER_HOST = 0.05, 0.005
 
 @dataclass(frozen=True)
 class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
-    """What each host answered, or the error that befell it, by the host's name."""
+    """The answer of each host, or the error that befell it, by the host's name."""
 
     all: Mapping[str, T | LabkitError]
 
@@ -46,7 +46,7 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
 
     @property
     def ok(self) -> dict[str, T]:
-        """Those that went well: no error, and code 0 where there is one."""
+        """The outcomes that went well: no error, and code 0 if there is one."""
         return {
             name: one
             for name, one in self.all.items()
@@ -72,7 +72,7 @@ class Outcomes(Mapping[str, T | LabkitError], Generic[T]):
 
 @dataclass(frozen=True)
 class Start(Outcomes[Started]):
-    """What came of commands that were started together."""
+    """The outcomes of commands that were started together."""
 
     @property
     def spread(self) -> float:
@@ -82,7 +82,7 @@ class Start(Outcomes[Started]):
 
     @property
     def bound(self) -> float:
-        """So much the spread may be wrong, for clocks are known only so well."""
+        """Seconds by which the spread may be wrong, for clocks are not known exactly."""
         bounds = sorted((one.bound for one in self._started), reverse=True)
         return sum(bounds[:2])
 

@@ -39,7 +39,7 @@ shift
 
 @dataclass(frozen=True)
 class Started:
-    """How a command went that was started together with others; `begun` by the host's clock."""
+    """The result of a command started together with others; `begun` is by the host's clock."""
 
     host: str
     words: tuple[str, ...]
@@ -56,7 +56,7 @@ class Started:
 
     @property
     def begun_here(self) -> float:
-        """When it began by our clock, in seconds since 1970, within `bound`."""
+        """Its start by our clock, in seconds since 1970, within `bound`."""
         return self.begun - self.clock.offset
 
     @property
@@ -82,7 +82,7 @@ class Armed:
         self.pipe.send(f"{when + self.clock.offset:.6f}\n".encode())
 
     def done(self, deadline: float) -> Started:
-        """How it went. At the deadline, by our monotonic clock, it is stopped."""
+        """Return how it went. At the deadline, by our monotonic clock, stop it."""
         late = threading.Event()
         watch = threading.Timer(max(0.0, deadline - time.monotonic()), self._too_late, [late])
         watch.daemon = True

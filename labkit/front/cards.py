@@ -29,7 +29,7 @@ LOOKING, JUDGING = "looking", "judging"
 
 @dataclass(frozen=True)
 class Verdicts:
-    """How many claims of a study came to which verdict; `real` if some ran on a real kernel."""
+    """The number of a study's claims with each verdict; `real` if some ran on a real kernel."""
 
     counts: Mapping[str, int]
     real: bool = False
@@ -37,7 +37,7 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class StudyCard:
-    """What one card shows; None is not known yet."""
+    """The content of one card; None is not known yet."""
 
     study: Study
     notebook: Path
@@ -58,7 +58,7 @@ class StudyCard:
 
     @property
     def last_run(self) -> str:
-        """When it ran last, on which lab, and whether that was emulated."""
+        """Its last run: when, on which lab, and whether that was emulated."""
         if not self.listed:
             return LOOKING
         if self.last is None:

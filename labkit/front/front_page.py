@@ -72,7 +72,7 @@ class FrontPage:
         return whole
 
     def snapshot(self) -> dict[str, str]:
-        """What is seen where there are no widgets: a saved notebook on another page."""
+        """The view shown if there are no widgets: a saved notebook on another page."""
         page = f"<p>{safe(STATIC)}</p>{cards_html(self.known.cards(), self.lessons)}"
         return {"text/html": styled(page), "text/plain": cards_table(self.known.cards()).text()}
 

@@ -22,7 +22,7 @@ FILE, USUAL = "lab.toml", "box lab"
 
 @dataclass(frozen=True)
 class HostNow:
-    """What one host says now; `trouble` is why its journal could not be read."""
+    """One host's answer now; `trouble` is the reason why its journal could not be read."""
 
     role: str
     address: str
@@ -41,7 +41,7 @@ class HostNow:
 
 @dataclass(frozen=True)
 class PutBack:
-    """What became of a host's unfinished changes, a line for each."""
+    """The outcome of a host's unfinished changes, a line for each."""
 
     ok: bool
     lines: tuple[str, ...]

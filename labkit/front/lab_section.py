@@ -29,7 +29,7 @@ NONE = (
 
 
 class LabSection:
-    """Which lab the page is about; `changed` is called once its hosts were asked."""
+    """The lab that the page is about; `changed` is called once its hosts were asked."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self.lab: Lab | None = None

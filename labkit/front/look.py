@@ -1,4 +1,4 @@
-"""How the front page looks: cards in columns, colours of the theme, a focus that is seen."""
+"""The look of the front page: cards in columns, colours of the theme, a visible focus."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Opened:
     page: Path
 
     def server(self) -> dict[str, Any] | None:
-        """What it says of itself once it listens: `url`, `token`, `password`."""
+        """Its own description, once it listens: `url`, `token`, `password`."""
         found = (one for one in list_running_servers() if one["pid"] == self.process.pid)
         return next(found, None)
 

@@ -29,7 +29,7 @@ class Readiness:
 
 
 def on_this_machine(study: Study, machine: Report) -> Readiness:
-    """Where no lab is open: whether this machine can make the lab in a box that it takes."""
+    """The readiness if no lab is open: whether this machine can make the lab in a box needed."""
     if machine.tier in IN_A_BOX:
         up = shlex.join(["labkit", "box", "up", *([study.topology] if study.topology else [])])
         return Readiness(YES, "can run here in the lab in a box", up)

@@ -44,13 +44,13 @@ class Shelved:
 
     @property
     def made(self) -> str:
-        """Where its figures come from: real hosts, an emulated lab, another tool."""
+        """The source of its figures: real hosts, an emulated lab, another tool."""
         kinds = {"hosts": "real hosts", imports.TIER: "imported", "": "unknown lab"}
         return kinds.get(self.tier, f"emulated, tier {self.tier}")
 
     @property
     def name(self) -> str:
-        """What a choice calls it."""
+        """Its name in a choice."""
         kept = "recorded" if self.recorded else self.label or self.path.name
         return f"{self.study}, {kept}, {self.when[:16].replace('T', ' ')}".rstrip(", ")
 
@@ -87,7 +87,7 @@ def newest(listed: Sequence[Shelved]) -> dict[str, Shelved]:
 
 
 def report_file(one: Shelved) -> Path:
-    """Where the report of these results is written."""
+    """The file that the report of these results is written to."""
     name = "recorded" if one.recorded else one.label or one.path.name
     return out() / "reports" / f"{one.study}-{name}.html"
 

@@ -1,4 +1,4 @@
-"""What a host counts, printed again and again by one program that stays there.
+"""The counts of a host, printed again and again by one program that stays there.
 
 To start the few programs that `gate.collect` needs takes a guest without hardware support longer
 than to read everything. Both print the same lines.
@@ -40,7 +40,7 @@ class Counters:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def collect(self, host: Host) -> str:
-        """What the host counts; asked again where the program has ended, as with its machine."""
+        """The host's counts; asked for again if the program has ended, as with its machine."""
         if host in self._there:
             try:
                 return self._asked(host)

@@ -34,7 +34,7 @@ KERNEL_THREAD = 0x00200000  # PF_KTHREAD in include/linux/sched.h
 OURS = frozenset(
     {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux.uml"}
 )
-"""What labkit keeps busy on a host: its sessions, and guests (of QEMU; User-Mode Linux)."""
+"""Programs that labkit keeps busy on a host: sessions, and guests (of QEMU; User-Mode Linux)."""
 NAMES = (
     "steal", "throttling", "swap", "retransmits", "NIC errors", "clock step", "paused",
     "foreign load", "load generator", "time",
@@ -51,7 +51,7 @@ class Gate:
 
 
 def collect(host: Host) -> str:
-    """What the host counts, as text, in one command."""
+    """The host's counts, as text, read with one command."""
     return host.check(*COLLECT)
 
 
@@ -177,7 +177,7 @@ class _Span:
 
     @property
     def uptime(self) -> float | None:
-        """How much time passed on the host."""
+        """The time that passed on the host."""
         begun, ended = self.before.uptime, self.after.uptime
         return None if begun is None or ended is None else ended - begun
 

@@ -22,7 +22,7 @@ from labkit.results import Results, Run
 ALONE = frozenset({"clock step", "paused"})
 """The gates that a host can answer for although it shares its machine."""
 LATE, LATE_SECONDS = 5, 60
-"""A run may take so many times as long as its workload says, and so much longer."""
+"""A run may take this many times what its workload says, and this many seconds more."""
 MOST_SHOWN = 3
 
 
@@ -57,7 +57,7 @@ class Watch:
         self._after.update(self._asked())
 
     def raw(self) -> dict[str, str]:
-        """What was counted, by the name of the file to keep it in."""
+        """The counts, by the name of the file to keep them in."""
         asked = {"before": self._before, "after": self._after}
         roles = enumerate(self.hosts)
         return {
@@ -138,7 +138,7 @@ def left_out(results: Results) -> dict[str, str]:
 
 
 def remarks(results: Results) -> list[str]:
-    """What a reader of these results should know of their runs, a sentence each."""
+    """Facts that a reader of these results should know of their runs, a sentence each."""
     runs = results.readable()[0]
     used = [run for run in runs if run.state == "finished"]
     return [*_invalid(runs, len(used)), *_doubted(used)]

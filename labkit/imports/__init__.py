@@ -1,4 +1,4 @@
-"""What other tools measured, as results: each file reads one format; the folder is the registry.
+"""Measurements of other tools, as results: each file reads one format; the folder is the registry.
 
 A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
 the line. Where a tool prints each value, or a histogram of them, all of them are read. Where it
@@ -44,11 +44,11 @@ PACKED: Mapping[bytes, Callable[[], _Unpacker]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     b"BZh": bz2.BZ2Decompressor,
 }
-"""How packed files begin, and what unpacks them."""
+"""Unpackers, by the bytes that packed files begin with."""
 
 
 class Format(Protocol):
-    """How the files of one tool are read."""
+    """A reader for the files of one tool."""
 
     def read(self, text: str) -> list[Sample]:
         """All that one file holds."""
@@ -121,7 +121,7 @@ def take_in(
 
 
 def imported_as(study: str) -> list[Path]:
-    """What was imported to be judged as this study, oldest first; what is damaged is left out."""
+    """Imports to be judged as this study, oldest first; damaged ones are left out."""
     found = []
     for path in stored(STUDY):
         with suppress(ResultsError):
@@ -130,7 +130,7 @@ def imported_as(study: str) -> list[Path]:
 
 
 def left_out(kept: Format, text: str) -> str:
-    """What of a text is not read, such as a last line that was cut off; nothing if all of it is."""
+    """The part of a text that is not read, such as a last line cut off; empty if all of it is."""
     told = getattr(kept, "left_out", None)
     return str(told(text)) if told else ""
 

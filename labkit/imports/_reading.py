@@ -1,4 +1,4 @@
-"""What the readers share: strict JSON, numbers that are numbers, samples."""
+"""Helpers that the readers share: strict JSON, numbers that are numbers, samples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def json_of(text: str, tool: str) -> dict[str, Any]:
 
 
 def at(whole: Any, *path: str | int) -> Any:
-    """What lies at a place of it; the place is named if nothing does."""
+    """The value at a place of it; if there is none, the error names the place."""
     for n, step in enumerate(path):
         try:
             whole = whole[step]
@@ -78,7 +78,7 @@ def whole_lines(text: str) -> str:
 
 
 def unended(text: str) -> str:
-    """What to say of what `whole_lines` leaves out; nothing if that is nothing."""
+    """A remark on what `whole_lines` leaves out; empty if that is nothing."""
     rest = text[text.rfind("\n") + 1 :].strip()
     return f"the last line has no end, so it may not be whole: {rest[:60]!r}" if rest else ""
 

@@ -18,7 +18,7 @@ LATENCIES = {"clat_ns": 1e-3, "clat": 1.0}
 DOCUMENT = re.compile(r"^\{(?:.*\}[ \t]*$|[\s\S]*?(?:^\}|\Z))", re.MULTILINE)
 """Warnings stand before it, and with `normal,json` a text for people after it."""
 SAME_BEGIN = 1100
-"""Within so many ms what is reported of one run has begun: times of it are rounded to seconds."""
+"""Reports of one run begin within this many ms: their times are rounded to seconds."""
 
 
 def read(text: str) -> list[Sample]:

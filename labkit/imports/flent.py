@@ -1,9 +1,9 @@
 """Flent, its data files (`.flent.gz` or `.flent`): every value of every series.
 
 A data file has each series twice: interpolated, in the unit that it names, and raw, as the tool
-printed it - seconds for an HTTP request, transactions a second for a round trip of netperf. It does
-not say what was done to the raw ones, so that is found by comparing both: round trips of 31.6 ms
-and as many a second look alike, and are what the version of the format says first.
+printed it. Raw is seconds for an HTTP request, but transactions a second for a round trip of
+netperf. The file does not say what was done to the raw ones, so both are compared. 31.6 ms and 31.6
+a second look alike; there the version of the format decides.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CHANGES: tuple[Callable[[Numbers], Numbers], ...] = (
     lambda raw: raw / 1e3,
     lambda raw: np.diff(raw),
 )
-"""What Flent does to raw values: nothing, s to ms, a rate to ms, bits or kbits to Mbits, steps."""
+"""Flent's changes to raw values: none, s to ms, a rate to ms, bits or kbits to Mbits, steps."""
 ONE_UNIT = 4
 """From this version of the format on, raw values should be in the unit of the others."""
 LEVELS = (10, 25, 50, 75, 90)

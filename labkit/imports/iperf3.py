@@ -15,7 +15,7 @@ EXTRAS = (
     ("jitter_ms", "ms", RECEIVED),
     ("lost_packets", "", RECEIVED),
 )
-"""Who knows it: the sums of what was sent, since iperf 3.11, have a jitter and a loss too, of 0."""
+"""Metrics by the sums that know them. Since iperf 3.11, sums sent have jitter and loss, of 0."""
 
 
 def read(text: str) -> list[Sample]:

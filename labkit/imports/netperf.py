@@ -8,16 +8,16 @@ import re
 from labkit.errors import ResultsError
 from labkit.imports._reading import insist, number, sample, unended, whole_lines
 from labkit.workload import Sample
+from labkit.workloads.netperf import LATENCIES as OF_K
 
-# The selector of `-k`, and the heading of `-o` for the same.
+# The selectors of `-k`, as our own runs ask for them, and the headings of `-o` for the same.
+HEADINGS = {"min": "Minimum", "mean": "Mean", "p50": "50th Percentile", "p90": "90th Percentile",
+            "p99": "99th Percentile", "max": "Maximum"}  # fmt: skip
 LATENCIES = {
-    "MIN_LATENCY": "latency min", "Minimum Latency Microseconds": "latency min",
-    "MEAN_LATENCY": "latency mean", "Mean Latency Microseconds": "latency mean",
-    "P50_LATENCY": "latency p50", "50th Percentile Latency Microseconds": "latency p50",
-    "P90_LATENCY": "latency p90", "90th Percentile Latency Microseconds": "latency p90",
-    "P99_LATENCY": "latency p99", "99th Percentile Latency Microseconds": "latency p99",
-    "MAX_LATENCY": "latency max", "Maximum Latency Microseconds": "latency max",
-}  # fmt: skip
+    name: f"latency {short}"
+    for selector, short in OF_K.items()
+    for name in (selector, f"{HEADINGS[short]} Latency Microseconds")
+}
 UNITS = {"Trans/s": "1/s", "10^6bits/s": "Mbit/s"}
 KIND = re.compile(
     r"(REQUEST/RESPONSE|UDP (?:STREAM|UNIDIRECTIONAL SEND)|STREAM|SENDFILE|MAERTS) TEST", re.I

@@ -1,9 +1,9 @@
 """PerfKitBenchmarker, its samples as newline-delimited JSON (`perfkitbenchmarker_results.json`).
 
 It gives one name to measurements under different conditions, such as iperf over two addresses or
-CoreMark with one thread and with all. Only labels separate them. So samples of one name are metrics
-of their own if their labels differ in a word or in a number of threads and the like. Labels that
-were measured beside, such as a round trip or a count, separate nothing.
+CoreMark with one thread and with all. Only labels separate them. Samples of one name are metrics of
+their own if their labels differ in a word, or in a number such as that of threads. Labels that were
+measured beside, such as a round trip or a count, separate nothing.
 
 A histogram and a series over time are samples of the value 0, with their numbers in labels. One
 without counts of values, such as memtier's, is left out.

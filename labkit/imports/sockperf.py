@@ -9,8 +9,8 @@ import numpy as np
 from labkit.errors import ResultsError
 from labkit.imports._reading import insist, number, sample, unended, unread, whole_lines
 from labkit.workload import Sample
+from labkit.workloads.sockperf import COLOUR
 
-COLOUR = re.compile(r"\x1b?\[[\d;]*m")
 HEAD = re.compile(r"packet, *txTime\(sec\), *rxTime\(sec\)")
 SUMMARY = re.compile(r"---> (?:<(MAX|MIN)> observation|percentile ([\d.]+)) *= *(\S+)")
 TABLE = re.compile(r"(?=Printing statistics for Server)")

@@ -1,4 +1,4 @@
-"""What the runner on a host answers: lines of facts, an empty line, a part of the output."""
+"""The answers of the runner on a host: lines of facts, an empty line, a part of the output."""
 
 from __future__ import annotations
 

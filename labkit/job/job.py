@@ -51,7 +51,7 @@ LOOK += 'echo "labkit-job $2 $1"; echo gone; echo'
 
 
 class RanCommand(Protocol):
-    """What a job needs to know of a command that was run."""
+    """A command that was run, as far as a job needs to know it."""
 
     @property
     def code(self) -> int:
@@ -59,15 +59,15 @@ class RanCommand(Protocol):
 
     @property
     def stdout_bytes(self) -> bytes:
-        """What it printed."""
+        """Its standard output."""
 
     @property
     def stderr(self) -> str:
-        """What it complained about."""
+        """Its standard error output."""
 
 
 class Runs(Protocol):
-    """What a job needs of a host."""
+    """A host, as far as a job needs it."""
 
     @property
     def name(self) -> str:
@@ -90,7 +90,7 @@ class Job:
     folder: str
 
     def status(self) -> JobStatus:
-        """What is known now; `UNKNOWN`, with the reason, while the host cannot be reached."""
+        """The known status now; `UNKNOWN`, with the reason, while the host cannot be reached."""
         try:
             return self._look()[0]
         except Unreachable as lost:
@@ -127,7 +127,7 @@ class Job:
         self, offset: int = 0, stream: str = "out", *, tell: Tell = silent,
         patience: float = PATIENCE_SECONDS,
     ) -> Iterator[Part]:  # fmt: skip
-        """As `follow`, with the offset of each part: beyond the cap there is a gap between two."""
+        """Yield like `follow`, each part with its offset: beyond the cap, a gap is between two."""
         pause = PAUSES[0]
         while True:
             status, part = self._look(stream, offset, PART, tell=tell, patience=patience)
@@ -195,11 +195,11 @@ class Job:
 
 @dataclass(frozen=True)
 class JobLimits:
-    """What the host enforces by itself, in whole seconds, rounded up, and in bytes per stream."""
+    """Limits that the host enforces by itself: whole seconds, rounded up, and bytes per stream."""
 
     seconds: float
     stall: float | None = None
-    """How long it may print nothing; None is as long as it runs."""
+    """The longest that it may print nothing; None is as long as it runs."""
     cap: int = CAP
     """The first half of it and the last are kept, should there be more output."""
     grace: float = GRACE_SECONDS
@@ -213,7 +213,7 @@ class JobLimits:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """As the runner takes them; 0 is no stall limit."""
+        """The limits, as the runner takes them; 0 is no stall limit."""
         seconds, stall, grace = (math.ceil(n or 0) for n in (self.seconds, self.stall, self.grace))
         return str(seconds), str(stall), str(self.cap), str(grace)
 

@@ -29,7 +29,7 @@ class State(Enum):
 
 @dataclass(frozen=True)
 class Printed:
-    """How much there was of one stream of output, and how much of it the host has kept."""
+    """The size of one stream of output, and of the part that the host has kept."""
 
     size: int = 0
     kept: int = 0
@@ -71,7 +71,7 @@ class JobStatus:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the host reports; the locks were looked at before the records."""
+    """The host's report; the locks were looked at before the records."""
 
     folder: str
     gone: bool = False
@@ -82,7 +82,7 @@ class Facts:
     begun: int = 0
     held: frozenset[str] = frozenset()
     end: tuple[str, int] | None = None
-    """How its command ended: `exit` or `signal`, and the number."""
+    """The end of its command: `exit` or `signal`, and the number."""
     guessed: bool = False
     """A shell waited for it, to which the end by signal 9 and the code 137 are one."""
     ended: int = 0

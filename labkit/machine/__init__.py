@@ -1,4 +1,4 @@
-"""This machine: folders of labkit, accounts, units, stopping, and files written whole.
+"""The local machine: folders of labkit, accounts, units, stopping, and files written whole.
 
 Start with `places.py`.
 """

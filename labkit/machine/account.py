@@ -1,4 +1,4 @@
-"""Who runs labkit; a container may run it as a number that no account has."""
+"""The user who runs labkit; a container may run it as a number that no account has."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def home() -> Path:
 
 
 def state() -> Path:
-    """Where labkit keeps what is this user's own (XDG base directories)."""
+    """The folder for labkit's files that are this user's own (XDG base directories)."""
     return _labkit_in(os.environ.get("XDG_STATE_HOME") or f"{home()}/.local/state")
 
 
 def cache() -> Path:
-    """Where labkit keeps for this user what can be made again (XDG base directories)."""
+    """The folder that keeps for this user what can be made again (XDG base directories)."""
     return _labkit_in(os.environ.get("XDG_CACHE_HOME") or f"{home()}/.cache")
 
 

@@ -1,4 +1,4 @@
-"""Where labkit's own files lie, and where measurements go."""
+"""The places of labkit's own files and of measurements."""
 
 from __future__ import annotations
 

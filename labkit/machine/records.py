@@ -44,7 +44,7 @@ def read_json(file: Path, *, large: int = 1) -> dict[str, Any]:
 
 
 def parse_json(whole: bytes, name: str, *, unique: bool = True, large: int = 1) -> dict[str, Any]:
-    """As `read_json`, of bytes that are here already; keys must be `unique` in each object."""
+    """Parse bytes that are here already, like `read_json`; keys must be `unique` in each object."""
     try:
         if whole.count(b"[") + whole.count(b"{") > MOST_LISTS * large:
             raise ValueError(f"it has more than {MOST_LISTS * large} lists and objects")
@@ -78,7 +78,7 @@ def pretty(fields: Mapping[str, Any]) -> bytes:
 
 @contextmanager
 def keeping(what: str) -> Iterator[None]:
-    """Whatever the disk refuses meanwhile is an error that says what could not be kept."""
+    """Turn each refusal by the disk meanwhile into an error that says what could not be kept."""
     try:
         yield
     except OSError as refused:
@@ -172,7 +172,7 @@ def digest(file: Path) -> str:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """What the folder's checksums list: name -> SHA-256; empty where there are none."""
+    """The folder's checksums, name -> SHA-256; empty if there are none."""
     try:
         lines = (folder / SUMS).read_text("ascii").splitlines()
     except FileNotFoundError:

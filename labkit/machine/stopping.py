@@ -37,7 +37,7 @@ def _hung_up(number: int, _: FrameType | None) -> None:
 
 
 def together(look: Callable[[A], B], those: Collection[A], at_once: int) -> list[B]:
-    """What `look` finds for each, side by side; a stop does not wait for a host that is silent."""
+    """The results of `look` for each, side by side; a stop does not wait for a silent host."""
     pool = ThreadPoolExecutor(max(1, at_once))
     try:
         asked = [pool.submit(look, one) for one in those]

@@ -1,8 +1,8 @@
 """A live migration as a formula: rounds over memory, then a moment of standing still.
 
-A guest writes at random into a working set, so that in t seconds W (1 - exp(-D t / W)) bytes of it
-become dirty: D are the bytes of the pages that it writes a second. Each round sends what the one
-before left dirty. Pre-copy goes over when the rest fits into the downtime that is allowed.
+A guest writes at random into a working set of W bytes, D bytes of pages a second. So in t seconds
+W (1 - exp(-D t / W)) bytes become dirty. Each round sends what the one before left dirty. Pre-copy
+goes over when the rest fits into the downtime that is allowed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from labkit.errors import BadInput, Unknown
 VARIANTS = ("pre-copy", "throttle", "post-copy")
 MOST_ROUNDS = 200
 FIRST_THROTTLE, MORE_THROTTLE, MOST_THROTTLE = 0.2, 0.1, 0.99
-"""How much QEMU's auto-converge slows a guest down at first, with each round, and at most."""
+"""The slowdown of a guest by QEMU's auto-converge: at first, with each round, and at most."""
 FAIR = 0.5
 """Of what is sent, the share that may become dirty meanwhile before a guest is slowed down."""
 WORDS = ("efficiency", "capacity", "stop")
@@ -31,15 +31,15 @@ class Migrating:
     """A guest and the link that it moves over: bytes, bytes a second, and seconds."""
 
     memory: float
-    """What the first round sends: pages that hold nothing are hardly sent."""
+    """Bytes that the first round sends: pages that hold nothing are hardly sent."""
     line: float
     dirty: float = 0.0
     """Bytes of the pages that the guest writes a second."""
     working_set: float = 0.0
     downtime: float = 0.3
-    """How long it may stand still."""
+    """Seconds that it may stand still."""
     stop: float = 0.02
-    """What standing still takes beside sending: devices, and the way there and back."""
+    """Seconds that standing still takes beside sending: devices, and the way there and back."""
     efficiency: float = 0.95
     """The share of the line that memory fills."""
     capacity: float = math.inf
@@ -64,7 +64,7 @@ class Migrating:
         return whole * -math.expm1(-written / whole) if whole else 0.0
 
     def planned(self) -> Planned:
-        """What becomes of it."""
+        """The predicted course of the migration."""
         rounds, left, slowed = [self.memory / self.rate], 0.0, 0.0
         while len(rounds) < MOST_ROUNDS:
             left = self.dirtied(rounds[-1], slowed)
@@ -126,7 +126,7 @@ class FittedMigration:
         return _with(asked, self.values)
 
     def rows(self) -> list[dict[str, float | str]]:
-        """Where model and runs part: seconds of both."""
+        """The differences between model and runs: seconds of both."""
         found = [(one, self.applied(one.asked).planned()) for one in self.observed]
         return [
             {"run": one.label, "measured (s)": round(one.total, 2),

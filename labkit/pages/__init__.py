@@ -1,4 +1,4 @@
-"""What people look at: panels in notebooks, tables, the terminal, reports and the scorecard.
+"""Views for people: panels in notebooks, tables, the terminal, reports and the scorecard.
 
 Start with `study_panel.py` or `report.py`.
 """

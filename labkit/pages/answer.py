@@ -35,7 +35,7 @@ HEADS = {50.0: "median"}
 
 @dataclass(frozen=True)
 class Answer:
-    """What `labkit run --json` prints."""
+    """The output of `labkit run --json`."""
 
     study: str
     where: str
@@ -48,9 +48,9 @@ class Answer:
     runs: list[str]
     remarks: list[str]
     cost: str
-    """What the finished runs took beside their measuring."""
+    """The time that the finished runs took beside their measuring."""
     controls: list[str] = field(default_factory=list)
-    """What the controls of the lab came to, a sentence each."""
+    """The results of the lab's controls, a sentence each."""
 
 
 class Watching(Protocol):

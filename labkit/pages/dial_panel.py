@@ -48,10 +48,10 @@ NOW, BEFORE = "now", "before the last turn"
 
 
 def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
-    """What these positions of DIALS mean on the host that runs the guest.
+    """The settings that these positions of DIALS mean on the host that runs the guest.
 
-    A guest that owns its CPU has its neighbour on the others, if they can be `apart`; if not, it
-    halts, or nothing else would run there any more.
+    A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not, it
+    halts, as nothing else would run there any more.
     """
     for dial, choice in position.items():
         if dial not in DIALS:
@@ -102,7 +102,7 @@ class Dialling:
                     self.before, self.now = self.now, deque(maxlen=RUNS_SHOWN)
 
     def refusals(self) -> list[str]:
-        """Why this lab can turn no dial; empty when it can turn all."""
+        """The reasons why this lab can turn no dial; empty if it can turn all."""
         if missing := [r for r in ("client", "server", "guest") if r not in self.lab.hosts]:
             return [f"the lab has no {', '.join(missing)}"]
         steps = plan(settings_for(self.position), self.lab.hosts).steps
@@ -128,7 +128,7 @@ class Dialling:
                 tell(f"{self.measured} measurements")
 
     def values(self) -> dict[str, Values]:
-        """What is shown: the last measurements, and those before the last turn."""
+        """The measurements to show: the last ones, and those before the last turn."""
         with self._turned:
             both = {NOW: list(self.now), BEFORE: list(self.before)}
         return {name: np.concatenate(runs) for name, runs in both.items() if runs}

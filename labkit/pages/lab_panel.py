@@ -78,7 +78,7 @@ def copying() -> Iterator[Tell]:
 
 
 def look(host: Host, role: str) -> dict[str, str]:
-    """What one host says of itself now; a silent one says why."""
+    """Facts that one host states of itself now; if it is silent, the reason."""
     row = {"role": role, "address": host.address}
     try:
         said = host.check("sh", "-c", "uname -sr; nproc", seconds=LOOK_SECONDS)
@@ -102,14 +102,14 @@ def recorded_rows(facts: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 class LabPanel:
-    """Who is in the lab and who answers; `facts` are shown when there is no lab."""
+    """The lab's hosts, and which answer; `facts` are shown if there is no lab."""
 
     def __init__(self, lab: Lab | None, facts: Mapping[str, Any] | None = None) -> None:
         self.lab, self.facts = lab, facts or {}
 
     @property
     def badge(self) -> str:
-        """What the lab is, in one line."""
+        """A description of the lab in one line."""
         if self.lab is None:
             keys = ("tier", "accelerator", "containers")
             made = _made(*(self.facts.get(key, "") for key in keys))

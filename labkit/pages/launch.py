@@ -12,7 +12,7 @@ from labkit.study import Study
 
 BINDER = "https://mybinder.org/v2"
 FORGES = {"github.com": "gh", "gitlab.com": "gl"}
-"""Where Binder knows a repository by its owner and name; others are named by their address."""
+"""Sites whose repositories Binder knows by owner and name; others are named by their address."""
 ADDRESS = re.compile(r"https://(?P<host>[\w.-]+)/(?P<path>[\w.~-]+(?:/[\w.~-]+?)+)(?:\.git)?/?")
 
 

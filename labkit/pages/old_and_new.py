@@ -39,7 +39,7 @@ td { overflow-wrap: anywhere } summary { cursor: pointer; margin: 1em 0 }
 
 @dataclass(frozen=True)
 class OldAndNew:
-    """What has changed from old results to new ones; knows where both came from."""
+    """The changes from old results to new ones, and where both came from."""
 
     study: str
     old: str
@@ -53,7 +53,7 @@ class OldAndNew:
         return [(v, s) for v, s in self._each() if v.verdict in (HOLDS, CONTRADICTED)]
 
     def found(self) -> str:
-        """What was found, in a sentence."""
+        """The finding, in a sentence."""
         number = len(self.difference.effects)
         if not self.changed:
             return f"None of {number} figures of {self.study} has clearly changed."

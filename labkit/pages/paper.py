@@ -1,4 +1,4 @@
-"""What pages share: the colours of a light and a dark screen, and how they are printed."""
+"""Styles that pages share: the colours of a light and a dark screen, and how they are printed."""
 
 from __future__ import annotations
 

@@ -19,14 +19,14 @@ GB, GBIT, MIB, MBIT = 1e9, 1e9 / 8, 2.0**20, 1e6 / 8
 DOCUMENT = Migrating(
     memory=500 * GB, line=80 * GBIT, dirty=1 * GB, working_set=300 * GB, capacity=64 * GBIT
 )
-"""The guest of 500 GB whose program touches 300 GB, over 80 Gb/s of which 64 were filled.
+"""The guest of 500 GB whose program touches 300 GB, over 80 Gb/s; 64 Gb/s were filled.
 
 How fast it wrote is not printed.
 """
 
 
 def observed(study: Study, results: Results) -> list[Observed]:
-    """What the model is fitted to: each migration of a study that came to its end."""
+    """The data that the model is fitted to: each migration of a study that came to its end."""
     found = []
     for run in results.finished():
         at = {sample.metric: float(sample.values[0]) for sample in study.samples(run)}

@@ -75,7 +75,7 @@ for (const place of document.querySelectorAll(".labkit-chart")) {
 }
 """
 NO_HEAD = ReportHead("")
-"""Of a notebook by itself, of which no results are known."""
+"""The head of a notebook by itself, without results."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class _Shown:
     mark: str = field(default_factory=lambda: f"labkit-{secrets.token_hex(8)}")
     parts: list[str] = field(default_factory=list)
     charts: list[int] = field(default_factory=list)
-    """Which of the parts are charts."""
+    """The indices of the parts that are charts."""
 
     def instead(self, html: str) -> dict[str, str]:
         """An output that holds the place of `html`."""

@@ -1,4 +1,4 @@
-"""What stands above everything in a report: the finding, what it rests on, and how to repeat it."""
+"""The head of a report, above everything: the finding, what it rests on, and how to repeat it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WENT = {
     UNDECIDED: ("is undecided", "are undecided"),
     NOT_TESTABLE: ("cannot be tested here", "cannot be tested here"),
 }
-"""What is said of one claim and of several, for each verdict."""
+"""The words for one claim and for several, for each verdict."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def head_of(study: Study, results: Results, verdicts: Sequence[Verdict]) -> Repo
 
 
 def finding(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    """What was found: how many claims went which way, and the one that was decided most clearly."""
+    """The finding: how many claims went which way, and which was decided most clearly."""
     decided = [v for v in verdicts if v["verdict"] in (HOLDS, CONTRADICTED, SAME)]
     judged = [v for v in verdicts if v["verdict"] != NOT_TESTABLE]
     if not judged:

@@ -26,7 +26,7 @@ WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
 NO_STUDY_YET = "no study yet"
 UNMEASURED = "not measured yet"
 COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
-"""What a claim counts as: what could be tested but was not is no verdict."""
+"""Categories of claims: one that could be tested but was not has no verdict."""
 ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
 HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
         "the document", "evidence")  # fmt: skip
@@ -70,9 +70,9 @@ class ScoreLine:
     evidence: str
     when: str
     controls: str = ""
-    """What the controls of the lab came to."""
+    """The results of the lab's controls."""
     p: float | None = None
-    """As of a verdict, like those below."""
+    """A field of a verdict, as are those below."""
     counted: float | None = None
     looks: tuple[int, ...] = ()
     spent: float | None = None
@@ -163,7 +163,7 @@ class Scorecard:
         return [line for line in self.lines if newest[line.claim] is line]
 
     def caption(self) -> str:
-        """What holds for all lines: emulated labs, the shared risk, results that are unread."""
+        """Notes on all lines: emulated labs, the shared risk, results that are unread."""
         tiers = {line.tier for line in self.lines}
         said = [EMULATED] if tiers - {"", "hosts", imports.TIER} else []
         said += [REAL] if any(line.kernel == kernels.REAL for line in self.lines) else []
@@ -322,5 +322,5 @@ def _short(value: float) -> str:
 
 
 def plain(card: Scorecard) -> list[dict[str, object]]:
-    """What `labkit scorecard --json` prints."""
+    """The output of `labkit scorecard --json`."""
     return [asdict(line) for line in card.lines]

@@ -34,7 +34,7 @@ WAITING = "the cells below were not run; the panel above says how to go on"
 
 @dataclass(frozen=True)
 class Standing:
-    """How far a study has come: finished runs of each condition, and what happens now."""
+    """Progress of a study: finished runs of each condition, and what happens now."""
 
     lanes: dict[str, int]
     repeats: int
@@ -62,7 +62,7 @@ def standing(
     study: Study, results: Results, repeats: int, words: str, state: str,
     figures: Figures | None = None,
 ) -> Standing:  # fmt: skip
-    """What remains of a study, read from its results; `figures` keeps what was read before."""
+    """Read a study's standing from its results; `figures` keeps what was read before."""
     runs = [run for run in results.finished() if run.block <= repeats]
     kept = {(run.condition, run.block) for run in runs}
     refused = results.asked.get("refused", {})

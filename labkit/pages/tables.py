@@ -19,7 +19,7 @@ MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
 SHORT = 20
 COLUMN, NARROW = 45, 55
-"""So many letters a column asks for at most, and so many fit beside each other in a narrow cell."""
+"""The most letters that a column asks for, and those that fit side by side in a narrow cell."""
 STACKED = """
 .labkit-table { container-type: inline-size; width: 100% }
 @container (max-width: 620px) {
@@ -96,7 +96,7 @@ def conditions(study: Study, results: Results) -> list[dict[str, str]]:
 
 
 def plan_table(plan: Plan) -> Table:
-    """What a plan would change, host by host; above it what stands in the way."""
+    """The changes of a plan, host by host; above them what stands in the way."""
     head = ("host", "setting", "now", "wanted", "needs", "state")
     rows = tuple(_plan_row(step) for step in plan.told()["steps"])
     return Table(head, rows, "; ".join(plan.warnings))

@@ -1,4 +1,4 @@
-"""What a study looks like in a terminal: a progress line while it runs, plain tables after."""
+"""A study in a terminal: a progress line while it runs, plain tables after."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
 
 
 def narrow_table(rows: Sequence[Sequence[Any]], head: Sequence[str]) -> str:
-    """As `table`; where that is too wide, rows become columns, and those that fit stand together.
+    """Align rows like `table`; if too wide, turn them into columns, those that fit side by side.
 
     So a row of many figures can be read in 80 columns.
     """

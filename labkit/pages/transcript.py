@@ -1,4 +1,4 @@
-"""What the cells of a lesson showed on a lab, for a reader who has none."""
+"""Outputs of a lesson's cells on a lab, for a reader who has no lab."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from labkit.machine.places import HOME
 FOLDER = HOME / "data" / "lessons"
 HOOK = "post_run_cell"
 LAB = "lab"
-"""How lessons call their lab."""
+"""Name of the lab in lessons."""
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -43,7 +43,7 @@ class Transcript:
         return cls(**json.loads(file.read_text("utf-8")))
 
     def show(self, cell: str) -> None:
-        """What this cell showed then, under a line that says so; nothing if it showed nothing."""
+        """Show this cell's recorded output, under a line that says so; nothing if it had none."""
         found = self.outputs.get(cell.strip(), [])
         if found:
             print(f"On {self.recorded}, in a lab in a box, this cell showed:\n")
@@ -66,7 +66,7 @@ def replay(lesson: str) -> None:
 
 
 def replayed(transcript: Transcript, names: Mapping[str, Any]) -> Any:
-    """What IPython calls after each cell; it bears this function's name.
+    """The callback of IPython after each cell; it bears this function's name.
 
     A notebook that is run again with a lab shows its own outputs.
     """

@@ -1,4 +1,4 @@
-"""What can be watched on a host while a workload runs, one file each.
+"""Things to watch on a host while a workload runs, one file each.
 
 Start with `ready_time.py`.
 """

@@ -1,4 +1,4 @@
-"""How busy all CPUs are that a host may use, no matter who keeps them so."""
+"""Busy time of all CPUs that a host may use, no matter who keeps them busy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each CPU did, how often the kernel switched and was interrupted: /proc/stat (proc(5))."""
+"""Activity of each CPU, context switches and interrupts of the kernel: /proc/stat (proc(5))."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Moment:
 
 
 def between(first: _Moment, last: _Moment) -> list[Sample]:
-    """What happened between two looks."""
+    """Shares of CPU time and rates of events between two looks."""
     seconds = last.at - first.at
     if seconds <= 0:
         raise ResultsError("both CPU time readings have the same timestamp")
@@ -105,7 +105,7 @@ def samples(text: str) -> list[Sample]:
 
 
 def over_time(text: str) -> list[dict[str, Any]]:
-    """How busy each CPU was in each stretch between two looks, as rows for a heat map."""
+    """The busy share of each CPU in each stretch between two looks, as rows for a heat map."""
     return list(_rows([_Moment.of(one) for one in moments(text)]))
 
 

@@ -1,4 +1,4 @@
-"""What ESXi itself says of virtual machines and processors: `esxtop -b`, from begin to end."""
+"""ESXi's own figures on virtual machines and processors: `esxtop -b`, from beginning to end."""
 
 from __future__ import annotations
 

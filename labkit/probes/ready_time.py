@@ -1,4 +1,4 @@
-"""How long a guest had something to do and got no CPU: ESXi's ready time, Linux's run delay."""
+"""Time that a guest had work but got no CPU: ESXi's ready time, Linux's run delay."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ReadyLook:
 
     at: float
     cpus: tuple[int, ...]
-    """Those that the host may use."""
+    """CPUs that the host may use."""
     tasks: Mapping[Task, tuple[int, int, int]]
     ticks: Mapping[int, tuple[int, int]]
     """Of each CPU: in all, and idle."""
@@ -70,7 +70,7 @@ class ReadyLook:
 
 @dataclass(frozen=True)
 class Between:
-    """What happened between two looks. Threads that ended meanwhile are not in it."""
+    """Activity between two looks. Threads that ended meanwhile are not in it."""
 
     first: ReadyLook
     last: ReadyLook
@@ -90,7 +90,7 @@ class Between:
 
     @property
     def cpus(self) -> tuple[int, ...]:
-        """Those that the host may use."""
+        """CPUs that the host may use."""
         return self.last.cpus
 
     @cached_property
@@ -107,7 +107,7 @@ class Between:
         return self._sum(1, guests) / NS
 
     def turns(self, *guests: str) -> int:
-        """How often they were put on a CPU."""
+        """Number of times they were put on a CPU."""
         return self._sum(2, guests)
 
     def busy(self, cpus: tuple[int, ...] | None = None) -> float:
@@ -156,7 +156,7 @@ class ReadyTime(Probe):
 
     @contextmanager
     def watching(self, host: Host, seconds: float) -> Iterator[Watched]:
-        """What the host says before and after the block, which takes about that many seconds."""
+        """Yield what the host says before and after the block, which takes about `seconds`."""
         before = self.look(host)
         if before.startswith(esxtop.WORD):
             with esxtop.watching(host, before, seconds) as watched:
@@ -179,7 +179,7 @@ class ReadyTime(Probe):
 
 
 def between(before: str, after: str) -> Between | Esxtop:
-    """What happened between two texts of a host, whatever its kind."""
+    """The activity between two texts of a host, whatever its kind."""
     return Esxtop.of(after) if after.startswith(esxtop.WORD) else Between.of(before, after)
 
 

@@ -1,4 +1,4 @@
-"""Who calls which programs: each module names its own in `PROGRAMS`, a tuple of words."""
+"""Programs and who calls them: each module names its own in `PROGRAMS`, a tuple of words."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ TABLE = Path(__file__).with_name("packages.toml")
 SCRIPT = Path(__file__).with_name("install.sh")
 """Installs packages by the system's own package tool, and starts no service."""
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where programs are looked for: a plain user's PATH, and root's after su, lack the sbin part."""
+"""Folders to search for programs: a plain user's PATH, and root's after su, lack the sbin part."""
 SYSTEMS = {
     "debian": ("apt-get", "install", "-y", "--no-install-recommends"),
     "ubuntu": ("apt-get", "install", "-y", "--no-install-recommends"),
@@ -38,7 +38,7 @@ class Package:
     name: str
     programs: tuple[str, ...]
     names: Mapping[str, tuple[str, ...]]
-    """By system, where it is called something else; an empty tuple where there is none."""
+    """By system, if it has another name there; an empty tuple if the system lacks it."""
     source: str = ""
     """The part of the archive that has it, where that is not free."""
     instead: str = ""
@@ -99,7 +99,7 @@ def installable(program: str) -> bool:
 
 
 def absent(programs: Iterable[str]) -> list[str]:
-    """Those of these programs that this machine does not have."""
+    """The given programs that this machine does not have."""
     return [word for word in programs if not _is_here(word)]
 
 
@@ -116,12 +116,12 @@ def names_of(programs: Iterable[str], system: str, free: bool = False) -> list[s
 
 
 def install_words(system: str = "") -> tuple[str, ...]:
-    """How a system installs packages: the named one, else this one, else Debian."""
+    """The command to install packages on a system: the named one, else this one, else Debian."""
     return SYSTEMS[_today(system or this_system() or "debian")]
 
 
 def system_of(release: Mapping[str, str]) -> str:
-    """Which system of the table an os-release describes, or which older release of one, or ""."""
+    """The system of the table, or older release of one, that an os-release describes; else ""."""
     words = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
     like = {"rhel": "fedora", "centos": "fedora", "sles": "suse", "opensuse": "suse"}
     found = (like.get(word, word.partition("-")[0]) for word in words)
@@ -131,14 +131,14 @@ def system_of(release: Mapping[str, str]) -> str:
 
 
 def os_release(line: str) -> Mapping[str, str]:
-    """What a host says in a line: the number of its release, its name, and what it is like."""
+    """Read the line of a host: the number of its release, its name, and what it is like."""
     version, _, called = line.partition(" ")
     name, _, like = called.partition(" ")
     return {"VERSION_ID": version, "ID": name, "ID_LIKE": like.strip()}
 
 
 def brings(*programs: str, system: str = "") -> str:
-    """How these programs are had on a system, else on Debian: a command for root, or the maker."""
+    """Source of these programs on a system, else on Debian: a command for root, or the maker."""
     if made := next((unpackaged()[word] for word in programs if word in unpackaged()), ""):
         return made
     system = system or "debian"
@@ -148,7 +148,7 @@ def brings(*programs: str, system: str = "") -> str:
 
 
 def this_system() -> str:
-    """Which system of the table this machine runs."""
+    """The system of the table that this machine runs."""
     try:
         return system_of(platform.freedesktop_os_release())
     except OSError:

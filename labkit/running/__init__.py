@@ -1,4 +1,4 @@
-"""How a study runs: on which lab, in which order, and in which notebook.
+"""Running a study: on which lab, in which order, and in which notebook.
 
 Start with `open_lab.py`, then `visit.py`.
 """

@@ -20,9 +20,9 @@ from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
 A_IS = {HOLDS: "lower", CONTRADICTED: "higher", SAME: "the same", UNDECIDED: "not clearly other"}
-"""What a verdict says of a, if b is asked to be higher."""
+"""Words about a for each verdict, if b is asked to be higher."""
 NO_FACTS = ("format", "controls: results")
-"""How results are kept, and where the controls of their lab lie: no fact of what was measured."""
+"""Fields on how results are kept and where their lab's controls lie, not on what was measured."""
 PERCENTILES = (50.0, 99.0)
 # Every two runs differ in these.
 ALWAYS = ("name", "order", "block", "started", "seconds", "measured_seconds",
@@ -66,7 +66,7 @@ class Difference:
 
 
 def of_runs(a: tuple[Results, Run], b: tuple[Results, Run]) -> Difference:
-    """What differed between two runs."""
+    """The differences between two runs."""
     sides = [{**_asked(results), **_told(run)} for results, run in (a, b)]
     names = ("a", "b") if a[1].condition == b[1].condition else (a[1].condition, b[1].condition)
     values = [{s.metric: s.values for s in measured.samples(*side)} for side in (a, b)]
@@ -80,7 +80,7 @@ def of_runs(a: tuple[Results, Run], b: tuple[Results, Run]) -> Difference:
 
 
 def of_results(a: Results, b: Results) -> Difference:
-    """What differed between two executions of a study, condition by condition.
+    """The differences between two executions of a study, condition by condition.
 
     All comparisons share one risk of 5 % of a wrong answer (Holm).
     """

@@ -1,4 +1,4 @@
-"""What a kernel that was killed has left in force is put back by the process that started it."""
+"""Settings that a killed kernel left in force, put back by the process that started it."""
 
 from __future__ import annotations
 

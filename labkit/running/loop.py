@@ -37,11 +37,11 @@ def run(
 ) -> Results:
     """Measure what `results` lacks, in shuffled blocks; finished runs are not repeated.
 
-    With a `width`, such as 0.1, blocks are added until the 95 % interval of each condition's median
-    is at most that share of its value. `most` limits the blocks. With `repeats` "until decided in
-    10 minutes" blocks are added until every claim is decided, or the budget is spent. Settings are
-    read before, during (every `reread_seconds`) and after each run. A run in which somebody else
-    changed them is kept as invalid, and repeated; so is one that failed a gate.
+    With a `width`, such as 0.1, blocks are added until the 95 % interval of each median is at most
+    that share of its value. `most` limits the blocks. With `repeats` "until decided in 10 minutes"
+    blocks are added until every claim is decided, or the budget is spent. Settings are read before,
+    during (every `reread_seconds`) and after each run. A run in which somebody else changed them is
+    kept as invalid, and repeated; so is one that failed a gate.
     """
     check_repeats(repeats)
     budget = until_decided.asked(repeats)

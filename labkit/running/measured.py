@@ -1,4 +1,4 @@
-"""What stored runs measured, read again from their raw text: by metric, condition and block."""
+"""Values of stored runs, read again from their raw text: by metric, condition and block."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
 
 
 def of_claims(results: Results) -> Measured:
-    """What imported runs measured, by the names that claims have for it: as `Study.measured`."""
+    """Values of imported runs by the names that claims have for them, as in `Study.measured`."""
     claimed, values = Claimed.of(results.asked), defaultdict[str, dict[int, Values]](dict)
     if claimed:
         for run in results.finished():
@@ -62,7 +62,7 @@ def of_claims(results: Results) -> Measured:
 
 
 def lacking(results: Results) -> list[str]:
-    """What the claims that imported runs are judged on speak of, and no run has measured."""
+    """The names that claims on imported runs use and no run has measured."""
     names = [name for claim in published.of(results.judged_as) for name in claim.names()]
     found = of_claims(results)
     return [name for name in dict.fromkeys(names) if name not in found]

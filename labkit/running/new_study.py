@@ -34,7 +34,7 @@ KERNEL = {
 
 @dataclass(frozen=True)
 class NewStudy:
-    """What a new study is called and asks; texts that are left empty get one of the skeleton."""
+    """The name and texts of a new study; a text that is left empty gets one of the skeleton."""
 
     name: str
     title: str = ""
@@ -58,7 +58,7 @@ class NewStudy:
 
     @property
     def words(self) -> dict[str, str]:
-        """What stands in the skeleton's places."""
+        """The words that fill the skeleton's places."""
         spoken = self.name.replace("_", " ")
         document = published.published(self.name).document.split(" (")[0] if self.claimed else ""
         question = self.question or f"What does {spoken} change in a round trip?"

@@ -51,7 +51,7 @@ def rows(noise: Noise) -> list[tuple[str, str, str, str]]:
 
 
 FORESEEN = (5, 10, 20)
-"""So many blocks it is said for what they would find."""
+"""Numbers of blocks for which the smallest difference that they would find is shown."""
 
 
 def _finds(noise: Noise, level: Level) -> str:

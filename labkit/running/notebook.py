@@ -42,18 +42,18 @@ Parameters = Mapping[str, Any]
 LOOK_SECONDS = 0.2
 WATCHING = "labkit-run-"
 IDLE_SECONDS = 120
-"""How long a kernel may take to say that it is idle: papermill's 4 s are few on a busy machine."""
+"""Seconds for a kernel to say that it is idle: papermill's 4 s are few on a busy machine."""
 QUIET = "--IPKernelApp.log_level=CRITICAL"
 """A kernel is interrupted before it is ended, which one that is hardly idle calls an error."""
 LEAN = "--IPKernelApp.exec_lines=from labkit.machine import lean; lean.start_lean(); del lean"
-"""This kernel is ours alone, and so may leave out what nothing in a notebook of ours needs."""
+"""Option to leave out what nothing in a notebook of ours needs: this kernel is ours alone."""
 FORESTALL_SECONDS = 2.0
 NO_NOTEBOOK = (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError,
                ValidationError)  # fmt: skip
-"""What nbformat raises about a file that is not a notebook."""
+"""Errors of nbformat about a file that is not a notebook."""
 SUCH = {"int": ("a whole number", "3"), "float": ("a number", "0.5"),
         "bool": ("true or false", "true")}  # fmt: skip
-"""How a kind of parameter is called, and one of them."""
+"""Words for each kind of parameter, and an example of it."""
 LONGEST_TOLD = 40
 SECRET = ("password", "passwd", "secret", "token")
 
@@ -121,14 +121,14 @@ class Rerun:
     target: Path
     values: Parameters
     results: Path | None = None
-    """Where the study keeps its runs, once it has said so."""
+    """Folder of the study's runs, once the study has said so."""
 
     failure: BaseException | None = None
     keeps: tuple[int, ...] = ()
     """Descriptors that the kernel holds as long as it lives, such as those of locks."""
 
     temporary: Path | None = None
-    """Where sockets and progress lie meanwhile; its path is short. The system's folder if None."""
+    """Folder of sockets and progress meanwhile; its path is short. The system's folder if None."""
 
     ended: threading.Event = field(default_factory=threading.Event)
     kernels: list[AsyncKernelManager] = field(default_factory=list)
@@ -257,7 +257,7 @@ def _recorded(
             kernels.append(self)
 
         async def start_kernel(self, **kwargs: Any) -> None:  # type: ignore[override]
-            """As by default, with the descriptors that it is to hold."""
+            """Start as by default, with the descriptors that the kernel is to hold."""
             await super().start_kernel(pass_fds=keeps, **kwargs)
 
     return Recorded

@@ -1,4 +1,4 @@
-"""Where a study runs: the box, a lab file, or results that are already there."""
+"""Places for a study to run: the box, a lab file, or results that are already there."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def recorded(study: str) -> Path:
 
 
 def facts(lab: Lab) -> dict[str, Any]:
-    """What a lab is made of, as its hosts say."""
+    """The make-up of a lab, as its hosts describe it."""
     return {
         "name": lab.name,
         "tier": lab.tier,

@@ -1,4 +1,4 @@
-"""Which conditions of a study a lab can do, and what they would change there."""
+"""Conditions of a study that a lab can do, and what they would change there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the hosts of a lab lack for studies, and how it is brought: by each system's packages."""
+"""Programs that the hosts of a lab lack for studies, brought by each system's packages."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ Callers = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Lack:
-    """What one host lacks: programs with who calls them, and the packages that bring them."""
+    """Programs that one host lacks, who calls them, and the packages that bring them."""
 
     host: str
     system: str
     programs: Callers
     packages: tuple[str, ...]
     command: str
-    """What installs the packages, to be typed as root there; it may start services."""
+    """Command to install the packages, to be typed as root there; it may start services."""
     not_free: Mapping[str, str]
     """Packages that are not free, and what is used instead of each."""
     elsewhere: Mapping[str, str]
     """Programs that no package brings, and who has them."""
     trouble: str = ""
-    """Why the host could not be asked."""
+    """Reason why the host could not be asked."""
 
 
 def needed(studies: Iterable[Study], lab: Lab | None) -> dict[str, dict[str, str]]:
@@ -112,7 +112,7 @@ def _called(one: object) -> dict[str, str]:
 
 
 def lacking(studies: Iterable[Study], lab: Lab | None, non_free: bool = False) -> list[Lack]:
-    """What each host lacks for these studies; nothing is changed."""
+    """List what each host lacks for these studies; nothing is changed."""
     asked = needed(list(studies), lab)
     hosts = _hosts(lab)
     names = [name for name in asked if name in hosts]

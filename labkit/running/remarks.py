@@ -1,4 +1,4 @@
-"""What a reader of a study's results should know of them."""
+"""Remarks on a study's results that their reader should know."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ AROUND_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Demand:
-    """What a number of runs will take; memory and disk are those of each server, in KiB."""
+    """Needs of a number of runs; memory and disk are those of each server, in KiB."""
 
     sizes: str
     runs: int
@@ -59,7 +59,7 @@ class Demand:
 
     @property
     def time(self) -> str:
-        """How many runs there are and how long all take, in words."""
+        """The number of runs and the time that all take, in words."""
         each = self.seconds / self.runs
         return f"{self.runs} runs of about {each:.0f} s: {self.seconds / 60:.0f} min"
 
@@ -97,7 +97,7 @@ def _fitted(study: Study, found: Mapping[str, Capacity]) -> Study:
 def foretold(
     study: Study, lab: Lab, plan: Plan, repeats: int, condition: str | None = None
 ) -> tuple[Demand, dict[str, Capacity]]:
-    """What the study would take there, and what its hosts have: without touching anything.
+    """The study's demand there and the capacity of its hosts, without touching anything.
 
     What a guest that is off or paused has is not known.
     """
@@ -119,7 +119,7 @@ def scaled(study: Study) -> str:
 
 
 def demands(study: Study, results: Results, repeats: int | str) -> str:
-    """What a number of blocks will take, in a sentence: sizes, memory, disk, time."""
+    """The demand of a number of blocks, in a sentence: sizes, memory, disk, time."""
     if isinstance(repeats, str):
         return "; ".join(filter(None, (scaled(study), repeats)))
     refused = results.asked.get("refused", {})

@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Trends:
-    """What came of looking at all sessions of a study on a lab."""
+    """Findings from all sessions of a study on a lab."""
 
     study: str
     lab: str

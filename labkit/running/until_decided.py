@@ -34,7 +34,7 @@ LEAST_STEP, MOST_STEP = 0.25, 0.75
 HOPELESS = 3.0
 """An advice is right within a factor of two or so: what needs more than this is given up."""
 SET_UP_SECONDS = 3.0
-"""What a run takes beside its load, until one was made."""
+"""Seconds that a run takes beside its load, assumed until one was made."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class Stage:
     conditions: tuple[Condition, ...]
     blocks: int
     given_up: Mapping[str, looks.GivenUp] = field(default_factory=dict)
-    """The claims that cannot be decided for what is left of the budget, and why."""
+    """The claims that the rest of the budget cannot decide, and why."""
 
 
 @dataclass
 class Budget:
-    """How many minutes may be spent, and what a run takes."""
+    """Minutes that may be spent, and what a run takes of them."""
 
     minutes: float
     begun: float = field(default_factory=time.monotonic)
@@ -60,7 +60,7 @@ class Budget:
         return 60 * self.minutes - (time.monotonic() - self.begun)
 
     def blocks(self, study: Study, results: Results, conditions: int) -> int:
-        """How many more blocks the budget allows for this number of conditions."""
+        """Number of further blocks that the budget allows for this number of conditions."""
         return max(int(self.left / (conditions * run_seconds(study, results))), 0)
 
 
@@ -81,7 +81,7 @@ def asked(repeats: int | str) -> Budget | None:
 
 
 def run_seconds(study: Study, results: Results) -> float:
-    """How long a run takes: as the finished ones took, else as its load says."""
+    """Seconds that a run takes: as the finished ones took, else as its load says."""
     took = [run.seconds for run in results.finished() if run.seconds]
     return sum(took) / len(took) if took else SET_UP_SECONDS + _load_seconds(study)
 
@@ -103,7 +103,7 @@ def first(study: Study, results: Results, able: Sequence[Condition], budget: Bud
 
 
 def following(study: Study, results: Results, before: Stage, budget: Budget) -> Stage:
-    """What to measure after this look, of the conditions that were measured so far."""
+    """Choose the stage after this look, from the conditions that were measured so far."""
     have, given_up = looks.blocks(results), dict(before.given_up)
     hopeful = []
     for verdict in study.judge(results):
@@ -131,7 +131,7 @@ def can_hope(more: int, affordable: int) -> bool:
 
 
 def next_step(have: int, wanted: int, affordable: int) -> int:
-    """How many blocks are made before the next look, if a claim wants this many."""
+    """The number of blocks before the next look, if a claim wants this many."""
     least, most = math.ceil(LEAST_STEP * have), math.ceil(MOST_STEP * have)
     return min(max(wanted, least), most, affordable)
 

@@ -31,9 +31,9 @@ from labkit.workloads._lasting import key_of, under_way
 S = TypeVar("S")
 T = TypeVar("T")
 TRIES = 2
-"""How often a run is made when somebody else changes its settings meanwhile."""
+"""Attempts at a run whose settings somebody else changes meanwhile."""
 GATE_TRIES = 3
-"""How often a run is made when something on its hosts spoils it; then the study goes on."""
+"""Attempts at a run that something on its hosts spoils; then the study goes on."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class PlannedRun:
 
     @property
     def of(self) -> tuple[str, int]:
-        """Which run it is among those of the study."""
+        """Condition and block, which identify the run within the study."""
         return self.condition.name, self.block
 
 

@@ -1,4 +1,4 @@
-"""What a study needs of hosts of one's own before it begins: logins, interfaces, and a way between.
+"""Needs of a study on hosts of one's own before it begins: logins, interfaces, and a way between.
 
 A box makes its own, so nothing is asked there.
 """
@@ -75,7 +75,7 @@ def _refuse(lab: Lab, role: str, interface: str, said: list[str], between: bool)
 
 
 def no_link(interface: str, state: str, flags: str) -> tuple[str, str]:
-    """Why nothing passes an interface in this state, and what mends it; both empty where it may."""
+    """Reason why nothing passes an interface in this state, and the cure; both empty if it may."""
     if state not in DOWN:
         return "", ""
     if not int(flags, 16) & UP_FLAG:
@@ -125,7 +125,7 @@ class Ways:
     _tried: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def refusal(self, load: Workload, pairs: Iterable[Mapping[str, Host]]) -> str:
-        """Why the load cannot get from its client to the others; empty when it can."""
+        """Reason why the load cannot get from its client to the others; empty if it can."""
         asks, *others = load.roles
         if self.lab.emulated or asks != "client":
             return ""

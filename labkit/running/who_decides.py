@@ -1,4 +1,4 @@
-"""Who can decide each claim: a box, KVM, ESXi, or nobody; from what studies and settings say."""
+"""Labs that can decide each claim, if any: box, KVM, ESXi; from what studies and settings say."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABS = {"box": ("box", "docker", "linux"), "KVM": ("kvm", "docker", "linux"), "E
 """Kinds of lab, and what the hosts of each are that run guests."""
 GUESTS = {f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)}
 VIRTUAL = ("guest", "client")
-"""What the names of roles begin with that are plain Linux on any lab."""
+"""Prefixes of the roles that are plain Linux on any lab."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Decider:
 
 
 def deciders(study: Study, claim: Claim) -> list[Decider]:
-    """What stands in the way of each kind of lab."""
+    """List what stands in the way of each kind of lab."""
     return [Decider(lab, next(_whys(study, claim, lab), "")) for lab in LABS]
 
 

@@ -32,12 +32,12 @@ from labkit.runs import looks
 FORMAT = 1
 SUFFIX = ".labkit"
 PACKED = ({"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "lc": 4, "pb": 0},)
-"""As text packs best: what comes next depends on the letter before, and on no alignment."""
+"""Filters that suit text: what comes next depends on the letter before, and on no alignment."""
 MANIFEST = "manifest.json"
 MOST_FILES = 100_000
 MOST_BYTES = 4 << 30
 XZ = b"\xfd7zXZ\0"
-"""What a small bundle begins with."""
+"""First bytes of a small bundle."""
 MOST_SMALL, MOST_MEMORY = 256 << 20, 128 << 20
 """The bytes that a small bundle may unpack to, and that unpacking it may take beside them."""
 # All that results may hold; what matches can neither leave the folder nor hide in it.
@@ -161,7 +161,7 @@ ODD = (
     EOFError,
     OSError,
 )
-"""What zipfile raises about archives that are none, or none of ours."""
+"""Errors of zipfile about files that are no archive, or none of ours."""
 
 
 @contextmanager

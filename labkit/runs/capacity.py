@@ -1,4 +1,4 @@
-"""What a machine has room for: CPUs, memory, last-level caches, disk. Sizes of workloads fit it."""
+"""Capacity of a machine: CPUs, memory, last-level caches, disk. Sizes of workloads fit it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOOK = beside(__file__, "capacity_look.sh")
 LINE = re.compile(r"(cpus|total|free|limit|disk) (\d+)")
 CACHE = re.compile(r"cache (\d+) (\d+)([KMG]?) (\S+)")
 SCRATCH = ("/run/labkit/scratch", "/var/tmp")
-"""Where a host of a box has its disk, and where every other has one."""
+"""Places of the disk: on a host of a box, and on every other host."""
 UNITS = {"": 1 / 1024, "K": 1, "M": 1024, "G": 1 << 20}
 
 
@@ -31,7 +31,7 @@ class Capacity:
     """Of all last-level caches that its CPUs share, together."""
     disk: int = 0
     folder: str = ""
-    """Where that is free."""
+    """Folder in which that space is free."""
     huge: str = ""
     """The choices for transparent huge pages, the one in force in brackets."""
 
@@ -56,7 +56,7 @@ def capacity(host: Host) -> Capacity:
 
 
 def smallest(some: Collection[Capacity]) -> Capacity:
-    """What all of them have; of caches, what the one with most has."""
+    """The capacity that all of them have; of caches, the most of any."""
     return Capacity(
         min(one.cpus for one in some), min(one.memory for one in some),
         min(one.free for one in some), max(one.cache for one in some),

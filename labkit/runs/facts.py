@@ -1,4 +1,4 @@
-"""What measured and what was measured: versions of labkit, and the facts of a host."""
+"""Both sides of a measurement: versions of labkit, and the facts of a host."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def of_run(
     links: Mapping[str, Mapping[str, str]] | None = None,
     programs: Collection[str] = (),
 ) -> dict[str, Any]:
-    """What a run keeps: our versions, the facts of each host by role, and of each shaped link."""
+    """Facts that a run keeps: our versions, those of each host by role, and of each shaped link."""
     of_each = together(lambda host: of_host(host, programs), hosts.values(), AT_ONCE)
     found = {"versions": versions(), "hosts": dict(zip(hosts, of_each, strict=True))}
     return found | ({"links": dict(links)} if links else {})

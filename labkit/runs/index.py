@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VERSION = 1
 WAIT_SECONDS = 30
 STEPS = 100_000
-"""So many steps of SQLite's own, some milliseconds, may pass before a stop is heard."""
+"""Steps of SQLite's own, some milliseconds, that may pass before a stop is heard."""
 KNOWN = ("metric", "unit", "n", "lost", "p50", "p90", "p99", "p99.9", "p99.99", "max")
 TABLES = """
 create table results (id integer primary key, path text unique, stamp text, study text, label text,
@@ -93,7 +93,7 @@ def _made_anew(file: Path, folders: Sequence[Path]) -> None:
 
 
 def places() -> tuple[Path, ...]:
-    """Where results lie that nobody names: those of this machine, and those that labkit carries."""
+    """The default folders of results: those of this machine, and those that labkit carries."""
     return out() / "results", HOME / "data" / "recorded"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with stored results at a glance: for every reader, not for `verify` alone.
+"""Faults of stored results at a glance: for every reader, not for `verify` alone.
 
 Checksums of raw texts take their time, and are left to `labkit results verify`.
 """
@@ -19,7 +19,7 @@ ASK = "see all with `labkit results verify`"
 
 
 def remarks(results: Results) -> list[str]:
-    """What a reader should know before trusting a figure, a sentence each; none if all is well."""
+    """List what to know before trusting a figure, a sentence each; empty if all is well."""
     runs, unreadable = results.readable()
     gaps = [f"{a}" if a == b else f"{a} to {b}" for a, b in results.gaps()]
     found = [

@@ -30,7 +30,7 @@ QUESTION = "../../study.json"
 
 @dataclass(frozen=True)
 class GivenUp:
-    """Why a claim was not measured until it was decided, and the blocks that it had then."""
+    """Reason why a claim was not measured until it was decided, and the blocks that it had then."""
 
     blocks: int
     why: str
@@ -53,7 +53,7 @@ def taken(results: Results) -> tuple[int, ...]:
 
 
 def look(results: Results) -> tuple[int, ...]:
-    """As `taken`, with the look that is taken now; it is written down where that can be."""
+    """Add the look that is taken now to those `taken`; it is written down if that can be."""
     before, now = taken(results), blocks(results)
     # Of fewer there is no verdict, whatever they show.
     if now < FEWEST_BLOCKS or (before and before[-1] >= now):
@@ -83,7 +83,7 @@ def given_up(results: Results) -> dict[str, GivenUp]:
 
 
 def blocks(results: Results) -> int:
-    """How many blocks there are that a verdict can rest on."""
+    """The number of blocks that a verdict can rest on."""
     return len({run.block for run in results.finished()})
 
 

@@ -21,7 +21,7 @@ FEWEST_RUNS = 10
 
 
 def remarks(results: Results, measured: Mapping[str, Mapping[int, Values]], unit: str) -> list[str]:
-    """What lies apart in a study, a sentence each; nothing is dropped."""
+    """List what lies apart in a study, a sentence each; nothing is dropped."""
     medians = {
         name: {block: percentile(values, 50) for block, values in blocks.items()}
         for name, blocks in measured.items()

@@ -1,4 +1,4 @@
-"""What a study cost beside its measuring: changing settings, and everything else around a run."""
+"""Cost of a study beside its measuring: changing settings, and everything else around a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Overhead:
 
     @property
     def share(self) -> float:
-        """What came on top of the measuring, over the measuring."""
+        """Time on top of the measuring, divided by the measuring."""
         return (self.seconds - self.measured) / self.measured if self.measured else 0.0
 
     @property
@@ -39,7 +39,7 @@ class Overhead:
 
 
 def overhead(results: Results) -> Overhead:
-    """What all finished runs of these results cost."""
+    """The cost of all finished runs of these results."""
     runs = results.finished()
     return Overhead(
         sum(run.seconds for run in runs),

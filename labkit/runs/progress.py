@@ -1,4 +1,4 @@
-"""Where a study stands, for the one who watches it, in this process or in another."""
+"""Progress of a study, for the one who watches it, in this process or in another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labkit.results import Results
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a study stands; `done` of `of` runs are kept."""
+    """Progress of a study; `done` of `of` runs are kept."""
 
     step: str
     condition: str
@@ -22,7 +22,7 @@ class Progress:
     of: int
     seconds_left: float
     remark: str = ""
-    """What is worth saying of the run before: that it was invalid, and why."""
+    """Remark on the run before: that it was invalid, and why."""
 
     @property
     def share(self) -> float:

@@ -1,4 +1,4 @@
-"""What can be changed on a host, each with its way back; one file each.
+"""Things that can be changed on a host, each with its way back; one file each.
 
 Start with `mtu.py`: most settings look like it.
 """

@@ -1,4 +1,4 @@
-"""What several kinds of thing may be given of CPUs: which, how much of them, and for what share."""
+"""CPUs that several kinds of thing may be given: which, how much of them, and for what share."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ PINNED_TO = beside(__file__, "_libvirt_pins.sh")
 
 
 def of_virsh(program: str, shows: Words, writes: Callable[[str], tuple[Words, ...]]) -> Way:
-    """What a line of virsh's output says about a running machine, until it stops."""
+    """Way to a line of virsh's output about a running machine, in force until it stops."""
     return Way(picked(program, "virsh", ONE, *shows), writes, needs=ROOT, more=Details(seconds=0.5))
 
 
@@ -59,7 +59,7 @@ def virsh(*words: str) -> Words:
 
 
 def of_definition(program: str, shows: Words, vm: str, writes: Callable[[str], list[str]]) -> Way:
-    """What a machine will have when it starts; one that runs is shut down and started again."""
+    """Way to what a machine has at its next start; one that runs is shut down and started again."""
     return Way(
         script(f"vm=$1; shift; {DEFINED}", vm, program, "virsh", ONE, *shows),
         lambda value: (script(RESTARTED, vm, *writes(value)),),

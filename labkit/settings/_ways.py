@@ -1,4 +1,4 @@
-"""What settings share: about whom they are, what may be asked, and the ways that many go."""
+"""Shared parts of settings: about whom they are, what may be asked, and the ways that many go."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class OnHost(Setting, ABC):
 
     @property
     def which(self) -> str:
-        """Which of several things of that sort on the host; empty where there is only one."""
+        """Its name among things of that sort on the host; empty if there is only one."""
         return ""
 
     @property
     def thing(self) -> str:
-        """What is changed: the setting's name, the role, and which of several things."""
+        """The thing to change: the setting's name, the role, and `which` of several things."""
         return f"{super().thing}: {self.which}" if self.which else super().thing
 
     def way(self, kind: str, host: Host) -> Way:
-        """What the method for this kind of host says."""
+        """The way from the method for this kind of host."""
         made: Callable[[Host], Way] | None = getattr(self, f"on_{kind}", None)
         if made is not None:
             return made(host)

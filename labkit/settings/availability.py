@@ -1,4 +1,4 @@
-"""When a cluster takes a silent host for dead, and starts its guests elsewhere."""
+"""Availability: when a cluster takes a silent host for dead, and starts its guests elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ else corosync-cmapctl -d totem.token; fi"""
 
 @dataclass(frozen=True)
 class FailureDetection(OnHost):
-    """How long a host may be silent before its cluster takes it for dead, in ms.
+    """Milliseconds that a host may be silent before its cluster takes it for dead.
 
     All hosts of the cluster need the same; starting the guests elsewhere takes its own time.
     """

@@ -1,4 +1,4 @@
-"""What a control group of Linux may use: CPUs, CPU time, memory, and a disk."""
+"""Resources that a control group of Linux may use: CPUs, CPU time, memory, and a disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container may use, and on which network it is."""
+"""Resources that a container may use, and its network."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class ContainerNetwork(OfContainer):
         return self.network
 
     def on_docker(self, host: Host) -> Way:
-        """What the engine calls `default` is the bridge."""
+        """The way of Docker, whose `default` is the bridge."""
         return Way(
             self._shown(".HostConfig.NetworkMode"),
             lambda value: (script(ANEW, self.container, value, *self.run),),

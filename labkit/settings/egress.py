@@ -1,4 +1,4 @@
-"""What leaves a NIC, and when: rate, delay, and shares of the link for kinds of traffic."""
+"""Traffic that leaves a NIC, and its timing: rate, delay, and shares of the link by kind."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class KernelOption(OnHost):
         return on_or_off(self.on)
 
     def on_esxi(self, host: Host) -> Way:
-        """What is configured; until the next start the old value runs."""
+        """The configured value; the old one runs until the next start."""
         return of_kernel(self.name)
 
 
@@ -75,7 +75,7 @@ class ModuleOptions(OnHost):
         return " ".join(sorted(self.options)) or NONE
 
     def on_esxi(self, host: Host) -> Way:
-        """What is configured; until the next start the old options run."""
+        """The configured options; the old ones run until the next start."""
         return since_boot(f"options-{self.module}", Way(
             script(OPTIONS, self.module),
             lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(NONE, "")),),

@@ -17,7 +17,7 @@ PROGRAMS = ("virsh",)
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
 CROWDED = "a guest of several CPUs would wait for itself on one of the host's"
-"""What the last lines of `guest placement host` may be (guest.pl)."""
+"""Possible last lines of `guest placement host` (guest.pl)."""
 
 # libvirt: one line of the guest's CPUs, one of its emulator, one of the host's.
 PINS = f'{CPUS}{PINNED_TO}pins "$1"; host_cpus'

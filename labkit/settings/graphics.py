@@ -1,4 +1,4 @@
-"""Who draws what a guest shows in three dimensions."""
+"""The renderer of a guest's three-dimensional graphics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which CPUs of its host a virtual machine runs on, and how much of them it gets."""
+"""The host CPUs that a virtual machine runs on, and how much of them it gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the guest's data NIC reaches the wire, and how it batches packets."""
+"""The path of the guest's data NIC to the wire, and its batching of packets."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class GuestNic(OfGuest):
         return _value(f"{self.path}\n{self.batch}\n{'on' if self.lro else 'off'}")
 
     def way(self, kind: str, host: Host) -> Way:
-        """What the running guest has, or what a stopped one will start with."""
+        """The values of the running guest, or those that a stopped one will start with."""
         if kind == "kvm":
             return self._on_kvm(host)
         if kind == "esxi":

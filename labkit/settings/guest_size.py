@@ -1,4 +1,4 @@
-"""What a virtual machine is made of: CPUs, memory, nodes, the way to its disks."""
+"""The make-up of a virtual machine: CPUs, memory, nodes, the way to its disks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class GuestMemoryReservation(OfMachine):
         return ""
 
     def on_esxi(self, host: Host) -> Way:
-        """As much as the guest has is what latency sensitivity and passed-through devices need."""
+        """Reserve memory; latency sensitivity and passed-through devices need all the guest's."""
         lines = {"sched.mem.min": str(self.mib), "sched.mem.minSize": str(self.mib),
                  "sched.mem.pin": "TRUE" if self.mib else None}  # fmt: skip
         return of_vmx(self.vm, self.wanted, lines).plus(Details(after=("GuestMemory",)))
@@ -56,7 +56,7 @@ class GuestMemoryReservation(OfMachine):
 
 @dataclass(frozen=True)
 class GuestMemory(OfMachine):
-    """How much memory a guest has, in MiB."""
+    """The memory of a guest, in MiB."""
 
     mib: int
 
@@ -97,7 +97,7 @@ class GuestMemory(OfMachine):
 
 @dataclass(frozen=True)
 class GuestCpuCount(OfMachine):
-    """How many CPUs a guest has."""
+    """The number of CPUs of a guest."""
 
     cpus: int
 
@@ -158,7 +158,7 @@ class GuestNuma(OfMachine):
 
 @dataclass(frozen=True)
 class VirtualNuma(OfMachine):
-    """How many CPUs of a guest make one NUMA node as the guest sees it."""
+    """The number of a guest's CPUs in each NUMA node that the guest sees."""
 
     cpus_per_node: int
 
@@ -190,7 +190,7 @@ class VirtualNuma(OfMachine):
 
 @dataclass(frozen=True)
 class GuestDiskController(OfMachine):
-    """How a guest sees its disks: `pvscsi`, made for virtual machines, or an emulated one.
+    """The controller of a guest's disks: `pvscsi`, made for virtual machines, or an emulated one.
 
     The guest must own the driver of a controller before its system's disk moves there.
     """

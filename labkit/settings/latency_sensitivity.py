@@ -18,9 +18,9 @@ from labkit.settings.guest_size import GuestMemoryReservation
 class LatencySensitivity(OfMachine):
     """`high` gives a guest CPUs of its own, and its interrupts no delay.
 
-    ESXi powers such a guest on only with all of its memory reserved (GuestMemoryReservation), and
-    gives it CPUs of its own only with all of its CPU time reserved (GuestCpuReservation). Releases
-    after 5.5 power it on only with both.
+    ESXi powers such a guest on only with all of its memory reserved (GuestMemoryReservation). It
+    has CPUs of its own only with all of its CPU time reserved (GuestCpuReservation). Releases after
+    5.5 power it on only with both.
     """
 
     level: str = "high"

@@ -1,4 +1,4 @@
-"""How a host backs memory: large pages, merged pages, pages that follow their CPU."""
+"""A host's backing of memory: large pages, merged pages, pages that follow their CPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIZES = {2048: "2 MiB", 1_048_576: "1 GiB"}
 
 @dataclass(frozen=True)
 class HugePages(OnHost):
-    """How many huge pages the host keeps ready, of `kib` each, on one NUMA node or on all.
+    """The number of huge pages of `kib` each that the host keeps ready, on one NUMA node or on all.
 
     The kernel gives as many as it finds in one piece, which may be fewer; then it did not take.
     """
@@ -138,7 +138,7 @@ class NumaBalancing(OnHost):
 
 @dataclass(frozen=True)
 class HaltPolling(OnHost):
-    """How long KVM waits awake for work when a guest's CPU has none, in nanoseconds."""
+    """Nanoseconds that KVM waits awake for work when a guest's CPU has none."""
 
     ns: int
 

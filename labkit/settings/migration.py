@@ -56,7 +56,7 @@ class MigrationBandwidth(OfMachine):
 
 @dataclass(frozen=True)
 class MigrationDowntime(OfMachine):
-    """How long a guest may stand still when it changes hosts, in ms; a goal, not a promise."""
+    """Milliseconds that a guest may stand still when it changes hosts; a goal, not a promise."""
 
     ms: int
 
@@ -127,7 +127,7 @@ class MigrationNetwork(OnHost):
 
 @dataclass(frozen=True)
 class MigrationStreams(OfMachine):
-    """How many connections carry the memory of a guest that moves; on ESXi 0 lets it choose."""
+    """The number of connections that carry a moving guest's memory; on ESXi, 0 lets it choose."""
 
     streams: int
 

@@ -1,4 +1,4 @@
-"""What a NIC or its driver does for the network stack: merging and cutting packets."""
+"""Work that a NIC or its driver does for the network stack: merging and cutting packets."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class OtherCpus(OnHost):
         return APART if self.apart else SHARED
 
     def on_box(self, host: Host) -> Way:
-        """What all of its threads really have, or will start with."""
+        """The CPUs that all threads of the guest really have, or will start with."""
         return Way(
             script(READS, self.guest), self._writes, _value, self._refused,
             legal="apart or not",

@@ -1,4 +1,4 @@
-"""How much a host may sleep: power policy, idle states, turbo, hardware threads, CPUs at all."""
+"""The limits of a host's sleep: power policy, idle states, turbo, hardware threads, online CPUs."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ class HyperThreading(OnHost):
 
 @dataclass(frozen=True)
 class OnlineCpus(OnHost):
-    """Which CPUs the host's kernel uses at all, as for a native run on as many as a guest has.
+    """The only CPUs that the host's kernel uses, as for a native run on as many as a guest has.
 
     It moves every process and interrupt off the others; old cpusets do not get them back.
     """

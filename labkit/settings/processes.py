@@ -1,4 +1,4 @@
-"""Where the processes of a host run, which CPUs take its interrupts, and which services go on."""
+"""The CPUs for a host's processes and for its interrupts, and the services that go on."""
 
 from __future__ import annotations
 

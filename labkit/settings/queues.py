@@ -28,7 +28,7 @@ RINGS = """\
 
 @dataclass(frozen=True)
 class NicQueues(OnHost):
-    """How many queues the test interface has; a driver has either combined ones or rx and tx."""
+    """The test interface's number of queues; a driver has either combined ones or rx and tx."""
 
     combined: int | None = 1
     rx: int | None = None
@@ -55,7 +55,7 @@ class NicQueues(OnHost):
 
 @dataclass(frozen=True)
 class NicRing(OnHost):
-    """How many packets the rings of the test interface hold: descriptors for rx and for tx."""
+    """Packets that the rings of the test interface hold: descriptors for rx and for tx."""
 
     rx: int | None = 4096
     tx: int | None = None
@@ -92,7 +92,7 @@ class NicRing(OnHost):
 
 @dataclass(frozen=True)
 class Coalescing(OnHost):
-    """How long the test interface waits before it interrupts, in microseconds and in packets.
+    """The test interface's wait before an interrupt, in microseconds and in packets.
 
     0 microseconds is an interrupt for each packet; `adaptive` leaves it to the driver.
     """

@@ -1,4 +1,4 @@
-"""What TCP may keep in memory for a connection, and how it finds its rate."""
+"""The memory that TCP may use for a connection, and the way TCP finds its rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 2**31 - 1
 
 @dataclass(frozen=True)
 class SocketBuffers(OnHost):
-    """How many bytes TCP keeps for a connection: at least, at first and at most.
+    """Bytes that TCP keeps for a connection: at least, at first and at most.
 
     `data` is `receive` or `send`. It holds for connections that are opened afterwards.
     """
@@ -129,5 +129,5 @@ class Sysctl(OnHost):
         return self.value
 
     def on_linux(self, host: Host) -> Way:
-        """Those of `net` are of a network namespace, all others of the machine."""
+        """Sysctls of `net` belong to a network namespace, all others to the machine."""
         return of_sysctl(self.key)

@@ -128,7 +128,7 @@ def _with_queue(way: Way, queue: Way, text: str) -> tuple[Way, str]:
 
 @dataclass(frozen=True)
 class DiskQueue(OfDisk):
-    """How many requests may wait for a disk; on ESXi, of several machines that want it together."""
+    """The number of requests that may wait for a disk; on ESXi, while several machines want it."""
 
     requests: int
 
@@ -159,7 +159,7 @@ class DiskQueue(OfDisk):
 
 @dataclass(frozen=True)
 class ReadAhead(OfDisk):
-    """How much more than was asked for is read from a disk, in KiB; 0 for nothing."""
+    """KiB read from a disk beyond what was asked for; 0 for none."""
 
     kib: int
 
@@ -250,7 +250,7 @@ class GuestDiskLimit(OfMachine):
 
 @dataclass(frozen=True)
 class StorageLayout(OnHost):
-    """How a pool keeps its data on its disks: the profile of a btrfs that is mounted at `path`.
+    """The profile of a btrfs mounted at `path`: the way a pool keeps its data on its disks.
 
     It stands for what an array calls RAID groups and pools, which no host's shell can set. All
     data is written again, so a change takes as long as copying it.
@@ -271,7 +271,7 @@ class StorageLayout(OnHost):
 
     @property
     def which(self) -> str:
-        """Where it is mounted."""
+        """The mount point."""
         return self.path
 
     @property
@@ -296,7 +296,7 @@ class StorageLayout(OnHost):
 
 @dataclass(frozen=True)
 class VsanReadCache(OnHost):
-    """How much of each new object vSAN keeps in the read cache of its flash, in percent.
+    """The percentage of each new object that vSAN keeps in the read cache of its flash.
 
     Only vSAN with spinning disks has that cache. The unit is not confirmed on a real host.
     """

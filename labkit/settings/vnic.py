@@ -1,4 +1,4 @@
-"""How ESXi hands packets to the NIC of a virtual machine: one by one, batched, or merged."""
+"""ESXi's delivery of packets to a virtual machine's NIC: one by one, batched, or merged."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ for name; do
 
 @dataclass(frozen=True)
 class VnicCoalescing(OfMachine):
-    """When the host interrupts a guest for packets: `disabled` is at once for each.
+    """The host's timing of packet interrupts for a guest: `disabled` is at once for each packet.
 
     `rbc` aims at a rate (parameter: interrupts per second, 100 to 100000), `static` waits for a
     number of packets (parameter: 1 to 64, but at most 4 ms). Only vmxnet3 NICs have it.

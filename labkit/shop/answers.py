@@ -1,4 +1,4 @@
-"""What every engine answers with, and what it refuses."""
+"""The answers of every engine, and its refusals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShopRows(Protocol):
 
 
 class ByteWire(Protocol):
-    """What words are sent by: a socket, or one that encrypts them."""
+    """A carrier of words: a socket, or one that encrypts them."""
 
     def sendall(self, words: bytes, /) -> None:
         """Send all of it."""
@@ -33,7 +33,7 @@ class ByteWire(Protocol):
         """Wait for what comes."""
 
     def fileno(self) -> int:
-        """What a selector waits for."""
+        """The file descriptor that a selector waits for."""
 
     def close(self) -> None:
         """Leave."""
@@ -44,13 +44,13 @@ class Asked(Protocol):
 
     @property
     def socket(self) -> ByteWire:
-        """What is sent to it and comes from it."""
+        """The wire for requests to it and answers from it."""
 
     def prepare(self) -> None:
         """Be ready to be asked by `message`."""
 
     def message(self, name: str, given: Sequence[object]) -> bytes:
-        """What asks it."""
+        """The request, as bytes."""
 
     def complete(self, said: bytes) -> bool:
         """Whether an answer has come whole."""
@@ -84,7 +84,7 @@ class Rowset:
 
 @dataclass(frozen=True)
 class Listening:
-    """Where a database listens, and as whom it is asked."""
+    """The address that a database listens at, and the user who asks it."""
 
     host: str
     port: int

@@ -16,19 +16,19 @@ from labkit.shop.mix import Customers, Order
 from labkit.shop.tally import Ended, Seconds, Write, never
 
 TRIES = 100
-"""How often a transaction is tried that another one got in the way of."""
+"""Retries allowed for a transaction that another one got in the way of."""
 AT_ONCE, LONGER_SECONDS = 3, 0.002
-"""How often without a pause; each pause after that is about so much longer than the one before."""
+"""Retries without a pause, and the approximate growth of each pause after that."""
 PAUSE_SECONDS = 0.2
 LARGEST_PART = 1 << 14
 """Bytes that are read at once: Python makes room for all of them, which takes long for many."""
 GOING = ("57P", "08S01")
-"""What PostgreSQL and MariaDB say when they shut down, or have not started up yet."""
+"""Error code prefixes of PostgreSQL and MariaDB that shut down or have not started up yet."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How many customers there are, how long they buy, and when the next order is due."""
+    """The number of customers, how long they buy, and when the next order is due."""
 
     users: int = 1
     seconds: int = 60

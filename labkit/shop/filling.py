@@ -19,7 +19,7 @@ ENGINES = {
 }
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
 FORM = 1
-"""Which rows the generator makes, and which tables: what another form filled is filled again."""
+"""The version of the generator's rows and tables; what another one filled is filled again."""
 STARTING, RECOVERY_SECONDS = "57P03", 120.0
 Counts = Mapping[str, tuple[int, int]]
 Tell = Callable[[str], None]
@@ -29,11 +29,11 @@ class Database(Asked, Protocol):
     """A connection to any of the engines."""
 
     summed: ClassVar[str]
-    """How whole numbers are added up, however many there are."""
+    """The SQL that adds up whole numbers, however many there are."""
     durable: ClassVar[Mapping[bool, str]]
-    """What makes a database durable or not; empty where its server is started so."""
+    """The SQL that makes a database durable or not; empty if its server is started that way."""
     about: ClassVar[str]
-    """What asks for its name and version."""
+    """The query for its name and version."""
 
     def __init__(self, at: Listening, secret: str, database: str = ...) -> None: ...
     @classmethod

@@ -29,5 +29,5 @@ def packed() -> bytes:
 
 
 def name() -> str:
-    """What to call it on a host: another content has another name."""
+    """The name of the packed file on a host; different content has a different name."""
     return f"labkit-shop-{hashlib.sha256(packed()).hexdigest()[:16]}.pyz"

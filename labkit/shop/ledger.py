@@ -1,4 +1,4 @@
-"""What the driver saw committed, and whether the database still has all of it, once each."""
+"""Orders that the driver saw committed, and whether the database still has each of them once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Ledger:
 
     seen: array[int] = field(default_factory=lambda: array("q"))
     unknown: list[int] = field(default_factory=list)
-    """Those whose connection broke before the answer came."""
+    """Marks of orders whose connection broke before the answer came."""
     begun: int = 0
     ended: int = 0
     file: int = -1
@@ -58,7 +58,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a look at the whole shop found after a run."""
+    """The findings of a check of the whole shop after a run."""
 
     orders: int
     lines: int

@@ -115,7 +115,7 @@ class MariaDb:
         """It needs none."""
 
     def message(self, name: str, given: Sequence[object]) -> bytes:
-        """What asks it."""
+        """The request, as bytes."""
         return packet(0, b"\x03" + ASKS[name](*given).encode())
 
     def complete(self, said: bytes) -> bool:
@@ -182,7 +182,7 @@ class MariaDb:
 
 
 def proof(secret: str, scramble: bytes) -> bytes:
-    """What shows that we know the password without sending it."""
+    """Proof that we know the password, without sending it."""
     if not secret:
         return b""
     once = hashlib.sha1(secret.encode()).digest()

@@ -1,4 +1,4 @@
-"""What one customer does: logs in or is new, browses, and buys; the mix is the DVD Store's.
+"""The actions of one customer: log in or register, browse, and buy; the mix is the DVD Store's.
 
 Nothing of its code is here, and orders a minute of this shop are not comparable with its own.
 """

@@ -92,7 +92,7 @@ class Postgres:
             self._prepared[name] = b"\0" + name.encode() + b"\0\0\0"
 
     def message(self, name: str, given: Sequence[object]) -> bytes:
-        """What asks it."""
+        """The request, as bytes."""
         parts = [self._prepared[name], struct.pack("!h", len(given))]
         for one in given:
             text = b"{%s}" % ",".join(map(str, one)).encode() if type(one) is list else (
@@ -241,7 +241,7 @@ def _refused(body: bytes) -> Exception:
 
 
 def last_words(said: bytes) -> str:
-    """What it said before it hung up, if anything."""
+    """The database's error before it hung up, if any."""
     try:
         read(said)
     except (Refused, Short) as words:
@@ -259,12 +259,12 @@ class Scram:
         self.bare = b"n=,r=" + base64.b64encode(os.urandom(18))
 
     def first(self) -> bytes:
-        """What begins it."""
+        """The first message of the login."""
         said = b"n,," + self.bare
         return MECHANISM + b"\0" + LENGTH.pack(len(said)) + said
 
     def proof(self, challenge: bytes) -> bytes:
-        """What shows that we know the password without sending it."""
+        """Proof that we know the password, without sending it."""
         fields = dict(part.split(b"=", 1) for part in challenge.split(b","))
         salted = hashlib.pbkdf2_hmac(
             "sha256", self.secret, base64.b64decode(fields[b"s"]), int(fields[b"i"])

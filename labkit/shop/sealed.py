@@ -13,7 +13,7 @@ Receive = Callable[[], bytes]
 
 
 class Sealed:
-    """What is sent is encrypted, and what comes is decrypted; a socket to all who use it.
+    """A socket to all who use it, which encrypts what is sent and decrypts what comes.
 
     The certificate is not checked: a server has one that it made for itself, unless given another.
     """
@@ -50,7 +50,7 @@ class Sealed:
             self.plain.sendall(self._go.read())
 
     def recv(self, most: int) -> bytes:
-        """What came, decrypted, all of it: nothing is left that a selector would not see."""
+        """Receive and decrypt all that came; nothing is left that a selector would not see."""
         said = b""
         while not said:
             part = self.plain.recv(max(most, ROOM))
@@ -74,7 +74,7 @@ class Sealed:
             parts.append(part)
 
     def fileno(self) -> int:
-        """What a selector waits for."""
+        """The file descriptor that a selector waits for."""
         return self.plain.fileno()
 
     def close(self) -> None:

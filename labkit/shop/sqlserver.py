@@ -1,7 +1,7 @@
 """SQL Server 2017 and newer, asked by its own protocol, with nothing to install.
 
-Never tried on SQL Server itself: its protocol and its SQL are as documented, and the tests have a
-server of their own that speaks the one and does the other on PostgreSQL.
+Never tried on SQL Server itself: its protocol and its SQL are as documented. The tests have a
+server of their own that speaks that protocol and runs that SQL on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ OLDEST = 14
 """SQL Server 2017: JSON_VALUE takes a path that is no constant."""
 LOGIN_ENCRYPTED, ALL_ENCRYPTED, NO_ENCRYPTION = 0, (1, 3), 2
 SEPARATOR = "\nGO\n"
-"""What stands between batches of a script, as everywhere with SQL Server."""
+"""The separator of a script's batches, as everywhere with SQL Server."""
 RECOVERING = ("RECOVERING", "RECOVERY_PENDING", "RESTORING")
 TABLES = (*COLUMNS, "reorder", "loaded")
 EXECUTE = b"\xff\xff\x0a\x00\x00\x00"
@@ -132,7 +132,7 @@ class SqlServer:
             self._prepared[name] = tds.headed(EXECUTE + b"".join(texts))
 
     def message(self, name: str, given: Sequence[object]) -> bytes:
-        """What asks it."""
+        """The request, as bytes."""
         parts = [self._prepared[name]]
         for value, (_, kind) in zip(given, ASKS[name][1]):  # noqa: B905
             if kind in (INT, BIGINT):

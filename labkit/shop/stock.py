@@ -26,7 +26,7 @@ SYLLABLES = (
 
 @dataclass(frozen=True)
 class Size:
-    """How many rows there are of what a shop begins with."""
+    """The number of rows of each kind that a shop begins with."""
 
     customers: int
     products: int
@@ -114,12 +114,12 @@ def word(number: int, syllables: int) -> str:
 
 
 def title_words(products: int) -> int:
-    """How many words titles are made of: about twenty titles have each."""
+    """The number of words that titles are made of; each is in about twenty titles."""
     return max(100, min(8_000, products // 10))
 
 
 def names(products: int) -> int:
-    """How many first and last names actors have: about three products are of each actor."""
+    """The number of first and of last names of actors; each actor has about three products."""
     return max(20, min(400, int((products / 3) ** 0.5)))
 
 
@@ -146,12 +146,12 @@ def tax(net: int) -> int:
 
 
 def price(product_number: int) -> int:
-    """What a product costs, in cents."""
+    """The price of a product, in cents."""
     return 999 + product_number * 7919 % 2_000
 
 
 def basket(draw: random.Random, products: int, items: int) -> dict[int, int]:
-    """What one order is of: 1 to 2 times `items` less one products, 1 to 3 of each, at most 10."""
+    """The products of an order: 1 to `2 * items - 1`, at most 10, and 1 to 3 of each."""
     many = min(10, 1 + int(draw.random() * (2 * items - 1)))
     chosen = {product(draw, products): 1 + int(draw.random() * MOST_QUANTITY) for _ in range(many)}
     return dict(sorted(chosen.items()))

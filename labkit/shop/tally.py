@@ -1,4 +1,4 @@
-"""What was done in each whole second, and in all of those that are measured: the sums agree."""
+"""Orders done in each whole second, and in all the measured ones together; the sums agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def never() -> bool:
 
 @dataclass
 class Tally:
-    """What was done in a second, or in all of the measured time."""
+    """The orders done in a second, or in all of the measured time."""
 
     orders: int = 0
     short: int = 0
@@ -61,7 +61,7 @@ class Seconds:
 
     @property
     def edge(self) -> float:
-        """When the second that is under way ends, or the warm-up with a part of one."""
+        """End of the current second, or of the warm-up if it ends with a part of a second."""
         return self.begun + min(self.nth, self.lasts)
 
     def reach(self, now: float) -> None:

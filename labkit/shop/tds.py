@@ -10,7 +10,7 @@ from labkit.errors import LabkitError
 from labkit.shop.answers import Refused, Rowset, Short, Values
 
 BATCH, RPC, REPLY, BULK, LOGIN, PRELOGIN = 1, 3, 4, 7, 16, 18
-"""What a packet is part of."""
+"""The kinds of message that a packet is part of."""
 HEAD = struct.Struct(">BBHHBB")
 FIRST_SIZE, WANTED_SIZE = 4096, 8192
 """Bytes of a packet: before both have agreed, and what is asked for."""
@@ -60,7 +60,7 @@ class Encoded:
 
     @property
     def declared(self) -> str:
-        """What SQL calls such a column."""
+        """The column's declaration in SQL."""
         if self.kind in FIXED or self.kind == INTN:
             return f"{self.name} {NAMES[self.size]}"
         size = self.size // 2 if self.kind == NVARCHAR else self.size
@@ -117,7 +117,7 @@ def whole(said: bytes) -> bool:
 
 
 def body_of(said: bytes) -> bytes:
-    """What the packets of a message carry."""
+    """The content of a message's packets."""
     first = said[2] << 8 | said[3]
     if first >= len(said):
         return said[8:]
@@ -135,13 +135,13 @@ def headed(body: bytes) -> bytes:
 
 
 def prelogin(encryption: int) -> bytes:
-    """What a connection begins with; the server answers in the same form."""
+    """The first message of a connection; the server answers in the same form."""
     options = struct.pack(">BHHBHHB", 0, 11, 6, 1, 17, 1, 0xFF)
     return options + bytes(6) + bytes([encryption])
 
 
 def encryption_of(answer: bytes) -> int | None:
-    """What the server wants to be encrypted."""
+    """The server's choice of what is encrypted."""
     at = 0
     while at + 5 <= len(answer) and answer[at] != 0xFF:
         _, start, length = struct.unpack_from(">BHH", answer, at)
@@ -184,7 +184,7 @@ def number_given(value: int, name: str = "") -> bytes:
 
 
 def told_by(said: bytes) -> Told:
-    """What a whole answer says; the first error among it is raised."""
+    """Read a whole answer; raise the first error in it."""
     body, at, rows = body_of(said), 0, []
     columns: list[Encoded] = []
     version, size, collation, refused = 0, 0, b"", None
@@ -246,7 +246,7 @@ def described(body: bytes, at: int) -> tuple[list[Encoded], int]:
 
 
 def columns_told(columns: Sequence[Encoded]) -> bytes:
-    """How a bulk load begins: what columns it brings."""
+    """The beginning of a bulk load: the columns that it brings."""
     parts = [bytes([COLUMNS]), struct.pack("<H", len(columns))]
     for one in columns:
         name = one.name.encode("utf-16-le")

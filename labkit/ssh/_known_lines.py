@@ -28,7 +28,7 @@ RSA_SIGNATURES = ("rsa-sha2-512", "rsa-sha2-256")
 
 
 def lines_of(file: Path) -> list[str]:
-    """Those of a file: each ends with \\n alone, or, as ssh is written in C, at a zero byte."""
+    """The lines of a file: each ends with \\n alone or, as ssh is written in C, at a zero byte."""
     try:
         text = file.read_bytes().decode("latin-1")
     except OSError:

@@ -1,4 +1,4 @@
-"""Where SSH goes: as a lab file says it, and as it is once ssh's own files have been read."""
+"""The destination of SSH: as a lab file gives it, and as it is after reading ssh's own files."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from labkit.ssh.known_hosts import Name
 
 NOT_READ = "none"
-"""As `ssh -F none`: no file of ssh's settings is read."""
+"""Value for reading none of ssh's settings files, as with `ssh -F none`."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where and as whom to log in; what is left empty is as ssh_config says, or as ssh does."""
+    """The host and user of a login; what is left empty is as ssh_config says, or as ssh does."""
 
     name: str
     control: str
@@ -23,7 +23,7 @@ class Address:
     """A private key file; without it, the agent's keys and ssh's usual files."""
     known_hosts: tuple[str, ...] = ()
     jump: str = ""
-    """As `ssh -J`: user@host:port of the hosts on the way, with commas between."""
+    """Hosts on the way, as for `ssh -J`: user@host:port, with commas between."""
     ssh_config: str = NOT_READ
     """A file of ssh's settings, "" for those that ssh reads, or "none"."""
     shared: bool = False
@@ -55,7 +55,7 @@ class Target:
 
     @property
     def address(self) -> str:
-        """What is connected to."""
+        """The address to connect to."""
         return self.known_as.address
 
     @property

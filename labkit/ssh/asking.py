@@ -22,7 +22,7 @@ SECONDS = 300.0
 
 
 def asked(login: str) -> str | None:
-    """What the process that started us says; None without such a process or its terminal."""
+    """The answer of the process that started us; None without such a process or its terminal."""
     if not (path := os.environ.get(SOCKET, "")):
         return None
     with socket.socket(socket.AF_UNIX) as end, suppress(OSError):

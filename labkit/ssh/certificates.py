@@ -160,7 +160,7 @@ class HostCertificate:
             return False
 
     def why_not(self, name: str, now: float) -> str:
-        """Why this does not vouch for a host at the time `now`; empty when it does.
+        """Reason why this does not vouch for a host at the time `now`; empty if it does.
 
         A certificate without names is good for all hosts (ssh-keygen(1), -n).
         """

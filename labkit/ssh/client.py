@@ -42,7 +42,7 @@ PRIVATE: dict[type, dict[str, str]] = {
     },
     AgentSSH: {"_connect": "an agent at another address than the environment's"},
 }
-"""What we use of each class, and what for."""
+"""The private members that we use of each class, and their purpose."""
 
 # So often a connection on which nothing comes is asked whether it is alive.
 ALIVE_SECONDS = 5
@@ -73,7 +73,7 @@ class Packets(Packetizer):
         return super().readline(math.inf)
 
     def read_all(self, n: int, check_rekey: bool = False) -> bytes:
-        """As paramiko's: that many bytes."""
+        """Read `n` bytes, as paramiko does."""
         if n > LARGEST:
             raise paramiko.SSHException(f"a packet of {n} bytes")
         return super().read_all(n, check_rekey)
@@ -132,7 +132,7 @@ class Client(paramiko.Transport):
 
     @property
     def preferred_macs(self) -> tuple[str, ...]:
-        """Those over the ciphertext first."""
+        """The MACs; those over the ciphertext come first."""
         return MACS
 
     def exchange_keys(self, seconds: float) -> bool:
@@ -158,7 +158,7 @@ class Client(paramiko.Transport):
         return self._way.address
 
     def ended_by(self) -> str:
-        """Who ended it, in words for people; empty when no one can say."""
+        """The party that ended it, in words for people; empty if unknown."""
         # Its channels end a moment before it knows what went with it.
         self.join(2 * MOMENT_SECONDS)
         return self.lost_on_the_way or self.farewell
@@ -207,7 +207,7 @@ class Client(paramiko.Transport):
     # To read is also to let sshd know that there is room again. It may be gone, and paramiko's own
     # reading would then lose what it has read, though more may have come behind that.
     def taken(self, channel: paramiko.Channel, buffer: BufferedPipe[bytes]) -> bytes:
-        """What has come on one stream of a channel."""
+        """Read what has come on one stream of a channel."""
         part = buffer.read(MANY) if buffer.read_ready() else b""
         if room := _hidden(channel)._check_add_window(len(part)):
             adjust = self._about(channel, cMSG_CHANNEL_WINDOW_ADJUST)
@@ -225,7 +225,7 @@ class Client(paramiko.Transport):
 
 
 def agent_at(asked: socket.socket, path: str) -> AgentSSH:
-    """What the agent at a path holds; nothing where none answers, or the path is empty."""
+    """The agent at a path and its keys; no keys if none answers or the path is empty."""
     agent = AgentSSH()
     if path:
         with suppress(OSError, paramiko.SSHException):

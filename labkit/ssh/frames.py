@@ -1,4 +1,4 @@
-"""How one stream carries the output of many commands: a mark that none of them knows ends each."""
+"""The output of many commands on one stream; a mark that none of them knows ends each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST = 256
 
 
 class BrokenStream(Exception):
-    """What follows a mark is not what a shell of ours says."""
+    """A mark followed by something that no shell of ours says."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Marked:
         self._held = b""
 
     def feed(self, part: bytes) -> Iterator[bytes | Mark]:
-        """What is now known to be output, in order, and the marks between."""
+        """Yield all that is now known to be output, in order, and the marks between."""
         rest = self._held + part if self._held else part
         while (at := rest.find(self._nonce)) >= 0:
             end = rest.find(b"\n", at, at + LONGEST)

@@ -1,4 +1,4 @@
-"""Which host keys we know: OpenSSH's known_hosts files, read exactly as ssh reads them.
+"""The host keys that we know: OpenSSH's known_hosts files, read exactly as ssh reads them.
 
 What is followed here is the code of OpenSSH: hostkeys_foreach() and check_host_key(), with their
 less known sides. A host on another port may be known without the port. A certificate that does not
@@ -35,7 +35,7 @@ ALGORITHMS = (*(f"{kind}{CERTIFICATE}" for kind in PLAIN), *PLAIN)
 
 
 class KeyStatus(Enum):
-    """What the files say about a key that a host shows."""
+    """The verdict of the files on a key that a host shows."""
 
     KNOWN = "known"
     NEW = "not known"
@@ -54,7 +54,7 @@ class KeyLine:
 
     @property
     def where(self) -> str:
-        """As a compiler would say it."""
+        """The file and the line number, in the form that compilers use."""
         return f"{self.file}:{self.number}"
 
 
@@ -72,7 +72,7 @@ class Bad:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What became of a key, the lines that decided it, and what is wrong with a certificate."""
+    """The status of a key, the lines that decided it, and what is wrong with a certificate."""
 
     status: KeyStatus
     lines: tuple[KeyLine, ...] = ()
@@ -81,7 +81,7 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Name:
-    """What a host is called in known_hosts: its address and port, or its HostKeyAlias."""
+    """The name of a host in known_hosts: its address and port, or its HostKeyAlias."""
 
     address: str
     port: int = 22
@@ -131,7 +131,7 @@ class KnownHosts:
         return tuple(found for found in self._found(None) if isinstance(found, Bad))
 
     def algorithms(self, name: Name) -> tuple[str, ...]:
-        """What to ask the server for: the kinds of key that we know it by come first."""
+        """The algorithms to ask the server for; the kinds of key that we know it by come first."""
         # As order_hostkeyalgs() of OpenSSH: it decides which of its keys a server shows.
         lines = self.of(name.first)
         kinds = {certificates.kind_of(line.key) for line in lines if not line.marker}
@@ -146,7 +146,7 @@ class KnownHosts:
         return (*wanted, *(a for a in ALGORITHMS if a not in wanted))
 
     def judge(self, name: Name, shown: bytes, now: float | None = None) -> Judgement:
-        """What the files say about the key or certificate that a host shows."""
+        """The verdict of the files on the key or certificate that a host shows."""
         return self._judge(name, name.first, shown, time.time() if now is None else now)
 
     def verify(self, who: str, name: Name, shown: bytes, trust: str = "") -> None:

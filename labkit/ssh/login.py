@@ -40,7 +40,7 @@ class Identity:
 
     @property
     def public(self) -> bytes:
-        """What the host is shown: a public key, or a certificate."""
+        """The public key or certificate that the host is shown."""
         blob = getattr(self.key, "public_blob", None)
         return bytes(blob.key_blob) if blob else self.key.asbytes()
 
@@ -50,7 +50,7 @@ class Identity:
 
 @dataclass
 class Identities:
-    """What can be offered, in ssh's order, and why other files cannot."""
+    """The keys that can be offered, in ssh's order, and the reasons why other files cannot."""
 
     usable: list[Identity] = field(default_factory=list)
     unusable: list[str] = field(default_factory=list)

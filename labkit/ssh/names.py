@@ -1,4 +1,4 @@
-"""What addresses a name means, by this machine's resolver, which would take as long as it likes."""
+"""Addresses of a name from this machine's resolver, which would take as long as it likes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Silent(OSError):
 
 
 def addresses(host: str, port: int, family: int, seconds: float) -> Found:
-    """As getaddrinfo(3) finds them; an OSError when there are none, or no answer in time.
+    """The addresses that getaddrinfo(3) finds; OSError if there are none, or no answer in time.
 
     Nothing ends a resolver that waits for its servers: it is left behind in a thread of its own.
     """

@@ -1,4 +1,4 @@
-"""What ssh's own files say about a host: ssh is asked, so it is what ssh would do.
+"""The settings in ssh's own files for a host: ssh is asked, so they are what ssh would use.
 
 `ssh -G` reads ssh_config(5) with its Host, Match, Include, tokens and canonical names, and prints
 what it comes to. What labkit does not follow is refused by name, when a wrong guess could harm
@@ -55,7 +55,7 @@ def resolved(at: Address) -> Target:
 
 @dataclass(frozen=True)
 class Said:
-    """What `ssh -G` printed: each setting with its values."""
+    """The output of `ssh -G`: each setting with its values."""
 
     values: Mapping[str, Sequence[str]]
 

@@ -1,4 +1,4 @@
-"""Which machine is behind a key: cloned machines have the same keys, and addresses move.
+"""The machine behind a key: cloned machines have the same keys, and addresses move.
 
 `labkit trust` notes the identity of a machine beside the lab's known_hosts, one line of JSON for
 each; before labkit changes a host, `check_pin` compares it. A host without a pin is not compared.
@@ -31,9 +31,9 @@ class Pin:
     """A machine as it was when it was trusted: its own identity, and its host name."""
 
     name: str
-    """What known_hosts calls it."""
+    """Its name in known_hosts."""
     machine: str
-    """Where the identity comes from, and what it is: `machine-id 0f3c...`."""
+    """The source of the identity, and the identity itself: `machine-id 0f3c...`."""
     hostname: str
     since: str
 
@@ -65,7 +65,7 @@ def compare(who: str, pinned: Pin, where: str, now: Pin) -> None:
 
 
 def identity(host: Host, name: str) -> Pin:
-    """Which machine a host is, as it says itself."""
+    """Ask a host which machine it is."""
     said = host.check("sh", "-c", f"exec 2>/dev/null; {ASK}").split("\n")
     if len(said) < 2 or said[0].startswith("none"):
         raise HostError(

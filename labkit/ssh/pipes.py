@@ -13,13 +13,13 @@ from labkit.files import CHUNK, STALL_SECONDS
 from labkit.ssh.shell import Channel, Gone, cut
 
 COMPLAINT = 1 << 16
-"""So much of the error stream is kept, its end; the rest is read and dropped."""
+"""Bytes kept from the end of the error stream; the rest is read and dropped."""
 TURN_SECONDS = 0.5
 
 
 @dataclass
 class ShellPipe:
-    """What is sent it reads, and what it prints is received.
+    """A pipe to a shell, which reads what we send and prints what we receive.
 
     `mark` is a line on each stream before anything of its own, and begins its last words.
     """
@@ -28,7 +28,7 @@ class ShellPipe:
     channel: Channel = field(repr=False)
     mark: str = field(repr=False)
     patience: float = STALL_SECONDS
-    """Where nothing moves for so many seconds, it is given up."""
+    """Seconds without any movement after which it is given up."""
 
     def __post_init__(self) -> None:
         self._errors, self._rest = bytearray(), memoryview(b"")

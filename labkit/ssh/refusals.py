@@ -28,7 +28,7 @@ class Refusals:
 
     @classmethod
     def of_user(cls) -> Refusals:
-        """Those of the one who runs labkit."""
+        """The refusals of the user who runs labkit."""
         return cls(os.path.join(account.state(), "refused-logins"))
 
     def check(self, target: Target) -> None:

@@ -83,7 +83,7 @@ class Running:
 
     @property
     def done(self) -> Completed:
-        """How it ended; waits for that, and drops the lines that come meanwhile."""
+        """The command's result; waits for its end, and drops the lines that come meanwhile."""
         if self._failed:
             raise self._failed
         if self._result is None:
@@ -210,7 +210,7 @@ class RunningCommand:
         return self._command.ended(until)
 
     def done(self) -> Completed:
-        """How it ended; waits for that, and gives the shell back."""
+        """Wait for the command's end, give the shell back, and return the result."""
         with self._held:
             return self._command.done
 

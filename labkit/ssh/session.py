@@ -25,7 +25,7 @@ class Bell(threading.Event):
     """Rung by what comes on either stream of a channel; paramiko's own serves one stream."""
 
     def clear(self) -> None:
-        """What was read does not say that there is nothing on the other stream."""
+        """Do nothing: what was read does not mean that the other stream is empty."""
 
     def silence(self) -> None:
         """Stop ringing, before both streams are read."""
@@ -96,7 +96,7 @@ class Session:
 
     @property
     def ended_by(self) -> str:
-        """Who ended the connection: a jump host on the way, or sshd, if it said why."""
+        """The party that ended the connection: a jump host on the way, or sshd, if it said why."""
         return self.connection.client.ended_by()
 
     def start(self, script: str) -> None:
@@ -129,7 +129,7 @@ class Session:
                 self._telling(self.channel.shutdown_write)
 
     def recv(self, seconds: float) -> tuple[bytes, bytes]:
-        """What has come on each stream."""
+        """Read what has come on each stream."""
         if seconds and not self.ended:
             self._bell.wait(seconds)
         self._bell.silence()

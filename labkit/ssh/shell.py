@@ -96,7 +96,7 @@ class Channel(Protocol):
 
     @property
     def ended_by(self) -> str:
-        """Who ended the connection, should it be known: a jump host, or sshd with its reason."""
+        """The party that ended the connection, if known: a jump host, or sshd with its reason."""
 
     def send(self, part: bytes | memoryview) -> None:
         """Give it input; raises Gone when it reads no more."""
@@ -105,14 +105,14 @@ class Channel(Protocol):
         """End its input."""
 
     def recv(self, seconds: float) -> tuple[bytes, bytes]:
-        """What has come on each stream, waiting so long for anything at all."""
+        """Read what has come on each stream; wait at most `seconds` for anything at all."""
 
     def close(self) -> None:
         """Let go of it."""
 
 
 def cut(channel: Channel) -> str:
-    """That the streams ended before their time, and why."""
+    """Say that the streams ended before their time, and why."""
     if not channel.lost:
         return "its shell was ended"
     who = " ".join(channel.ended_by.split())[:LONGEST_REASON]
@@ -121,7 +121,7 @@ def cut(channel: Channel) -> str:
 
 @dataclass
 class Kept:
-    """What remains of one stream of one command; `size` counts what was dropped, too."""
+    """The kept part of one stream of one command; `size` counts what was dropped, too."""
 
     cap: int
     tell: Callable[[bytes], None] | None = None
@@ -156,7 +156,7 @@ class ShellCommand:
 
     @property
     def words(self) -> tuple[bytes, ...]:
-        """What the shell said at its end: code, its clock before and after, children left."""
+        """The shell's words at the end: code, its clock before and after, children left."""
         mark = self.streams[0].mark
         return mark.words[1:] if mark else ()
 
@@ -167,7 +167,7 @@ class ShellCommand:
 
     @property
     def complained(self) -> int:
-        """That many bytes the shell itself said while it ran the command."""
+        """Number of bytes that the shell itself printed while it ran the command."""
         last = b"".join(self.words[3:][-1:])
         return int(last) if last.isdigit() else 0
 

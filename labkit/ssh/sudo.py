@@ -64,7 +64,7 @@ class Password:
 
 @dataclass(frozen=True)
 class Sudo:
-    """How a shell script becomes root's, unless the login is root's already."""
+    """The means to run a shell script as root, unless the login is root's already."""
 
     password: Password = field(compare=False)
     token: str = field(default_factory=lambda: secrets.token_hex(8), repr=False, compare=False)
@@ -131,7 +131,7 @@ class Sudo:
 
 
 def by_command(role: str, command: str) -> Callable[[], str] | None:
-    """What runs a command of the user here, and takes its first line for the password."""
+    """A function that runs the user's command here and takes its first line as the password."""
     if not command:
         return None
 

@@ -1,4 +1,4 @@
-"""What all transports promise of commands: each runs them through a POSIX shell on the host."""
+"""The promises of all transports about commands; each runs them in a POSIX shell on the host."""
 
 from __future__ import annotations
 

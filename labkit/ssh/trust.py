@@ -34,7 +34,7 @@ class Shown:
 
     @property
     def fingerprint(self) -> str:
-        """As ssh-keygen prints it."""
+        """The fingerprint, as ssh-keygen prints it."""
         return fingerprint(self.key)
 
     def line(self, name: str) -> str:

@@ -23,7 +23,7 @@ RDHUP: int = getattr(select, "POLLRDHUP", 0)
 
 
 class WatchedSocket:
-    """What SSH runs over, in the form that paramiko uses of a socket."""
+    """The stream that SSH runs over, with the parts of a socket that paramiko uses."""
 
     def __init__(self, end: socket.socket | paramiko.Channel) -> None:
         self._end, self._process = end, os.getpid()
@@ -38,7 +38,7 @@ class WatchedSocket:
 
     @property
     def heard(self) -> str:
-        """What came before keys were exchanged: it says what answers, if not sshd."""
+        """Text that came before keys were exchanged; it shows what answers, if not sshd."""
         words = bytes((self._heard or b"")[:LONGEST_WORDS]).decode("utf-8", "replace")
         return "\n".join(line.strip() for line in words.splitlines() if line.strip())
 
@@ -47,7 +47,7 @@ class WatchedSocket:
         self._heard = None
 
     def recv(self, size: int) -> bytes:
-        """What has come."""
+        """Read what has come."""
         part = self._end.recv(size)
         if part:  # its end, which a silent host brings about too, is no sign of life
             self.came = time.monotonic()
@@ -65,7 +65,7 @@ class WatchedSocket:
         return self._end.send(part)
 
     def settimeout(self, seconds: float) -> None:
-        """How long `recv` and `send` may wait; never less than a second."""
+        """Set how long `recv` and `send` may wait; never less than a second."""
         self._end.settimeout(max(seconds, QUIET_SECONDS))
 
     @property

@@ -28,19 +28,19 @@ WORDS_BYTES = 2000
 
 @dataclass(frozen=True)
 class Carrier:
-    """What SSH runs over; closing it closes what it runs through too."""
+    """The transport of SSH; closing it also closes what it runs through."""
 
     end: WatchedSocket
     jump: paramiko.Transport | None = None
     hop: str = ""
     command: subprocess.Popen[bytes] | None = None
     words: IO[bytes] | None = None
-    """What the command complains of."""
+    """The complaints of the command."""
     address: str = ""
-    """What answered, of the several addresses that a name may have, and what it was reached by."""
+    """The address that answered, of all that a name may have, and what it was reached by."""
 
     def broken(self) -> str:
-        """Which host or command on the way has ended, and its last words; empty when none has."""
+        """The host or command on the way that has ended, and its last words; empty if none has."""
         if self.jump is not None:
             # Its channels end a moment before it says so itself.
             self.jump.join(MOMENT_SECONDS)

@@ -1,8 +1,8 @@
-"""Where a series changes: E-divisive means (Matteson and James, JASA 109, 2014), one dimension.
+"""Changes in a series: E-divisive means (Matteson and James, JASA 109, 2014), one dimension.
 
-The place that splits a stretch into the most unlike two (by the energy distance) is a change point
-if few shuffles of the stretch have one as unlike. Each part is then looked at by itself. Shuffles
-come from a fixed seed, so the same series gives the same change points.
+The place that splits a stretch into the most unlike two (by the energy distance) may be a change
+point. It is one if few shuffles of the stretch have a place as unlike. Each part is then looked at
+by itself. Shuffles come from a fixed seed, so the same series gives the same change points.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from labkit.statistics.distribution import Values
 
 SHUFFLES = 499
 FEWEST = 2
-"""So many figures are on either side of a change point at least."""
+"""The fewest figures on either side of a change point."""
 MOST = 2000
 
 
@@ -35,7 +35,7 @@ class ChangePoint:
 
     @property
     def ratio(self) -> float:
-        """What follows over what was before."""
+        """The median after the change over the one before."""
         return self.after / self.before if self.before else float("nan")
 
 

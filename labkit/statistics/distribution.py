@@ -35,7 +35,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """How often values fell into each bin; `least` and `most` are exact."""
+    """The number of values in each bin; `least` and `most` are exact."""
 
     bins: Whole
     counts: Whole
@@ -104,7 +104,7 @@ class Distribution:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Distribution:
-        """What `as_json` kept; anything else is refused."""
+        """Read what `as_json` kept; refuse anything else."""
         try:
             if kept["format"] != FORMAT:
                 raise ValueError(f"it has format {kept['format']!r}, not {FORMAT}")
@@ -123,7 +123,7 @@ class Distribution:
 
 
 def tail_note(q: float, samples: int, beyond: int = 10) -> str:
-    """What a percentile lacks to be called measured; empty when it lacks nothing."""
+    """The samples a percentile lacks to be called measured; empty if it lacks none."""
     share = min(q, 100 - q) / 100
     has, wanted = int(share * samples + 1e-6), int(np.ceil(round(beyond / share, 6)))
     if samples >= wanted:

@@ -200,7 +200,7 @@ def blocks_lacking(what: Quantity, measured: Mapping[str, Blocks] | Sides) -> di
 
 
 def samples_beyond(what: Quantity, q: float, measured: Mapping[str, Blocks]) -> int:
-    """How many samples lie beyond that percentile, where there are the fewest."""
+    """The fewest samples that any condition has beyond that percentile."""
     names = [name for name, asked in what.percentiles.items() if asked == q]
     sizes = [stats.count(measured[name]) for name in names]
     return min(stats.beyond(q, size) for size in sizes)

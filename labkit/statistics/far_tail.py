@@ -1,4 +1,4 @@
-"""How far a percentile may lie beyond all that few blocks have shown.
+"""The distance a percentile may lie beyond all that few blocks have shown.
 
 Three runs do not show how slow one run in a hundred is, yet such runs make the far tail of all. So
 it is inferred: each block is taken to be the same distribution, moved by a normal luck of its own
@@ -28,7 +28,7 @@ TRIED = 12
 POINTS = 20
 HALVINGS = 15
 POSSIBLE = 200
-"""So many sets of percentiles are looked at."""
+"""Sets of percentiles that are looked at."""
 
 
 def left_out(percentiles: Sequence[float], *, cancels: bool) -> float:

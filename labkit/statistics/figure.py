@@ -51,7 +51,7 @@ class Figure:
         return cls(summary(q, runs), each, without)
 
     def ends(self, errors: float) -> tuple[float, float]:
-        """Where it may lie when it is that many standard errors off; a percentile by its rank."""
+        """The figure's range if that many standard errors off; a percentile's is by its rank."""
         if self.pooled:
             return self.pooled.around(self.q, self.value, errors)
         off = errors * percentiles.spread(self.each)

@@ -1,4 +1,4 @@
-"""What is looked at together shares one risk of being wrong."""
+"""One risk of being wrong, shared by everything that is looked at together."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Interval:
 
 
 def ends(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
-    """As `Interval.ends`, of ends that are None where there is no limit."""
+    """Format ends as `Interval.ends` does; an end is None if there is no limit."""
     if low is None and high is None:
         return "no limits"
     if low is None or high is None:
@@ -52,7 +52,7 @@ def ends(low: float | None, high: float | None, form: Callable[[float], str]) ->
 
 
 def lacking(low: float | None, high: float | None, blocks: int) -> str:
-    """What to say behind such ends: `no upper limit from 5 blocks`; nothing if both are there."""
+    """The remark behind such ends: `no upper limit from 5 blocks`; empty if both are there."""
     if low is not None and high is not None:
         return ""
     sides = {"lower": low, "upper": high}

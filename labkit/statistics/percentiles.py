@@ -2,8 +2,8 @@
 
 Neighbouring samples of one run are alike, and every run has its own luck, so 3,000 samples are not
 3,000 pieces of evidence: the block is. Values come from the pooled samples (percentiles are never
-averaged); how far they can be off comes from how the blocks differ, with Student's t for their
-small number. Each measure of it fails somewhere:
+averaged). Their error comes from how the blocks differ, with Student's t for their small number.
+Each measure of it fails somewhere:
 
     rank       how the share of samples below the value     fails where runs do not overlap
                varies from block to block
@@ -44,18 +44,18 @@ MOST_BLOCKS = 200
 """`blocks_to_width` looks no further than this many more blocks."""
 NORMAL = 1.96
 BY_RANK = 0.8
-"""How much of a lower end comes from the rank; the rest comes from the larger of two errors."""
+"""The rank's share of a lower end; the rest comes from the larger of two errors."""
 LEAST_BY_RANK, MOST_STEPS = 0.8, 1.5
-"""What the ranks say of two conditions is at least so much of Student's half interval, and is
-asked no further away than so many times it."""
+"""The ranks' half interval of two conditions is at least this share of Student's. They are asked
+no further away than this many times it."""
 BIAS = 0.15
-"""So much of the way from one middle to the other is added; all are simulated
+"""The share of the way from one middle to the other that is added; all are simulated
 (tests/statistics/test_coverage.py)."""
 UNSEEN_MORE = 0.25
-"""So much of half an interval unseen runs may add to a ratio whose blocks know their own tails;
-more made equal pairs undecided and held the truth no more often (simulated as above)."""
+"""The share of half an interval that unseen runs may add to a ratio whose blocks know their own
+tails. More made equal pairs undecided and held the truth no more often (simulated as above)."""
 PERCENTILES = (50.0, 90.0, 99.0, 99.9, 99.99)
-"""Those that a study reports."""
+"""The percentiles a study reports."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Estimate:
     enough: bool
     logarithmic: bool = True
     range: tuple[float, float] = (-math.inf, math.inf)
-    """Where the figure lies whatever was measured: a share of positive figures is never below 0."""
+    """Bounds of the figure whatever was measured: a share of positive figures is never below 0."""
     scale: float = math.inf
     """The largest of the figures that a difference was made of."""
 
@@ -106,7 +106,7 @@ def interval(blocks: Blocks, q: float) -> Interval:
 
 
 def intervals(blocks: Blocks, percentiles: Sequence[float]) -> list[Interval]:
-    """As `interval`, for several percentiles of the same samples, which are pooled once."""
+    """The `interval` of several percentiles of the same samples, which are pooled once."""
     pooled = Pooled.of(blocks)
     return [estimate(pooled, q).interval() for q in percentiles]
 
@@ -146,7 +146,7 @@ def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
 
 
 def ratio_estimate(a: Blocks, b: Blocks, q: float) -> Estimate:
-    """As `ratio`, but able to say how probable it is to lie beyond a limit."""
+    """The `ratio`, able to say how probable it is to lie beyond a limit."""
     common = sorted(set(a) & set(b))
     if len(common) < FEWEST_BLOCKS:
         return _apart(Pooled.of(a), Pooled.of(b), q)
@@ -154,17 +154,16 @@ def ratio_estimate(a: Blocks, b: Blocks, q: float) -> Estimate:
 
 
 def counted(blocks: int) -> int:
-    """How many blocks an error counts for when more are foreseen.
+    """The number of blocks that an error counts for when more are foreseen.
 
-    Two fewer than there are: what is undecided is mostly what has a large error by chance, which
-    more blocks bring down faster than the root of their number
-    (tests/statistics/test_blocks_needed.py).
+    Two fewer than there are. Mostly the undecided have a large error by chance. More blocks bring
+    it down faster than the root of their number (tests/statistics/test_blocks_needed.py).
     """
     return max(blocks - 2, 1)
 
 
 def width(found: Interval) -> float:
-    """How wide an interval is beside its value: 0.1 is from 5 % below to 5 % above, or so."""
+    """The width of an interval relative to its value: 0.1 is about 5 % below to 5 % above."""
     return (found.high - found.low) / abs(found.value) if found.value else math.inf
 
 
@@ -188,7 +187,7 @@ def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
 
 
 def enough(measured: Mapping[str, Blocks], q: float, wanted: float, cap: int) -> int:
-    """How many more blocks a study should run now: 0 when each condition is narrow enough.
+    """The number of blocks a study should run next: 0 if each condition is narrow enough.
 
     Not more than to `cap` blocks in all. What is foreseen from few blocks is only half believed: a
     study at most doubles before it is looked at again.
@@ -212,13 +211,13 @@ def _with_more(found: Estimate, more: int) -> Estimate:
 
 
 def count(blocks: Blocks) -> int:
-    """How many samples the blocks hold in all."""
+    """The number of samples in all blocks."""
     sizes = (v.size if isinstance(v, Distribution) else np.size(v) for v in blocks.values())
     return int(sum(sizes))
 
 
 def samples_needed(blocks: Blocks, q: float) -> int:
-    """How many more blocks of this size until the percentile can be called measured."""
+    """The number of blocks of this size still needed to call the percentile measured."""
     samples = count(blocks)
     share = min(q, 100 - q) / 100
     wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
@@ -256,7 +255,7 @@ def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
 
 
 def steps(error: float, own: Iterable[float], t: float) -> float:
-    """How many errors of its own each figure of several may be off, if their luck is shared.
+    """The number of its own errors that each of several figures may be off, if they share luck.
 
     `error` is that of what becomes of them, `own` that of each with the others held still.
     """
@@ -281,7 +280,7 @@ def averaged(
 
 
 def unseen_most(down: float, up: float, q: float, *sides: Pooled) -> float:
-    """How far unseen runs may widen an interval, if each block shows its own percentile."""
+    """The most that unseen runs may widen an interval, if each block shows its own percentile."""
     known = min(beyond(q, int(row[-1])) for side in sides for row in side.below) >= BEYOND
     return UNSEEN_MORE * (down + up) / 2 if known else math.inf
 

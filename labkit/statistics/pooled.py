@@ -22,10 +22,10 @@ Blocks = Mapping[int, Values | Distribution]
 
 FEWEST_BLOCKS = 3
 BEYOND = 10
-"""So many samples must lie beyond a percentile before it is called measured."""
+"""The fewest samples beyond a percentile that is called measured."""
 PIECES = 10
 MOST_KEPT = 200_000
-"""So many samples are kept one by one; more would take too much memory."""
+"""The most samples that are kept one by one; more would take too much memory."""
 FINE = 1e-3
 """Steps of a clock that are so small a share of the median matter to nobody."""
 
@@ -59,7 +59,7 @@ class Pooled:
 
     @cached_property
     def total(self) -> Whole:
-        """How many samples of all blocks are at or below each level."""
+        """The number of samples of all blocks at or below each level."""
         whole: Whole = self.below.sum(axis=0)
         return whole
 
@@ -91,7 +91,7 @@ class Pooled:
         return Pooled(*_one_by_one(parts), self.enough, step)
 
     def clock(self, value: float) -> float:
-        """How far a percentile may be off because time is printed in steps; all in one direction.
+        """The error of a percentile because time is printed in steps; all in one direction.
 
         Samples that were spread lie unevenly in their step, by about its share of all samples.
         """
@@ -144,7 +144,7 @@ class Pooled:
         return 100 * float(np.std(shares, ddof=1)) / math.sqrt(shares.size)
 
     def around(self, q: float, value: float, errors: float) -> tuple[float, float]:
-        """Where the percentile may lie when its rank is that many standard errors off.
+        """The percentile's possible range if its rank is that many standard errors off.
 
         Ranks that reach beyond all samples would end at the slowest one. They are held to where the
         blocks' own percentiles may lie, if each block has samples enough beyond its own.
@@ -199,13 +199,13 @@ def rank(q: float, n: int) -> int:
 
 
 def beyond(q: float, samples: int) -> int:
-    """How many of that many samples lie beyond the percentile, on its nearer side."""
+    """The number of these samples beyond the percentile, on its nearer side."""
     at = rank(q, samples)
     return min(at, samples - 1 - at) if q < 50 else samples - 1 - at
 
 
 def reach(q: float, blocks: int, errors: float = 0.0) -> tuple[float, float]:
-    """How many deviations of the blocks' own percentiles that of all may lie down and up.
+    """The reach of the percentile of all, down and up, in deviations of the blocks' own.
 
     As far as the next block's own may lie (a prediction limit). Away from the median it also
     reaches as far as the q-th percentile of all blocks' own may lie (a tolerance limit). Where
@@ -239,7 +239,7 @@ def checked_samples(values: npt.ArrayLike) -> Values:
 
 
 def as_blocks(given: npt.ArrayLike | Blocks, first: int, name: str) -> Blocks:
-    """What somebody gives as samples of `name`; one run is cut into stretches from `first` on."""
+    """The given samples of `name` by block; one run is cut into stretches from `first` on."""
     if not isinstance(given, Mapping):
         return dict(enumerate(_cut(_samples(given, name)), first))
     if not given:

@@ -19,7 +19,7 @@ MOST = 1e4
 
 
 def per_block(found: Interval, blocks: int) -> float:
-    """How far the logarithms of single blocks scatter, given the interval of all."""
+    """The scatter of the logarithms of single blocks, given the interval of all."""
     from scipy.special import stdtrit
 
     half = (math.log(found.high) - math.log(found.low)) / 2

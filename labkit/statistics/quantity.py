@@ -1,8 +1,8 @@
 """A figure computed from what was measured, with its error: `'VM' / 'Native'`.
 
 Quoted is a condition, or `metric: condition` where the metric is not the one that the claim is
-about. It knows + - * / and numbers. One condition has `median`, `mean`, `max`, `min`,
-`p(99.9, 'VM')`, and of its runs' means `average`, where each run weighs alike, and `variation`,
+about. It knows + - * / and numbers. One condition has `median`, `mean`, `max`, `min` and
+`p(99.9, 'VM')`. Of its runs' means it has `average`, where each run weighs alike, and `variation`,
 their standard deviation over their mean. Several figures have `largest`, `smallest`, `middle` and
 `distance`, which has no sign.
 
@@ -34,7 +34,7 @@ from labkit.statistics.figure import summary
 
 Runs = Mapping[str, Sequence[Values]]
 Term = tuple[str, Statistic]
-"""The key of a condition, and what is taken of it."""
+"""The key of a condition, and the statistic that is taken."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Quantity:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What has to be measured, as the keys of the measurements."""
+        """The keys of the measurements that it needs."""
         nodes = [node for node in ast.walk(tree(self.text)) if isinstance(node, ast.Constant)]
         quoted = [node.value for node in nodes if isinstance(node.value, str)]
         return tuple(dict.fromkeys(map(self._key, quoted)))
@@ -88,11 +88,11 @@ class Quantity:
         return {name: float(q) for name, q in found.items() if not isinstance(q, str)}
 
     def value(self, runs: Runs) -> float:
-        """What it comes to; refused where it comes to nothing, as one over zero does."""
+        """The value of the expression; refused if it has none, as one over zero."""
         return self.of(lambda term: summary(term[1], runs[term[0]]))
 
     def of(self, figure: Callable[[Term], float]) -> float:
-        """What it comes to, if `figure` gives the number of each term; refused as `value` is."""
+        """The value if `figure` gives the number of each term; refused as `value` is."""
         try:
             value = float(self._value(tree(self.text), figure))
         except ZeroDivisionError:
@@ -106,7 +106,7 @@ class Quantity:
         return BadInput(f"{self.shown} has no value here: it divides by 0")
 
     def all_of(self, figures: Mapping[Term, float | Values]) -> Values:
-        """What it comes to, of numbers or of arrays of them; not finite where it divides by 0."""
+        """The value for numbers or arrays of them; not finite if it divides by 0."""
         with np.errstate(all="ignore"):
             try:
                 return np.asarray(self._value(tree(self.text), figures.__getitem__), np.float64)

@@ -1,9 +1,9 @@
-"""What repeated looks at growing results cost: the levels at which each of them may decide.
+"""The cost of repeated looks at growing results: the levels at which each look may decide.
 
 The risk is spent as blocks come in (Lan and DeMets, Biometrika 70, 1983). The first look spends
 `FIRST` of it; the rest goes as `1 - (first / blocks) ** SLOWLY`, so that it lasts for any number of
-looks, at whatever blocks. The level of a look is the p value which spends no more than
-its part, computed for a sum that grows by independent blocks (Armitage, McPherson and Rowe, 1969).
+looks, at whatever blocks. The level of a look is the p value that spends no more than its part. It
+is computed for a sum that grows by independent blocks (Armitage, McPherson and Rowe, 1969).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ POINTS = 48
 """Points of the sum at each look, between its bounds; more of them if a step is small."""
 FARTHEST = 9.0
 RISKS = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.9)
-"""Those at which p values are held against levels; between them it is interpolated."""
+"""The risks at which p values are held against levels; between them it is interpolated."""
 
 
 def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> float:
-    """How much of a risk a look at this number of blocks has spent."""
+    """The part of a risk spent by a look at this number of blocks."""
     return risk * (1.0 - (1.0 - share) * math.pow(first / blocks, SLOWLY))
 
 

@@ -30,11 +30,11 @@ BATCH = 5
 FEWEST = 50
 """Fewer samples show nothing about where a warm-up ends."""
 LAST = 5
-"""So many batches at the end are never looked at: a chance likeness of few has a small error."""
+"""Batches at the end that are never looked at: a chance likeness of few has a small error."""
 EXACT = 33
-"""Of so many blocks without ties drift is judged exactly; of more, or with ties, nearly."""
+"""The most blocks whose drift is judged exactly; of more, or with ties, nearly."""
 STEPS = 500
-"""Of longer runs so many possible ends are tried."""
+"""Possible ends that are tried of longer runs."""
 
 
 WORTH_TELLING = 0.05
@@ -72,7 +72,7 @@ class Trend:
 
 
 def steady(values: npt.ArrayLike) -> Steady:
-    """Where a run's warm-up ends, and what remains of it."""
+    """Find the end of a run's warm-up, and what remains of the run."""
     whole = checked_samples(values)
     if whole.size < FEWEST:
         why = f"{whole.size} samples are too few to find a warm-up in; at least {FEWEST} are needed"
@@ -88,7 +88,7 @@ def steady(values: npt.ArrayLike) -> Steady:
 
 
 def told(measured: Mapping[str, Blocks]) -> list[str]:
-    """What is not steady in a study's runs, a sentence each; nothing is cut.
+    """Describe what is not steady in a study's runs, a sentence each; nothing is cut.
 
     Only of half the runs of a condition or more: one in ten looks so by chance.
     """
@@ -143,7 +143,7 @@ def _rises(name: str, found: Trend) -> str:
 
 
 def warm_up(values: npt.ArrayLike) -> int:
-    """How many samples at the beginning are warm-up, by MSER-5, on ranks.
+    """The number of warm-up samples at the beginning, by MSER-5, on ranks.
 
     Ranks instead of values, for one stall of a thousandfold near the end would hide any warm-up.
     """
@@ -161,7 +161,7 @@ def warm_up(values: npt.ArrayLike) -> int:
 
 
 def effective_size(values: npt.ArrayLike) -> float:
-    """How many independent samples these are worth, by how their ranks hang together."""
+    """The number of independent samples these are worth, by how their ranks hang together."""
     whole = checked_samples(values)
     related = autocorrelation(_ranked(whole))
     if related.size < 2:
@@ -175,7 +175,7 @@ def effective_size(values: npt.ArrayLike) -> float:
 
 
 def autocorrelation(values: npt.ArrayLike) -> Values:
-    """How alike samples are by their distance in places, from 0 on; 0 if all are equal."""
+    """The likeness of samples by distance in places, from 0 on; 0 if all are equal."""
     whole = checked_samples(values)
     centred = whole - whole.mean()
     padded = 1 << (2 * whole.size - 1).bit_length()

@@ -1,4 +1,4 @@
-"""What can be asked, one file each; the folder is the registry.
+"""The questions to ask, one file each; the folder is the registry.
 
 Start with `lat_ping.py`.
 """

@@ -85,7 +85,7 @@ def _four(name: str) -> Condition:
 
 
 def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
-    """What does not matter of guests that are paused, or off."""
+    """The settings that do not matter for guests that are paused or off."""
     return tuple(
         one
         for guest in guests
@@ -98,7 +98,7 @@ def _kept(name: str, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...
 
 
 def on_esxi(reserved: bool, guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
-    """What the paper reserves (p. 9), which CPUs and devices of one's own need.
+    """The paper's reservation (p. 9), which CPUs and devices of one's own need.
 
     Only ESXi has it, so it is to be asked for as optional.
     """

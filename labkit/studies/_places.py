@@ -34,7 +34,7 @@ ROLES = {
     ("VM-Docker", "bridge"): "vmcontainer",
     ("VM-Docker", "host"): "vmhostnet",
 }
-"""Who plays `server` in each place, by the network that a container is on."""
+"""The host that plays `server` in each place, by the network that a container is on."""
 UNUSED = (GuestNic(), ExclusiveCpu(), FullReservation())
 
 

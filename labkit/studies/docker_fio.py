@@ -1,4 +1,4 @@
-"""What do containers and virtual machines take of a disk's speed? Asked with fio."""
+"""The cost of containers and virtual machines in disk speed, measured with fio."""
 
 from __future__ import annotations
 

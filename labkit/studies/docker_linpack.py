@@ -1,4 +1,4 @@
-"""What do containers and virtual machines take of the speed of arithmetic? Asked with LINPACK."""
+"""The cost of containers and virtual machines in arithmetic speed, measured with LINPACK."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ PASSED = replace(
 study = Study(
     name="docker_netperf",
     title="Streams and round trips in containers, in virtual machines, and in both",
-    question="What do a container, its bridge and a virtual machine add to a round trip, and what "
+    question="What do a container, its bridge and a virtual machine add to a round trip? And what "
     "does a stream cost where the link hides it?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Netperf(size=1, duration=2),

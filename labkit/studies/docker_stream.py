@@ -1,4 +1,4 @@
-"""What do containers and virtual machines take of memory bandwidth? Asked in STREAM's manner."""
+"""The cost of containers and virtual machines in memory bandwidth, measured as STREAM does."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ study = Study(
             "VM-Latency-Spinning",
             means=NO_CLAIM,
             here="a guest with a veth of its own, not batched, on a CPU with real-time priority; "
-            "both programs spin, and the packets go through both kernels",
+            "both programs spin, packets go through both kernels",
             settings=PASSED,
             optional=on_esxi(reserved=True),
             roles={"server": "guest"},

@@ -1,4 +1,4 @@
-"""What do CPUs that some guests own cost the guests beside them?"""
+"""The cost, to the guests beside them, of CPUs that some guests own."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ study = Study(
         Condition(
             "Run 2",
             means="the same, and the two that answer have Latency Sensitivity set to High",
-            here=f"{SCALED}; the one that answers alone on the last CPU with real-time priority, "
-            "not batching or merging, and the two that compute on the CPUs that are left",
+            here=f"{SCALED}; the one that answers alone on the last CPU, in real time, not "
+            "batching or merging; the two that compute on the others",
             settings=(
                 *THERE,
                 GuestNic("bridge", batch=1, lro=False),

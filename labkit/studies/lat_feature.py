@@ -1,4 +1,4 @@
-"""Which part of the feature brings how much? One mechanism after another."""
+"""The gain from each part of the feature, one mechanism after another."""
 
 from __future__ import annotations
 

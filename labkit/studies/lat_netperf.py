@@ -11,7 +11,7 @@ from labkit.workloads.sockperf import Sockperf
 study = Study(
     name="lat_netperf",
     title="Request and response of a program: the same four set-ups, one step higher",
-    question="If a program must wake up to answer, how much slower is a virtual machine, at the "
+    question="A program must wake up to answer: how much slower is a virtual machine, at the "
     "median and in the worst of ten thousand responses?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",

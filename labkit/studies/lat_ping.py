@@ -1,4 +1,4 @@
-"""How close to native do request and answer come in a virtual machine? Asked with ping."""
+"""Request and answer in a virtual machine: how close to native, measured with ping."""
 
 from __future__ import annotations
 

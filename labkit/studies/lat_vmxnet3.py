@@ -1,4 +1,4 @@
-"""What does it cost to hand over every packet at once, as the packets get more?"""
+"""The cost of handing over every packet at once, as the number of packets grows."""
 
 from __future__ import annotations
 

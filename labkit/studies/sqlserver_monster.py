@@ -1,4 +1,4 @@
-"""How do few large virtual machines compare with many small ones that fill the same host?"""
+"""Few large virtual machines compared with many small ones that fill the same host."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> 
 study = Study(
     name="sqlserver_monster",
     title="Monster virtual machines: few large ones against many small ones",
-    question="How many orders a minute does a host process with guests of few CPUs and of many, "
-    "and what do affinity, nodes and latency sensitivity change?",
+    question="How many orders a minute does a host process with guests of few CPUs and of many? "
+    "And what do affinity, nodes and latency sensitivity change?",
     source="Monster Performance with SQL Server VMs on vSphere 5.5",
     workload=DvdStore(duration=10, warm_up=8, users=4, buffers=32),
     quick={"repeats": 1, "duration": 4, "warm_up": 6},

@@ -1,7 +1,7 @@
 r"""Counters from the CSV that `esxtop -b` and Windows' perfmon write: 20,000 columns are usual.
 
-polars reads the file as it lies. Where that may not be all of it, a cleaned copy is read, and at
-last each field by hand, which says what is wrong and where. What a field may hold:
+polars reads the file as it lies. If that may not be all of it, a cleaned copy is read. At last each
+field is read by hand, to say what is wrong and where. What a field may hold:
 
     "12.34"  12  -1e3       a number, quoted or not
     ""  " "  nan            not a number: the counter had no value then

@@ -28,7 +28,7 @@ ENDS = 1 << 16
 
 
 def cached(path: Path, names: Sequence[str] | None = None) -> Columns:
-    """As `read`; from the second time on out of a cache, if the file is still the same."""
+    """Read like `read`; from the second time on out of a cache, if the file is still the same."""
     asked = json.dumps([str(path.resolve()), names and list(names)])
     entry = out() / "columns" / hashlib.sha256(asked.encode()).hexdigest()[:24]
     found = _signature(path)

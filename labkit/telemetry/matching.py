@@ -1,4 +1,4 @@
-"""Which counters of a file somebody means, and short names for them."""
+"""The counters of a file that somebody means, and short names for them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _literal(pattern: str) -> str:
 
 
 def short(names: Sequence[str]) -> tuple[str, list[str]]:
-    """What all of them count, if it is the same, and names without it; never two alike."""
+    """The counter all names share, if any, and the names without it; never two alike."""
     parts = [found.groups() if (found := PARTS.fullmatch(name)) else ("", name) for name in names]
     if len({counter for _, counter in parts}) > 1 or not all(thing for thing, _ in parts):
         return "", [name.partition("\\\\")[2].partition("\\")[2] or name for name in names]

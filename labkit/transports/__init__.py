@@ -1,4 +1,4 @@
-"""How commands and files reach a host, one way each.
+"""Ways for commands and files to reach a host, one module each.
 
 Start with `ssh.py`; `local.py` is this machine without SSH.
 """

@@ -101,7 +101,7 @@ class Process:
             self._stdin.close()
 
     def recv(self, seconds: float) -> tuple[bytes, bytes]:
-        """What has come on each stream."""
+        """Read what has come on each stream."""
         parts = [b"", b""]
         for key, _ in [] if self.ended else self._pipes.select(seconds):
             parts[key.data] = os.read(key.fd, MANY)

@@ -21,7 +21,7 @@ from labkit.host import Host
 PROGRAMS = ("gzip", "tar")
 
 OF_A_BOX = "test -r /lib/modules/order || grep -q ' rootfstype=hostfs ' /proc/cmdline"
-"""What a guest of QEMU in a box has begun with, and how one of User-Mode Linux has begun."""
+"""The test for a box's guest: what one of QEMU has begun with, or one of User-Mode Linux."""
 LIBRARY = re.compile(r"(/\S+) \(0x")
 TREES = {
     "postgresql": (

@@ -26,17 +26,17 @@ COMPILER = "gcc"
 LOOK_MILLISECONDS = 200
 UML_PAGES = "a guest of User-Mode Linux may need a larger vm.max_map_count on its machine"
 REMOVING = 'folder=$1; shift; trap "rm -rf \\"$folder\\"" EXIT; trap "exit 143" TERM INT; "$@"'
-"""A job's command, which may outlive whoever would remove what was made for it."""
+"""A job's command, which may outlive the process that would remove what was made for it."""
 APART = beside(__file__, "_compiled_apart.sh")
 KILLED = 128 + 9
 Words = Sequence[str]
 FLAGS = ("-O2", "-Wall", "-fno-tree-loop-distribute-patterns")
-"""Fixed, as figures depend on them: no -march, so that any x86-64 host runs the same code, and no
-loop becomes a call of memcpy, whose stores may pass by the caches."""
+"""Fixed, as figures depend on them. Without -march, any x86-64 host runs the same code. No loop
+becomes a call of memcpy, whose stores may pass by the caches."""
 
 
 def lacking() -> str:
-    """Why nothing can be compiled here; empty when it can."""
+    """Reason why nothing can be compiled here; empty if it can."""
     if shutil.which(COMPILER):
         return ""
     return f"{COMPILER} is missing on this machine, to get it: {_how()}"
@@ -69,7 +69,7 @@ def digest(program: bytes) -> str:
 
 
 def removing(path: str) -> tuple[str, ...]:
-    """What begins a command that removes a path at its end, also where nobody waits for it."""
+    """The beginning of a command that removes a path at its end, even if nobody waits for it."""
     return ("sh", "-c", REMOVING, "removing", path)
 
 
@@ -100,7 +100,7 @@ def asked_with(
     host: Host, programs: Mapping[str, bytes], words: Callable[[dict[str, str]], Words],
     seconds: float, too_much: str,
 ) -> str:  # fmt: skip
-    """What `words` print; they get the paths of these programs on the host.
+    """Run `words` with the paths of these programs on the host; return what they print.
 
     Within a run that lasts, the job that does so removes them at its end.
     """
@@ -125,7 +125,7 @@ def asked_with(
 
 
 def watched(host: Host, name: str, program: bytes, words: Words, seconds: float, hint: str) -> str:
-    """What our program `name` prints, and the CPU time meanwhile, as parts of one text.
+    """Run our program `name`; return its output and the CPU time meanwhile, as parts of one text.
 
     NAME=VALUE among the first words is for its environment.
     """
@@ -141,7 +141,7 @@ def watched(host: Host, name: str, program: bytes, words: Words, seconds: float,
 
 
 def checked(host: Host, words: Words, seconds: float, too_much: str) -> str:
-    """What the words print; `too_much` says what to try where the kernel has killed them."""
+    """Return what the words print; `too_much` says what to try if the kernel has killed them."""
     behind = [second for first, second in pairwise(words) if first.endswith("/watch_cpus")]
     name = behind[0] if behind else Path(words[0]).name
     done = host.run(*words, seconds=seconds)

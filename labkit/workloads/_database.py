@@ -19,28 +19,28 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_prin
             "nginx", "python3")  # fmt: skip
 
 ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
-"""What serves each; the table of packages knows what brings it. Others are only asked."""
+"""The server of each engine; the table of packages knows what brings it. Others are only asked."""
 KEPT = "/var/tmp/labkit-shop"
-"""What was filled stays here, one shop for each engine and number, so that it is filled once."""
+"""The place of filled shops, one for each engine and number, so that each is filled once."""
 READY_SECONDS = 300
 FIND = beside(__file__, "_database_find.sh")
 APPLICATION = 500
-"""The application listens so many ports above nginx, below those that Linux gives to clients."""
+"""The application listens this many ports above nginx, below those that Linux gives to clients."""
 NODES = "ls -d /sys/devices/system/node/node*"
 PYTHON = "import sys; sys.exit(sys.version_info < (3, 9))"
 
 
 @dataclass(frozen=True)
 class Served:
-    """Where the driver finds a shop, and the file with its password there."""
+    """The address where the driver finds a shop, and the file with its password there."""
 
     address: str
     secret: str
     number: int
     folder: str
-    """Where its server keeps it."""
+    """The folder where its server keeps it."""
     pages: str = ""
-    """Where its web pages are, if it has any."""
+    """The address of its web pages, if it has any."""
 
     @property
     def by_pages(self) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ class Served:
 
 @dataclass(frozen=True)
 class WantedShop:
-    """Which database is to be served, with what stock, and how."""
+    """A database to serve, its stock, and the way to serve it."""
 
     engine: str
     size: str
@@ -126,7 +126,7 @@ def serving_pages(
 
 
 def one_node(hosts: Mapping[str, Host]) -> str:
-    """Why nothing can be pinned to a NUMA node of the server; empty when it has several."""
+    """Reason why nothing can be pinned to a NUMA node of the server; empty if it has several."""
     server = hosts["server"]
     many = len(server.run("sh", "-c", NODES).stdout.split())
     return (
@@ -140,7 +140,7 @@ def _turn(server: Host) -> int:
 
 
 def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
-    """What one of these hosts lacks for it, and how to get it; empty when nothing is."""
+    """The program missing on one of these hosts, and how to get it; empty if none is missing."""
     client, server = hosts["client"], hosts["server"]
     needed = [client, server] if way == "web" else [client]
     for host in needed:

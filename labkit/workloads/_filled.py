@@ -27,11 +27,11 @@ PROGRAMS = ("chown", "gzip", "setpriv", "sh", "tar")
 UNPACK_SECONDS, READY_SECONDS = 180, 30.0
 LOCAL = "127.0.0.1"
 NOBODY = 65534
-"""As whom a database runs in a guest of QEMU, which knows nobody else."""
+"""The user that a database runs as in a guest of QEMU, which knows nobody else."""
 OWNER = 'id -u "$1" 2> /dev/null || id -u nobody 2> /dev/null || echo 65534'
 ACCOUNTS = {"postgresql": "postgres", "mariadb": "mysql"}
 ON_ITS_DISK = "/run/labkit/scratch"
-"""Where such a guest has a disk, if it has any; the rest of it is memory."""
+"""The disk's place in such a guest, if it has any; the rest of it is memory."""
 MARK = "filled"
 """The file that says what the database was filled with."""
 HOW = ("fast", "64", "8")

@@ -24,7 +24,7 @@ A job took 0.18 s longer here, 0.23 s by SSH and 0.38 s at 20 ms (`tests/bench/j
 """
 DIGITS = 20
 SERVES = "serves-"
-"""What is in the key of a server's job, behind those of the run and of the changes."""
+"""The part of a server's job key behind those of the run and of the changes."""
 
 
 def digest(*parts: object) -> str:
@@ -33,7 +33,7 @@ def digest(*parts: object) -> str:
 
 
 def key_of(run: object, state: object) -> str:
-    """What the keys of a run's jobs begin with; `state` is what the hosts were changed to."""
+    """The beginning of the keys of a run's jobs; `state` is what the hosts were changed to."""
     return f"{digest(run)}-{digest(state)}"
 
 
@@ -43,7 +43,7 @@ def lasts(workload: Workload) -> bool:
 
 
 def under_way(workload: Workload, pairs: Mapping[str, Mapping[str, Host]], measuring: str) -> str:
-    """What an earlier process has started of a run and is there still; empty if there is nothing.
+    """The jobs of a run that an earlier process started and that still exist; empty if none do.
 
     Counters of hosts were not read when that began, so a run has to keep this beside its text.
     """
@@ -67,7 +67,7 @@ def checked(host: Host, *words: str, seconds: float) -> str:
 
 
 def once(host: Host, name: object, words: Callable[[], Words], seconds: float) -> str:
-    """As `checked`, of a command that goes by `name`: `words` is asked where it is not under way.
+    """Run the command called `name` as `checked` does; ask `words` for it if it is not under way.
 
     What is made ready there, such as a file on the host, is made ready once.
     """
@@ -78,7 +78,7 @@ def once(host: Host, name: object, words: Callable[[], Words], seconds: float) -
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job of a run ended, and what it printed."""
+    """The end of a run's job, and what it printed."""
 
     command: str
     status: JobStatus
@@ -87,7 +87,7 @@ class JobEnd:
 
 
 def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) -> JobEnd:
-    """How this run's job of that name ended, by any process; the host forgets it."""
+    """Return the end of this run's job of that name, begun by any process; the host forgets it."""
     key = f"{host.measuring}-{digest(name)}"
     there = {job.key: job for job in host.jobs()}
     _end_others(host, key, there.values())

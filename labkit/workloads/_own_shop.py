@@ -21,7 +21,7 @@ def asked_only(engine: str) -> bool:
 
 
 def unnamed(hosts: Mapping[str, Host], instances: int, nodes: bool) -> str:
-    """Why a shop cannot be in a database of the reader's own; empty where it can."""
+    """Reason why a shop cannot be in a database of the reader's own; empty if it can."""
     server = hosts["server"]
     if not server.database:
         return NONE.format(server.name)

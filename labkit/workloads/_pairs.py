@@ -72,7 +72,7 @@ def _ready(workload: Workload, pairs: Mapping[str, Pair], left: ExitStack) -> di
 
 
 def texts(text: str) -> dict[str, str]:
-    """What each pair printed, by its name; of a single pair, which has none, the whole."""
+    """The text of each pair by its name; a single pair has no name, and the whole text."""
     before, *parts = HEAD.split(text)
     if not parts:
         return {"": text}
@@ -110,7 +110,7 @@ def _pooled(all_of: Sequence[Sample]) -> npt.NDArray[np.float64]:
 
 
 def samples(workload: Workload, run: Run) -> list[Sample]:
-    """What the kept text of a run says; read again only if its file is not the same any more.
+    """Parse the kept text of a run; again only if its file has changed.
 
     A study asks for it several times: for its charts, its verdicts, its remarks.
     """

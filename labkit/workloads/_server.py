@@ -19,7 +19,7 @@ PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
 TRIES = 4
 PAUSE_SECONDS = 0.02
 SPARE_SECONDS = 60.0
-"""So much longer than its client's job a server's may last: it begins before, and ends after."""
+"""The time that a server's job may outlast its client's: it begins before, and ends after."""
 # The kernel's list names ports in hexadecimal, and is there where no tool is.
 TAKEN = ("cat", *(f"/proc/net/{kind}" for kind in ("tcp", "tcp6", "udp", "udp6")))
 # To look again takes a guest less than to start a shell that looks once.
@@ -55,7 +55,7 @@ def serving_on(
     host: Host, client: Host, command: Callable[[int], Words], lasts: float,
     protocol: str = "tcp", seconds: int = 20,
 ) -> Iterator[int]:  # fmt: skip
-    """As `serving`; within a run that lasts, a job that outlives us by `lasts` seconds at most.
+    """Serve like `serving`; in a run that lasts, by a job that outlives us `lasts` seconds at most.
 
     An earlier process may have begun it for this run: then `client` still asks it.
     """

@@ -22,7 +22,7 @@ PROGRAM = Path(__file__).with_suffix(".pl")
 PAGE = 4096
 PAGES = re.compile(r"pages (\d+)", re.ASCII)
 COUNT = re.compile(r"(\d+\.\d+) (\d+\.\d+) (\d+)", re.ASCII)
-"""When it came, by the controller's clock; seconds by the guest's; pages written by then."""
+"""The line's time by the controller's clock; seconds by the guest's; pages written by then."""
 LONGEST = 600.0
 ALLOCATING_SECONDS = 60.0
 

@@ -84,7 +84,7 @@ class DvdStore(Workload):
     instances: int = 1
     """Databases on each server; every one has a driver process with `users` customers."""
     way: str = "direct"
-    """How customers come: `direct` to the database, or by the `web`: nginx and an application."""
+    """The customers' way: `direct` to the database, or by the `web`: nginx and an application."""
     nodes: bool = False
     """Whether each database runs on one NUMA node of its machine, those of a node in turn."""
     durability: str = "durable"
@@ -142,7 +142,7 @@ class DvdStore(Workload):
             )  # fmt: skip
 
     def during(self, hosts: Mapping[str, Host], beside: Beside) -> str:
-        """As `run`, for `duration` seconds or until what happens beside it has ended."""
+        """Run as `run` does, for `duration` seconds and until what happens beside it has ended."""
         longest = replace(self, duration=min(self.duration + LONGER, LONGEST))
         with _until(hosts["client"]) as (until, end), longest.asking(hosts) as words:
             return self._listened(hosts["client"], (*words, "--until", until), beside, end)

@@ -91,7 +91,7 @@ class Fio(Workload):
 
     @property
     def scaled(self) -> str:
-        """What was made smaller than the document's, in words."""
+        """The sizes made smaller than the document's, in words."""
         return f"a file of {self.size:,} of {DOCUMENT_MEBIBYTES:,} MiB; {self.duration} s a load"
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:

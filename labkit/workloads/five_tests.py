@@ -79,7 +79,7 @@ class FiveTests(Workload):
 
     @property
     def tools(self) -> Mapping[str, str]:
-        """Those of each test."""
+        """The tools of each test."""
         return {name: how for load in self.loads.values() for name, how in load.tools.items()}
 
     @property
@@ -104,7 +104,7 @@ class FiveTests(Workload):
 
     @property
     def scaled(self) -> str:
-        """What was made smaller than the document's, test by test."""
+        """The sizes made smaller than the document's, test by test."""
         said = {name: load.scaled for name, load in self.loads.items()}
         return "; ".join(f"{name}: {words}" for name, words in said.items() if words)
 
@@ -119,7 +119,7 @@ class FiveTests(Workload):
         return max(load.disk for load in self.loads.values())
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
-        """Why one of the tests cannot run on these hosts."""
+        """Reason why one of the tests cannot run on these hosts."""
         found = {name: load.lacking(_of(load, hosts)) for name, load in self.loads.items()}
         return next((f"{name}: {why}" for name, why in found.items() if why), "")
 

@@ -31,7 +31,7 @@ LIBRARIES = {
         "pip install --prefix /usr/local/lib/mkl mkl",
     ),
 }  # fmt: skip
-"""Where a host has each, and how one gets it: where its containers and guests find it too.
+"""The place of each on a host, and how to get it so that containers and guests find it too.
 
 Debian's own pip adds `local` to a prefix.
 """
@@ -104,7 +104,7 @@ class Linpack(Workload):
 
     @property
     def scaled(self) -> str:
-        """What was made smaller than the document's, in words."""
+        """The sizes made smaller than the document's, in words."""
         sizes = ", ".join(f"{n:,} for {name}" for name, n in self.sizes.items())
         threads = f"{self.threads} thread{'s' * (self.threads != 1)}"
         return f"problem sizes {sizes}; {self.memory >> 10:,} MiB; {threads}"

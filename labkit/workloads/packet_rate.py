@@ -49,7 +49,7 @@ class PacketRate(Workload):
     rates: tuple[int, ...] = (2_000, 5_000, 10_000, 30_000)
     duration: int = 1
     guest: str = "guest"
-    """What the host calls the guest that plays `server`."""
+    """The host's name for the guest that plays `server`."""
 
     def __post_init__(self) -> None:
         if not 14 <= self.size <= 1400:

@@ -96,7 +96,7 @@ class Redis(Workload):
 
     @property
     def files(self) -> int:
-        """How many files each side has open."""
+        """The number of files each side has open."""
         return self.clients + SPARE_FILES
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -184,14 +184,14 @@ def limited(files: int, words: Words) -> Words:
 
 
 def counts_of(host: Host, address: str, port: int) -> str:
-    """What a server counts, asked from this host."""
+    """A server's counts, asked from this host."""
     words = ("timeout", "20", "redis-cli", "-h", address, "-p", str(port), "info", "all")
     lines = host.check(*words, seconds=40).splitlines()
     return "\n".join(line for line in lines if line.startswith(KEPT))
 
 
 def ended(failed: CommandFailed, server: Host, port: int) -> HostError:
-    """What to say of a benchmark that failed: whether its server still answers."""
+    """The error for a failed benchmark, by whether its server still answers."""
     asked = ("timeout", "5", "redis-cli", "-h", server.address, "-p", str(port), "ping")
     if server.run(*asked).stdout.strip() == "PONG":
         return failed

@@ -120,7 +120,7 @@ class RedisScaleout(Workload):
 
     @property
     def scaled(self) -> str:
-        """How many keys there are of the document's, and how long is counted."""
+        """The keys out of the document's, and the time that is counted."""
         return f"{self.keys:,} of {DOCUMENT_KEYS:,} keys; {self.duration} s are counted"
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
@@ -288,7 +288,7 @@ class _Counted:
         return cls(first, last, seconds)
 
     def rate(self, name: str) -> float:
-        """How much of it there was in each second."""
+        """The amount of it per second."""
         return (self.last[name] - self.first[name]) / self.seconds
 
 

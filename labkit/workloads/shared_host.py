@@ -51,7 +51,7 @@ class SharedHost(Workload):
     size: int = 1024
     duration: int = 3
     guests: tuple[str, ...] = ("guest", "guest2", "guest3")
-    """What the host calls them: that of `server`, then the neighbours."""
+    """The host's names for the guests: that of `server`, then the neighbours."""
 
     def __post_init__(self) -> None:
         _ = self._asking  # refuses what sockperf cannot have
@@ -133,7 +133,7 @@ def _begun(host: Host, seconds: float, script: str, word: str) -> str:
 
 
 def counted(host: Host) -> str:
-    """How many transactions the host has done by now, and its clock."""
+    """The number of transactions the host has done by now, and its clock."""
     return host.check("sh", "-c", COUNTED, "counted", _counts(host))
 
 

@@ -57,7 +57,7 @@ class Sockperf(Workload):
     busy_poll: int = 0
     """Microseconds that both kernels look at the NIC themselves before they sleep; 0: none."""
     spin: str = "none"
-    """Which program asks again and again instead of sleeping in the kernel."""
+    """The side that asks again and again instead of sleeping in the kernel."""
     onload: bool = False
     """Whether both run through OpenOnload, past the kernel."""
 

@@ -20,7 +20,7 @@ from labkit.workloads._sections import parted
 OPERATIONS = ("Copy", "Scale", "Add", "Triad")
 DOCUMENT_MILLIONS = 2000
 CACHES = 4
-"""An array is at least so many times the last-level caches together, by the rule of STREAM."""
+"""An array is at least this many times the last-level caches together, by the rule of STREAM."""
 LEAST_MILLIONS = 4
 NUMBER_BYTES = 8
 TRAFFIC = 2 * 16 + 2 * 24
@@ -82,7 +82,7 @@ class Stream(Workload):
 
     @property
     def scaled(self) -> str:
-        """What was made smaller than the document's, in words."""
+        """The sizes made smaller than the document's, in words."""
         return (
             f"{self.elements // 1_000_000:,} of {DOCUMENT_MILLIONS:,} million elements; "
             f"{self.memory >> 10:,} MiB; {self.threads} thread{'s' * (self.threads != 1)}"

@@ -15,7 +15,7 @@ from labkit.workloads._sections import joined, parted
 from labkit.workloads.netperf import Netperf
 
 WAYS = {"receive": "TCP_STREAM", "send": "TCP_MAERTS"}
-"""As the server sees them: what it receives, the client streams to it."""
+"""The server's view: what it receives, the client streams to it."""
 SIDES = ("client", "host")
 GIGABYTE_MBIT = 8000.0
 SECONDS = re.compile(r"[1-9]\d{0,4}", re.ASCII)

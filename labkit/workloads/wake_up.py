@@ -35,7 +35,7 @@ class WakeUp(Workload):
     interval: float = 0.001
     count: int = 2000
     guest: str = "guest"
-    """What the host calls the guest that plays `server`."""
+    """The host's name for the guest that plays `server`."""
 
     def __post_init__(self) -> None:
         _ = self._ping  # refuses what no ping can have

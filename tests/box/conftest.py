@@ -2,11 +2,11 @@
 
 import pytest
 from boxes import MOVING
+from leftovers import another
 
 from labkit import box
 from labkit.box.guests import accelerator
 from labkit.lab import opened
-from tests.box.machine import another
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from boxes import OTHER
+from leftovers import another, maker_killed, snapshot
 
 from labkit import box
 from labkit.box.containers import container
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
-from tests.box.machine import another, maker_killed, snapshot
 
 PROGRAMS = ("bash", "ip", "ping")
 

@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from leftovers import awaited, snapshot_but_for_others
 
 from labkit.box.status import left_over
-from tests.box.machine import awaited, snapshot_but_for_others
 
 HOME = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.box, pytest.mark.slow]

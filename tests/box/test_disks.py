@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import OTHER
+from leftovers import another, snapshot
 
 from labkit import box
 from labkit.box.folder import Folder
 from labkit.errors import BoxError
-from tests.box.machine import another, snapshot
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 

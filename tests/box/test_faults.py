@@ -6,6 +6,7 @@ import time
 
 import pytest
 from boxes import NAME
+from leftovers import awaited
 
 from labkit.box import Faults, status
 from labkit.box.folder import Folder
@@ -17,7 +18,6 @@ from labkit.results import Results
 from labkit.running import loop
 from labkit.study import Study
 from labkit.workloads.ping import Ping
-from tests.box.machine import awaited
 
 PROGRAMS = ("fallocate", "mount", "ping", "umount")
 

@@ -4,6 +4,7 @@ import time
 
 import pytest
 from boxes import OTHER
+from leftovers import another
 
 from labkit import box, find_study
 from labkit.changes.in_force import applied
@@ -19,7 +20,6 @@ from labkit.studies._guests import GUESTS
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 from labkit.workloads.sockperf import Sockperf
-from tests.box.machine import another
 
 PROGRAMS = ("pidof", "ping")
 

@@ -7,6 +7,7 @@ import os
 
 import pytest
 from boxes import OTHER
+from leftovers import another
 from pairs_page import Page
 from pairs_tried import of_part, pairs, texts
 
@@ -23,7 +24,6 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.queues import NicQueues
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.settings.sockets import Sysctl
-from tests.box.machine import another
 
 pytestmark = [pytest.mark.box, pytest.mark.torture]
 PARTS = 12

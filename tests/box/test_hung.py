@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from reborn import LACKING, machine  # noqa: F401
 
 from labkit.errors import HostError
 from labkit.job import State
-from tests.box.reborn import LACKING, machine  # noqa: F401
 
 pytestmark = [
     pytest.mark.box,

@@ -7,15 +7,15 @@ import sys
 import time
 from pathlib import Path
 
+import libvirt_lab
 import pytest
+import worlds
 from boxes import NAME
-from settings import worlds
 
 from labkit import box
 from labkit.box.guests import kernel
 from labkit.errors import HostError
 from labkit.lab import opened
-from tests.box import libvirt_lab
 
 PROGRAMS = ("pgrep", "virsh")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from boxes import NAME
+from leftovers import another
 
 from labkit.gates import gate
 from labkit.lab import opened
-from tests.box.machine import another
 
 PROGRAMS = ("iptables",)
 

@@ -9,6 +9,7 @@ import time
 
 import pytest
 from boxes import NAME, TWO
+from leftovers import another, awaited, kept_by_the_kernel, snapshot
 
 from labkit import box
 from labkit.box import folder, needs
@@ -21,7 +22,6 @@ from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
 from labkit.running import possible
 from labkit.studies import find
-from tests.box.machine import another, awaited, kept_by_the_kernel, snapshot
 
 PROGRAMS = ("ip", "ping", "sshd")
 

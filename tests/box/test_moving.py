@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from boxes import NAME
+from leftovers import another
 
 from labkit import box
 from labkit.box import Faults
@@ -20,7 +21,6 @@ from labkit.box.guests.moving import Moving
 from labkit.errors import BadInput, BoxError
 from labkit.workloads.dvdstore import DvdStore
 from tests.box.conftest import MOVING, with_cpus
-from tests.box.machine import another
 from tests.box.test_migration import COUNTER, counted, goes_on, on
 
 PROGRAMS = ("mount", "perl", "umount")

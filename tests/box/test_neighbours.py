@@ -5,6 +5,7 @@ import time
 
 import pytest
 from boxes import OTHER
+from leftovers import another, awaited
 
 from labkit.changes.in_force import applied, in_force
 from labkit.changes.plan import plan
@@ -18,7 +19,6 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
-from tests.box.machine import another, awaited
 
 PROGRAMS = ("pgrep",)
 

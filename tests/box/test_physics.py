@@ -6,6 +6,8 @@ import re
 
 import pytest
 from boxes import NAME, OTHER
+from inside import said, throughput
+from leftovers import another
 
 from labkit import box
 from labkit.box import Faults
@@ -13,8 +15,6 @@ from labkit.box.cgroup import limited_by
 from labkit.changes.in_force import applied
 from labkit.errors import CommandFailed
 from labkit.settings.guest_nic import GuestNic
-from tests.box.inside import said, throughput
-from tests.box.machine import another
 
 PROGRAMS = ("ping", "taskset")
 

@@ -2,13 +2,13 @@
 
 import pytest
 from boxes import OTHER
+from leftovers import another
 
 from labkit.box.containers import container
 from labkit.box.guests import accelerator
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
 from labkit.workloads.linpack import Linpack
-from tests.box.machine import another
 
 PROGRAMS = ("ping",)
 

@@ -11,10 +11,10 @@ from shlex import quote
 
 import pytest
 from boxes import NAME
+from leftovers import awaited, maker_killed
+from plain_user import UID, PlainUser
 
 from labkit import box
-from tests.box.machine import awaited, maker_killed
-from tests.box.plain_user import UID, PlainUser
 
 PROGRAMS = ("ping",)
 

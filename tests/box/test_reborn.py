@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from reborn import DISKS, LACKING, disk, machine  # noqa: F401
 
 from labkit.changes.in_force import InForce
 from labkit.changes.journal import hello
@@ -12,7 +13,6 @@ from labkit.changes.restore import restore
 from labkit.settings.boot import BootOptions
 from labkit.settings.mtu import Mtu
 from labkit.settings.storage import ReadAhead
-from tests.box.reborn import DISKS, LACKING, disk, machine  # noqa: F401
 
 PROGRAMS = ("ip",)
 

@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from plain_user import UID, PlainUser
 
 from labkit import studies
 from labkit.errors import ResultsError
 from labkit.running.open_lab import recorded
-from tests.box.plain_user import UID, PlainUser
 
 pytestmark = [
     pytest.mark.slow,

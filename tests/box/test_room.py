@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from boxes import NAME, OTHER
+from leftovers import snapshot
 
 from labkit.box.cgroup import hierarchy, limited_by
-from tests.box.machine import snapshot
 
 pytestmark = pytest.mark.box
 

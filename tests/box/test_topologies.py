@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boxes import NAME, OTHER
+from leftovers import another, snapshot
 
 from labkit import box
 from labkit.box import Faults, LinkPlan
@@ -19,7 +20,6 @@ from labkit.errors import BadInput, BoxError
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_size import VirtualNuma
 from tests.box.conftest import hypervisor, with_cpus
-from tests.box.machine import another, snapshot
 
 PROGRAMS = ("perl", "ping", "tc")
 

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from boxes import TWO
+from leftovers import another
 
 from labkit.workloads.sockperf import Sockperf
-from tests.box.machine import another
 
 PROGRAMS = ("chrt",)
 

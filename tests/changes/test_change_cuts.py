@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 from knobs import Bench, Knob
+from leftovers import BESIDE
 from sshd import known, reached, serving
 from wire import DOWN, UP, Wire
 
@@ -16,7 +17,6 @@ from labkit.changes.journal import hello
 from labkit.changes.lease import Owner
 from labkit.errors import LabkitError
 from labkit.setting import Way
-from tests.box.machine import BESIDE
 from tests.changes.test_deadman import behind_a_link, needs_root
 
 PROGRAMS = ("ip",)

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 from knobs import Knob
+from leftovers import BESIDE
 from sshd import SSHD, keygen, reached, serving
 
 from labkit.changes.in_force import InForce, in_force
@@ -24,7 +25,6 @@ from labkit.setting import Details, Setting, Way
 from labkit.ssh.connection import Address
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
-from tests.box.machine import BESIDE
 
 PROGRAMS = ("ip",)
 

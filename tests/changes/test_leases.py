@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from knobs import SCRIPT, Knob
+from leftovers import awaited
 from watches import end_below, watches_below
 
 from labkit.changes.in_force import InForce, applied
@@ -22,7 +23,6 @@ from labkit.changes.restore import restore
 from labkit.errors import Busy, Unfinished
 from labkit.host import Host
 from labkit.transports.local import Local
-from tests.box.machine import awaited
 
 PROGRAMS = ("unshare",)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import subprocess
@@ -10,85 +9,24 @@ import sys
 
 import numpy as np
 import pytest
-import synthetic
 import vl_convert
+from drawn import (
+    DIP,
+    EVENTS,
+    MEASURED,
+    MOMENTS,
+    NOTE,
+    PICTURES,
+    PUBLISHED,
+    RATES,
+    SCALED,
+    every_picture,
+    rows,
+    shown,
+)
 
-from labkit import charts, find_study
-from labkit.charts import tradeoff
+from labkit import charts
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.running.open_lab import stored_results
-
-MEASURED = synthetic.measured()
-PUBLISHED = [
-    {"condition": "Native", "statistic": "median", "value": "18", "source": "Figure 3"},
-    {"condition": "VM-Default", "statistic": "p99.99", "value": "557", "source": "Figure 3"},
-    {"condition": "VM-Latency-SRIOV minus Native", "statistic": "median", "value": "2"},
-    {"condition": "Native", "statistic": "mean", "value": "19"},
-]
-NOTE = "Emulated: one machine"
-RNG = np.random.default_rng(1)
-RATES = {"Native": 100, "VM": 97, "VM-Docker": 86}
-RATES = {
-    name: {k: np.array([rate * (1 + 0.01 * RNG.standard_normal())]) for k in range(5)}
-    for name, rate in RATES.items()
-}
-SCALED = {x: {k: np.array([100.0 * x**0.9 + k]) for k in range(4)} for x in (1, 2, 4, 8)}
-MOMENTS = np.linspace(0, 60, 1_000_000)
-DIP = np.where((MOMENTS > 30) & (MOMENTS < 30.001), 0.0, 1000.0)
-EVENTS = [charts.Happened("migration", 10, 31), charts.Happened("switch-over", 30)]
-PARTS = {"small": {"noticed": 30.0, "start": 380.0}, "large": {"noticed": 35.0, "start": 425.0}}
-RUNS = {(name, k): f"00{k}-{name}-b{k}" for name in (*MEASURED, *RATES, "8") for k in range(6)}
-BUSY = [
-    {"cpu": f"cpu{cpu}", "begun": n / 5, "ended": (n + 1) / 5, "busy": cpu / 16, "stolen": 0.0}
-    for n in range(100) for cpu in range(16)
-]  # fmt: skip
-PICTURES = {
-    "ladder": lambda: charts.ladder(MEASURED, PUBLISHED, runs=RUNS, note=NOTE),
-    "ladder, linear": lambda: charts.ladder(MEASURED, scale="linear", note=NOTE),
-    "ladder, one block": lambda: charts.ladder(synthetic.measured(1, 50), PUBLISHED, note=NOTE),
-    "spread": lambda: charts.spread(MEASURED, runs=RUNS, note=NOTE),
-    "spread, linear": lambda: charts.spread(MEASURED, scale="linear", note=NOTE),
-    "round trips": lambda: charts.round_trips(
-        MEASURED["Native"][1], run="001-Native-b1", note=NOTE
-    ),
-    "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, runs=RUNS, note=NOTE),
-    "ratios and noise": lambda: charts.ratios(RATES, "Native", noise=0.04, note=NOTE),
-    "speed-up": lambda: charts.speed_up(
-        SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, runs=RUNS, note=NOTE
-    ),
-    "speed-ups": lambda: charts.speed_ups(
-        {"Native": SCALED[8], "VM": SCALED[4]},
-        {"Native": SCALED[1], "VM": SCALED[1]},
-        8,
-        (4, 5.6),
-        runs=RUNS,
-        note=NOTE,
-    ),
-    "downtime": lambda: charts.downtime(
-        PARTS, {"small": 410, "gone": 1}, runs={"small": "001-small-b1"}, note=NOTE
-    ),
-    "over time": lambda: charts.over_time(
-        {"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1", note=NOTE
-    ),
-    "shares": lambda: charts.shares(
-        {"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500, run="001-a-b1", note=NOTE
-    ),
-    "cores": lambda: charts.cores(BUSY, run="001-Native-b1", note=NOTE),
-    "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),
-}
-PICTURES = {name: functools.cache(draw) for name, draw in PICTURES.items()}
-every_picture = pytest.mark.parametrize("name", PICTURES)
-
-
-def shown(chart):
-    bundle = chart._repr_mimebundle_()
-    return bundle[0] if isinstance(bundle, tuple) else bundle
-
-
-def rows(chart, **wanted):
-    """All rows of a chart's data that have these values."""
-    found = [row for data in chart.to_dict()["datasets"].values() for row in data]
-    return [row for row in found if wanted.items() <= row.items()]
 
 
 @pytest.mark.slow
@@ -342,89 +280,6 @@ def test_shares_are_of_the_same_moments_whatever_the_series_have():
 def test_what_cannot_be_drawn_is_refused(draw):
     with pytest.raises(BadInput):
         draw()
-
-
-def test_each_run_is_a_tick_that_names_it():
-    chart = charts.ladder(MEASURED, runs={("Native", 1): "003-Native-b1"})
-    ticks = [row for row in rows(chart) if "run" in row]
-    assert {row["run"] for row in ticks if row["condition"] == "Native"} >= {
-        "003-Native-b1",
-        "block 2",
-    }
-    assert not [row for row in rows(charts.ladder(synthetic.measured(13, 50))) if "run" in row]
-
-
-# What Vega says of each mark to a screen reader, tooltip included.
-def said_of_marks(chart):
-    spec = json.dumps(shown(chart)[charts.V5]).replace('"aria": false', '"aria": true')
-    scene = json.dumps(vl_convert.vegalite_to_scenegraph(json.loads(spec), vl_version="5.8"))
-    return re.findall(r'"description": "((?:[^"\\]|\\.)*)"', scene)
-
-
-DRAWN_OF = {
-    "ladder": {"001-Native-b1", "002-VM-SRIOV-b2"},
-    "spread": {"001-Native-b1", "002-VM-SRIOV-b2"},
-    "round trips": {"001-Native-b1"},
-    "ratios": {"003-VM-b3", "004-Native-b4"},
-    "speed-up": {"001-8-b1"},
-    "downtime": {"001-small-b1"},
-    "over time": {"001-VM-b1"},
-    "shares": {"001-a-b1"},
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", DRAWN_OF)
-def test_a_mark_that_was_measured_names_its_runs_when_it_is_hovered(name):
-    said = said_of_marks(PICTURES[name]())
-    told = [found for text in said for found in re.findall(r"(?:runs?|measured in): (.*)", text)]
-    assert all(any(run in text for text in told) for run in DRAWN_OF[name]), said[:3]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "draw"),
-    [
-        ("lat_cpu_exclusive", tradeoff.run_2_over_run_1),
-        ("lat_vmxnet3", functools.partial(tradeoff.against_rate, metric="throughput", unit="1/s")),
-    ],
-)
-def test_pictures_of_several_metrics_name_the_runs_of_recorded_results_too(name, draw):
-    results = stored_results(name, "recorded")
-    said = " ".join(said_of_marks(draw(find_study(name), results, note=NOTE)))
-    runs = results.by_block()
-    firsts = [runs[condition, min(b for c, b in runs if c == condition)] for condition, _ in runs]
-    assert len(set(firsts)) == 2 and all(run in said for run in firsts)
-
-
-@pytest.mark.slow
-def test_metrics_beside_each_other_are_columns_and_one_that_no_host_has_says_so():
-    study, results = (
-        find_study("lat_cpu_exclusive"),
-        stored_results("lat_cpu_exclusive", "recorded"),
-    )
-    found = tradeoff.both_sides(study, results, ("response_time", "throughput", "colour"))
-    assert [row["condition"] for row in found] == ["Run 1", "Run 2"]
-    for row in found:
-        assert re.fullmatch(r"[\d,.]+ \([\d,.]+ to [\d,.]+\)", row["response time (µs)"])
-        assert row["colour"] == "not reported by this lab"
-    assert found[0]["throughput (trans/s)"] != found[1]["throughput (trans/s)"]
-
-
-def test_of_many_runs_a_mark_names_the_first_and_counts_the_rest():
-    chart = charts.ladder(synthetic.measured(13, 50))
-    row = rows(chart, condition="Native", percentile="median")[0]
-    assert row["runs"] == "block 1, block 2, block 3, block 4, block 5 and 8 more"
-
-
-def test_a_point_of_the_spread_names_the_very_run_that_its_value_is_of():
-    values = {"a": {1: np.array([1.0, 2.0, 9.0]), 2: np.array([3.0, 4.0])}}
-    spec = charts.spread(values).to_dict()
-    found = {row["value"]: row["of"] for row in rows(charts.spread(values), condition="a")}
-    assert found == {1: 0, 2: 0, 3: 1, 4: 1, 9: 0}
-    told = spec["transform"][0]["from"]["data"]
-    names = told.get("values") or spec["datasets"][told["name"]]
-    assert names == [{"of": 0, "run": "block 1"}, {"of": 1, "run": "block 2"}]
 
 
 @pytest.mark.parametrize("ending", ["svg", "png", pytest.param("html", marks=pytest.mark.slow)])

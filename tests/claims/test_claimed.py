@@ -1,7 +1,7 @@
 """What other tools measured, judged on the claims of documents.
 
-tests/claimed is of fio with as many requests a second as it was allowed: 1000, and 980 of the reads
-that stand for the guest's.
+tests/claims/of_fio is of fio with as many requests a second as it was allowed: 1000, and 980 of
+the reads that stand for the guest's.
 """
 
 import json
@@ -23,7 +23,7 @@ from labkit.running.open_lab import named_results, note
 
 HERE = Path(__file__).parents[1]
 LOADS = ("read", "write", "mixed")
-FIO = {f"{side} [load={load}]": sorted((HERE / "claimed").glob(f"{side}-{load}.*"))
+FIO = {f"{side} [load={load}]": sorted((HERE / "claims/of_fio").glob(f"{side}-{load}.*"))
        for side in ("Native", "VM") for load in LOADS}  # fmt: skip
 IOPS = ["max_iops='read iops' + 'write iops'", "max_iops=read iops", "max_iops=write iops"]
 NETPERF = HERE / "imports/netperf/omni_pairs/input.txt"

@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import machines
+from forms import choice, fields, named, number, options, table
 from refusing import Refused
 
 LEVELS = {1: "High Performance", 2: "Balanced", 3: "Low Power", 4: "Custom"}
@@ -15,61 +16,8 @@ def run(state, words):
     for n in range(len(words), 0, -1):
         if tuple(words[:n]) in COMMANDS:
             known, answer = COMMANDS[tuple(words[:n])]
-            return answer(state, _options(words[n:], known))
+            return answer(state, options(words[n:], known))
     raise Refused(f"Error: Unknown command or namespace {' '.join(words)}")
-
-
-# "-o --option" takes a value, "-a! --apply-now" does not; a last + means that it is required.
-def _options(words, known):
-    values, letters = {}, {}
-    for one in known:
-        short, long = one.rstrip("+").split()
-        bare = "!" in short
-        letters[short.rstrip("!")] = letters[long] = (long.strip("-"), bare)
-    words = [part for word in words for part in (word.split("=", 1) if word[:1] == "-" else [word])]
-    while words:
-        word = words.pop(0)
-        if word not in letters:
-            raise Refused(f"Error: Invalid option {word}")
-        name, bare = letters[word]
-        if not bare and not words:
-            raise Refused(f"Error: Missing value for option {word}")
-        values[name] = True if bare else words.pop(0)
-    for one in known:
-        name = one.rstrip("+").split()[1].strip("-")
-        if one.endswith("+") and name not in values:
-            raise Refused(f"Error: Missing required parameter {one.rstrip('+').replace(' ', '|')}")
-    return values
-
-
-def _fields(pairs):
-    return "".join(f"   {name}: {value}\n" for name, value in pairs)
-
-
-def _table(head, rows):
-    rows = [[str(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    lines = [head, ["-" * width for width in widths], *rows]
-    cut = [zip(line, widths, strict=True) for line in lines]
-    return "".join("  ".join(f"{c:<{w}}" for c, w in line).rstrip() + "\n" for line in cut)
-
-
-def _named(kind, known, name):
-    if name not in known:
-        raise Refused(f"Unable to find {kind} {name}")
-    return known[name]
-
-
-def _choice(kind, value, legal):
-    if value not in legal:
-        raise Refused(f"Invalid value for {kind}: {value}; valid: {', '.join(map(str, legal))}")
-    return value
-
-
-def _number(kind, text, low, high):
-    if not text.lstrip("-").isdigit() or not low <= int(text) <= high:
-        raise Refused(f"Invalid value for {kind}: {text} is not between {low} and {high}")
-    return int(text)
 
 
 # --- system -----------------------------------------------------------------------------------
@@ -77,7 +25,7 @@ def _number(kind, text, low, high):
 
 def _option(path, option):
     text = option["type"] == "string"
-    return _fields([
+    return fields([
         ("Path", path), ("Type", option["type"]),
         ("Int Value", 0 if text else option["value"]),
         ("Default Int Value", 0 if text else option["default"]),
@@ -91,27 +39,27 @@ def _option(path, option):
 
 def advanced_list(state, o):
     path = o["option"]
-    return _option(path, _named("option", state["advanced"], path))
+    return _option(path, named("option", state["advanced"], path))
 
 
 def advanced_set(state, o):
-    option = _named("option", state["advanced"], o["option"])
+    option = named("option", state["advanced"], o["option"])
     if "default" in o:
         option["value"] = option["default"]
     elif option["type"] == "integer":
         if "int-value" not in o:
             raise Refused("Error: the option is an integer; use -i")
-        option["value"] = _number(o["option"], o["int-value"], option["min"], option["max"])
+        option["value"] = number(o["option"], o["int-value"], option["min"], option["max"])
     else:
         if "string-value" not in o:
             raise Refused("Error: the option is a string; use -s")
         legal = option["of"] or [o["string-value"]]
-        option["value"] = _choice(o["option"], o["string-value"], legal)
+        option["value"] = choice(o["option"], o["string-value"], legal)
     return ""
 
 
 def kernel_list(state, o):
-    one = _named("kernel setting", state["kernel"], o["option"])
+    one = named("kernel setting", state["kernel"], o["option"])
     about, values = (
         "Enable the thing, TRUE or not",
         [one["configured"], one["runtime"], one["default"]],
@@ -123,29 +71,29 @@ def kernel_list(state, o):
         lower = state["kernel_layout"] == "lower"
         values = [value.lower() for value in values] if lower else values
         head, row = [*names, "Description"], [*values, about]
-    return _table(["Name", "Type", *head], [[o["option"], one["type"], *row]])
+    return table(["Name", "Type", *head], [[o["option"], one["type"], *row]])
 
 
 def kernel_set(state, o):
-    one = _named("kernel setting", state["kernel"], o["setting"])
-    one["configured"] = _choice(o["setting"], o["value"].upper(), ("TRUE", "FALSE"))
+    one = named("kernel setting", state["kernel"], o["setting"])
+    one["configured"] = choice(o["setting"], o["value"].upper(), ("TRUE", "FALSE"))
     return ""
 
 
 def parameters_list(state, o):
-    module = _named("module", state["modules"], o["module"])
+    module = named("module", state["modules"], o["module"])
     rows = [
         [name, "string", module["options"].get(name, ""), module["means"][name]]
         for name in module["known"]
     ]
-    return _table(["Name", "Type", "Value", "Description"], rows)
+    return table(["Name", "Type", "Value", "Description"], rows)
 
 
 def parameters_set(state, o):
-    module = _named("module", state["modules"], o["module"])
+    module = named("module", state["modules"], o["module"])
     options = dict(pair.partition("=")[::2] for pair in o["parameter-string"].split())
     for name in options:
-        _choice(f"parameter of {o['module']}", name, module["known"])
+        choice(f"parameter of {o['module']}", name, module["known"])
     module["options"] = {**module["options"], **options} if "append" in o else options
     return ""
 
@@ -155,7 +103,7 @@ def maintenance_get(state, o):
 
 
 def maintenance_set(state, o):
-    wanted = _choice("enable", o["enable"], ("true", "false")) == "true"
+    wanted = choice("enable", o["enable"], ("true", "false")) == "true"
     if wanted and any(one["power"] == "on" for one in state["machines"].values()):
         raise Refused("The operation is not allowed while virtual machines are powered on.")
     state["maintenance"] = wanted
@@ -177,7 +125,7 @@ def reboot(state, o):
 
 
 def version_get(state, o):
-    return _fields([
+    return fields([
         ("Product", "VMware ESXi"), ("Version", state["release"]),
         ("Build", "Releasebuild-24677879"),
         ("Update", "3"), ("Patch", "0"),
@@ -191,51 +139,51 @@ def coalesce_get(state, o):
     names = [o["vmnic"]] if "vmnic" in o else list(state["nics"])
     rows = []
     for name in names:
-        m = _named("NIC", state["nics"], name)["moderation"]
+        m = named("NIC", state["nics"], name)["moderation"]
         values = [m["rx"], m["rx_frames"], m["tx"], m["tx_frames"], m["arx"], m["atx"], 0]
         rows.append([name, *values])
-    return _table([
+    return table([
         "NIC", "RX microseconds", "RX maximum frames", "TX microseconds", "TX Maximum frames",
         "Adaptive RX", "Adaptive TX", "Sample interval seconds",
     ], rows)  # fmt: skip
 
 
 def coalesce_set(state, o):
-    moderation = _named("NIC", state["nics"], o["vmnic"])["moderation"]
+    moderation = named("NIC", state["nics"], o["vmnic"])["moderation"]
     new = dict(moderation)
     for option, key in (("rx-usecs", "rx"), ("tx-usecs", "tx"), ("rx-max-frames", "rx_frames"),
                         ("tx-max-frames", "tx_frames")):  # fmt: skip
         if option in o:
-            new[key] = _number(option, o[option], 0, 1022)
+            new[key] = number(option, o[option], 0, 1022)
     for option, key in (("adaptive-rx", "arx"), ("adaptive-tx", "atx")):
         if option in o:
-            on = _choice(option, o[option].lower(), ("true", "false")) == "true"
+            on = choice(option, o[option].lower(), ("true", "false")) == "true"
             new[key] = "On" if on else "Off"
     moderation.update(new)
     return ""
 
 
 def ring_get(state, o):
-    rings = _named("NIC", state["nics"], o["nic-name"])["rings"]
-    return _fields([("RX", rings["rx"]), ("RX Mini", 0), ("RX Jumbo", 0), ("TX", rings["tx"])])
+    rings = named("NIC", state["nics"], o["nic-name"])["rings"]
+    return fields([("RX", rings["rx"]), ("RX Mini", 0), ("RX Jumbo", 0), ("TX", rings["tx"])])
 
 
 def ring_preset(state, o):
-    most = _named("NIC", state["nics"], o["nic-name"])["rings"]["most"]
+    most = named("NIC", state["nics"], o["nic-name"])["rings"]["most"]
     names = ("Max RX", "Max RX Mini", "Max RX Jumbo", "Max TX")
-    return _fields(zip(names, (most, 0, 0, most), strict=True))
+    return fields(zip(names, (most, 0, 0, most), strict=True))
 
 
 def ring_set(state, o):
-    rings = _named("NIC", state["nics"], o["nic-name"])["rings"]
+    rings = named("NIC", state["nics"], o["nic-name"])["rings"]
     asked = {"rx": o.get("rx", str(rings["rx"])), "tx": o.get("tx", str(rings["tx"]))}
-    rings.update({key: _number(key, text, 64, rings["most"]) for key, text in asked.items()})
+    rings.update({key: number(key, text, 64, rings["most"]) for key, text in asked.items()})
     return ""
 
 
 def interface_list(state, o):
     return "\n".join(
-        f"{name}\n" + _fields([
+        f"{name}\n" + fields([
             ("Name", name), ("Enabled", "true"), ("Portset", one["switch"]),
             ("Portgroup", one["group"]), ("Netstack Instance", "defaultTcpipStack"),
             ("MTU", one["mtu"]), ("TSO MSS", 65535),
@@ -245,41 +193,41 @@ def interface_list(state, o):
 
 
 def interface_set(state, o):
-    one = _named("interface", state["interfaces"], o["interface-name"])
+    one = named("interface", state["interfaces"], o["interface-name"])
     # Above the switch's MTU it would lose its packets, so the host says no.
-    one["mtu"] = _number("MTU", o["mtu"], 1280, state["switches"][one["switch"]])
+    one["mtu"] = number("MTU", o["mtu"], 1280, state["switches"][one["switch"]])
     return ""
 
 
 def tag_get(state, o):
-    tags = _named("interface", state["interfaces"], o["interface-name"])["tags"]
+    tags = named("interface", state["interfaces"], o["interface-name"])["tags"]
     return f"   Tags: {', '.join(tags)}\n"
 
 
 def tag_add(state, o):
-    tags = _named("interface", state["interfaces"], o["interface-name"])["tags"]
-    tags.append(_choice("tag", o["tagname"], ("Management", "VMotion", "VSAN")))
+    tags = named("interface", state["interfaces"], o["interface-name"])["tags"]
+    tags.append(choice("tag", o["tagname"], ("Management", "VMotion", "VSAN")))
     tags[:] = dict.fromkeys(tags)
     return ""
 
 
 def tag_remove(state, o):
-    tags = _named("interface", state["interfaces"], o["interface-name"])["tags"]
-    tags.remove(_choice("tag", o["tagname"], tags))
+    tags = named("interface", state["interfaces"], o["interface-name"])["tags"]
+    tags.remove(choice("tag", o["tagname"], tags))
     return ""
 
 
 def switch_list(state, o):
     names = [o["vswitch-name"]] if "vswitch-name" in o else list(state["switches"])
     return "\n".join(
-        f"{name}\n" + _fields([("Name", name), ("MTU", _named("switch", state["switches"], name))])
+        f"{name}\n" + fields([("Name", name), ("MTU", named("switch", state["switches"], name))])
         for name in names
     )
 
 
 def switch_set(state, o):
-    _named("switch", state["switches"], o["vswitch-name"])
-    state["switches"][o["vswitch-name"]] = _number("MTU", o["mtu"], 1280, 9000)
+    named("switch", state["switches"], o["vswitch-name"])
+    state["switches"][o["vswitch-name"]] = number("MTU", o["mtu"], 1280, 9000)
     return ""
 
 
@@ -289,7 +237,7 @@ def switch_set(state, o):
 def cpu_get(state, o):
     running = state["kernel"]["hyperthreading"]["runtime"].lower()
     threads = 16 if running == "true" else 8
-    return _fields([
+    return fields([
         ("CPU Packages", 1), ("CPU Cores", 8), ("CPU Threads", threads),
         ("Hyperthreading Active", running), ("Hyperthreading Supported", "true"),
         ("Hyperthreading Enabled", state["kernel"]["hyperthreading"]["configured"].lower()),
@@ -299,23 +247,23 @@ def cpu_get(state, o):
 
 def cpu_list(state, o):
     pairs = [("Id", 0), ("Package Id", 0), ("Core Speed", 2500000000), ("Bus Speed", 100000000)]
-    return "".join(f"CPU: {n}\n{_fields(pairs)}" for n in range(8))
+    return "".join(f"CPU: {n}\n{fields(pairs)}" for n in range(8))
 
 
 def policy_get(state, o):
     name = state["advanced"]["/Power/CpuPolicy"]["value"]
     number = next(n for n, level in LEVELS.items() if level == name)
-    return _fields([("Id", number), ("Name", name), ("Short Name", SHORT[number])])
+    return fields([("Id", number), ("Name", name), ("Short Name", SHORT[number])])
 
 
 def passthrough_list(state, o):
     rows = [[name, str(on).lower()] for name, on in state["passthrough"].items()]
-    return _table(["Device ID", "Enabled"], rows)
+    return table(["Device ID", "Enabled"], rows)
 
 
 def passthrough_set(state, o):
-    on = _choice("enable", o["enable"], ("true", "false")) == "true"
-    if _named("device", state["passthrough"], o["device-id"]) and on:
+    on = choice("enable", o["enable"], ("true", "false")) == "true"
+    if named("device", state["passthrough"], o["device-id"]) and on:
         raise Refused("Unable to configure the PCI device: "
                       "Device owner is already configured to passthru.")  # fmt: skip
     if "apply-now" in o and state["release"] < "7":
@@ -327,8 +275,8 @@ def passthrough_set(state, o):
 
 
 def device_list(state, o):
-    depth = _named("device", state["devices"], o["device"])
-    said = _fields([
+    depth = named("device", state["devices"], o["device"])
+    said = fields([
         ("Display Name", "Local disk"), ("Device Type", "Direct-Access"),
         ("Device Max Queue Depth", 64), ("No of outstanding IOs with competing worlds", depth),
     ])  # fmt: skip
@@ -336,17 +284,17 @@ def device_list(state, o):
 
 
 def device_set(state, o):
-    _named("device", state["devices"], o["device"])
-    state["devices"][o["device"]] = _number("queue", o["sched-num-req-outstanding"], 1, 256)
+    named("device", state["devices"], o["device"])
+    state["devices"][o["device"]] = number("queue", o["sched-num-req-outstanding"], 1, 256)
     return ""
 
 
 def default_get(state, o):
-    return _table(["Policy Class", "Policy Value"], list(state["policies"].items()))
+    return table(["Policy Class", "Policy Value"], list(state["policies"].items()))
 
 
 def default_set(state, o):
-    _choice("policy class", o["policy-class"], state["policies"])
+    choice("policy class", o["policy-class"], state["policies"])
     if not re.fullmatch(r'\(\("\w+" i\d+\)( \("\w+" i\d+\))*\)', o["policy"]):
         raise Refused("Failed to parse the policy expression")
     state["policies"][o["policy-class"]] = o["policy"]
@@ -356,7 +304,7 @@ def default_set(state, o):
 def process_list(state, o):
     on = [(n, one) for n, one in state["machines"].items() if one["power"] == "on"]
     return "\n".join(
-        f"{one['name']}\n" + _fields([
+        f"{one['name']}\n" + fields([
             ("World ID", 2100000 + int(n)), ("Process ID", 0), ("Display Name", one["name"]),
             ("Config File", machines.path(one)),
         ])

@@ -1,9 +1,9 @@
 """What a real libvirt says before a machine of its own is moved."""
 
 import pytest
+import worlds
 
 from labkit.events._libvirt import _other_cpu
-from tests.settings import worlds
 
 PROGRAMS = ("virsh",)
 

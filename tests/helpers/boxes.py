@@ -5,9 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from leftovers import snapshot
 
 from labkit import box
-from tests.box.machine import snapshot
 
 # Two runs of the tests on one machine need different names, and so do the processes of one run.
 PROCESS = os.environ.get("PYTEST_XDIST_WORKER", "")

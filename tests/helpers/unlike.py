@@ -16,9 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from leftovers import BESIDE
 from sshd import SSHD, keygen, tell
-
-from tests.box.machine import BESIDE
 
 PROGRAMS = (
     "busybox", "chpasswd", "dropbear", "dropbearkey", "ethtool", "ip", "mount", "netserver",

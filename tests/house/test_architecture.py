@@ -31,7 +31,7 @@ TOP = {
     ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder", "data",
     "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
 }  # fmt: skip
-HELPERS = sorted((HOME / "tests/helpers").rglob("*.py"))
+TESTS = sorted(path for path in (HOME / "tests").rglob("*.py") if "cases" not in path.parts)
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
 
 
@@ -150,7 +150,27 @@ def test_no_public_class_name_is_used_twice():
     assert {name: where for name, where in places.items() if len(where) > 1} == {}
 
 
-@each([*MODULES, *HELPERS], name_of)
+# What is no room of labkit: nouns at its root, whole uses of it, and what tests need.
+BESIDE_ROOMS = {"bench", "binder", "browser", "cases", "esxi_stand_in", "fresh", "helpers", "hosts",
+                "house"}  # fmt: skip
+
+
+def folders(path):
+    return {one.parent.name for one in path.glob("*/*") if one.is_file()} - {"__pycache__"}
+
+
+def test_the_rooms_of_the_tests_are_those_of_the_code():
+    assert folders(HOME / "tests") - BESIDE_ROOMS == folders(PACKAGE)
+
+
+def test_helpers_of_tests_lie_in_one_folder():
+    """The values of settings to try are no helper: who adds a setting adds a line there."""
+    rooms = [path for path in TESTS if path.parent.name in folders(PACKAGE)]
+    others = {name_of(path) for path in rooms if not path.name.startswith(("test_", "conftest"))}
+    assert others == {"tests/settings/cases.py"}
+
+
+@each([*MODULES, *TESTS], name_of)
 def test_files_and_functions_are_short(path):
     assert len(path.read_text("utf-8").splitlines()) <= 400
     assert [f"{f.name}: {length(f)} lines" for f in functions(path) if length(f) > 50] == []

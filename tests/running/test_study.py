@@ -8,7 +8,6 @@ import shutil
 import signal
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from knobs import Knob
@@ -29,7 +28,7 @@ from labkit.transports.local import Local
 from labkit.workloads import _pairs as pairs
 from labkit.workloads.ping import Ping
 
-PROGRAMS = ("netperf", "onload", "ping")
+PROGRAMS = ("ping",)
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 
@@ -295,68 +294,6 @@ def test_several_servers_are_under_the_load_at_once_and_what_each_said_is_kept(l
 
 def test_a_study_without_the_host_of_one_pair_refuses_the_condition(lab):
     assert "other" in possible.refusals(a_study(TWICE), lab)["a [vms=2]"]
-
-
-class Rare(Ping):
-    beside = ()
-
-    @property
-    def tools(self):
-        return {"sh": "", "no-such-program": "apt-get install it"}
-
-
-def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
-    study = replace(a_study(A), workload=Rare())
-    assert possible.refusals(study, lab)["a"] == (
-        "no-such-program is missing on client, to get it: apt-get install it"
-    )
-
-
-class OfOneEnd(Rare):
-    @property
-    def only(self):
-        return {"no-such-program": "server"}
-
-
-def test_a_program_that_one_end_calls_is_asked_of_that_end_alone(lab):
-    study = replace(a_study(A), workload=OfOneEnd())
-    why = possible.refusals(study, lab)["a"]
-    assert why.startswith("no-such-program is missing on server")
-    assert pairs.absent([(OfOneEnd(), {"a": lab.hosts})])["client"] == []
-
-
-class NotHere(Ping):
-    @property
-    def tools(self):
-        return {"zypper": "", "onload": "its maker", "netperf": "apt-get"}
-
-
-def test_where_a_package_brings_it_labkit_prepare_does(lab):
-    load, there = NotHere(), {"here": lab.hosts}
-    for program, how in (
-        ("netperf", "labkit prepare a --non-free"),
-        ("onload", "its maker"),
-    ):
-        absent = {host.name: [program] for host in lab.hosts.values()}
-        said = pairs.missing_tool(load, there, absent, "labkit prepare a")
-        assert said.endswith(f"to get it: {how}")
-    own = replace(lab, tier="hosts", path=Path("/my labs/lab.toml"))
-    assert possible.prepare_command(a_study(A), own) == (
-        f"labkit prepare {a_study(A).name} --lab '/my labs/lab.toml'"
-    )
-
-
-def test_each_host_is_asked_once_for_the_programs_of_all_conditions(lab, monkeypatch):
-    asked, check = [], Host.check
-
-    def counted(host, *words, **how):
-        asked.append(host.name) if pairs.FIND in words else None
-        return check(host, *words, **how)
-
-    monkeypatch.setattr(Host, "check", counted)
-    study = replace(a_study(A, B), workload=Rare(), also=(Rare(size=300),))
-    assert possible.refusals(study, lab).keys() == {"a", "b"}
-    assert sorted(asked) == sorted({lab.host(role).name for role in Ping.roles})
 
 
 class Other(Ping):

@@ -5,7 +5,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from settings.worlds import GROUP
+from worlds import GROUP
 
 from labkit.settings.availability import FailureDetection
 from labkit.settings.boot import BootOptions

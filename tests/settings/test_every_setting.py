@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import worlds
 from esxi_stand_in import stand_in
-from settings import cases, worlds
+from settings import cases
 
 import labkit.settings
 from labkit.changes.in_force import applied

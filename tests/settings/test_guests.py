@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import worlds
 from esxi_stand_in import stand_in
-from settings import worlds
 from sshd import SSHD, serving
 
 from labkit import studies

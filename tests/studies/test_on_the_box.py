@@ -7,12 +7,12 @@ import json
 from pathlib import Path
 
 import pytest
+from changed import PAIR, changed
 
 from labkit import kernels, studies
 from labkit.changes.journal import hello
 from labkit.lab import opened
 from labkit.results import Results
-from tests.studies.changed import PAIR, changed
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 

@@ -58,7 +58,7 @@ class ContainerPlan:
 
     @property
     def in_guest(self) -> ContainerPlan:
-        """As a guest runs it: of any engine, the one that needs no daemon."""
+        """The plan as a guest runs it: for any engine, the one that needs no daemon."""
         return replace(self, engine="crun") if self.engine == "any" else self
 
 
@@ -77,7 +77,7 @@ def choice(asked: str) -> str:
 
 
 def lacking() -> str:
-    """Why there are no containers, where no engine was found for them."""
+    """Reason why there are no containers, if no engine was found for them."""
     return NO_GROUPS if inside() else "neither docker.io nor crun is installed"
 
 

@@ -1,4 +1,4 @@
-"""What can run a guest on this machine, found by trying; the answer to a trial is kept."""
+"""Accelerators that can run a guest on this machine, found by trying; a trial's answer is kept."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def choice(asked: str, tell: Tell) -> str:
 
 
 def lacking() -> str:
-    """What is missing for guests of QEMU; empty when nothing is."""
+    """The part that is missing for guests of QEMU; empty if nothing is."""
     if not shutil.which(QEMU, path=needs.SEARCHED):
         return f"no {QEMU}: package qemu-system-x86"
     if not kernel.find():

@@ -20,7 +20,7 @@ class AwaitedMove:
     move: Move
     watched: WatchedMove
     asked: float
-    """When it was asked for; what was said before is of an earlier migration."""
+    """Time when it was asked for; anything said before is of an earlier migration."""
     sent: int = -1
     rounds: int = 0
     since: float = field(default_factory=time.monotonic)

@@ -18,7 +18,7 @@ ASKED = re.compile(r"([1-9]\d{0,5})M(?: (raw|qcow2|cow))?", re.ASCII)
 CLUSTER, MAGIC = 1 << 16, b"QFI\xfb"
 SECTOR, PAGE, BASE = 512, 4096, ".base"
 SEEN_BY_HOSTS = "/run/labkit/disks"
-"""Where the hosts of a box find the disks of all its guests: storage that they share."""
+"""The storage that all hosts of a box share, where they find the disks of all its guests."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def checked(guest: str, accelerator: str, asked: Iterable[object]) -> tuple[Disk
 
 
 def device(number: int, accelerator: str) -> str:
-    """What the guest calls its disk `number`, counted from 0."""
+    """The guest's name for its disk `number`, counted from 0."""
     return f"{'ubd' if accelerator == 'uml' else 'vd'}{'abcdefgh'[number]}"
 
 

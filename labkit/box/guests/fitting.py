@@ -32,7 +32,7 @@ def check(move: Move) -> None:
 
 
 def no_faults(host: Host, uid: int, *rights: str) -> str:
-    """Why a user with these rights cannot handle page faults on a host; empty where one can."""
+    """Return why a user with these rights cannot handle page faults on a host; empty if one can."""
     allowed, number = ",".join(("-all", *rights)), NUMBERS.get(os.uname().machine)
     if number is None:
         return ""

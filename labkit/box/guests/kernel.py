@@ -56,7 +56,7 @@ class Kernel:
 
 
 def cache() -> Path:
-    """Where what was made once is kept: for the whole machine, or for a plain user."""
+    """The folder that keeps what was made once: for the whole machine, or for a plain user."""
     if os.geteuid() == 0 and not inside():
         return Path("/var/cache/labkit")
     return account.cache()

@@ -61,21 +61,21 @@ kill -INT "$(cat /run/labkit/migration.pid)"; rm -f /run/labkit/migration.pid"""
 
 @dataclass(frozen=True)
 class Migration:
-    """What a migration took; QEMU's own figures, and what a host that pinged each 1 ms saw."""
+    """The cost of a migration: QEMU's own figures, and what a host that pinged every 1 ms saw."""
 
     guest: str
     origin: str
     to: str
     total_ms: int
     downtime_ms: int
-    """From the guest's last instruction here to its first there, as QEMU has it."""
+    """From the guest's last instruction here to its first there, by QEMU's own account."""
     silence_ms: float
     """The longest time between two answers to the host `seen_by`; negative if there is none."""
     seen_by: str
     bytes: int
     """Of memory and devices, sent over the data network."""
     rounds: int
-    """How often memory was gone through."""
+    """Number of passes through memory."""
     bandwidth: str
     downtime: str
 
@@ -125,7 +125,7 @@ def migrate(
 
 
 def settle(name: str) -> str:
-    """Where the guest is whose move nobody ended, since who asked for it was killed; or ""."""
+    """Settle a move whose caller was killed before it ended; return the guest's host, or ""."""
     folder = Folder(name)
     if not _note(folder).exists():
         return ""

@@ -34,12 +34,12 @@ class Move:
 
     @property
     def origin(self) -> Host:
-        """Where it runs."""
+        """The host where it runs."""
         return self.lab.host(self.now.on(self.guest))
 
     @property
     def to(self) -> Host:
-        """Where it is to run."""
+        """The host where it is to run."""
         return self.lab.host(self.then.on(self.guest))
 
     def pid(self, role: str) -> int:

@@ -1,4 +1,4 @@
-"""How a guest of a box is to move, and what shows of it while it does."""
+"""The way a guest of a box is to move, and what shows of the move meanwhile."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ class Moving:
 
 @dataclass
 class WatchedMove:
-    """What the watchers of both hosts have printed so far, in the order in which it came."""
+    """The lines that the watchers of both hosts have printed so far, in order of arrival."""
 
     hears: Hears
     lines: list[dict[str, Any]] = field(default_factory=list)
     _ended: threading.Event = field(default_factory=threading.Event)
 
     def latest(self, host: str, since: float) -> dict[str, Any]:
-        """What QEMU on a host said last of the migration, after that time; {} if nothing."""
+        """QEMU's last report of the migration on a host, after that time; {} if there is none."""
         for line in reversed(self.lines):
             if line["host"] == host and "said" in line:
                 return dict(line["said"]) if line["t"] > since else {}

@@ -1,9 +1,9 @@
 """Watches a guest of QEMU by its monitor while it moves; run as a program on its host.
 
 `watch_guest.py SOCKET EVERY PID... [mirror=DISK...]` prints a line of JSON for each event that QEMU
-reports. Two more come each EVERY seconds: what it says of the migration, and the CPU time of its
-threads in seconds, by their names, with the bytes on the links of its host. Times are this host's,
-in seconds since 1970. While the guest stands still it ends the mirrors of the disks named, and has
+reports. Two more come each EVERY seconds: its state of the migration, and the CPU seconds of its
+threads by name. The latter has the bytes on the links of its host, too. Times are this host's, in
+seconds since 1970. While the guest stands still it ends the mirrors of the disks named, and has
 QEMU go on: to ask from elsewhere would take longer. It needs the standard library alone, and ends
 with its standard output.
 """
@@ -33,7 +33,7 @@ TOP = (
 
 
 def told(answer: dict[str, Any]) -> dict[str, Any]:
-    """What remains of QEMU's answer to `query-migrate`."""
+    """The part of QEMU's answer to `query-migrate` that is kept."""
     ram = answer.get("ram", {})
     kept = {key: answer[key] for key in TOP if key in answer}
     return kept | {key: ram[key] for key in RAM if key in ram}
@@ -89,7 +89,7 @@ class Monitor:
         self.owed += 1
 
     def lines(self, until: float) -> Iterator[dict[str, Any]]:
-        """What it says until then; the rest of a line waits for the next call."""
+        """Yield what it says until then; the rest of a line waits for the next call."""
         while (left := until - time.monotonic()) > 0:
             self.socket.settimeout(left)
             try:

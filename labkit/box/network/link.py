@@ -74,7 +74,7 @@ class LinkPlan:
 
     @property
     def asked(self) -> Mapping[str, str]:
-        """What is asked for, by key."""
+        """The values asked for, by key."""
         return {key: text for key, text in asdict(self).items() if text and key != "role"}
 
 

@@ -52,7 +52,7 @@ def wires(layout: Layout) -> Iterator[Wire]:
 
 
 def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
-    """What a guest's ends are called on its host."""
+    """Names of a guest's ends on its host."""
     number = layout.number(guest)
     names = {"tap": "tap", "direct": "direct", "control": "gcontrol"}
     if layout.plan(guest).accelerator != "uml":
@@ -61,7 +61,7 @@ def guest_ends(layout: Layout, guest: str) -> dict[str, str]:
 
 
 def container_ends(layout: Layout, container: str) -> dict[str, str]:
-    """What a container's ends are called on its host; `near` is there as long as it runs."""
+    """Names of a container's ends on its host; `near` is there as long as the container runs."""
     seat = layout.seat(container)
     return {"control": f"ccontrol{seat}", "switch": f"cswitch{seat}", "near": f"clink{seat}"}
 
@@ -97,7 +97,7 @@ def _mtu(size: int) -> str:
 
 
 def at_root(layout: Layout) -> str:
-    """This machine's own end, for SSH only."""
+    """The end on this machine itself, for SSH only."""
     return _batch(*_addressed(layout.link, layout.control(ROOT)))
 
 
@@ -137,12 +137,12 @@ def _for_guest(layout: Layout, guest: str) -> list[str]:
 
 
 def at_arrival(layout: Layout, guest: str, first: bool) -> str:
-    """What a host makes for a guest that comes to it; the first needs a virtual switch as well."""
+    """Lines of ip that ready a host for an arriving guest; the first needs a virtual switch too."""
     return _batch(*(_virtual_switch() if first else []), *_for_guest(layout, guest))
 
 
 def at_departure(layout: Layout, guest: str) -> str:
-    """What a host removes of a guest that left; its wires are the switch's."""
+    """Lines of ip that remove a departed guest from a host; its wires are the switch's."""
     ends = guest_ends(layout, guest)
     made = [ends[end] for end in ("tap", "control_tap", "switch") if end in ends]
     return _batch(*(f"link delete {end}" for end in made))

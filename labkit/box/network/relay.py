@@ -88,7 +88,7 @@ class Direction:
             held.popleft()
 
     def wait(self, now: float) -> float:
-        """How long nothing has to be sent, in seconds; a clock that was set back ends no wait."""
+        """Seconds for which nothing has to be sent; a clock that was set back ends no wait."""
         return min(max(self.held[0][0] - now, 0.0), 1.0) if self.held else 3600.0
 
 

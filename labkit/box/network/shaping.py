@@ -58,7 +58,7 @@ class Shaping:
 
     @property
     def links(self) -> list[LinkStatus]:
-        """Those that are shaped now."""
+        """The links that are shaped now."""
         return in_force(self.folder)
 
     def shape(self, link: LinkPlan) -> None:
@@ -193,7 +193,7 @@ class Shaping:
 def asked_of(
     name: str, role: str, *, rate: str = "", delay: str = "", jitter: str = "", loss: str = ""
 ) -> LinkPlan:
-    """These words as a plan for a link of a box that is up; none mean the link as it was made."""
+    """A plan of these words for a link of a box that is up; none mean the link as it was made."""
     made = Shaping.of(name).layout.topology.link(role)
     return LinkPlan(role, rate, delay, jitter, loss, made.mtu) if rate or delay or loss else made
 

@@ -1,4 +1,4 @@
-"""Where a link is shaped: devices between a machine's ends and a bridge of its network.
+"""Devices that shape a link, between a machine's ends and a bridge of its network.
 
     by the kernel   ends - [middle]i --- p[bridge]            a queue sends from i, another from p
     by our relay    ends - [middle]i --- o (relay) q --- p[bridge]         they send from q and o
@@ -75,7 +75,7 @@ class Splice:
 
 
 def splices(layout: Layout, role: str, shaped: Collection[str]) -> Iterator[Splice]:
-    """Those of one machine, where the links of `shaped` have theirs."""
+    """Yield the splices of one machine, assuming that the links of `shaped` have theirs."""
     near = {wire.far: wire.near for wire in wires(layout) if wire.bridge == "data"}
     if role in layout.guests:
         host, ends, number = layout.on(role), guest_ends(layout, role), layout.number(role)
@@ -93,17 +93,17 @@ def splices(layout: Layout, role: str, shaped: Collection[str]) -> Iterator[Spli
 
 
 def stems(layout: Layout, role: str) -> list[str]:
-    """What the devices of all its splices are called after."""
+    """The stems that name the devices of all its splices."""
     return [one.stem for one in splices(layout, role, ())]
 
 
 def stem(layout: Layout, host: str) -> str:
-    """What the devices of a host's splice are called after."""
+    """The stem that names the devices of a host's splice."""
     return f"s{layout.seat(host)}"
 
 
 def by(link: LinkPlan, kinds: Collection[str]) -> str:
-    """What shapes a link, where the kernel has these kinds of queues; empty if nothing has to."""
+    """The shaper of a link, if the kernel has these kinds of queues; empty if none is needed."""
     if not link.shaped:
         return ""
     if link.seconds or link.lost:
@@ -125,13 +125,13 @@ def queues(splice: Splice, link: LinkPlan, kinds: Collection[str]) -> list[str]:
 
 
 def relay_asked(link: LinkPlan, kinds: Collection[str]) -> dict[str, float]:
-    """What the relay is asked for: the rate only where no queue of the kernel keeps it."""
+    """The values asked of the relay: the rate only if no queue of the kernel keeps it."""
     rate = 0.0 if "tbf" in kinds else link.bits
     return {"delay": link.seconds, "jitter": link.spread, "loss": link.lost, "rate": rate}
 
 
 def as_json(link: LinkPlan, kinds: Collection[str]) -> str:
-    """What the relay is asked for, as its file holds it."""
+    """The values asked of the relay, as its file holds them."""
     return json.dumps(relay_asked(link, kinds))
 
 

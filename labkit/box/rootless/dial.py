@@ -47,7 +47,7 @@ def whole(said: bytes) -> None:
 
 
 def toward(there: socket.socket) -> None:
-    """What is read goes to the far end."""
+    """Send everything read to the far end."""
     while said := os.read(0, AT_ONCE):
         there.sendall(said)
     there.shutdown(socket.SHUT_WR)

@@ -1,4 +1,4 @@
-"""What differs for labkit inside the user namespace of a box without root."""
+"""Differences for labkit inside the user namespace of a box without root."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tier() -> str:
 
 
 def ssh_config() -> str:
-    """How ssh gets to the hosts of the box, from outside as from in there."""
+    """The ssh settings for reaching the hosts of the box, from outside or from in there."""
     words = (sys.executable, "-IS", str(Path(__file__).with_name("dial.py")), os.environ[MARK])
     command = shlex.join(words).replace("%", "%%")
     return f"Host *\n    ProxyCommand {command} %h %p\n"

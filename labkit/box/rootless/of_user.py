@@ -1,4 +1,4 @@
-"""What a box without root is, however it is made: a folder of its user's, and processes to end."""
+"""A box without root, however it is made: a folder of its user's, and processes to end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KILL_SECONDS = 15.0
 
 
 def kept() -> Path:
-    """Where this user's boxes are."""
+    """The folder of this user's boxes."""
     return account.state() / "boxes"
 
 
@@ -42,7 +42,7 @@ class OfUser(ABC):
 
     @abstractmethod
     def processes(self) -> list[int]:
-        """Those that end when it does."""
+        """The processes that end when it does."""
 
     @abstractmethod
     def _still(self, pid: int) -> bool:

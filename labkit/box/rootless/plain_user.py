@@ -54,7 +54,7 @@ class Plain(OfUser):
         return self.path.exists()
 
     def processes(self) -> list[int]:
-        """Those of this user that carry its mark or listen for it, and what they began."""
+        """Find the user's processes that carry its mark or listen for it, and their descendants."""
         parents = {pid: _parent(pid) for pid in _own()}
         found = {pid for pid in parents if self._carries(pid)}
         while more := {pid for pid, parent in parents.items() if parent in found} - found:
@@ -82,14 +82,14 @@ class Plain(OfUser):
         return self.lab
 
     def ports(self) -> dict[str, int]:
-        """Where the sshd of each of its machines listens, as they were chosen."""
+        """The sshd port of each of its machines, as it was chosen."""
         with suppress(OSError, ValueError):
             lines = (self.path / "ports").read_text().split()
             return {role: int(port) for role, port in (line.split("=") for line in lines)}
         return {}
 
     def address(self, role: str) -> str:
-        """Where SSH goes."""
+        """The address that SSH goes to."""
         return HOSTS.get(role, HOSTS["client"])
 
     def alive(self, role: str, seconds: float = 2.0) -> bool:
@@ -199,7 +199,7 @@ class Plain(OfUser):
 
 
 def impossible() -> str:
-    """Why this user cannot have such a box; empty when they can."""
+    """Reason why this user cannot have such a box; empty if they can."""
     if not shutil.which("sshd", path=SEARCHED):
         return "no sshd (package openssh-server)"
     shell = pwd.getpwuid(os.geteuid()).pw_shell if _listed() else "no account"

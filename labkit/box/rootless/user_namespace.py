@@ -175,7 +175,7 @@ def possible() -> bool:
 
 @functools.cache
 def lacking() -> tuple[str, str]:
-    """Why this user cannot have such a box, and the one command that helps; only a try shows it."""
+    """Find by a try why this user cannot have such a box, and the one command that helps."""
     if not shutil.which("newuidmap", path=SEARCHED):
         return "no newuidmap (package uidmap)", f"sudo {' '.join(install_words())} uidmap"
     words = [*OUTER, *TRIAL]
@@ -193,7 +193,7 @@ def lacking() -> tuple[str, str]:
 
 # Most systems open it to everybody; the kernel by itself, or who made a container, may not have.
 def network_cards() -> tuple[str, str]:
-    """Why this user could make none for guests, and the one command that helps."""
+    """Reason why this user could make no guest network cards, and the one command that helps."""
     if os.access(TUN, os.R_OK | os.W_OK):
         return "", ""
     if not TUN.exists():

@@ -1,7 +1,7 @@
 """One try at a point on a machine of a cluster, in a process that outlives its Dask worker.
 
-`python -m labkit.campaign.cluster.bringing ERRAND` claims the try, runs the point as any campaign
-does, beats while it runs, and ends the try once all that it has made is in the store.
+`python -m labkit.campaign.cluster.bringing ERRAND` claims the try and runs the point as any
+campaign does. It beats meanwhile, and ends the try once all that it made is in the store.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ STRAY_SECONDS = SILENCE_SECONDS * 2 / 3
 """Without its store for so long, a point stops: others may soon count it as dead."""
 SEND_SECONDS = 600.0
 SHARED = ("columns", "journal", "noise")
-"""What the measurements of one machine share, whichever point makes them."""
+"""Folders that the measurements of one machine share, whichever point makes them."""
 FENCED = "another process has ended this try, as it was not heard of"
 
 
 @dataclass(frozen=True)
 class Errand:
-    """What a Dask task says: the store, the point, and which try at it."""
+    """The content of a Dask task: the store, the point, and which try at it."""
 
     store: str
     campaign: str

@@ -1,4 +1,4 @@
-"""What a point has made goes from the disk of a worker to the store, and from there to another."""
+"""Transport of a point's output from the disk of a worker to the store, and on to another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AT_ONCE = 4
 LAST = ("run.json",)
 """A run is whole once this is there, so it is sent last and fetched last."""
 PATHS = ("results", "notebook", "report")
-"""What an answer says of places on the disk of a worker."""
+"""Keys of an answer whose values are places on the disk of a worker."""
 OURS = (".json", ".ipynb", ".html", ".log")
 
 
@@ -51,11 +51,11 @@ class PapermillWay:
         self.store.put(self._name(path), text.encode())
 
     def listdir(self, path: str) -> list[str]:
-        """What lies below a folder."""
+        """List the names below a folder."""
         return self.store.below(self._name(path))
 
     def pretty_path(self, path: str) -> str:
-        """As it is."""
+        """The path as it is."""
         return path
 
     def _name(self, path: str) -> str:

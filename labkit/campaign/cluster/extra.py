@@ -12,7 +12,7 @@ COMMAND = "pip install 'labkit[cluster]'"
 
 @contextmanager
 def needing_extra() -> Iterator[None]:
-    """Where an import fails meanwhile, say which command brings the package."""
+    """Say which command brings the package, if an import fails meanwhile."""
     try:
         yield
     except ImportError as missing:

@@ -38,7 +38,7 @@ LOST_SECONDS = 600.0
 AGAIN_SECONDS, TRY_SECONDS = 2.0, 5.0
 MOST_ERRORS = 3
 BESIDE = 2
-"""For each thread of a worker so many points are handed over, so that none has to wait for us."""
+"""Points handed over for each thread of a worker, so that none has to wait for us."""
 FEW, MANY = 8, 32
 HEARD, HEAR_SECONDS, COUNT_SECONDS = 3, 2.0, 30.0
 """The longest at work are heard, which the line of progress shows."""
@@ -76,7 +76,7 @@ class FarPoint:
 
     @property
     def seconds(self) -> float:
-        """How long ago it was handed over."""
+        """Seconds since it was handed over."""
         return time.monotonic() - self.begun
 
     def stop(self, why: str) -> None:
@@ -104,7 +104,7 @@ class FarPoint:
             self.stop(self.why)
 
     def ended(self) -> Attempt | None:
-        """What became of it, once all that it has left is here."""
+        """The outcome, once all that it has left is here."""
         if self.kept is None:
             self._look()
         if self.kept is None or not self.kept.done():
@@ -196,7 +196,7 @@ class OnCluster:
         return Needs() if lab == "box" and not self.here else Needs.of(lab)
 
     def taken(self) -> Taken:
-        """As much as its workers have threads for, and some to be at hand."""
+        """Room for a point on each thread of its workers, and some more to be at hand."""
         most = BESIDE * max(self._threads, 1)
         return Taken(most, most)
 

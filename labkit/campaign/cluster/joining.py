@@ -36,7 +36,7 @@ WORKERS_SECONDS = 60
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a campaign runs: on the cluster at an address, or on some workers made here."""
+    """The place where a campaign runs: the cluster at an address, or some workers made here."""
 
     address: str = ""
     local: int = 0

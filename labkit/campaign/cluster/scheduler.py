@@ -16,9 +16,9 @@ from labkit.running.open_lab import is_stored
 
 CONNECT_SECONDS = 10.0
 SAME = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
-"""What has to be of one version on all machines."""
+"""Software that must be of one version on all machines."""
 DIGITS = {"python": 2}
-"""How many numbers of a version count; of others all do."""
+"""Number of version parts that count; of other software, all do."""
 
 
 def connected(address: str, seconds: float = CONNECT_SECONDS) -> Any:
@@ -45,7 +45,7 @@ def let_go(client: Any) -> None:
 
 
 def versions(client: Any) -> Mapping[str, Any]:
-    """What the processes of a cluster say of their packages."""
+    """The reports of a cluster's processes about their packages."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found: Mapping[str, Any] = client.get_versions(packages=["labkit"])
@@ -81,7 +81,7 @@ def resource(lab: str) -> str:
 
 
 def offered(client: Any) -> dict[str, float]:
-    """How much of each resource all workers offer together."""
+    """The amount of each resource that all workers offer together."""
     found: dict[str, float] = {}
     for worker in client.scheduler_info()["workers"].values():
         for name, many in worker["resources"].items():
@@ -90,7 +90,7 @@ def offered(client: Any) -> dict[str, float]:
 
 
 def threads(client: Any) -> int:
-    """How many points can be at work at once."""
+    """The number of points that can be at work at once."""
     return sum(one["nthreads"] for one in client.scheduler_info()["workers"].values())
 
 

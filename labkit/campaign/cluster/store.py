@@ -23,7 +23,7 @@ class CampaignStore(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it is, as people write it."""
+        """Its location, as people write it."""
 
     def create(self, name: str, whole: bytes) -> bool:
         """Give a name for the first time; False if somebody has given it, and nothing changes."""
@@ -32,7 +32,7 @@ class CampaignStore(Protocol):
         """Write under a name, whatever was there."""
 
     def read(self, name: str) -> bytes | None:
-        """What lies there; None if nothing does."""
+        """The content of a file there; None if there is none."""
 
     def below(self, folder: str) -> list[str]:
         """All names below a folder, sorted."""
@@ -92,7 +92,7 @@ class FolderStore:
             half.rename(path)
 
     def read(self, name: str) -> bytes | None:
-        """What lies there; None if nothing does."""
+        """The content of a file there; None if there is none."""
         with _told(self.url):
             try:
                 return Path(self.url, name).read_bytes()
@@ -150,7 +150,7 @@ class ObjectStore:
             self.fs.pipe_file(self._at(name), whole)
 
     def read(self, name: str) -> bytes | None:
-        """What lies there; None if nothing does."""
+        """The content of a file there; None if there is none."""
         with _told(self.url):
             try:
                 return bytes(self.fs.cat_file(self._at(name)))

@@ -1,4 +1,4 @@
-"""What a Dask worker is asked to do: see to one try at a point, which a process brings about."""
+"""The task of a Dask worker: to see to one try at a point, which a process brings about."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Said = dict[str, Any]
 
 
 def see_to(word: str, version: str) -> Said:
-    """What became of a try, or why nobody can say; a Dask task may begin this twice."""
+    """Return what became of a try, or why it is unknown; a Dask task may begin this twice."""
     try:
         if version != __version__:
             raise UnlikeVersions(f"labkit is {__version__} on a worker and {version} with you")

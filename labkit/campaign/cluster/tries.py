@@ -1,7 +1,7 @@
 """One try at a point, as the store knows it: claimed once, alive while it beats, ended once.
 
-The process that claims a try runs it. What became of it is said once and for good. A try whose
-beat stands still is ended as died by those who wait for it, and what its own process then says
+The process that claims a try runs it. What became of it is said once and for good. If its beat
+stands still, those who wait for the try end it as died. Whatever its own process says after that
 comes too late. So a point is measured once, however often a task that names it begins.
 
 points/0007-lat_ping-<key>/
@@ -41,7 +41,7 @@ class Tried:
 
     @property
     def folder(self) -> str:
-        """Where all records of its point lie."""
+        """The folder of all records of its point."""
         return f"points/{self.point}"
 
     def claim(self, claimed: Attempt) -> bool:
@@ -49,7 +49,7 @@ class Tried:
         return self._create(CLAIM, claimed)
 
     def claimed(self) -> Attempt | None:
-        """Who has it."""
+        """The attempt that has claimed it."""
         return self._attempt(CLAIM)
 
     def beat(self, count: int, said: str, seconds_left: float | None) -> None:
@@ -65,7 +65,7 @@ class Tried:
         self._put(STOP, {"times": times, "why": why})
 
     def stop_asked(self) -> tuple[int, str]:
-        """How often it was asked to stop, and why."""
+        """The number of requests to stop it, and the reason."""
         found = self._fields(STOP) or {}
         return int(found.get("times", 0)), str(found.get("why", ""))
 
@@ -78,7 +78,7 @@ class Tried:
         return ended
 
     def ended(self) -> Attempt | None:
-        """What became of it; None while it is at work, or was never begun."""
+        """The outcome; None while it is at work, or if it was never begun."""
         return self._attempt(END)
 
     def outcome(self, silence: float = SILENCE_SECONDS, look: float = LOOK_SECONDS) -> Attempt:

@@ -1,0 +1,93 @@
+"""Programs that a study needs and a host lacks are named, with the way to get them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from labkit.condition import Condition
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.running import possible
+from labkit.study import Study
+from labkit.transports.local import Local
+from labkit.workloads import _pairs as pairs
+from labkit.workloads.ping import Ping
+
+PROGRAMS = ("netperf", "onload")
+A, B = Condition("a", "a", "a"), Condition("b", "b", "b")
+
+
+def of_load(load, *conditions, **more):
+    return Study(
+        name="lat_ping", title="t", question="q", source="s", workload=load,
+        conditions=conditions, claims=(), metric="round trip", unit="us", **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def lab():
+    hosts = {r: Host(r, "127.0.0.1", Local("here")) for r in ("client", "server")}
+    return Lab("loopback", hosts, tier="loopback")
+
+
+class Rare(Ping):
+    beside = ()
+
+    @property
+    def tools(self):
+        return {"sh": "", "no-such-program": "apt-get install it"}
+
+
+def test_a_program_that_is_missing_is_named_with_the_way_to_get_it(lab):
+    study = of_load(Rare(), A)
+    assert possible.refusals(study, lab)["a"] == (
+        "no-such-program is missing on client, to get it: apt-get install it"
+    )
+
+
+class OfOneEnd(Rare):
+    @property
+    def only(self):
+        return {"no-such-program": "server"}
+
+
+def test_a_program_that_one_end_calls_is_asked_of_that_end_alone(lab):
+    study = of_load(OfOneEnd(), A)
+    why = possible.refusals(study, lab)["a"]
+    assert why.startswith("no-such-program is missing on server")
+    assert pairs.absent([(OfOneEnd(), {"a": lab.hosts})])["client"] == []
+
+
+class NotHere(Ping):
+    @property
+    def tools(self):
+        return {"zypper": "", "onload": "its maker", "netperf": "apt-get"}
+
+
+def test_where_a_package_brings_it_labkit_prepare_does(lab):
+    load, there = NotHere(), {"here": lab.hosts}
+    for program, how in (
+        ("netperf", "labkit prepare a --non-free"),
+        ("onload", "its maker"),
+    ):
+        absent = {host.name: [program] for host in lab.hosts.values()}
+        said = pairs.missing_tool(load, there, absent, "labkit prepare a")
+        assert said.endswith(f"to get it: {how}")
+    own = replace(lab, tier="hosts", path=Path("/my labs/lab.toml"))
+    assert possible.prepare_command(of_load(Ping(), A), own) == (
+        f"labkit prepare {of_load(Ping(), A).name} --lab '/my labs/lab.toml'"
+    )
+
+
+def test_each_host_is_asked_once_for_the_programs_of_all_conditions(lab, monkeypatch):
+    asked, check = [], Host.check
+
+    def counted(host, *words, **how):
+        asked.append(host.name) if pairs.FIND in words else None
+        return check(host, *words, **how)
+
+    monkeypatch.setattr(Host, "check", counted)
+    study = of_load(Rare(), A, B, also=(Rare(size=300),))
+    assert possible.refusals(study, lab).keys() == {"a", "b"}
+    assert sorted(asked) == sorted({lab.host(role).name for role in Ping.roles})
