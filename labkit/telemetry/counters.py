@@ -22,6 +22,7 @@ import re
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from io import BufferedReader, FileIO
 from pathlib import Path
@@ -141,10 +142,8 @@ def _as_it_lies(
 ) -> tuple[Times, Numbers]:
     import polars as pl
 
-    if (lines := _line_ends(path)) <= skipped:
-        raise _Odd
     last, after = str(fields - 1), str(fields)
-    schema: dict[str, type[pl.DataType]] = {str(place): pl.Float64 for place in range(fields)}
+    schema: dict[str, type[pl.DataType]] = dict.fromkeys(map(str, range(fields)), pl.Float64)
     schema |= dict.fromkeys(("0", last, after), pl.String)
     chosen = list(dict.fromkeys(["0", *map(str, wanted), last, after]))
     try:
@@ -152,9 +151,12 @@ def _as_it_lies(
             path, has_header=False, skip_lines=skipped, schema=schema, missing_columns="insert",
             glob=False,
         )  # fmt: skip
-        found = whole.select(chosen).collect()
+        with ThreadPoolExecutor(1) as beside:
+            ends_of_lines = beside.submit(_line_ends, path)
+            found = whole.select(chosen).collect()
+        rows = ends_of_lines.result() - skipped
         ends = found[last].null_count(), found[after].null_count()
-        if found.height != lines - skipped or ends != (0, found.height):
+        if rows < 1 or found.height != rows or ends != (0, found.height):
             raise _Odd
         kept = found[last].replace("", None).str.strip_chars(" ").replace("", None)
         found = found.with_columns(kept.cast(pl.Float64))
@@ -165,13 +167,13 @@ def _as_it_lies(
 
 # An infinite number may be one that is too large, and NaN a word: they are looked at by hand.
 def _numbers(found: pl.DataFrame, wanted: Sequence[int]) -> Numbers:
-    values = np.empty((found.height, len(wanted)), order="F")
-    for n, place in enumerate(wanted):
-        column = found[str(place)]
-        if not column.is_finite().all():
-            raise _Odd
-        values[:, n] = column.to_numpy()
-    return values
+    once = list(dict.fromkeys(wanted))
+    asked = found.select(map(str, once))
+    values: Numbers = asked.to_numpy(order="fortran")
+    lacking = sum(asked.null_count().row(0))
+    if np.count_nonzero(np.isfinite(values)) != values.size - lacking:
+        raise _Odd
+    return values if len(once) == len(wanted) else values[:, [once.index(n) for n in wanted]]
 
 
 def _times(found: pl.Series) -> Times:
@@ -232,7 +234,7 @@ def _names(path: Path, line: bytes) -> tuple[str, ...]:
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
         told = next(csv.reader([text], strict=True), [])
-        fields = [JOINED_NAME.sub(r"\1", name) for name in told]
+        fields = [JOINED_NAME.sub(r"\1", name) if '"' in name else name for name in told]
     except (UnicodeDecodeError, csv.Error) as odd:
         raise ResultsError(
             f"{path}: the header cannot be read",

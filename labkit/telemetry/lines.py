@@ -128,8 +128,8 @@ class Rows:
     def _again(self, row: Row) -> None:
         if row.text.strip() != self.header:
             raise ResultsError(
-                f"{self.path}: cannot read line {row.number}, which is no row and not the header "
-                "again",
+                f"{self.path}: cannot read line {row.number}, which is neither a row nor the "
+                "header again",
                 said=_shown(row.text, 80),
                 hint="start a new file when counters change",
             )

@@ -254,7 +254,7 @@ def test_words_between_rows_are_refused(file, monkeypatch, hand):
 
 def test_another_header_is_refused_with_its_place(file):
     first, second = csv_of([["1.50"]] * 2), csv_of([["1.50"]], names=["b"])
-    with pytest.raises(ResultsError, match="line 4, which is no row and not the header again"):
+    with pytest.raises(ResultsError, match="line 4, which is neither a row nor the header again"):
         read(file(first + second))
 
 
