@@ -110,7 +110,9 @@ def _address(lab: Lab, named: str) -> Address:
     before, _, last = named.rpartition(",")
     found = JUMP.fullmatch(last)
     if found is None or named.startswith("-"):
-        raise BadInput(f"{named!r} is no host", hint=f"roles of this lab: {', '.join(lab.hosts)}")
+        raise BadInput(
+            f"{named!r} is not a host", hint=f"roles of this lab: {', '.join(lab.hosts)}"
+        )
     host_name, port = found["six"] or found["host"], int(found["port"] or 0)
     return replace(
         lab.defaults,

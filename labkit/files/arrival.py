@@ -119,7 +119,7 @@ def check_target(to: Path) -> None:
     if to.is_symlink():
         raise BadInput(f"{to} is a link, and links are not followed")
     if to.exists() and not to.is_file():
-        raise BadInput(f"{to} is there and is no regular file", hint="name the file to write")
+        raise BadInput(f"{to} is there and is not a regular file", hint="name the file to write")
     if not to.parent.is_dir():
         raise BadInput(f"there is no folder {to.parent}", hint="make it first")
 

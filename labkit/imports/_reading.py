@@ -37,7 +37,7 @@ def number(value: Any, what: str) -> float:
     except (TypeError, ValueError):
         found = math.nan
     if not math.isfinite(found):
-        raise ResultsError(f"{what} is {str(value)[:80]!r}, which is no number")
+        raise ResultsError(f"{what} is {str(value)[:80]!r}, which is not a number")
     return found
 
 

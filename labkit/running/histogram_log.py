@@ -21,7 +21,7 @@ def histogram_log(results: Results) -> str:
         if found is None:
             continue
         if found.unit not in NANOSECONDS:
-            raise BadInput(f"{metric} is in {found.unit or 'no unit'}, and no time")
+            raise BadInput(f"{metric} is in {found.unit or 'no unit'}, which is not a time")
         values = found.values * NANOSECONDS[found.unit]
         at = datetime.fromisoformat(run.started).timestamp() if run.started else 0.0
         begun = begun or at

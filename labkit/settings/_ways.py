@@ -89,7 +89,7 @@ def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
 def matching(what: str, value: object, pattern: str, like: str) -> None:
     """Refuse a text that is not wholly of a pattern; none of ours has room for a shell's signs."""
     if not isinstance(value, str) or not re.fullmatch(pattern, value, re.ASCII):
-        raise BadInput(f"{value!r} is no {what}", hint=f"one looks like {like}")
+        raise BadInput(f"{value!r} is not a {what}", hint=f"one looks like {like}")
 
 
 def named(what: str, value: object) -> None:

@@ -46,7 +46,7 @@ def read_line(line: str, name: str | None) -> tuple[str, bytes] | None:
     if name is not None and not _gives(names, name):
         return None
     if names.startswith("|") and not _salt(names):
-        raise Malformed("a hashed name that is none")
+        raise Malformed("a hashed name of another form")
     if not rest or rest[0] == "#":
         raise Malformed("ends before the kind of key")
     kind, rest = _word(rest)
@@ -86,7 +86,7 @@ def _decoded(text: str) -> bytes:
     except (binascii.Error, ValueError):
         blob = b""
     if not blob or base64.b64encode(blob).decode() != packed:
-        raise Malformed("its key is no base64")
+        raise Malformed("its key is not base64")
     return blob
 
 

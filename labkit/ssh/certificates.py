@@ -186,7 +186,7 @@ def _key_parts(kind: str, reader: _Reader) -> None:
         raise Malformed(f"is of no known kind: {kind}")
     parts, bare = [reader.string() for _ in range(PARTS[kind])], kind.removesuffix("@openssh.com")
     if kind.endswith("ed25519") and len(parts[0]) != 32:
-        raise Malformed("is no ed25519 key")
+        raise Malformed("is not an ed25519 key")
     if kind == "ssh-rsa" and int.from_bytes(parts[1], "big").bit_length() < RSA_BITS:
         raise Malformed(f"is an RSA key of less than {RSA_BITS} bits")
     if "ecdsa" in kind and not bare.endswith("-" + parts[0].decode("ascii", "replace")):

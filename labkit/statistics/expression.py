@@ -47,7 +47,7 @@ def tree(text: str) -> ast.expr:
         parsed = ast.parse(text.strip(), mode="eval").body
         _insist(parsed)
     except (SyntaxError, ValueError, RecursionError, MemoryError, BadInput) as odd:
-        raise BadInput(f"{text!r} is no quantity", said=str(odd)) from None
+        raise BadInput(f"{text!r} is not a quantity", said=str(odd)) from None
     return parsed
 
 

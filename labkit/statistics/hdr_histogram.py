@@ -78,12 +78,12 @@ def _unpacked(text: str) -> tuple[bytes, int, int]:
         inside = unpacker.decompress(whole[8 : 8 + length], MOST_BYTES)
         head = HEAD.unpack(inside[: HEAD.size])
     except (binascii.Error, struct.error, zlib.error, ValueError) as odd:
-        raise ResultsError("this is no HdrHistogram (V2, compressed)", said=str(odd)) from None
+        raise ResultsError("this is not an HdrHistogram (V2, compressed)", said=str(odd)) from None
     size, _, digits, unit = head[1:5]
     sound = cookie == PACKED and head[0] == COOKIE and 1 <= digits <= 5 and unit > 0
     payload = inside[HEAD.size :]
     if not sound or not unpacker.eof or size != len(payload):
-        raise ResultsError("this is no whole HdrHistogram (V2, compressed)")
+        raise ResultsError("this is not a whole HdrHistogram (V2, compressed)")
     return payload, digits, unit
 
 

@@ -73,6 +73,7 @@ def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest, e
     guest.check("umount", KEPT)
 
 
+@pytest.mark.torture
 @pytest.mark.slow
 def test_seconds_and_deadlines_stay_right_while_the_clock_jumps_to_and_fro(lab, guest):
     """F21 (I-CLOCK, strobe): three days on and back every 200 ms, while commands and jobs run."""

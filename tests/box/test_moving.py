@@ -74,6 +74,7 @@ def test_a_move_whose_target_is_killed_leaves_the_guest_where_it_was(lab_of_two)
     check_on_one_side(lab_of_two, at)
 
 
+@pytest.mark.torture
 def test_a_guest_that_is_killed_as_it_arrives_is_started_there_and_never_wakes_here(lab_of_two):
     to, pids = other(), []
     there = lab_of_two.host(to)
@@ -124,6 +125,7 @@ box.migrate({name!r}, "guest", to={to!r}, how=Moving(rate="60 Mbit/s", delay="1 
 """
 
 
+@pytest.mark.torture
 def test_a_move_whose_controller_is_killed_is_settled_when_the_box_is_used_next(lab_of_two):
     at, to = box.status(MOVING).guests[0].on, other()
     words = [sys.executable, "-c", MOVES.format(name=MOVING, to=to)]

@@ -124,6 +124,7 @@ def two_cpus(hypervisors):
     return hypervisors
 
 
+@pytest.mark.torture
 def test_interrupts_that_irqbalance_moves_are_seen_and_no_such_run_counts(two_cpus, tmp_path):
     setting = InterruptCpus("virtio2", "0", role="guest")
     found = runs(two_cpus, tmp_path / "fought", setting, BALANCE)

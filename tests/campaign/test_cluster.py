@@ -268,6 +268,7 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
     assert [len(some) for some in tries] == [1, 1], "the points went on without their worker"
 
 
+@pytest.mark.torture
 @pytest.mark.slow
 def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tmp_path):
     file, out = written(lab, ONE), tmp_path / "out"

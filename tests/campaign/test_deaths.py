@@ -47,6 +47,7 @@ def insist_whole(out, numbers=(1, 2)):
     return campaign
 
 
+@pytest.mark.torture
 def test_a_campaign_whose_kernel_and_controller_are_killed_ends_as_if_nothing_had_happened(
     lab, tmp_path
 ):

@@ -42,7 +42,7 @@ traced = pytest.mark.skipif(
     reason="needs root, to have calls stopped, and x86-64, by whose numbers they are told",
 )
 # All of them in `make torture`; every so-and-so-manieth here, others for each signal.
-STRIDE = 12
+STRIDE = 24
 SIGNALS = ("SIGINT", "SIGTERM", "SIGKILL")
 
 

@@ -272,10 +272,10 @@ def test_compare_is_at_hand_in_a_plain_prompt_and_takes_plain_lists_by_block():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("fast", "the samples of a are no numbers"),
+        ("fast", "the samples of a are not numbers"),
         (None, "dimensions|no numbers"),
         ([[1, 2], [3, 4]], "the samples of a have 2 dimensions, not 1"),
-        ({1: [1, 2], 2: ["x"]}, "a in block 2 are no numbers"),
+        ({1: [1, 2], 2: ["x"]}, "a in block 2 are not numbers"),
         ({1: [1, 2], 2: []}, "no samples of a in block 2"),
         ({}, "no samples of a"),
     ],

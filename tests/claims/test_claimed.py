@@ -107,7 +107,7 @@ def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(capsys):
         ("docker_netperf", ["latncy=latency p50"], "Native", "did you mean 'latency'"),
         ("docker_netperf", ["latency"], "Native", "which metric of the tool is it?"),
         ("docker_netperf", ["latency=throughput"], "Native", "latency is in 1/s, not in µs"),
-        ("docker_netperf", ["latency=1e6 / 'throughput"], "Native", "is no quantity"),
+        ("docker_netperf", ["latency=1e6 / 'throughput"], "Native", "is not a quantity"),
         ("docker_netperf", ["latency='latency p50' / 0"], "Native", "it divides by 0"),
         ("docker_netperf", ["latency='latency p5' * 2"], "Native", "it has throughput (1/s), "),
     ],

@@ -120,7 +120,7 @@ def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session)
 def test_a_wrong_password_and_an_unknown_certificate_let_nobody_in(port, certificate):
     trusted = str(certificate / "cert")
     with (
-        pytest.raises(LoginRefused, match="does not let user in"),
+        pytest.raises(LoginRefused, match="refused the login of user"),
         connected("127.0.0.1", "user", "wrong", port=port, trusted=trusted),
     ):
         pass

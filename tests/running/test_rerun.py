@@ -76,7 +76,7 @@ session.send = send"""
 
 
 @pytest.mark.slow
-def test_ctrl_c_reaches_the_kernel_which_may_finish_what_it_must(tmp_path):
+def test_ctrl_c_reaches_the_kernel_which_may_finish_what_it_must(tmp_path, interruptible):
     done = tmp_path / "put-back"
     code = f"""import time, pathlib
 try:
@@ -92,7 +92,7 @@ finally:
 
 
 @pytest.mark.slow
-def test_a_ctrl_c_that_the_kernel_did_not_hear_is_a_stop_all_the_same(tmp_path):
+def test_a_ctrl_c_that_the_kernel_did_not_hear_is_a_stop_all_the_same(tmp_path, interruptible):
     code = f"""import signal, time, pathlib
 from labkit.runs.progress import stop_asked
 signal.signal(signal.SIGINT, signal.SIG_IGN)

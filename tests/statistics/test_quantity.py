@@ -49,7 +49,7 @@ def test_a_name_without_a_metric_is_of_the_claims_metric():
      "'a'; 'b'", "1e999j"],
 )  # fmt: skip
 def test_only_arithmetic_of_conditions_is_a_quantity(text):
-    with pytest.raises(BadInput, match="no quantity"):
+    with pytest.raises(BadInput, match="not a quantity"):
         Quantity(text)
 
 

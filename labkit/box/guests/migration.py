@@ -214,7 +214,7 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
         )
     if shaped := {link.role for link in in_force(folder)} & {guest, to}:
         raise BadInput(
-            f"the link of {shaped.pop()} is shaped, and would not be so after the migration",
+            f"the link of {shaped.pop()} is shaped, and would lose that by the migration",
             hint="leave its link as it comes, or shape that of the host it leaves",
         )
     plans = tuple(replace(p, on=to) if p.role == guest else p for p in now.topology.guests)

@@ -84,7 +84,7 @@ def _number(plan: LinkPlan, key: str, text: str, units: Mapping[str, float], exa
     found = re.fullmatch(NUMBER + f"({'|'.join(map(re.escape, units))})", text, re.ASCII)
     if not found:
         raise BadInput(
-            f"link of {plan.role}: {text!r} is no {key}", hint=f'write it as {key} = "{example}"'
+            f"link of {plan.role}: {text!r} is not a {key}", hint=f'write it as {key} = "{example}"'
         )
     return float(found[1]) * units[found[2]]
 
