@@ -80,14 +80,16 @@ def _mark(host: Host, command: Callable[[int], Words]) -> str:
     return f"{host.measuring}-{_lasting.SERVES}{_lasting.digest(command(0))[:8]}-"
 
 
-# One that has ended is as good, where what asked it has ended before. The rest is of no more use.
+# One that has ended is as good, where what asked it has ended before. Another server of this run
+# is left alone; what is of a try under other changes is of no more use.
 def _known(host: Host, client: Host, command: Callable[[int], Words]) -> tuple[Job, int] | None:
     run, mark, kept = host.measuring.partition("-")[0], _mark(host, command), None
+    others = f"{host.measuring}-{_lasting.SERVES}"
     for job, status in _lasting.found(host, f"{run}-").items():
-        if not job.key.startswith(mark) or kept:
-            if _lasting.SERVES in job.key:
+        if not job.key.startswith(mark):
+            if _lasting.SERVES in job.key and not job.key.startswith(others):
                 _lasting.end(job)
-        elif not status.over or _has_asked(client):
+        elif not kept and (not status.over or _has_asked(client)):
             kept = job, int(job.key.rpartition("-")[2])
         else:
             _lasting.end(job)

@@ -131,7 +131,8 @@ def of(load):
 @pytest.mark.parametrize(
     "load",
     [Netperf(duration=7), Sockperf(duration=7), Redis(duration=7, clients=50),
-     Fio(mebibytes=8, duration=2, jobs=1), DvdStore(users=2, duration=6, warm_up=1, buffers=32)],
+     Fio(mebibytes=8, duration=2, jobs=1),
+     DvdStore(users=2, duration=6, warm_up=1, buffers=32, instances=2)],
     ids=lambda load: load.name,
 )  # fmt: skip
 def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(
@@ -182,6 +183,23 @@ def test_a_server_of_a_run_is_found_again_unless_it_ended_unasked(here, gone):
         assert (again == port) is not gone
         assert checked(here, "netperf", "-4", "-H", "127.0.0.1", "-p", str(again), "-l", "1",
                        seconds=30)  # fmt: skip
+    assert here.jobs() == {}
+
+
+@pytest.mark.slow
+def test_two_servers_of_a_run_on_one_host_serve_beside_each_other(here):
+    def at(address):
+        return lambda port: ("netserver", "-D", "-4", "-L", address, "-p", str(port))
+
+    first, second = "127.0.0.1", "127.0.0.2"
+    with (
+        serving_on(here, here, at(first), 60) as one,
+        serving_on(here, here, at(second), 60) as two,
+    ):
+        assert len(here.jobs()) == 2
+        for address, port in ((first, one), (second, two)):
+            assert checked(here, "netperf", "-4", "-H", address, "-p", str(port), "-l", "1",
+                           seconds=30)  # fmt: skip
     assert here.jobs() == {}
 
 
