@@ -47,10 +47,11 @@ def test_a_quick_run_measures_judges_and_puts_everything_back(name, box_of, labk
 
 
 def asked(study, results):
-    """The conditions that the lab can do, at least one, in each block of a quick run."""
+    """The conditions of a quick run that the lab can do, at least one, in each of its blocks."""
     refused = results.asked["refused"]
     assert all(refused.values()), "a condition that cannot be measured says why"
-    names = {condition.name for condition in study.conditions} - refused.keys()
+    usual = {one.name for one in study.conditions} - set(study.extra)
+    names = set(study.few or usual) - refused.keys()
     assert names, refused
     return {(name, block) for name in names for block in range(1, study.quick["repeats"] + 1)}
 
