@@ -32,14 +32,14 @@ settings.register_profile(
 settings.register_profile("other", print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
-BROWSER, SETTINGS, DEMO = "tests/browser/", "tests/settings/", "tests/box/test_demo.py"
+BROWSER, SETTINGS = "tests/browser/", "tests/settings/"
 CLUSTER = "tests/campaign/test_cluster.py"
 OF_THE_MACHINE = (
     "tests/box/", "tests/studies/test_on_the_box.py", "tests/running/test_noise.py",
     "tests/gates/test_gates.py",
 )  # fmt: skip
 # These have machines of their own, or none, or a box that they only want to come up and go.
-APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power", "demo"))
+APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "power"))
 # These have mostly boxes and machines of their own, and none compares times.
 OWN = tuple(
     f"tests/box/test_{name}.py" for name in (
@@ -116,7 +116,7 @@ def late(item):
     return [bool(item.get_closest_marker(marker)) for marker in ("browser", "box")]
 
 
-SCOPES = ("untimed", "machine", BROWSER, "own boxes", CLUSTER, SETTINGS, DEMO)
+SCOPES = ("untimed", "machine", BROWSER, "own boxes", CLUSTER, SETTINGS)
 
 
 # So that all processes end at about the same time. One that has begun a scope takes the next, too.

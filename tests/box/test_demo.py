@@ -100,6 +100,7 @@ def test_a_demo_killed_half_way_leaves_nothing_after_box_down(tmp_path, moment):
     awaited(lambda: not traces() - before, END_SECONDS)
 
 
+@pytest.mark.torture
 def test_ctrl_c_puts_everything_back_and_takes_the_box_down(tmp_path):
     before = traces()
     demo = subprocess.Popen(

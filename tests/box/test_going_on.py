@@ -71,6 +71,7 @@ def test_a_study_in_the_box_goes_on_with_the_run_that_is_still_running(lab, lab_
     assert jobs(lab.host("client")) == {}
 
 
+@pytest.mark.torture
 def test_a_run_under_changes_that_its_process_made_is_ended_and_made_again(lab, lab_file, tmp_path):
     path = tmp_path / "results"
     killed_in_the_middle(lab, lab_file, path, "changes")

@@ -65,9 +65,8 @@ def lost_at(machine, ends, key, seconds):  # noqa: F811
             job.forget()
 
 
-@pytest.mark.parametrize(
-    "ends", [reboots, *(pytest.param(end, marks=pytest.mark.torture) for end in ENDS[:2])]
-)
+@pytest.mark.torture
+@pytest.mark.parametrize("ends", ENDS)
 def test_a_job_whose_host_went_down_under_it_is_lost_and_what_had_ended_is_known(
     machine,  # noqa: F811
     ends,

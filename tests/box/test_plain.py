@@ -118,6 +118,7 @@ def test_what_needs_root_is_refused(user, up):
     assert {c["name"] for c in report["checks"] if not c["ok"]} >= {"root"}
 
 
+@pytest.mark.torture
 def test_a_killed_sshd_is_told_and_up_makes_it_anew(user, up):
     (server,) = [pid for pid, words in user.processes().items() if "server/sshd_config" in words]
     os.kill(server, signal.SIGKILL)

@@ -65,6 +65,7 @@ for task in $(guest pids | sed 's,.*,/proc/&/task/*,'); do
 done"""
 
 
+@pytest.mark.torture
 def test_a_guest_of_qemu_with_real_time_priority_answers_while_it_computes(hypervisors):
     guest, server = with_cpus(hypervisors, 1), hypervisor(hypervisors)
     setting = ExclusiveCpu()
@@ -82,6 +83,7 @@ def test_a_guest_of_qemu_with_real_time_priority_answers_while_it_computes(hyper
     assert server.run("guest", "set", "policy=fifo").code == 1
 
 
+@pytest.mark.torture
 def test_a_guest_of_qemu_sees_its_cpus_as_the_nodes_that_it_is_given(hypervisors):
     guest, server = with_cpus(hypervisors, 2), hypervisor(hypervisors)
     nodes = ("sh", "-c", "cat /sys/devices/system/node/node[0-9]*/cpulist")

@@ -154,6 +154,7 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
 
 
 @pytest.mark.slow
+@one_of_all
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
 def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, many):
     found = kills_of_the_database(served, many)
