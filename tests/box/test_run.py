@@ -11,6 +11,7 @@ pytestmark = [pytest.mark.box, pytest.mark.slow]
 SHORT = ("-p", "repeats=2", "-p", "count=300")
 
 
+@pytest.mark.torture
 def test_a_study_runs_by_its_lab_file_and_its_report_can_be_written_again(
     labkit, lab_file, tmp_path, monkeypatch
 ):

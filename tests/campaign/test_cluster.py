@@ -288,6 +288,7 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
     assert died.state == DIED and done.state == FINISHED and "again in 5 s" in said
 
 
+@pytest.mark.torture
 @pytest.mark.slow
 def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     # A stop takes seconds to arrive where much else runs; the point takes longer than that.

@@ -123,6 +123,7 @@ def test_a_host_that_cannot_be_reached_is_tried_again_and_then_a_failure(tmp_pat
     assert len(pages) == 1 and "did not run to its end" in pages[0].read_text()
 
 
+@pytest.mark.torture
 @pytest.mark.slow
 def test_a_deadline_and_a_limit_stop_points_and_leave_them_for_the_next_time(tmp_path):
     with loopback_lab(tmp_path):

@@ -26,7 +26,7 @@ FAULTS = {"kill": "kill", "one": "one", "ENOSPC": errno.ENOSPC, "EIO": errno.EIO
 # In a PID namespace of its own all that the script has started ends with it.
 APART = ("unshare", "--pid", "--mount-proc", "--fork")
 # All of them in `make torture`; every so-and-so-manieth here, others for each fault.
-STRIDE = 6
+STRIDE = 12
 
 
 def again(bench, **asked):

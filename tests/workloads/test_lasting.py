@@ -127,14 +127,17 @@ def of(load):
     return replace(STUDY, workload=load, metric=metric, unit=unit)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "load",
-    [Netperf(duration=7), Sockperf(duration=7), Redis(duration=7, clients=50),
-     Fio(mebibytes=8, duration=2, jobs=1),
-     DvdStore(users=2, duration=6, warm_up=1, buffers=32, instances=2)],
-    ids=lambda load: load.name,
+# One with a server, and one with two; the rest in `make torture`.
+LOADS = (
+    Sockperf(duration=7), DvdStore(users=2, duration=6, warm_up=1, buffers=32, instances=2),
+    *(pytest.param(one, marks=pytest.mark.torture) for one in
+      (Netperf(duration=7), Redis(duration=7, clients=50),
+       Fio(mebibytes=8, duration=2, jobs=1))),
 )  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
 def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(
     here, tmp_path, monkeypatch, load, shop
 ):
