@@ -198,10 +198,11 @@ def test_faults_are_made_in_there_and_healed(user, up, more):
 
 
 def test_a_link_is_shaped_and_measured(user, up):
-    done = user.labkit("box", "shape", "--name", NAME, "client", "--delay", "5 ms", "--json")
+    done = user.labkit("box", "shape", "--name", NAME, "client", "--delay", "50 ms", "--json")
     assert done.returncode == 0, done.stderr
     (link,) = json.loads(done.stdout)["links"]
-    assert 5.0 <= float(link["measured"]["delay"].split()[0]) < 9.0
+    # Beside other tests, packets are late by some milliseconds.
+    assert 50.0 <= float(link["measured"]["delay"].split()[0]) < 90.0
 
 
 def test_the_doctor_names_the_tier_and_what_it_lacks(user):
