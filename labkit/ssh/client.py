@@ -182,6 +182,14 @@ class Client(paramiko.Transport):
         self.farewell = message.get_text()
 
     @property
+    def one_at_a_time(self) -> bool:
+        """Whether a session that ends there may end another that has not begun.
+
+        Dropbear's may from 2022.82 to 2024.85: see its issue 321.
+        """
+        return "dropbear" in self.remote_version
+
+    @property
     def stirs(self) -> bool:
         """Whether it has ended, or is about to."""
         return not self.is_active() or self._way.end.ended

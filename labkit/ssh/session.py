@@ -14,7 +14,7 @@ import paramiko
 
 from labkit.ssh.client import ALIVE_SECONDS, LOST, Client
 from labkit.ssh.connection import CONNECT_SECONDS
-from labkit.ssh.shell import TURN_SECONDS, Gone
+from labkit.ssh.shell import GRACE_SECONDS, TURN_SECONDS, Gone
 
 # sshd allows 10 sessions on a connection (MaxSessions); the rest is for people who look on, and
 # for asking a command to end.
@@ -46,6 +46,9 @@ class Connection:
     """In how many ways no shell came up there that could run many commands, and for whom."""
     resting: bool = False
     """Whether nobody answers there just now, nor is asked whether he is there."""
+
+    spent: bool = False
+    """Whether it can bear no further session."""
 
     def rest(self) -> None:
         """Nothing is sent that nobody asked for: what is not answered in time ends a connection."""
@@ -144,9 +147,17 @@ class Session:
             closed, self._closed = self._closed, True
             if closed:
                 return
+            if self.connection.client.one_at_a_time and not self._over():
+                self.connection.spent = True
             with suppress(*LOST):
                 self.channel.close()
         self._report(self.connection)
+
+    # Whether its process has ended, which is said right behind the end of its streams.
+    def _over(self) -> bool:
+        if self.channel.eof_received:
+            self.channel.status_event.wait(GRACE_SECONDS)
+        return self.channel.exit_status_ready()
 
     def _telling(self, tell: Callable[[], object]) -> None:
         try:

@@ -148,6 +148,8 @@ class Sessions:
         """One session less on a connection."""
         self._count(connection, held=-1)
         connection.closed.append(time.monotonic())
+        if connection.spent:
+            self.drop(connection)
 
     def drop(self, connection: Connection) -> None:
         """Use a connection no more; another thread may have a new one already."""
@@ -207,8 +209,16 @@ class Sessions:
             with self._sharing():
                 made = Connection(connect(self.at, self._patience()))
             with self._lock:
-                self._connections.append(made)
+                self._take_in(made)
                 return pick() or made
+
+    # What no shell came up for is known from the others.
+    def _take_in(self, made: Connection) -> None:
+        if made.client.one_at_a_time:
+            self._most = 1
+        if self._connections:
+            made.refused = self._connections[0].refused
+        self._connections.append(made)
 
     # A host whose connection has just been lost in silence has had time to answer already.
     def _patience(self) -> float:
@@ -222,7 +232,7 @@ class Sessions:
         if not found and self._idle:
             _, _, session = self._idle.pop(0)
             session.close()
-            found = session.connection
+            found = None if session.connection.spent else session.connection
         # Those who end commands need no room of their own on a usual sshd.
         if not found and self._most == SESSIONS:
             found = next((one for one in live if one.held <= SESSIONS), None)

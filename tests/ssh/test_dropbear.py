@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
@@ -113,6 +114,21 @@ def test_many_threads_share_the_connection(host):
         thread.start()
     for thread in threads:
         thread.join()
+    assert wrong == []
+
+
+def test_sessions_that_end_end_no_other_that_begins(host):
+    """Input takes a session of its own; on one connection with others, Dropbear ended 1 in 10."""
+    wrong = []
+
+    def work():
+        for _ in range(100):
+            said = host.run("cat", stdin=b"in").stdout
+            wrong.extend([said] if said != "in" else [])
+
+    with ThreadPoolExecutor(4) as pool:
+        for one in [pool.submit(work) for _ in range(4)]:
+            one.result()
     assert wrong == []
 
 
