@@ -16,7 +16,7 @@ class State(Enum):
     FINISHED = "finished"
     """Its command ended by itself with `code`, and left nothing behind."""
     KILLED = "killed"
-    """Its command was ended by `signal`: a crash, an operator, the kernel, or `cancel`."""
+    """A crash, an operator or the kernel ended its command by `signal`, or `cancel` ended it."""
     TIMED_OUT = "timed out"
     """The host ended it, at its deadline or after its stall limit."""
     ORPHANED = "orphaned"
@@ -120,6 +120,9 @@ def _state(facts: Facts) -> tuple[State, str]:
         return State.RUNNING, "its command has ended; what it left behind has not"
     if facts.end and facts.cause in ("deadline", "stall"):
         return State.TIMED_OUT, cause
+    # A shell that sees its own command end so may end with a code.
+    if facts.end and facts.cause == "cancel":
+        return State.KILLED, cause
     if facts.end and facts.end[0] == "signal":
         guess = f"or it ended with code {128 + facts.end[1]}: a host without perl cannot say"
         oom = "the kernel ended it, for want of memory"

@@ -33,6 +33,7 @@ ODD = [
     (replace(BORN, end=SIGNAL, guessed=True), State.KILLED, "ended with code 137"),
     (replace(BORN, end=SIGNAL, oom=True, guessed=True), State.KILLED, "for want of memory"),
     (replace(BORN, end=SIGNAL, cause="cancel"), State.KILLED, "cancelled"),
+    (replace(BORN, end=EXIT, cause="cancel"), State.KILLED, "cancelled"),
     (replace(BORN, end=SIGNAL, cause="deadline"), State.TIMED_OUT, "deadline"),
     (replace(BORN, end=EXIT, cause="stall"), State.TIMED_OUT, "stall limit"),
     (replace(BORN, held=frozenset({"work", "out"})), State.ORPHANED, "goes on without"),

@@ -164,6 +164,15 @@ def test_cancel_ends_the_whole_tree_and_says_so(place):
         assert processes(place, "cancelled") == []
 
 
+def test_a_command_that_answers_a_cancel_with_a_code_was_cancelled_all_the_same(place):
+    job = begin(place, "answers", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done")
+    eventually(lambda: job.output() == b"ready\n")
+    job.cancel(5)
+    eventually(lambda: job.status().over)
+    status = job.status()
+    assert (status.state, status.why, status.ok) == (State.KILLED, "it was cancelled", False)
+
+
 def test_a_spool_that_was_removed_is_said_and_the_work_can_still_be_ended(place):
     job = begin(place, "removed", "sleep 1000")
     eventually(lambda: processes(place, "removed"))
