@@ -126,9 +126,9 @@ def _state(facts: Facts) -> tuple[State, str]:
     if facts.end and facts.end[0] == "signal":
         guess = f"or it ended with code {128 + facts.end[1]}: a host without perl cannot say"
         oom = "the kernel ended it, for want of memory"
-        return State.KILLED, cause or (oom if facts.oom else guess if facts.guessed else "")
+        return State.KILLED, oom if facts.oom else guess if facts.guessed else ""
     if facts.end:
-        return State.FINISHED, cause
+        return State.FINISHED, ""
     if "sup" in facts.held:
         return State.RUNNING, cause
     if works:

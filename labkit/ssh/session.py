@@ -46,7 +46,6 @@ class Connection:
     """In how many ways no shell came up there that could run many commands, and for whom."""
     resting: bool = False
     """Whether nobody answers there just now, nor is asked whether he is there."""
-
     spent: bool = False
     """Whether it can bear no further session."""
 

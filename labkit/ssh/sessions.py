@@ -212,7 +212,7 @@ class Sessions:
                 self._take_in(made)
                 return pick() or made
 
-    # What no shell came up for is known from the others.
+    # In how many ways no shell comes up on this host is known from its other connections.
     def _take_in(self, made: Connection) -> None:
         if made.client.one_at_a_time:
             self._most = 1
