@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import shlex
+import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from labkit.errors import CommandFailed, TimedOut
 from labkit.host import Host
@@ -58,12 +59,27 @@ def under_way(workload: Workload, pairs: Mapping[str, Mapping[str, Host]], measu
     )
 
 
+def apart(host: Host) -> Host:
+    """The host, for a job that no other process can go on with; one of this run is ended first."""
+    run, _, state = host.measuring.partition("-")
+    return replace(host, measuring=f"{run}-{digest(state, time.time_ns())}" if run else "")
+
+
 def checked(host: Host, *words: str, seconds: float) -> str:
     """Run a command that must end with code 0; return all that it printed.
 
     Within a run that lasts it is a job, or the one that an earlier process started for this run.
     """
     return once(host, words, lambda: words, seconds)
+
+
+def timed(host: Host, *words: str, seconds: float) -> tuple[str, float]:
+    """Run a command as `checked` does; return its output, and the seconds that it took."""
+    if not host.measuring:
+        begun = time.monotonic()
+        return host.check(*words, seconds=seconds), time.monotonic() - begun
+    how = ended(host, words, lambda: words, seconds)
+    return _insisted(how), how.status.seconds
 
 
 def once(host: Host, name: object, words: Callable[[], Words], seconds: float) -> str:
