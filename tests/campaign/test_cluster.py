@@ -89,6 +89,7 @@ def test_a_try_ends_once_and_who_was_thought_dead_comes_too_late(kept):
     assert one.end(mine.ended(FINISHED)) == died == one.ended()
 
 
+@pytest.mark.slow
 def test_who_waits_for_a_try_that_beats_gets_its_end(kept):
     one = Tried(kept, "0001-x", 1)
     mine = Attempt.begin(1, "")

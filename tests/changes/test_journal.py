@@ -47,6 +47,7 @@ def test_any_text_becomes_one_field_and_comes_back(text):
     assert field and not set(field) & set(" \t\r\n") and decoded(field) == text
 
 
+@pytest.mark.slow
 def test_the_script_and_labkit_agree_on_every_field(bench):
     odd = ["", " ", "%", "%20", "a\tb\n\n", "é\x01'\"$(touch x)`", "\\n*?[a]", "-n", "\r\n"]
     for text in odd:
@@ -309,6 +310,7 @@ def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read
     assert restore(hosts["server"]).ok and bench.values() == OLD
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=6))
 def test_a_shell_that_prints_noise_is_not_believed(noise):

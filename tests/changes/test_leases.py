@@ -101,6 +101,7 @@ def test_a_process_that_was_killed_and_that_nobody_has_waited_for_has_ended():
         assert lease.ended
 
 
+@pytest.mark.slow
 def test_a_lease_whose_number_a_later_process_has_is_taken_over_at_once(bench, host):
     later = replace(Owner.me("x"), started="1")
     InForce({"server": host}, later).move_to([Knob(str(bench.folder / "a"), "new")])
@@ -204,6 +205,7 @@ def test_a_holder_who_is_stopped_at_any_moment_writes_nothing_more(bench, host):
             assert code == 0 or "our lease has ended" in said, said
 
 
+@pytest.mark.slow
 def test_no_watch_over_a_lease_outlives_the_tests(tmp_path, bench):
     with python(HOLDER, bench.folder / "a", bench.folder / "b") as holder:
         assert holder.stdout.readline() == "in force\n"

@@ -72,6 +72,7 @@ def test_the_ladder_holds_the_pooled_percentiles_with_their_intervals():
     assert row["low"] <= row["value"] <= row["high"]
 
 
+@pytest.mark.slow
 def test_percentiles_with_too_few_values_are_hollow_and_say_so():
     chart = charts.ladder(MEASURED)
     row = rows(chart, condition="Native", percentile="99.99 %")[0]
@@ -88,6 +89,7 @@ def test_the_bars_reach_from_the_low_end_to_the_high_end():
     assert (bar["encoding"]["y"]["field"], bar["encoding"]["y2"]["field"]) == ("low", "high")
 
 
+@pytest.mark.slow
 def test_the_documents_numbers_are_diamonds_of_the_conditions_that_were_measured():
     chart = charts.ladder(MEASURED, PUBLISHED)
     assert [row["value"] for row in rows(chart, source="Figure 3")] == [18.0, 557.0]
@@ -95,6 +97,7 @@ def test_the_documents_numbers_are_diamonds_of_the_conditions_that_were_measured
     assert "diamond" in json.dumps(chart.to_dict())
 
 
+@pytest.mark.slow
 def test_a_condition_keeps_its_colour_when_others_are_left_out():
     some = {name: MEASURED[name] for name in ("VM-SRIOV", "VM-Default")}
     colours = [
@@ -136,6 +139,7 @@ def test_nothing_to_draw_and_an_unknown_scale_are_refused_with_what_to_do():
         charts.round_trips(np.array([]))
 
 
+@pytest.mark.slow
 def test_what_a_host_said_is_text_in_the_picture_and_nothing_else():
     bad = '"><script>alert(1)</script>'
     drawn = shown(charts.round_trips(np.arange(1, 9.0), note=bad))["image/svg+xml"]
@@ -209,6 +213,7 @@ def test_the_band_in_which_conditions_are_the_same_is_shaded_as_verdicts_have_it
     assert f"the same within the margin, {100 * said:g} %" in str(chart.to_dict()["title"])
 
 
+@pytest.mark.slow
 def test_the_end_of_a_warm_up_is_marked_and_nothing_is_cut():
     values = np.random.default_rng(1).lognormal(4, 0.1, 1000)
     assert not [row for row in rows(charts.round_trips(values)) if "value" not in row]

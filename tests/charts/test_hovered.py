@@ -17,6 +17,7 @@ from labkit.charts import tradeoff
 from labkit.running.open_lab import stored_results
 
 
+@pytest.mark.slow
 def test_each_run_is_a_tick_that_names_it():
     chart = charts.ladder(MEASURED, runs={("Native", 1): "003-Native-b1"})
     ticks = [row for row in rows(chart) if "run" in row]

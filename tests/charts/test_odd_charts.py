@@ -12,6 +12,7 @@ from labkit.errors import BadInput
 MEASURED = synthetic.measured()
 
 
+@pytest.mark.slow
 def test_what_a_log_scale_has_no_place_for_is_drawn_on_a_linear_one():
     idle = {"idle": {1: np.zeros(50), 2: np.ones(50)}, "early": {1: -np.ones(50)}}
     # The shares of a distribution are on a log scale of their own.

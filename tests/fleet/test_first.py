@@ -24,6 +24,7 @@ def fleet(servers):  # noqa: F811
         yield found
 
 
+@pytest.mark.slow
 def test_what_was_first_leaves_a_shell_for_the_next(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
     shells = [fleet.run("sh", "-c", "echo $PPID").check() for _ in range(3)]

@@ -163,6 +163,7 @@ def test_a_command_that_all_were_given_has_its_deadline(fleet, tmp_path):
     assert len(fleet.run("true").ok) == HOSTS
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_lost_under_a_command_is_that_hosts_own_matter(fleet):
     fleet.run("true").check()
     lost = f"{IT_IS} {port(fleet, 1)} ] && kill -KILL $(ps -o ppid= -p $PPID); sleep 0.2; echo on"
@@ -219,6 +220,7 @@ def test_many_logins_through_one_sshd_are_all_admitted(tmp_path):
 # --- starting together ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_commands_wait_for_one_another_and_then_start_together(fleet, tmp_path):
     script = f"date +%s.%N >{tmp_path}/$1; echo out; echo err >&2; exit 3"
     with fleet.together({name: ("sh", "-c", script, "-", name) for name in fleet.hosts}) as line:
@@ -322,6 +324,7 @@ def test_one_that_cannot_be_made_ready_stops_all_before_any_has_started(servers,
 SERVER = "sleep 0.3; echo $$ >{0}; exec sleep 60"
 
 
+@pytest.mark.slow
 def test_a_server_is_waited_for_and_ends_when_we_leave(fleet, tmp_path):
     pid = tmp_path / "pid"
     with fleet.serving(
@@ -332,6 +335,7 @@ def test_a_server_is_waited_for_and_ends_when_we_leave(fleet, tmp_path):
     assert gone(number)
 
 
+@pytest.mark.slow
 def test_a_server_ends_with_the_connection(fleet, tmp_path):
     pid = tmp_path / "pid"
     with fleet.serving(

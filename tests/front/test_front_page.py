@@ -134,6 +134,7 @@ def test_a_card_says_when_it_ran_last_and_whether_that_was_emulated(results):
     assert made["lat_netperf"].last_run == cards.NEVER
 
 
+@pytest.mark.slow
 def test_a_card_counts_the_newest_verdict_of_each_claim(results):
     score = scorecard.scorecard(results / "results", study="lat_ping")
     counted = cards.verdicts_of(score)["lat_ping"].counts
@@ -179,6 +180,7 @@ def test_a_host_says_who_holds_it_and_that_is_no_leftover(lab, file):
     assert (server.held, server.unfinished) == ("", ())
 
 
+@pytest.mark.slow
 def test_the_restore_button_puts_back_what_a_killed_process_has_left(section, crashed):
     section.begin()
     section.worker.wait()
@@ -194,6 +196,7 @@ def test_the_restore_button_puts_back_what_a_killed_process_has_left(section, cr
     assert hello(section.lab.host("server")).open == ()
 
 
+@pytest.mark.slow
 def test_a_restore_that_is_refused_says_by_whom_and_what_to_try(lab, file):
     with changing(file):
         done = lab_now.put_back(lab.host("server"))

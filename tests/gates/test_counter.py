@@ -60,6 +60,7 @@ def test_each_answer_is_of_the_moment_when_it_was_asked_for(way):
     assert times == [True] * 3
 
 
+@pytest.mark.slow
 def test_one_that_has_ended_is_started_again(ssh, server, way):
     with counting() as counters:
         counters.collect(ssh)

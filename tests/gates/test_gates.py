@@ -53,6 +53,7 @@ def one(name, found):
     return next(gate for gate in found if gate.name == name)
 
 
+@pytest.mark.slow
 def test_a_host_is_asked_in_one_command(ssh):
     assert "/proc/uptime:" in collect(ssh)
 
@@ -174,6 +175,7 @@ def measured(while_running, *, ours=()):
     return gates(before, counted(), time.monotonic() - begun, ours=ours)
 
 
+@pytest.mark.slow
 def test_a_process_that_was_there_before_and_took_cpu_time_is_foreign_load():
     with busy() as process:
         name = Path(f"/proc/{process.pid}/comm").read_text().strip()

@@ -155,6 +155,7 @@ BESIDE_ROOMS = {"bench", "binder", "browser", "cases", "esxi_stand_in", "fresh",
                 "house"}  # fmt: skip
 
 
+@cache
 def folders(path):
     return {one.parent.name for one in path.glob("*/*") if one.is_file()} - {"__pycache__"}
 

@@ -134,6 +134,7 @@ def spool(tmp_path):
     return str(tmp_path / "spool")
 
 
+@pytest.mark.slow
 def test_a_job_runs_is_followed_and_ends_with_its_code(ssh, spool):
     script = "echo one; echo wrong >&2; sleep 0.2; echo two; exit 4"
     job = ssh.start("sh", "-c", script, key="run-1", seconds=30, spool=spool)
@@ -145,6 +146,7 @@ def test_a_job_runs_is_followed_and_ends_with_its_code(ssh, spool):
     assert 0.2 <= status.seconds < 10
 
 
+@pytest.mark.slow
 def test_a_key_is_started_once_and_attached_to_ever_after(ssh, spool, tmp_path):
     words = ("sh", "-c", f"echo ran >>{tmp_path}/log")
     for _ in range(3):

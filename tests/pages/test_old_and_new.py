@@ -31,6 +31,7 @@ def both(tmp_path_factory) -> tuple[Results, Results]:
     return new, old
 
 
+@pytest.mark.slow
 def test_five_columns_say_what_became_of_each_figure(both):
     new, old = both
     table = old_and_new(new, old).table()
@@ -100,6 +101,7 @@ def test_only_two_results_of_one_study_are_compared(both, capsys):
     assert "give --against OLD" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_the_chart_shows_the_numbers_of_the_table(both):
     found = old_and_new(*both)
     drawn = [charts.Changed("x, median", 1.5, 1.2, None, "higher")]

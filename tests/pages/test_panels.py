@@ -271,6 +271,7 @@ def test_each_choice_redraws_the_ladder(ladder):
     assert "nothing to draw" in ladder.picture.data["text/plain"]
 
 
+@pytest.mark.slow
 def test_what_a_saved_notebook_keeps_of_a_panel_is_a_picture_and_its_numbers(ladder, watched):
     ladder._ipython_display_()
     (choices,) = watched
@@ -279,6 +280,7 @@ def test_what_a_saved_notebook_keeps_of_a_panel_is_a_picture_and_its_numbers(lad
     assert kept["image/svg+xml"].startswith("<svg") and "Native median" in kept["text/plain"]
 
 
+@pytest.mark.slow
 def test_panel_table_and_chart_show_the_same_number(tmp_path, watched):
     study = find_study("lat_ping")
     results = synthetic.write_results(tmp_path / "r", study, 5, 500)

@@ -69,6 +69,7 @@ def test_only_scripts_of_our_own_are_in_it(tmp_path):
     assert set(heads) == {f'<script nonce="{nonce}">', '<script type="application/json">'}
 
 
+@pytest.mark.slow
 def test_charts_share_one_bundle_and_are_there_as_pictures_too(tmp_path):
     chart = shown(charts.round_trips(np.arange(1, 99.0)))
     one, two = written(tmp_path, chart), written(tmp_path, chart, chart)

@@ -43,6 +43,7 @@ def test_good_links_are_let_pass(tmp_path):
     assert checked.wrong(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_pictures_are_of_today_and_all_are_shown():
     assert pictures.stale() == []
 

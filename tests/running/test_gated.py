@@ -76,6 +76,7 @@ def states(results):
     return [(run.condition, run.block, run.state) for run in results.runs()]
 
 
+@pytest.mark.slow
 def test_a_run_whose_host_jumped_in_time_is_kept_as_invalid_and_measured_again(results):
     told = []
     loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=2, tell=told.append)
@@ -113,6 +114,7 @@ def test_what_a_host_does_not_count_is_kept_as_untold(results):
     assert "retransmits" not in watch.tripped().get("server", {})
 
 
+@pytest.mark.slow
 def test_each_host_is_asked_once_before_a_run_and_once_after_it(results):
     host = Jumping("j", ())
     loop.run(a_study(A), a_lab(host), results, repeats=3)
@@ -141,6 +143,7 @@ def test_blocks_that_were_left_out_do_not_make_a_study_endless(results):
     assert [state for *_, state in states(results)] == ["finished"] + ["invalid"] * 9
 
 
+@pytest.mark.slow
 def test_when_no_run_can_be_used_the_reason_is_the_error(results):
     jumps = {n for n in range(2, 100) if n % 2 == 0}
     with pytest.raises(ResultsError, match=r"(?s)no run of lat_ping could be used.*clock step"):
@@ -208,6 +211,7 @@ def test_a_gate_that_is_none_is_refused_with_the_known_ones(tmp_path):
             Lab.read(file)
 
 
+@pytest.mark.slow
 def test_percentiles_with_too_few_samples_say_how_many_they_need(results):
     study = a_study(A)
     loop.run(study, a_lab(Local("here")), results, repeats=3)

@@ -305,6 +305,7 @@ class Other(Ping):
         return [replace(sample, metric="other trip")]
 
 
+@pytest.mark.slow
 def test_what_also_runs_is_kept_and_measured_beside(lab, results):
     study = replace(a_study(A), also=(Other(count=20, interval=0.002),))
     loop.run(study, lab, results, repeats=2)

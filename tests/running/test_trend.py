@@ -71,6 +71,7 @@ def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(
         trend("lat_netperf", where)
 
 
+@pytest.mark.slow
 def test_a_session_of_another_design_is_named_and_left_out(home):
     sessions(home, 9)
     file = home / "results" / "lat_ping" / "day-0" / "study.json"

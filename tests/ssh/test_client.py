@@ -43,6 +43,7 @@ def members(cls):
     )}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_private_part_that_labkit_uses_is_in_the_paramiko_that_is_installed():
     gone = [
         f"{cls.__name__}.{name}: {what}"
@@ -76,6 +77,7 @@ def hidden_in(path):
     return {node.attr for node in attributes} - made
 
 
+@pytest.mark.slow
 def test_no_module_but_one_uses_a_private_part_and_that_one_only_what_it_lists():
     theirs = private_of_paramiko()
     users = [*LABKIT.glob("ssh/*.py"), *LABKIT.glob("transports/*.py")]
@@ -117,6 +119,7 @@ def test_while_one_reads_for_long_others_get_sessions_and_answers(host):
         assert long.result().code == 0
 
 
+@pytest.mark.slow
 def test_keys_are_exchanged_again_while_answers_are_read(host, monkeypatch):
     exchanged, real = [], client.Client._verify_key
     monkeypatch.setattr(packet.Packetizer, "REKEY_PACKETS", 40)

@@ -91,6 +91,7 @@ def test_the_right_one_of_several_agent_keys_is_found(own, tmp_path):
         connection.reached(own.target(identities=(), only=False, agent=path)).close()
 
 
+@pytest.mark.slow
 def test_a_user_certificate_logs_in_from_a_file_and_from_the_agent(tmp_path):
     lines = [f"TrustedUserCAKeys {tmp_path}/ca.pub"]
     key(tmp_path, "id")
@@ -287,6 +288,7 @@ def test_an_expired_account_is_asked_once_and_the_message_says_where_to_look(own
     assert f"{expired}@127.0.0.1" in said
 
 
+@pytest.mark.slow
 def test_a_channel_that_nobody_answers_for_is_given_up_and_the_connection_stays(
     own, tmp_path, monkeypatch
 ):

@@ -23,6 +23,7 @@ from tests.ssh.test_ssh import through
 MIB = 1 << 20
 
 
+@pytest.mark.slow
 def test_eight_threads_share_one_connection(ssh, server):
     before = set(server.sessions())
 
@@ -35,6 +36,7 @@ def test_eight_threads_share_one_connection(ssh, server):
     assert len(set(server.sessions()) - before) == 1
 
 
+@pytest.mark.slow
 def test_more_threads_than_sessions_wait_their_turn(ssh):
     with ThreadPoolExecutor(24) as pool:
         codes = list(

@@ -310,6 +310,7 @@ def test_a_silent_wire_costs_no_more_than_the_deadline_and_the_error_says_what_i
         assert host.check("echo", "again") == "again\n"
 
 
+@pytest.mark.slow
 def test_an_idle_shell_that_the_wire_lost_is_asked_first_and_replaced(server, monkeypatch):
     with Wire(server.port) as wire, reached(through(server, wire)) as host:
         host.check("true")
@@ -352,6 +353,7 @@ def test_ctrl_c_ends_the_command_and_the_host_goes_on(interruptible, ssh, tmp_pa
     assert ssh.check("echo", "on") == "on\n"
 
 
+@pytest.mark.slow
 def test_closing_while_a_command_runs_leaves_its_end_unknown(ssh):
     threading.Timer(0.3, ssh.close).start()
     with pytest.raises(OutcomeUnknown):

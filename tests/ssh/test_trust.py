@@ -76,6 +76,7 @@ def test_an_unknown_host_is_refused_with_the_command_that_makes_it_known(lab):
     assert f"labkit trust client --lab {lab}" in why.value.hint
 
 
+@pytest.mark.slow
 def test_the_key_of_a_fingerprint_is_kept_and_no_other(lab, own, capsys):
     assert trust(lab, "--yes", fingerprint(own), "--json") == 0
     said = json.loads(capsys.readouterr().out)

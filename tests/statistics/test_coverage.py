@@ -205,6 +205,7 @@ def test_runs_whose_luck_is_not_normal_are_held_nearly_as_often_up_to_p90(lucky)
     assert np.mean([*near.values()]) >= 0.93
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [5, 10])
 def test_an_interval_of_unlike_runs_ends_near_them_and_not_at_their_slowest_sample(count):
     sides = studies("waits", np.random.default_rng(21), 200, 0.3, samples=1000)

@@ -26,6 +26,7 @@ def test_a_percentile_of_it_is_off_by_less_than_one_in_ten_thousand(values, q):
     assert pooled.percentile(0) == values.min() and pooled.percentile(100) == values.max()
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(lots, lots, lots)
 def test_merging_is_the_same_as_counting_together_in_any_order(a, b, c):

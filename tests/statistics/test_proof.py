@@ -72,6 +72,7 @@ def test_a_clock_of_whole_microseconds_costs_no_more_at_three_blocks_than_it_is_
     assert 0.05 < found.high - 1 < 0.12 and found.low == pytest.approx(1 / found.high, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_unseen_runs_leave_most_of_their_power_to_blocks_that_know_their_own_tails():
     a, b = sides(GENERATORS["bimodal 2 %"], np.random.default_rng(6), 40, 10, 3000, 1.15)
     widths = [simulated.ratio(one, other, 99) for one, other in ((a, b), (b, a))]

@@ -27,6 +27,7 @@ from labkit.statistics.quantity import Quantity
 # --- values ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(
     arrays(np.float64, st.integers(1, 200), elements=st.floats(-1e6, 1e6)),
     st.integers(1, 99),

@@ -45,6 +45,7 @@ def test_what_is_named_after_the_documents_adapter_passes_by_both_kernels():
     assert spoken == past | {"Native-Intel"}, "of what only spins nothing is claimed"
 
 
+@pytest.mark.slow
 def test_a_box_has_no_adapter_with_a_stack_so_no_claim_of_ten_microseconds_is_judged_there():
     judged = verdicts("lat_10us", recorded("lat_10us"))
     assert {one.verdict for one in judged.values()} == {NOT_TESTABLE}
@@ -62,6 +63,7 @@ def test_the_client_has_a_cpu_for_itself_where_there_are_three(cpus, client, ser
         assert hosts["client"].among(cpus) == client and hosts["server"].among(cpus) == server
 
 
+@pytest.mark.slow
 def test_a_client_that_shares_cpus_with_the_guests_decides_no_claim_by_its_own_waiting():
     apart = {"client": {"allowed": "0"}, "server": {"allowed": "1-2"}}
     shared = {"client": {"allowed": "0"}, "server": {"allowed": "0-1"}}

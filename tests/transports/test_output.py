@@ -22,6 +22,7 @@ MIB = 1 << 20
 # --- what a command may print, leave behind, and do to its shell ------------------------------
 
 
+@pytest.mark.slow
 def test_a_result_says_when_and_how_long_on_both_clocks(host):
     before = datetime.now(UTC)
     done = host.run("sleep", "0.3")
