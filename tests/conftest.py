@@ -152,6 +152,18 @@ def _journals_of_their_own(_journals, monkeypatch):
     (own / "lease").unlink(missing_ok=True)
 
 
+FIRST_STATES = {}
+
+
+# `state` is a copy each time that it is asked for.
+@pytest.fixture(autouse=True)
+def _drawn_anew(request):
+    """A test that draws from its file's RNG draws the same numbers, whatever ran before it."""
+    if rng := getattr(request.module, "RNG", None):
+        first = FIRST_STATES.setdefault(request.module.__name__, rng.bit_generator.state)
+        rng.bit_generator.state = first
+
+
 @pytest.fixture
 def interruptible():
     """Ctrl-C is heard, also where the tests run in the background: a shell has it ignored there."""

@@ -26,10 +26,11 @@ def test_two_states_are_named_with_the_blocks_of_each():
     assert odd_blocks(of([9, 27, 9, 9, 28, 9, 10])) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("between", [0.0, 0.05, 0.2])
 @pytest.mark.parametrize("blocks", [4, 5, 10])
 def test_blocks_of_one_state_are_seldom_called_odd(between, blocks):
-    many, alarms = 300, 0
+    many, alarms = 1000, 0
     for _ in range(many):
         figures = np.exp(between * RNG.standard_normal((3, blocks)))
         medians = {name: dict(enumerate(row)) for name, row in zip("abc", figures, strict=True)}
