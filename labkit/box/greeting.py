@@ -6,6 +6,8 @@ import socket
 from contextlib import suppress
 
 BANNER_SECONDS = 1.0
+GUEST_BANNER_SECONDS = 5.0
+"""An emulated guest is in no hurry; a host that is gone refuses at once."""
 
 
 def greets(address: str, seconds: float = BANNER_SECONDS, port: int = 22) -> bool:

@@ -14,7 +14,7 @@ from pathlib import Path
 from labkit.box import needs
 from labkit.box.cgroup import Cgroup, groups, hierarchy
 from labkit.box.folder import BOXES, Folder
-from labkit.box.greeting import BANNER_SECONDS, greets
+from labkit.box.greeting import BANNER_SECONDS, GUEST_BANNER_SECONDS, greets
 from labkit.box.lab_file import LinkStatus
 from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
 from labkit.box.network.splice import stems
@@ -28,9 +28,6 @@ from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import held, opened
 from labkit.machine.stopping import together
-
-# An emulated guest is in no hurry.
-GUEST_BANNER_SECONDS = 5.0
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,7 @@ def lost(job, *_, **__):
     raise Unreachable(f"{job}: as if the connection had been lost")
 
 
+@pytest.mark.torture
 def test_a_run_that_was_given_up_begins_again_and_ends_what_was_left(lab, asked, monkeypatch):
     load, (run, started) = SharedHost(duration=7), asked
     with monkeypatch.context() as cut, pytest.raises(Unreachable):

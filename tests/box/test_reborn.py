@@ -46,6 +46,7 @@ def left_in_force(host, setting):
     return waiting, changes.before[setting.thing]
 
 
+@pytest.mark.torture
 def test_a_boot_option_is_configured_runs_after_a_real_reboot_and_goes_back(machine, host):  # noqa: F811
     assert left_in_force(host, BOOT) == ([BOOT], "none of ours")
     assert machine.options() == BOOT.wanted

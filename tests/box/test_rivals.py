@@ -89,6 +89,7 @@ def guest(lab):
     guest.check("sh", "-c", f"echo {FIRST} > {KEY}")
 
 
+@pytest.mark.torture
 def test_whatever_tuned_does_to_a_setting_of_ours_is_seen_and_no_such_run_counts(
     lab, guest, tmp_path
 ):

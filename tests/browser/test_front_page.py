@@ -150,6 +150,7 @@ class Keyboard:
             self.page.screenshot(path=self.screenshots / f"front-page-{name}.png")
 
 
+@pytest.mark.torture
 def test_the_front_page_by_keyboard_alone(unfinished, address, page, screenshots, home):
     keyboard = Keyboard(page, screenshots)
     page.goto(address, timeout=120_000)

@@ -257,6 +257,7 @@ COMMANDING = (
 )
 
 
+@pytest.mark.torture
 def test_a_colleagues_notebook_that_is_opened_and_clicked_on_gives_no_commands(lab_notebook, page):
     cells = [nbf.new_markdown_cell(COMMANDING), nbf.new_code_cell("1")]
     cells[1].outputs = [

@@ -63,9 +63,17 @@ def heard(page):
     return page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [800, 1400])
-@pytest.mark.parametrize("place", ["files", "a server"])
+# Each place, width and scheme with each other one once; all of them in `make torture`.
+@pytest.mark.parametrize(
+    ("place", "width", "scheme"),
+    [
+        ("files", 800, "light"), ("files", 1400, "dark"),
+        ("a server", 800, "dark"), ("a server", 1400, "light"),
+        *(pytest.param(*one, marks=pytest.mark.torture) for one in
+          (("files", 800, "dark"), ("files", 1400, "light"),
+           ("a server", 800, "light"), ("a server", 1400, "dark"))),
+    ],
+)  # fmt: skip
 def test_every_kind_of_page_is_whole_and_asks_no_other_host(
     heard, site, served, screenshots, width, scheme, place
 ):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from labkit.box import view
 from labkit.box.folder import Tell
-from labkit.box.greeting import greets
+from labkit.box.greeting import GUEST_BANNER_SECONDS, greets
 from labkit.box.guests import accelerator, image, kernel
 from labkit.box.layout import Layout
 from labkit.box.needs import SEARCHED
@@ -92,7 +92,7 @@ class Plain(OfUser):
         """The address that SSH goes to."""
         return HOSTS.get(role, HOSTS["client"])
 
-    def alive(self, role: str, seconds: float = 2.0) -> bool:
+    def alive(self, role: str, seconds: float = GUEST_BANNER_SECONDS) -> bool:
         """Whether its sshd greets."""
         return greets(self.address(role), seconds, self.ports().get(role, 1))
 
