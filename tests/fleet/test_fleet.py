@@ -325,27 +325,13 @@ SERVER = "sleep 0.3; echo $$ >{0}; exec sleep 60"
 
 
 @pytest.mark.slow
-def test_a_server_is_waited_for_and_ends_when_we_leave(fleet, tmp_path):
+@pytest.mark.parametrize("deaf", ["", "trap '' TERM;"])
+def test_a_server_is_waited_for_and_ends_when_we_leave(fleet, tmp_path, deaf):
     pid = tmp_path / "pid"
-    with fleet.serving(
-        {"host0": ("sh", "-c", SERVER.format(pid))}, ready={"host0": ("test", "-s", str(pid))}
-    ):
+    server = ("sh", "-c", deaf + SERVER.format(pid))
+    with fleet.serving({"host0": server}, ready={"host0": ("test", "-s", str(pid))}):
         number = int(pid.read_text())
         assert not gone(number)
-    assert gone(number)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("asked", ["sleep 1; exit", ""], ids=["takes its time", "does not listen"])
-def test_a_server_that_does_not_end_at_once_is_waited_for_and_then_killed(fleet, tmp_path, asked):
-    pid, script = (
-        tmp_path / "pid",
-        f"trap '{asked}' TERM; echo $$ >{{0}}; while :; do sleep 0.1; done",
-    )
-    with fleet.serving(
-        {"host0": ("sh", "-c", script.format(pid))}, ready={"host0": ("test", "-s", str(pid))}
-    ):
-        number = int(pid.read_text())
     assert gone(number)
 
 
