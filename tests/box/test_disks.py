@@ -47,6 +47,7 @@ def restart(lab, guest):
     lab.host(guest).close()
 
 
+@pytest.mark.torture
 def test_what_a_guest_writes_is_in_its_files_and_there_after_a_restart():
     with another(OTHER, TOPOLOGY) as lab:
         guests = {guest.name: guest for guest in box.status(OTHER).guests}

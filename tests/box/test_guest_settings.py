@@ -130,8 +130,8 @@ def plugged(lab):
     """Seconds until another NIC is in place whose peer hears no question for its first 0.3."""
     server, client = lab.host("server"), lab.host("client")
     server.check("guest", "set", "nic=direct")
-    client.check("sh", "-c", LATE.format(client.interface))
     begun = time.monotonic()
+    client.check("sh", "-c", LATE.format(client.interface))
     server.check("guest", "set", "nic=bridge")
     return time.monotonic() - begun
 

@@ -43,6 +43,7 @@ def panic(_, guest):
     assert "the connection was lost during" in str(cut.value)
 
 
+@pytest.mark.torture
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [stop, pytest.param(panic, marks=pytest.mark.torture)])
 def test_a_job_on_a_host_that_rebooted_is_lost_and_its_output_kept(lab, guest, ends):

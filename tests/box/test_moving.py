@@ -153,6 +153,7 @@ def test_a_move_that_never_converges_is_given_up_and_says_what_else_there_is(lab
         guest.run("sh", "-c", "kill $(cat /tmp/writer)")
 
 
+@pytest.mark.torture
 def test_it_moves_with_its_disk_on_channels_over_a_long_way_and_back(lab_of_two):
     guest, at = lab_of_two.host("guest"), box.status(MOVING).guests[0].on
     guest.check("sh", "-c", "echo moved | dd of=/dev/vda conv=fsync,notrunc")

@@ -165,7 +165,7 @@ class Notebook:
         # A workspace of its own: no tabs of earlier tests.
         own = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
         self.page.goto(self.server.url(own))
-        self.page.wait_for_function(READY, timeout=60_000)
+        self.page.wait_for_function(READY, timeout=120_000)
 
     def open_beside(self, stem: str, **values: object) -> None:
         """Open another one in the same page, with the kernel of the one before it.
@@ -187,7 +187,7 @@ class Notebook:
             "path => { jupyterapp.commands.execute('docmanager:open', { path }) }", f"{stem}.ipynb"
         )
         there = f"jupyterapp.shell.currentWidget.context?.path === '{stem}.ipynb'"
-        self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=60_000)
+        self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=120_000)
 
     def _copied(self, stem: str, values: dict[str, object]) -> None:
         notebook = nbformat.read(CHECKOUT / "notebooks" / f"{stem}.ipynb", as_version=4)

@@ -28,7 +28,7 @@ def show(notebook, where):
     notebook.page.goto(
         notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/dials.ipynb")
     )
-    notebook.page.wait_for_function(READY, timeout=60_000)
+    notebook.page.wait_for_function(READY, timeout=120_000)
     notebook.run_all()
 
 

@@ -234,6 +234,7 @@ CARRIES = """() => ({ taken: window.taken, bad: [...document.querySelectorAll('*
   .map(e => e.outerHTML.slice(0, 200)) })"""
 
 
+@pytest.mark.torture
 def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, page, checkout):
     said = []
     page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
@@ -242,7 +243,7 @@ def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, pag
     whole = nbf.new_notebook(cells=[cell], metadata=kernel)
     (lab_notebook.server.folder / "panels.ipynb").write_text(json.dumps(whole), "utf-8")
     page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/panels.ipynb"))
-    page.wait_for_function(READY, timeout=60_000)
+    page.wait_for_function(READY, timeout=120_000)
     lab_notebook.run_all()
     page.wait_for_selector(".vega-embed canvas, .vega-embed svg.marks")
     page.wait_for_selector("text=/11 of 22 runs/")
@@ -268,7 +269,7 @@ def test_a_colleagues_notebook_that_is_opened_and_clicked_on_gives_no_commands(l
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     file.write_text(json.dumps(nbf.new_notebook(cells=cells, metadata=kernel)), "utf-8")
     page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/sent.ipynb"))
-    page.wait_for_function(READY, timeout=60_000)
+    page.wait_for_function(READY, timeout=120_000)
     buttons = page.locator(".jp-Notebook button", has_text="harmless")
     buttons.nth(2).wait_for()
     for number in range(3):
