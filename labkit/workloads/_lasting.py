@@ -73,23 +73,23 @@ def checked(host: Host, *words: str, seconds: float) -> str:
     return once(host, words, lambda: words, seconds)
 
 
-def timed(host: Host, *words: str, seconds: float) -> tuple[str, float]:
-    """Run a command as `checked` does; return its output, and the seconds that it took."""
-    if not host.measuring:
-        begun = time.monotonic()
-        return host.check(*words, seconds=seconds), time.monotonic() - begun
-    how = ended(host, words, lambda: words, seconds)
-    return _insisted(how), how.status.seconds
-
-
 def once(host: Host, name: object, words: Callable[[], Words], seconds: float) -> str:
     """Run the command called `name` as `checked` does; ask `words` for it if it is not under way.
 
     What is made ready there, such as a file on the host, is made ready once.
     """
+    return timed(host, name, words, seconds)[0]
+
+
+def timed(
+    host: Host, name: object, words: Callable[[], Words], seconds: float
+) -> tuple[str, float]:
+    """Run the command as `once` does; return its output, and the seconds that it took."""
     if not host.measuring:
-        return host.check(*words(), seconds=seconds)
-    return _insisted(ended(host, name, words, seconds))
+        asked, begun = words(), time.monotonic()
+        return host.check(*asked, seconds=seconds), time.monotonic() - begun
+    how = ended(host, name, words, seconds)
+    return _insisted(how), how.status.seconds
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError
-from labkit.fleet import together
+from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.probes.ready_time import Between, ReadyTime, between
@@ -101,11 +101,10 @@ class SharedHost(Workload):
         ends = {"client": client, "server": replace(hosts["server"], measuring="")}
         with ExitStack() as going:
             words = going.enter_context(self._asking.asking(ends))
-            for host in neighbours.values():
-                going.enter_context(computing(host))
+            going.enter_context(computing(neighbours))
             watched = going.enter_context(ReadyTime(self.guests).watching(hosts["host"], limit))
             parts = {f"{role} before": counted(host) for role, host in neighbours.items()}
-            parts["sockperf"], asked = _lasting.timed(client, *words, seconds=limit)
+            parts["sockperf"], asked = _lasting.timed(client, words, lambda: words, limit)
             parts |= {f"{role} after": counted(host) for role, host in neighbours.items()}
         parts |= {"host before": watched.before, "host after": watched.after}
         return parts, asked
@@ -132,16 +131,22 @@ class SharedHost(Workload):
 
 
 @contextmanager
-def computing(host: Host) -> Iterator[None]:
-    """The host computes until the block ends; yields once it has begun to count."""
-    counts = _counts(host)
-    host.run("rm", "-f", counts)
-    words = ("sh", "-c", COMPUTE, "compute", counts)
+def computing(hosts: Mapping[str, Host]) -> Iterator[None]:
+    """The hosts compute until the block ends; yields once all have begun to count."""
+    fleet, counts = Fleet(hosts), {role: _counts(host) for role, host in hosts.items()}
+    words = {role: ("sh", "-c", COMPUTE, "compute", file) for role, file in counts.items()}
+    ready = {role: ("test", "-s", file) for role, file in counts.items()}
+    # One that an earlier run left must not look like a beginning.
+    fleet.each(_forget).check()
     try:
-        with together.served(host, words, ("test", "-s", counts), READY_SECONDS):
+        with fleet.serving(words, ready=ready, seconds=READY_SECONDS):
             yield
     finally:
-        host.run("rm", "-f", counts)
+        fleet.each(_forget)
+
+
+def _forget(host: Host) -> None:
+    host.run("rm", "-f", _counts(host))
 
 
 def counted(host: Host) -> str:

@@ -172,9 +172,13 @@ def playing(lab):
     return hosts | {role: lab.host(f"guest{n}") for n, role in enumerate(NEIGHBOURS, 2)}
 
 
+def read(load, text):
+    return {sample.metric: sample for sample in load.parse(text)}
+
+
 def test_both_sides_are_measured_in_the_same_run(lab):
     hosts, load = playing(lab), SharedHost(duration=1)
-    found = {sample.metric: sample for sample in load.parse(load.run(hosts))}
+    found = read(load, load.run(hosts))
     assert len(found["response time"].values) > 50 and found["throughput"].values[0] > 0
     assert 0 < found["host cpu utilisation"].values[0] <= 1.05
     for role in NEIGHBOURS:
@@ -213,7 +217,7 @@ def test_a_run_that_was_given_up_begins_again_and_ends_what_was_left(lab, asked,
     with monkeypatch.context() as cut, pytest.raises(Unreachable):
         cut.setattr(Job, "wait", lost)
         run(load)
-    found = {sample.metric: sample for sample in load.parse(run(load))}
+    found = read(load, run(load))
     assert found["throughput"].values[0] > 0
     assert started == ["client"] * 2
 
@@ -228,7 +232,7 @@ def test_a_lost_connection_to_the_client_is_survived(lab, asked, monkeypatch, la
         awaited(lambda: started, seconds=60)
         with pytest.raises(Unreachable):
             client.run("sh", "-c", "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat)")
-        found = {sample.metric: sample for sample in load.parse(text.result())}
+        found = read(load, text.result())
     assert found["throughput"].values[0] > 0
     assert started == ["client"] * (2 if late else 1)
 

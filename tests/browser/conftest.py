@@ -38,6 +38,8 @@ SETTINGS["@jupyterlab/apputils-extension:notification"]["doNotDisturbMode"] = Tr
 SETTINGS["@jupyterlab/notebook-extension:tracker"] = {"windowingMode": "none"}
 # Of the notebooks in one page, the one on top.
 SHOWN = ".jp-NotebookPanel:not(.lm-mod-hidden)"
+# On CPUs that other tests use as well.
+READY_MS = 120_000
 READY = """() => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   return panel?.sessionContext?.session?.kernel?.status === "idle";
@@ -165,7 +167,7 @@ class Notebook:
         # A workspace of its own: no tabs of earlier tests.
         own = f"lab/workspaces/{secrets.token_hex(4)}/tree/{stem}.ipynb"
         self.page.goto(self.server.url(own))
-        self.page.wait_for_function(READY, timeout=120_000)
+        self.page.wait_for_function(READY, timeout=READY_MS)
 
     def open_beside(self, stem: str, **values: object) -> None:
         """Open another one in the same page, with the kernel of the one before it.
@@ -187,7 +189,7 @@ class Notebook:
             "path => { jupyterapp.commands.execute('docmanager:open', { path }) }", f"{stem}.ipynb"
         )
         there = f"jupyterapp.shell.currentWidget.context?.path === '{stem}.ipynb'"
-        self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=120_000)
+        self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=READY_MS)
 
     def _copied(self, stem: str, values: dict[str, object]) -> None:
         notebook = nbformat.read(CHECKOUT / "notebooks" / f"{stem}.ipynb", as_version=4)

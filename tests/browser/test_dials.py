@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from labkit.lab import opened
-from tests.browser.conftest import READY
+from tests.browser.conftest import READY, READY_MS
 
 pytestmark = [pytest.mark.browser, pytest.mark.box, pytest.mark.slow]
 CELL = """\
@@ -28,7 +28,7 @@ def show(notebook, where):
     notebook.page.goto(
         notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/dials.ipynb")
     )
-    notebook.page.wait_for_function(READY, timeout=120_000)
+    notebook.page.wait_for_function(READY, timeout=READY_MS)
     notebook.run_all()
 
 

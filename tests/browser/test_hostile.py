@@ -21,7 +21,7 @@ from labkit.claim import Verdict
 from labkit.pages import report, score_page, tables
 from labkit.pages.scorecard import scorecard
 from labkit.results import Results, Run
-from tests.browser.conftest import CHECKOUT, READY
+from tests.browser.conftest import CHECKOUT, READY, READY_MS
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -243,7 +243,7 @@ def test_the_panels_of_a_hostile_lab_run_nothing_in_jupyterlab(lab_notebook, pag
     whole = nbf.new_notebook(cells=[cell], metadata=kernel)
     (lab_notebook.server.folder / "panels.ipynb").write_text(json.dumps(whole), "utf-8")
     page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/panels.ipynb"))
-    page.wait_for_function(READY, timeout=120_000)
+    page.wait_for_function(READY, timeout=READY_MS)
     lab_notebook.run_all()
     page.wait_for_selector(".vega-embed canvas, .vega-embed svg.marks")
     page.wait_for_selector("text=/11 of 22 runs/")
@@ -269,7 +269,7 @@ def test_a_colleagues_notebook_that_is_opened_and_clicked_on_gives_no_commands(l
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
     file.write_text(json.dumps(nbf.new_notebook(cells=cells, metadata=kernel)), "utf-8")
     page.goto(lab_notebook.server.url(f"lab/workspaces/{secrets.token_hex(4)}/tree/sent.ipynb"))
-    page.wait_for_function(READY, timeout=120_000)
+    page.wait_for_function(READY, timeout=READY_MS)
     buttons = page.locator(".jp-Notebook button", has_text="harmless")
     buttons.nth(2).wait_for()
     for number in range(3):

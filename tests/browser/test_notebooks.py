@@ -216,7 +216,7 @@ def test_a_study_that_is_stopped_in_the_middle_leaves_its_hosts_as_they_were(lab
         lab_notebook.shoot("01-lat-ping-running", "StudyPanel(study")
         # The panel of dials above it has such a button too.
         page.click(".jp-Cell:has-text('StudyPanel(study') button:has-text('Stop')")
-        page.wait_for_selector("text=Stopped; everything was put back", timeout=120_000)
+        page.wait_for_selector("text=Stopped; everything was put back", timeout=60_000)
         lab_notebook.shoot("01-lat-ping-stopped", "StudyPanel(study")
         page.set_viewport_size({"width": 800, "height": 900})
         lab_notebook.shoot("01-lat-ping-narrow", "LabPanel(lab")
@@ -240,7 +240,7 @@ def test_on_the_box_a_study_is_stopped_and_goes_on_where_it_stopped(lab_notebook
     page.wait_for_selector("text=/[1-9] of 12 runs/", timeout=120_000)
     lab_notebook.shoot("00-start-here-running", "Now the study measures")
     page.click("button:has-text('Stop')")
-    page.wait_for_selector("text=Stopped; everything was put back", timeout=120_000)
+    page.wait_for_selector("text=Stopped; everything was put back", timeout=60_000)
     lab_notebook.shoot("00-start-here-stopped", "Now the study measures")
     page.click("button:has-text('Start')")
     page.wait_for_selector("text=Finished in", timeout=180_000)

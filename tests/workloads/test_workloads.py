@@ -274,7 +274,7 @@ def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
     (tmp_path / "theirs").write_text("whole")
     counts = Path(shared_host._counts(mine))
     counts.symlink_to(tmp_path / "theirs")
-    with shared_host.computing(mine):
+    with shared_host.computing({"mine": mine}):
         until = time.monotonic() + 20
         while not counted_by(mine, counts) and time.monotonic() < until:
             time.sleep(0.01)
