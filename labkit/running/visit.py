@@ -209,12 +209,14 @@ class Visit:
                 raw.update(beside.texts)
         return time.monotonic() - begun
 
-    # What happens beside them happens once, beside the first.
+    # What happens beside them happens once, beside the first. A run under changes of this process
+    # has no job of an earlier one: to look for it takes an emulated guest seconds.
     def _load(self, step: PlannedRun, raw: dict[str, str], beside: Happening | None) -> None:
         for load in self.loads:
             together = step.condition.pairs(self.lab, load)
             asked, key = step.condition.load(load), self._key(step, load)
-            if not beside and (found := under_way(asked, together, key)):
+            ours = beside or self.changes.changed
+            if not ours and (found := under_way(asked, together, key)):
                 raw["under_way.txt"] = found
             raw[f"{load.name}.txt"] = pairs.run(asked, together, key, beside)
             beside = None

@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from labkit.errors import CommandFailed, TimedOut
+from labkit.fleet.fleet import AT_ONCE
 from labkit.host import Host
 from labkit.job import Job, JobStatus, State
+from labkit.machine.stopping import together
 from labkit.setting import Words
 from labkit.workload import Workload
 
@@ -53,8 +55,8 @@ def under_way(workload: Workload, pairs: Mapping[str, Mapping[str, Host]], measu
     hosts = {host.name: host for hosts in pairs.values() for host in hosts.values()}
     return "".join(
         f"{job}: {status}, {status.seconds:.1f} s after its beginning\n"
-        for host in hosts.values()
-        for job, status in host.jobs().items()
+        for jobs in together(Host.jobs, hosts.values(), AT_ONCE)
+        for job, status in jobs.items()
         if job.key.startswith(f"{measuring}-") and SERVES not in job.key
     )
 
