@@ -25,11 +25,13 @@ pytest_plugins = ["boxes", "skips", "durations", "collecting"]
 start_lean()
 
 # The same cases each time, so that a change fails for what it changed; `make torture` draws others.
-# How fast cases are made says something of the machine alone, where others work too.
+# How fast cases are made, and how long one takes, says something of the machine alone, where others
+# work too.
 settings.register_profile(
-    "same", derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.register_profile("other", print_blob=True)
+    "same", derandomize=True, database=None, deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
+settings.register_profile("other", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
 BROWSER, SETTINGS = "tests/browser/", "tests/settings/"

@@ -311,7 +311,7 @@ def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=6))
 def test_a_shell_that_prints_noise_is_not_believed(noise):
     said = "\n".join(f"={'0' * 16} token {word}" for word in noise)

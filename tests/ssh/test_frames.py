@@ -39,7 +39,7 @@ def output(chance):
 
 
 @pytest.mark.slow
-@settings(max_examples=100_000 // EACH, deadline=None)
+@settings(max_examples=100_000 // EACH)
 @given(st.integers(0, 1 << 64))
 def test_every_output_arrives_whole_between_its_marks(seed):
     chance = random.Random(seed)

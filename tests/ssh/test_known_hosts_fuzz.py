@@ -30,7 +30,7 @@ WORDS = [
 ]  # fmt: skip
 # Each example is a seed of this many cases, for drawing them one by one takes a minute.
 CASES_EACH = 100
-FUZZ = settings(max_examples=1000, deadline=None, database=None)
+FUZZ = settings(max_examples=1000, database=None)
 SEEDS = st.integers(0, 2**64)
 
 

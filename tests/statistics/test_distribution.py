@@ -18,7 +18,7 @@ lots = arrays(np.float64, st.integers(1, 300), elements=positive)
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lots, st.floats(0.1, 99.9))
 def test_a_percentile_of_it_is_off_by_less_than_one_in_ten_thousand(values, q):
     pooled = Pooled.of({0: Distribution.of(values)})
@@ -27,7 +27,7 @@ def test_a_percentile_of_it_is_off_by_less_than_one_in_ten_thousand(values, q):
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(lots, lots, lots)
 def test_merging_is_the_same_as_counting_together_in_any_order(a, b, c):
     one, two, three = map(Distribution.of, (a, b, c))
@@ -40,7 +40,7 @@ def test_merging_is_the_same_as_counting_together_in_any_order(a, b, c):
     )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(lots)
 def test_it_is_kept_as_json_and_comes_back_the_same(values):
     there = Distribution.of(values)

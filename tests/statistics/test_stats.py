@@ -53,7 +53,7 @@ blocks_of_values = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(blocks_of_values, st.randoms(use_true_random=False))
 def test_the_order_of_samples_and_of_blocks_changes_nothing(values, random):
     mixed = [np.array(random.sample(list(v), len(v))) for v in values]
@@ -63,7 +63,7 @@ def test_the_order_of_samples_and_of_blocks_changes_nothing(values, random):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(blocks_of_values, st.sampled_from([0.001, 0.5, 7.0, 1000.0]), st.sampled_from([50, 90, 99]))
 def test_other_units_scale_the_interval_and_leave_ratios_alone(values, factor, q):
     plain = dict(enumerate(values))
@@ -76,7 +76,7 @@ def test_other_units_scale_the_interval_and_leave_ratios_alone(values, factor, q
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(blocks_of_values, st.floats(1, 99), st.floats(1, 99))
 def test_a_higher_percentile_is_never_lower_and_lies_inside_its_interval(values, p, q):
     blocks = dict(enumerate(values))
@@ -87,7 +87,7 @@ def test_a_higher_percentile_is_never_lower_and_lies_inside_its_interval(values,
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(blocks_of_values, blocks_of_values)
 def test_turning_a_ratio_over_turns_its_interval_over(first, second):
     a, b = dict(enumerate(first)), dict(enumerate(second))

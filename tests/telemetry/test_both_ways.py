@@ -11,7 +11,7 @@ from tests.telemetry.test_columns import by_hand, csv_of
 
 
 @pytest.mark.slow
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.data(), st.sampled_from(['"', ""]), st.sampled_from(["\n", "\r\n"]))
 def test_both_ways_to_read_columns_find_the_same(tmp_path_factory, data, quote, end):
     columns, rows = data.draw(st.integers(30, 90)), data.draw(st.integers(1, 9))
@@ -52,7 +52,7 @@ ODD = [
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data(), st.sampled_from(['"', ""]))
 def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(
     tmp_path_factory, data, quote

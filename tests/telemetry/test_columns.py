@@ -66,7 +66,7 @@ def test_every_number_is_the_one_that_python_reads(file, quote, end):
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(
     st.lists(
         st.lists(st.decimals(-10_000_000, 10**13, places=2) | st.integers(-9, 10**17), min_size=3,
@@ -80,7 +80,7 @@ def test_random_numbers_are_read_exactly(tmp_path_factory, rows, quote):
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False).map(repr) | st.sampled_from(
     ["", " ", " 7.5", "-1.50 ", "1e-300", "nan", "0" * 40 + "1.5", " " * 40, " " * 40 + "2"]),
     min_size=1, max_size=40))  # fmt: skip
@@ -92,7 +92,7 @@ def test_numbers_of_many_digits_are_read_as_python_reads_them(tmp_path_factory, 
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text("0123456789.eE+- _n\0x", min_size=1, max_size=12), st.integers(0, 3))
 def test_one_odd_field_is_read_or_refused_as_if_it_were_alone(tmp_path_factory, odd, at):
     texts = ["7.0625001143654654"] * 4
@@ -351,7 +351,7 @@ def test_an_endless_line_is_refused_before_memory_is_full(file, monkeypatch):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.binary(max_size=60), st.integers(0, 300), st.integers(0, 40))
 def test_a_damaged_file_is_read_or_refused_but_never_anything_else(
     tmp_path_factory, noise, at, lost

@@ -166,7 +166,7 @@ DAMAGE = ["", "NaN", "-1", "1e999", "9" * 30, "\u0663", "\n", "=== ", "{"]
 
 
 @pytest.mark.slow
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.sampled_from(readable_cases()), st.floats(0, 1), st.integers(0, 40),
        st.sampled_from(DAMAGE), st.booleans())  # fmt: skip
 def test_every_workload_reads_or_refuses_what_was_damaged_anywhere(real, at, gone, instead, cut):
