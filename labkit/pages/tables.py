@@ -17,7 +17,7 @@ from labkit.verdict import Verdict, looked, one_risk
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
-SHORT = 20
+SHORT = 21
 COLUMN, NARROW = 45, 55
 """The most letters that a column asks for, and those that fit side by side in a narrow cell."""
 STACKED = """

@@ -13,6 +13,7 @@ import pytest
 from labkit import charts, studies
 from labkit.charts.export import vega
 from labkit.claim import Verdict
+from labkit.claims import published
 from labkit.errors import ResultsError
 from labkit.machine.places import HOME
 from labkit.pages import report, report_head, tables, terminal
@@ -212,9 +213,9 @@ def test_a_table_shows_itself_as_html_as_text_and_as_rows():
     assert "\x1b" not in bundle["text/html"]
 
 
-@pytest.mark.parametrize("name", studies.names())
+@pytest.mark.parametrize("name", published.names())
 def test_the_name_of_a_claim_stays_on_one_line(name):
-    judged = [replace(verdict("holds"), claim=claim.id) for claim in studies.find(name).claims]
+    judged = [replace(verdict("holds"), claim=claim.id) for claim in published.of(name)]
     page = tables.verdict_table(judged).html()
     assert [v.claim for v in judged if f'white-space:nowrap">{v.claim}<' not in page] == []
 
