@@ -64,12 +64,13 @@ def test_each_place_writes_to_a_disk_of_its_own_kernel(lab):
 
 
 def test_linpack_is_the_same_program_everywhere_and_a_container_costs_it_nothing(lab):
-    load = Linpack(percent=3, threads=1)
+    load = Linpack(percent=1, threads=1)
     if why := load.lacking({"server": lab.host("server")}):
         pytest.skip(why)
     programs, best = set(), dict.fromkeys(PLACES, 0.0)
     # Whatever else runs on the machine slows a turn and never speeds it up: the best ones agree.
-    for _ in range(10):
+    # A turn is so short that some have a CPU to themselves.
+    for _ in range(40):
         for role in PLACES:
             text = load.run({"server": lab.host(role)})
             programs.add(parted(text, "asked")["asked"].split("program=")[1])

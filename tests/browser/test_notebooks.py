@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import chain
 from pathlib import Path
 
 import nbformat
@@ -86,12 +87,11 @@ CHARTS = {path.stem: pictures(path) for path in NOTEBOOKS}
 
 
 def one_of_each_kind() -> list[str]:
-    """The notebooks that show a kind of picture which none before them shows."""
-    seen, chosen = {kind for stem in OPENED for kind in CHARTS[stem]}, []
-    for stem, kinds in CHARTS.items():
-        if set(kinds) - seen:
-            chosen.append(stem)
-        seen |= set(kinds)
+    """Few notebooks that show all kinds of pictures: first the one with the most new kinds."""
+    lacking, chosen = {*chain(*CHARTS.values())} - {*chain(*map(CHARTS.get, OPENED))}, []
+    while lacking:
+        chosen.append(max(CHARTS, key=lambda stem: len(lacking & {*CHARTS[stem]})))
+        lacking -= {*CHARTS[chosen[-1]]}
     return chosen
 
 
