@@ -18,6 +18,7 @@ from labkit.verdict import Verdict, looked, one_risk
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "verdict", "what was measured")
 SHORT = 21
+"""Letters of a text that stays on one line: as many as the longest name of a claim has."""
 COLUMN, NARROW = 45, 55
 """The most letters that a column asks for, and those that fit side by side in a narrow cell."""
 STACKED = """

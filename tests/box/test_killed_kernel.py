@@ -50,7 +50,7 @@ def test_what_a_killed_kernel_had_in_force_is_put_back_and_said(lab, lab_file, t
         _, said = process.communicate(timeout=PATIENCE)
     finally:
         process.terminate()
-        process.communicate()
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and "the kernel of the notebook died" in said
     assert "GuestPower of server is 'running' again" in said, said
     assert [hello(host).open for host in lab.hosts.values()] == [()] * len(lab.hosts)
