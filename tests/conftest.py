@@ -34,7 +34,7 @@ settings.register_profile(
 settings.register_profile("other", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("LABKIT_CASES", "same"))
 
-BROWSER, SETTINGS = "tests/browser/", "tests/settings/"
+BROWSER, SETTINGS, HOUSE = "tests/browser/", "tests/settings/", "tests/house/"
 CLUSTER = "tests/campaign/test_cluster.py"
 OF_THE_MACHINE = (
     "tests/box/", "tests/studies/test_on_the_box.py", "tests/running/test_noise.py",
@@ -62,10 +62,10 @@ def scope(nodeid):
     """What runs one by one in one process.
 
     All that measures on boxes, what uses boxes and measures nothing, what has boxes of its own, all
-    in a browser, and all that has a libvirt or Docker of its own.
+    in a browser, all that has a libvirt or Docker of its own, and all that reads the whole tree.
     """
     file = nodeid.partition("::")[0]
-    for folder in (BROWSER, SETTINGS):
+    for folder in (BROWSER, SETTINGS, HOUSE):
         if file.startswith(folder):
             return folder
     if file in OWN:

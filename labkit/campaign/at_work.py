@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.places import Needs
 from labkit.campaign.points import CampaignPoint
 from labkit.errors import last_words
+from labkit.machine import lean
 
 WORKER = "labkit.campaign.worker"
 GRACE_SECONDS = 120.0
@@ -51,7 +51,7 @@ class AtWork:
         own = folder.of(point)
         own.mkdir(parents=True, exist_ok=True)
         at = str(folder.path), str(point.number), str(number)
-        command = [sys.executable, "-m", WORKER, *at, *words]
+        command = lean.words(WORKER, *at, *words)
         with (own / f"attempt-{number}.log").open("wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,

@@ -36,11 +36,15 @@ ALL = [
 ONE = [path for path in ALL if path.stem[:2] == "06"]
 RUN = """\
 import json, pathlib, sys, time
+from labkit.machine import lean
+lean.start_lean()
 import papermill
+from labkit.running.notebook import LEAN
 for source in map(pathlib.Path, sys.argv[1:]):
     begun = time.monotonic()
     papermill.execute_notebook(
-        str(source), source.name, {"where": "recorded"}, kernel_name="python3", progress_bar=False)
+        str(source), source.name, {"where": "recorded"}, kernel_name="python3", progress_bar=False,
+        extra_arguments=[LEAN])
     print(json.dumps([source.stem, time.monotonic() - begun]), flush=True)
 """
 

@@ -21,6 +21,7 @@ import nbformat
 import pytest
 
 from labkit import box, find_study
+from labkit.running.notebook import LEAN
 
 # The last is for the driver, a program of Node.js.
 PROGRAMS = ("chromium", "/usr/lib/*/libatomic.so.1")
@@ -108,8 +109,16 @@ def _environment(home: Path) -> dict[str, str]:
         "JUPYTER_RUNTIME_DIR": "runtime", "JUPYTERLAB_SETTINGS_DIR": "settings",
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces", "LABKIT_OUT": "out",
     }  # fmt: skip
+    _kernels_start_lean(home / own["IPYTHONDIR"] / "profile_default")
     kept = {name: value for name, value in os.environ.items() if name != "LABKIT_BATCH"}
     return {**kept, **{name: str(home / folder) for name, folder in own.items()}}
+
+
+# What the kernel of a user imports besides is tried in `house/test_import.py`.
+def _kernels_start_lean(profile: Path) -> None:
+    profile.mkdir(parents=True)
+    said = LEAN.partition("=")[2]
+    (profile / "ipython_kernel_config.py").write_text(f"c.IPKernelApp.exec_lines = [{said!r}]\n")
 
 
 def _wait(server: Server, process: subprocess.Popen[bytes]) -> None:

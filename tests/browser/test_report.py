@@ -16,6 +16,7 @@ from labkit.pages import report, score_page
 from labkit.pages.report_head import head_of
 from labkit.pages.scorecard import scorecard
 from labkit.pages.tables import table
+from labkit.running.notebook import LEAN
 from labkit.running.open_lab import stored_results
 from tests.browser.conftest import BROWSERS
 
@@ -55,7 +56,7 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
     papermill.execute_notebook(
         str(checkout / "notebooks" / "01-lat-ping.ipynb"), str(executed), {"where": stored},
-        kernel_name="python3", progress_bar=False,
+        kernel_name="python3", progress_bar=False, extra_arguments=[LEAN],
     )  # fmt: skip
     study, results = find_study("lat_ping"), stored_results("lat_ping", stored)
     report.write(executed, page, head_of(study, results, study.judge(results)))
@@ -151,8 +152,9 @@ def test_what_a_host_said_is_shown_and_never_executed(offline, tmp_path):
     cells = [nbf.v4.new_markdown_cell("# A bad host"), nbf.v4.new_code_cell(HOSTILE)]
     nbf.write(nbf.v4.new_notebook(cells=cells), tmp_path / "bad.ipynb")
     papermill.execute_notebook(
-        str(tmp_path / "bad.ipynb"), str(executed), kernel_name="python3", progress_bar=False
-    )
+        str(tmp_path / "bad.ipynb"), str(executed), kernel_name="python3", progress_bar=False,
+        extra_arguments=[LEAN],
+    )  # fmt: skip
     report.write(executed, page)
     offline.goto(page.as_uri())
     offline.wait_for_function("document.querySelectorAll('.labkit-chart[data-live]').length === 1")
@@ -165,8 +167,9 @@ def test_without_scripts_the_pictures_are_there(chromium, tmp_path):
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
     nbf.write(nbf.v4.new_notebook(cells=[nbf.v4.new_code_cell(HOSTILE)]), executed)
     papermill.execute_notebook(
-        str(executed), str(executed), kernel_name="python3", progress_bar=False
-    )
+        str(executed), str(executed), kernel_name="python3", progress_bar=False,
+        extra_arguments=[LEAN],
+    )  # fmt: skip
     report.write(executed, page)
     plain = chromium.new_context(java_script_enabled=False).new_page()
     plain.goto(page.as_uri())

@@ -9,6 +9,7 @@ from nbconvert.exporters import HTMLExporter
 
 from labkit import charts
 from labkit.pages import tables
+from labkit.running.notebook import LEAN
 
 CELLS = """
 from labkit import find_study
@@ -33,7 +34,8 @@ ladder.draw(lambda: ladder.chart((50,)))
 def test_each_panel_leaves_its_picture_and_its_numbers(monkeypatch):
     monkeypatch.delenv("LABKIT_BATCH", raising=False)
     notebook = nbf.new_notebook(cells=[nbf.new_code_cell(c.strip()) for c in CELLS.split("---")])
-    NotebookClient(notebook, kernel_name="python3", timeout=300).execute()
+    client = NotebookClient(notebook, kernel_name="python3", timeout=300, extra_arguments=[LEAN])
+    client.execute()
     _, study, ladder, _ = ([o["data"] for o in cell.outputs] for cell in notebook.cells)
     assert any("runs are there (recorded" in data["text/plain"] for data in study)
     assert any(tables.MIME in data for data in study)

@@ -11,6 +11,7 @@ from labkit.errors import BadInput
 from labkit.machine.places import HOME
 from labkit.pages import transcript
 from labkit.pages.transcript import Transcript
+from labkit.running.notebook import LEAN
 
 LESSONS = ("02-what-changed", "03-box-tour")
 
@@ -33,8 +34,9 @@ def test_what_was_recorded_belongs_to_cells_as_they_are_today(lesson):
 @pytest.mark.parametrize("lesson", LESSONS)
 def test_without_a_lab_each_cell_shows_what_it_showed_on_one(lesson, tmp_path):
     papermill.execute_notebook(
-        notebook_of(lesson), tmp_path / "ran.ipynb", {"where": "recorded"}, progress_bar=False
-    )
+        notebook_of(lesson), tmp_path / "ran.ipynb", {"where": "recorded"}, progress_bar=False,
+        extra_arguments=[LEAN],
+    )  # fmt: skip
     told = Transcript.read(lesson)
     first = False
     for cell in code(nbformat.read(tmp_path / "ran.ipynb", as_version=4)):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from dataclasses import asdict
 from typing import Any
@@ -12,6 +11,7 @@ from labkit import __version__
 from labkit.campaign.cluster.bringing import Errand
 from labkit.campaign.cluster.store import open_store
 from labkit.errors import ClusterError, LabkitError, UnlikeVersions, last_words
+from labkit.machine import lean
 
 BRINGING = "labkit.campaign.cluster.bringing"
 Said = dict[str, Any]
@@ -37,7 +37,7 @@ def _seen_to(errand: Errand) -> Any:
 # In a session of its own: it ends its work also where its worker was killed.
 def _bring(errand: Errand) -> None:
     with tempfile.TemporaryFile() as log:
-        words = [sys.executable, "-m", BRINGING, errand.word]
+        words = lean.words(BRINGING, errand.word)
         done = subprocess.run(
             words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
         )

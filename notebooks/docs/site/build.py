@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from labkit.machine.lean import start_lean
+
+start_lean()
+
 import argparse
 import sys
 import time
