@@ -51,8 +51,8 @@ bench: system-test ## the benchmarks; each writes out/bench/<name>.json
 	[ "$$found" ] || echo 'there are no benchmarks in tests/bench yet'; \
 	[ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
-torture: system ## minutes to hours: crashes at random moments, long runs, other random cases
-	@LABKIT_CASES=other $(PYTEST) -m 'torture or hypothesis'
+torture: system-test ## minutes to hours: crashes at random moments, long runs, what `make test` left out
+	@LABKIT_CASES=other $(PYTEST) -m 'torture or hypothesis or when_changed'
 
 lock: python ## write .ci/requirements.txt anew, with the newest versions allowed
 	@.ci/lock

@@ -7,6 +7,7 @@ import os
 import signal
 
 import pytest
+from changed import UNCHANGED, meant, told, whole
 from hypothesis import HealthCheck, settings
 from knobs import Bench
 from sshd import SSHD, reached, serving
@@ -109,6 +110,10 @@ def pytest_collection_modifyitems(config, items):
         for marker, why in lacking.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
+    if whole(config) and "when_changed" not in asked and told():
+        for item in items:
+            if not meant(item):
+                item.add_marker(pytest.mark.skip(reason=UNCHANGED))
     one_of_some = hasattr(config, "workerinput")
     items.sort(key=long_first if one_of_some else late)
 

@@ -14,7 +14,11 @@ import pytest
 
 from labkit.changes.journal import hello
 
-pytestmark = [pytest.mark.box, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/running/", "labkit/changes/", "labkit/box/"),
+]
 PATIENCE = 60.0
 PAUSED_SECONDS = 240.0
 """Conditions come in any order, and the one that pauses a guest may be the last."""

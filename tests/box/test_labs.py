@@ -42,6 +42,7 @@ def bare(tmp_path):
         yield mine
 
 
+@pytest.mark.when_changed("labkit/checks/", "labkit/lab.py", "labkit/running/")
 def test_two_bare_linux_hosts_measure_native_and_say_what_they_cannot(bare, labkit):
     done = labkit("doctor", "--lab", str(bare), "--json")
     said = json.loads(done.stdout)
@@ -62,6 +63,7 @@ def test_two_bare_linux_hosts_measure_native_and_say_what_they_cannot(bare, labk
     assert answer["note"] == "", "real hosts, as far as their lab.toml says"
 
 
+@pytest.mark.when_changed("labkit/checks/", "labkit/lab.py", "labkit/running/")
 def test_what_a_firewall_drops_is_found_with_the_line_that_lets_it_through(bare, labkit):
     with opened(bare) as lab:
         server = lab.host("server")

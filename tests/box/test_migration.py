@@ -12,7 +12,11 @@ from tests.box.conftest import with_cpus
 
 PROGRAMS = ("ping",)
 
-pytestmark = [pytest.mark.box, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/box/"),
+]
 
 COUNTER = """\
 (n=0; while true; do n=$((n + 1)); echo $n > /tmp/next; mv /tmp/next /tmp/count; sleep 0.02; done) \

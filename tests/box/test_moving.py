@@ -25,7 +25,11 @@ from tests.box.test_migration import COUNTER, counted, goes_on, on
 
 PROGRAMS = ("mount", "perl", "umount")
 
-pytestmark = [pytest.mark.box, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/box/"),
+]
 SHOP = f"{NAME}-6"
 CHECKED = re.compile(r'^checked {"orders": (\d+)', re.MULTILINE)
 BOOT = "/proc/sys/kernel/random/boot_id"

@@ -18,7 +18,11 @@ from labkit import box
 
 PROGRAMS = ("ping",)
 
-pytestmark = [pytest.mark.box, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.box,
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/box/"),
+]
 
 MEASURED = """\
 import json, sys

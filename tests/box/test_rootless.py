@@ -108,6 +108,7 @@ def test_it_has_hosts_links_and_a_guest_beside_the_box_of_root(lab_file, user, u
     assert (ours.state, ours.tier) == ("up", "root")
 
 
+@pytest.mark.when_changed("labkit/box/")
 def test_a_study_measures_guests_there_and_says_what_takes_root(user, up):
     (user.home / "measured.py").write_text(MEASURED)
     done = user.run(sys.executable, user.home / "measured.py", up["lab"], timeout=200)
@@ -189,6 +190,7 @@ with opened(Path(sys.argv[1])) as lab:
 """
 
 
+@pytest.mark.when_changed("labkit/box/")
 @pytest.mark.parametrize("more", [(), pytest.param(("all",), marks=pytest.mark.torture)], ids=len)
 def test_faults_are_made_in_there_and_healed(user, up, more):
     (user.home / "faults.py").write_text(FAULTS)
@@ -197,6 +199,7 @@ def test_faults_are_made_in_there_and_healed(user, up, more):
     assert user.labkit("box", "up", "--name", NAME, timeout=100).returncode == 0
 
 
+@pytest.mark.when_changed("labkit/box/")
 def test_a_link_is_shaped_and_measured(user, up):
     done = user.labkit("box", "shape", "--name", NAME, "client", "--delay", "50 ms", "--json")
     assert done.returncode == 0, done.stderr
@@ -218,6 +221,7 @@ def test_the_doctor_names_the_tier_and_what_it_lacks(user):
     assert row["fix"].startswith("sudo usermod --add-subuids") and row["found"]
 
 
+@pytest.mark.when_changed("labkit/box/")
 def test_a_killed_keeper_is_told_and_nothing_of_the_box_outlives_it(user, up):
     keeper = user.home / f".local/state/labkit/boxes/{NAME}.keeper"
     os.kill(int(keeper.read_text()), signal.SIGKILL)
@@ -228,6 +232,7 @@ def test_a_killed_keeper_is_told_and_nothing_of_the_box_outlives_it(user, up):
     assert left_of(user) == ([], [])
 
 
+@pytest.mark.when_changed("labkit/box/")
 @pytest.mark.parametrize(
     "turn", [0, *(pytest.param(n, marks=pytest.mark.torture) for n in range(1, 20))]
 )

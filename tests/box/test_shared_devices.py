@@ -106,6 +106,7 @@ def test_a_pair_on_one_device_goes_back_byte_for_byte_or_is_refused_first(lab, n
     assert [hello(host).open for host in lab.hosts.values()] == [()] * len(lab.hosts)
 
 
+@pytest.mark.when_changed("labkit/settings/", "labkit/changes/", "labkit/box/")
 def test_from_one_condition_to_the_next_what_was_set_on_a_device_is_made_again_on_its_heir(lab):
     kept, batched = Offloads(gro=False), GuestNic("bridge", batch=4, lro=False)
     before = state(lab, (SWAP, kept))

@@ -39,6 +39,7 @@ def test_each_server_has_its_own_guest():
         lab.host("guest").check("ping", "-n", "-c", "1", "-W", "2", lab.host("guest2").address)
 
 
+@pytest.mark.when_changed("labkit/box/")
 def test_a_guest_of_qemu_has_several_cpus_and_can_be_paused(hypervisors):
     guest, server = with_cpus(hypervisors, 2), hypervisor(hypervisors)
     assert hypervisors.accelerator in ("kvm", "tcg")
@@ -111,6 +112,7 @@ mtu = "9000"
 """
 
 
+@pytest.mark.when_changed("labkit/box/")
 def test_a_topology_with_links_comes_up_with_each_measured():
     with another(OTHER, SHAPED) as lab:
         links = {link.role: link for link in box.status(OTHER).links}

@@ -24,7 +24,11 @@ from labkit.results import Results, Run
 from tests.browser.conftest import CHECKOUT, READY, READY_MS
 from tests.browser.payloads import PAYLOADS, RUN, SHELLS, WHOLE
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/pages/", "labkit/charts/", "labkit/claims/"),
+]
 
 # What the pages hold of their own accord; anything else came of a payload.
 FOUND = """() => {

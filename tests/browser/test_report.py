@@ -131,6 +131,7 @@ def walled(chromium, tmp_path):
         browser.close()
 
 
+@pytest.mark.when_changed("labkit/pages/", "labkit/charts/")
 def test_without_any_network_charts_of_pages_and_reports_are_drawn(walled, tmp_path):
     """F74: the page that asks a server of ours for a chart shows that there is no way out."""
     chart = charts.round_trips(np.arange(1, 50.0))
@@ -147,6 +148,7 @@ def test_without_any_network_charts_of_pages_and_reports_are_drawn(walled, tmp_p
     walled.wait_for_selector(".labkit-chart[data-live] svg.marks path")
 
 
+@pytest.mark.when_changed("labkit/pages/", "labkit/charts/")
 def test_what_a_host_said_is_shown_and_never_executed(offline, tmp_path):
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
     cells = [nbf.v4.new_markdown_cell("# A bad host"), nbf.v4.new_code_cell(HOSTILE)]
@@ -163,6 +165,7 @@ def test_what_a_host_said_is_shown_and_never_executed(offline, tmp_path):
     assert "taken" in offline.locator("table.labkit").inner_text()
 
 
+@pytest.mark.when_changed("labkit/pages/", "labkit/charts/")
 def test_without_scripts_the_pictures_are_there(chromium, tmp_path):
     executed, page = tmp_path / "executed.ipynb", tmp_path / "report.html"
     nbf.write(nbf.v4.new_notebook(cells=[nbf.v4.new_code_cell(HOSTILE)]), executed)

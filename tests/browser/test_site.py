@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.when_changed("notebooks/docs/site/", "labkit/pages/", "labkit/charts/"),
+]
 
 BUILD = Path(__file__).resolve().parents[2] / "notebooks/docs/site/build.py"
 STUDY, HOW_TO, REFERENCE = "notebooks/01-lat-ping", "notebooks/docs/first-study", "reference/nouns"

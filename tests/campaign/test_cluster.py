@@ -162,6 +162,7 @@ def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch)
     assert refused.value.exit_code == 2 and extra.COMMAND in str(refused.value)
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_an_address_without_a_scheduler_is_refused(tmp_path):
     file = written(tmp_path, RECORDED)
@@ -191,6 +192,7 @@ def test_other_versions_are_named_with_their_place():
         scheduler.insist_alike(told(here, {**here, "python": "3.12.1"}))
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_a_lab_that_no_worker_or_two_workers_offer_is_refused(tmp_path):
     with dask_here(tmp_path, tmp_path / "out") as dask:
@@ -213,6 +215,7 @@ def test_a_lab_that_no_worker_or_two_workers_offer_is_refused(tmp_path):
             scheduler.let_go(client)
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_a_campaign_on_workers_made_here_is_as_one_without_them(s3, tmp_path):
     file, out = written(tmp_path, RECORDED), tmp_path / "out"
@@ -308,6 +311,7 @@ def test_a_stop_reaches_the_cluster_and_the_next_run_goes_on(lab, tmp_path):
     insist_whole(out, 1)
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_what_ended_while_nobody_looked_is_fetched(tmp_path, monkeypatch):
     from campaigns import made_up

@@ -22,6 +22,7 @@ def insist_once(ends, campaign):
     assert all(len(campaign.attempts(point)) == 1 for point in campaign.points)
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))

@@ -24,7 +24,10 @@ from campaigns import (
 
 from labkit.campaign.attempts import FAILED, FINISHED
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/campaign/", "labkit/running/"),
+]
 
 
 def measuring(out):

@@ -106,6 +106,7 @@ def closed():
         yield taken.getsockname()[1]
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_a_host_that_cannot_be_reached_is_tried_again_and_then_a_failure(tmp_path, closed):
     text = f'ssh_config = "none"\n[hosts.client]\ncontrol = "127.0.0.1"\nport = {closed}\n'
@@ -145,6 +146,7 @@ def test_a_deadline_and_a_limit_stop_points_and_leave_them_for_the_next_time(tmp
     assert processes(tmp_path / "out") == []
 
 
+@pytest.mark.when_changed("labkit/campaign/")
 @pytest.mark.slow
 def test_a_point_waits_for_a_lab_that_somebody_else_holds(tmp_path):
     with loopback_lab(tmp_path) as lab_file, opened(lab_file) as lab:

@@ -21,7 +21,10 @@ from tests.changes.test_deadman import behind_a_link, needs_root
 
 PROGRAMS = ("ip",)
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/changes/", "labkit/ssh/", "labkit/transports/"),
+]
 OLD, NEW = {"a": "old\n", "b": "old\n"}, {"a": "new\n", "b": "new\n"}
 PATIENCE = 20
 # What is written is written down, too: whatever was sent twice is made once.

@@ -110,6 +110,7 @@ def test_a_host_of_busybox_alone_is_changed_and_put_back_and_its_journal_is_the_
     assert bench.values() == OLD and bench.left() == []
 
 
+@pytest.mark.slow
 def test_a_host_on_which_no_checksum_can_be_made_is_not_changed(bench):
     done = bench.apply(before=without(bench.folder / "tools", "cksum", "od"))
     assert "neither%20cksum%20nor%20od" in done.stdout and bench.values() == OLD

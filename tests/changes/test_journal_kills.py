@@ -13,6 +13,7 @@ from knobs import SCRIPT, Bench
 PROGRAMS = ("unshare",)
 
 pytestmark = [
+    pytest.mark.when_changed("labkit/changes/"),
     pytest.mark.slow,
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a PID namespace"),
     pytest.mark.skipif(

@@ -124,6 +124,7 @@ def test_every_order_of_asking_is_made_in_the_right_one_on_each_host_and_goes_ba
     assert values(tmp_path) == NONE
 
 
+@pytest.mark.slow
 def test_a_process_that_knows_nothing_of_the_order_puts_back_in_the_right_one(tmp_path, hosts):
     changes = InForce(hosts, Owner.me("x"))
     changes.move_to([*parts(tmp_path, NEEDS), *parts(tmp_path, NEEDS, "client")])

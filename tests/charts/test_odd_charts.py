@@ -21,6 +21,7 @@ def test_what_a_log_scale_has_no_place_for_is_drawn_on_a_linear_one():
         assert json.dumps(drawn(idle).to_dict()).count('"type": "log"') == shares
 
 
+@pytest.mark.slow
 def test_a_legend_of_many_or_long_names_has_rows():
     many = {f"condition {n}": {1: np.array([1.0, 2.0])} for n in range(30)}
     assert '"columns": 4' in json.dumps(charts.ladder(many).to_dict())

@@ -86,6 +86,7 @@ def values(lab):
     return (lab / "a").read_text(), (lab / "b").read_text()
 
 
+@pytest.mark.when_changed("labkit/changes/", "labkit/commands/")
 def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
     done = labkit("plan", "knobs", "--json", way='(("needs", frozenset({"guest restart"})),)')
     assert done.returncode == 0, done.stderr
@@ -100,6 +101,7 @@ def test_a_plan_says_what_would_change_and_touches_nothing(lab, labkit):
     assert plan["demand"]["runs"] == 0  # it has no client
 
 
+@pytest.mark.when_changed("labkit/changes/", "labkit/commands/")
 def test_what_is_applied_stays_until_it_is_restored(lab, labkit):
     done = labkit("apply", "knobs", "--condition", "new")
     assert done.returncode == 0, done.stderr
@@ -137,6 +139,7 @@ def test_a_study_is_refused_where_something_is_applied_and_says_what_to_type(lab
     assert not results.runs() and values(lab) == ("new\n", "new\n")
 
 
+@pytest.mark.when_changed("labkit/changes/", "labkit/commands/")
 def test_an_older_plan_is_applied_only_while_the_host_is_as_it_was(lab, labkit):
     plan = labkit("plan", "knobs", "--condition", "new", "--json").stdout
     (lab / "plan.json").write_text(plan)
@@ -150,6 +153,7 @@ def test_an_older_plan_is_applied_only_while_the_host_is_as_it_was(lab, labkit):
     assert labkit("restore", "server").returncode == 0
 
 
+@pytest.mark.when_changed("labkit/changes/", "labkit/commands/")
 def test_what_a_host_has_not_is_named_before_and_left_out_only_where_it_is_optional(lab, labkit):
     steps = json.loads(labkit("plan", "knobs", "--condition", "some", "--json").stdout)["steps"]
     assert [step["state"] for step in steps if step["thing"] == str(lab / "c")] == ["impossible"]

@@ -317,6 +317,7 @@ def test_the_label_in_results_of_others_does_not_say_where_a_report_is_written(t
     assert list(tmp_path.rglob("*taken*")) == []
 
 
+@pytest.mark.slow
 def test_a_python_package_that_is_missing_is_named_with_what_installs_it():
     code = (
         "import sys; sys.modules['paramiko'] = None\n"

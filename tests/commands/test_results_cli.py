@@ -61,6 +61,7 @@ def test_results_of_a_study_and_one_run_are_shown(home, said):
     assert "001-Native-b1" in shown and "Native, VM-Default, VM-SRIOV" in shown
 
 
+@pytest.mark.slow
 def test_a_bundle_goes_to_another_machine_and_is_asked_there(home, said, monkeypatch):
     made = said("export", "lat_ping", "--json")
     assert made["path"] == "lat_ping-a.labkit"
@@ -111,6 +112,7 @@ def test_a_run_that_is_gone_from_among_the_others_is_found(home, said):
     ]
 
 
+@pytest.mark.slow
 def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said):
     other = home / "out" / "results" / "lat_ping" / "b"
     synthetic.write_results(other, STUDY, 3, 80)
@@ -145,6 +147,7 @@ def test_what_has_one_value_a_run_is_compared_by_its_mean_and_long_facts_stay_on
     assert "a / b (VMXNET3) = 1.0" in shown and "Nothing that is known of them differs" in shown
 
 
+@pytest.mark.slow
 def test_a_study_that_was_never_measured_here_stands_for_the_recorded_one(
     monkeypatch, tmp_path, capsys
 ):

@@ -48,6 +48,7 @@ def test_what_arrives_is_what_was_sent_and_nothing_is_left_beside_it(host, tmp_p
     assert left_in(tmp_path) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(len(NAMES)))
 def test_a_file_may_have_any_name(host, tmp_path, number):
     path = f"{tmp_path}/{NAMES[number]}"

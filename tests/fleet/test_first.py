@@ -143,6 +143,7 @@ def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa
     assert new(servers, before) == [1] * HOSTS
 
 
+@pytest.mark.slow
 def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
 

@@ -379,6 +379,7 @@ def test_a_server_without_a_probe_or_on_no_host_is_refused(fleet):
 # --- clocks ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_each_clock_is_known_within_half_the_way_there_and_back(fleet):
     for reading in fleet.clocks().check().values():
         assert isinstance(reading, ClockReading)

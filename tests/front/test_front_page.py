@@ -250,6 +250,7 @@ def test_two_results_are_compared_and_a_third_is_named_when_it_is_unknown(result
         browser.set_beside()
 
 
+@pytest.mark.when_changed("labkit/front/", "labkit/pages/")
 @pytest.mark.slow
 def test_a_report_that_is_not_there_is_written_and_linked_to(results):
     changed = []
@@ -299,6 +300,7 @@ def test_what_is_shown_again_is_not_drawn_again():
     assert area.widget.outputs is before
 
 
+@pytest.mark.when_changed("labkit/front/", "labkit/pages/")
 @pytest.mark.slow
 def test_alone_the_page_is_a_table_of_studies_with_all_that_is_known(results, capsys):
     FrontPage()._ipython_display_()

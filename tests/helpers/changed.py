@@ -1,4 +1,4 @@
-"""Which studies a change can have touched, as git tells it."""
+"""Which studies and which tests a change can have touched, as git tells it."""
 
 import ast
 import os
@@ -14,6 +14,7 @@ PAIR = "pair"
 ALWAYS = "lat_ping"
 """Its quick run is always made: what it imports is what all of them stand on."""
 LANDED = ("origin/main", "main")
+UNCHANGED = "what it is about has not changed; make torture runs it"
 
 
 @cache
@@ -79,11 +80,43 @@ def since():
     return next(iter(found), None) or before or "HEAD~1"
 
 
+@cache
 def changed_files():
     """The files that differ from that commit, those not committed too."""
     differ = git("diff", "--name-only", since())
     new = git("ls-files", "--others", "--exclude-standard")
     return {*(differ or "").splitlines(), *(new or "").splitlines()}
+
+
+def told():
+    """Whether git can tell at all what has changed."""
+    return git("rev-parse", "--verify", "-q", f"{since()}^{{commit}}") is not None
+
+
+def whole(config):
+    """Whether no file or folder of tests was asked for; whoever names one wants it to run."""
+    return {config.rootpath / arg for arg in config.args} == {HOME / "tests"}
+
+
+def meant(item):
+    """Whether a costly test is about something that has changed; any other is always meant."""
+    marks = [*item.iter_markers("when_changed")]
+    file = item.nodeid.partition("::")[0]
+    return not marks or touched(file, tuple(place for mark in marks for place in mark.args))
+
+
+def touched(file, places):
+    """Whether one of these files and folders has changed, or what the test itself is made of."""
+    return any(one.startswith(places) or one in made_of(file) for one in changed_files())
+
+
+@cache
+def made_of(file):
+    """The file of a test, the `conftest.py` beside it, and the helpers that it imports."""
+    tree = ast.parse((HOME / file).read_text("utf-8"))
+    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    beside = f"{Path(file).parent}/conftest.py"
+    return {file, beside, *(f"tests/helpers/{name}.py" for name in named)}
 
 
 def changed():

@@ -58,6 +58,7 @@ def test_a_file_that_may_not_be_run_is_code_126(host, tmp_path):
     assert host.run(str(tmp_path / "text")).code == 126
 
 
+@pytest.mark.slow
 def test_eight_megabytes_on_each_stream_at_once(host):
     fill = f"head -c {8 * MIB} /dev/zero | tr '\\0'"
     done = host.run("sh", "-c", f"{fill} e >&2 & {fill} o; wait")

@@ -95,6 +95,9 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     assert [run.condition for run in results.finished()] == ["Native"] * 3
 
 
+@pytest.mark.when_changed(
+    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
+)
 @pytest.mark.parametrize("lab_file", LONG, indirect=True)
 def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_netperf", "--quick", "--where", str(lab_file))
@@ -112,6 +115,9 @@ DOWN = {
 }
 
 
+@pytest.mark.when_changed(
+    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
+)
 @pytest.mark.parametrize("why", DOWN)
 def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, why, tmp_path):
     interface, made, mend = DOWN[why]
@@ -150,6 +156,9 @@ def test_settings_are_made_on_each_of_them_and_go_back_byte_for_byte(lab_file):
         assert shown(lab, SETTINGS) == before
 
 
+@pytest.mark.when_changed(
+    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
+)
 def test_a_study_changes_all_six_at_once_for_its_runs_and_puts_each_back(all_of_them):
     """lat_ping between the client and all of them together, which have settings of root's."""
     ping = with_load(studies.find("lat_ping"), count=100, interval=0.01)

@@ -48,6 +48,7 @@ def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(w
     assert {name for name in wheel.namelist() if ".dist-info/" not in name} == wanted
 
 
+@pytest.mark.when_changed("pyproject.toml", "labkit/machine/", "labkit/runs/", "labkit/pages/")
 @pytest.mark.slow
 def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(installed):
     found = json.loads(labkit(installed, "run", "lat_ping", "--where", "recorded", "--json"))

@@ -35,6 +35,7 @@ def ran(folder, text, *more):
     return subprocess.run(words, cwd=folder, capture_output=True, text=True)
 
 
+@pytest.mark.when_changed("tests/helpers/", "tests/expected_skips.toml")
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one", "several"])
 @pytest.mark.parametrize("text", [MODULE, WHOLE], ids=["tests", "a whole file"])
@@ -45,6 +46,7 @@ def test_a_skip_that_is_on_no_list_fails_and_its_reason_is_said(tmp_path, text, 
     assert "Skipped:" not in done.stdout
 
 
+@pytest.mark.when_changed("tests/helpers/", "tests/expected_skips.toml")
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("-n", "2")], ids=["one", "several"])
 def test_expected_skips_are_the_table_that_ends_the_log(tmp_path, more):
@@ -55,6 +57,7 @@ def test_expected_skips_are_the_table_that_ends_the_log(tmp_path, more):
     assert row.split() == ["2", *EXPECTED.split(), "test_some.py"]
 
 
+@pytest.mark.when_changed("tests/helpers/", "tests/expected_skips.toml")
 @pytest.mark.slow
 def test_what_runs_once_more_ends_with_the_table_of_all(tmp_path):
     text = MODULE.format(why=EXPECTED) + "def test_fails(): assert 0\n"

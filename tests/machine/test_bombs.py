@@ -5,7 +5,10 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/machine/", "labkit/box/topology.py", "labkit/lab.py"),
+]
 
 LABS = "from labkit.lab import Lab; Lab.read(path)"
 TOPOLOGIES = "from labkit.box import topology; topology.find(str(path))"

@@ -78,6 +78,7 @@ def test_charts_share_one_bundle_and_are_there_as_pictures_too(tmp_path):
     assert two.count('class="labkit-chart"') == 2 and two.count("<svg") >= 2
 
 
+@pytest.mark.slow
 def test_a_report_without_charts_carries_no_bundle(tmp_path):
     assert len(written(tmp_path, display(text__plain="42"))) < 600_000
 

@@ -48,6 +48,7 @@ def test_the_pictures_are_of_today_and_all_are_shown():
     assert pictures.stale() == []
 
 
+@pytest.mark.slow
 def test_a_picture_of_other_runs_or_of_no_page_is_named(tmp_path, monkeypatch):
     for file in pictures.FOLDER.iterdir():
         whole = file.read_bytes()

@@ -23,6 +23,7 @@ from labkit.runs import bundle
 PROGRAMS = ("strace",)
 
 pytestmark = [
+    pytest.mark.when_changed("labkit/runs/", "labkit/results.py"),
     pytest.mark.slow,
     pytest.mark.skipif(not shutil.which("strace"), reason="no strace; to get it: make test"),
 ]

@@ -25,7 +25,10 @@ from labkit.settings.vnic import VnicCoalescing, VnicMerging
 
 PROGRAMS = ("bash", "esxcli", "vim-cmd", "vsish")
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/settings/", "labkit/changes/"),
+]
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ PROGRAMS = ("vim-cmd", "virsh")
 
 HOME = Path(__file__).parents[2]
 pytestmark = [
+    pytest.mark.when_changed("labkit/settings/", "labkit/changes/"),
     pytest.mark.slow,
     pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system"),
 ]

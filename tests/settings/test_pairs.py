@@ -14,7 +14,10 @@ from settings.test_every_setting import LISTED, OF_FOLDER, host_of, not_yet, ref
 
 PROGRAMS = ("corosync", "docker", "dockerd", "ip", "libvirtd")
 __all__ = ["host_of"]
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/settings/", "labkit/changes/"),
+]
 # How many tests share the pairs of a kind of host, so that each takes minutes at most.
 PARTS = {"docker": 1, "linux": 6, "kvm": 8, "esxi": 24}
 # It is about a NIC of the kernel, where the others of that host are about one of the machine.

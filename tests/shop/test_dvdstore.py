@@ -121,6 +121,7 @@ def test_a_shop_of_another_size_or_seed_or_half_loaded_is_named(served):
         stock.query(f"INSERT INTO loaded VALUES ('whole', {filling.FORM}, 1)")
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
@@ -133,6 +134,7 @@ def test_rows_that_are_gone_are_found_when_the_shop_is_copied(served):
     assert "filling" not in served.drive(*SHORT, "--seconds", 1).stdout
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
@@ -153,6 +155,7 @@ def test_an_order_that_vanishes_in_mid_run_fails_the_run(served):
     assert shops.checked(out)["lost"] == 1
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
@@ -163,6 +166,7 @@ def test_no_order_is_lost_or_there_twice_when_the_database_is_killed(served, man
     assert found["unseen"] <= found["unknown"] <= 4 * many
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 @pytest.mark.parametrize("many", [2, pytest.param(20, marks=pytest.mark.torture)])
@@ -173,6 +177,7 @@ def test_no_order_is_lost_or_there_twice_when_the_driver_is_killed(served, many)
     assert found["unseen"] <= 4 * many
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 def test_a_database_that_is_not_durable_loses_orders_when_it_is_killed(served):
@@ -222,6 +227,7 @@ def test_an_open_loop_makes_orders_at_its_rate_and_counts_from_when_they_were_du
     assert 40 < shops.ended(done.stdout)["orders"] < 130
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 def test_customers_who_think_order_as_seldom_as_that_takes(served):
@@ -237,6 +243,7 @@ def kept(monkeypatch):
         yield folder / "kept"
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 def test_both_ways_in_do_the_same_orders(kept):
     if not all(shutil.which(name, path="/usr/sbin:/usr/bin") for name in ("nginx", "python3")):
@@ -261,6 +268,7 @@ class Slow:
         return self.since is None or time.monotonic() - self.since < self.seconds
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
     load = DvdStore(users=2, duration=1, warm_up=1, buffers=32)
@@ -288,6 +296,7 @@ def test_a_database_that_does_not_come_up_says_why(kept, engine):
     assert {"postgresql": "postgresql.conf", "mariadb": "[ERROR]"}[engine] in no.value.said
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize("engine", ONE_OF_ALL)
@@ -311,6 +320,7 @@ def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
     assert (found["lost"], found["twice"], found["wrong"]) == (0, 0, [])
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
@@ -333,6 +343,7 @@ def test_one_database_of_two_that_is_killed_is_named_by_its_number(served):
     )
 
 
+@pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
 @pytest.mark.slow
 @one_of_all
 def test_the_orders_of_all_seconds_are_those_of_the_whole(served):

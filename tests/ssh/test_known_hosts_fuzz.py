@@ -42,6 +42,7 @@ def a_file(random):
     return random.choice(["", " ", " ", "\n"]).join(words)
 
 
+@pytest.mark.when_changed("labkit/ssh/")
 @pytest.mark.slow
 @FUZZ
 @given(SEEDS)

@@ -49,6 +49,7 @@ def test_commands_in_turn_take_one_round_trip_each_and_a_batch_one_in_all(server
     assert turns[1] - turns[0] in (5, 6) and turns[2] - turns[1] in (1, 2)
 
 
+@pytest.mark.when_changed("labkit/ssh/", "labkit/transports/")
 @pytest.mark.slow
 def test_ten_thousand_commands_of_eight_threads_all_answer_rightly(ssh):
     def work(thread):

@@ -60,6 +60,7 @@ def some(rng, count, between=0.1):
             for k in range(count)}  # fmt: skip
 
 
+@pytest.mark.slow
 def test_so_many_more_blocks_are_asked_for_until_the_interval_is_as_narrow_as_wanted():
     rng = np.random.default_rng(15)
     asked = []

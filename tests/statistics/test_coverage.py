@@ -147,6 +147,7 @@ def least(key):
     return 0.92 if (q, count) == (99.9, 3) else 0.93
 
 
+@pytest.mark.when_changed("labkit/statistics/")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
@@ -156,6 +157,7 @@ def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
     assert 0.935 <= np.mean([*found.values()]) <= 0.975
 
 
+@pytest.mark.when_changed("labkit/statistics/")
 @pytest.mark.slow
 def test_a_difference_of_far_tails_holds_the_truth_though_few_runs_show_its_slowest():
     # 200 studies know a share of 94 % to +- 3.4 %; without unseen runs 64 to 90 % held.
@@ -284,6 +286,7 @@ def test_equal_conditions_are_called_different_in_at_most_5_of_100_studies(step)
     assert different <= 0.05 * many + 2 * np.sqrt(0.05 * 0.95 * many)
 
 
+@pytest.mark.slow
 def test_five_blocks_find_an_effect_of_ten_percent_and_its_size():
     rng = np.random.default_rng(9)
     shared = luck(rng, 100, 5)

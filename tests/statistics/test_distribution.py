@@ -40,6 +40,7 @@ def test_merging_is_the_same_as_counting_together_in_any_order(a, b, c):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(lots)
 def test_it_is_kept_as_json_and_comes_back_the_same(values):

@@ -63,6 +63,7 @@ def claimed():
     return next((stem for stem in stems if stem not in studies.names()), "last_one")
 
 
+@pytest.mark.when_changed("labkit/running/new_study.py", "labkit/studies/", "tests/studies/")
 @pytest.mark.slow
 def test_a_new_study_passes_all_tests_of_studies(copy):
     chosen = ("-k", f"{ONLY_NEW} or {claimed()}")

@@ -136,6 +136,7 @@ LOADS = (
 )  # fmt: skip
 
 
+@pytest.mark.when_changed("labkit/workloads/", "labkit/job/", "labkit/running/")
 @pytest.mark.slow
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
 def test_so_does_one_whose_load_has_a_server_or_a_program_of_ours(

@@ -75,6 +75,7 @@ def test_the_number_of_a_request_starts_again_after_65535():
     assert np.allclose(sample.values, [1000 + n % 1000 for n in numbers])
 
 
+@pytest.mark.slow
 def test_late_answers_are_put_in_sending_order_across_the_wrap():
     numbers = [*range(1, 65_530), 65_536, 65_534, 65_540, 65_530]
     (sample,) = Ping.parse(ping_text(numbers, sent=65_540))
