@@ -13,7 +13,7 @@ import sys
 # jsonschema imports these only to check IRIs and durations, which nothing here does, and they cost
 # 1 to 3.5 s and 0.1 s of every `import altair` and `import papermill`.
 NEEDLESS = ("rfc3987_syntax", "isoduration")
-# What is imported stays to the end. To look for garbage in it costs a third of all imports.
+# What is imported stays to the end. To look for garbage in it costs a quarter of all imports.
 SELDOM = (200_000, 20, 50)
 
 
