@@ -13,7 +13,10 @@ from labkit.campaign.compare import compare
 from labkit.cli import main
 from labkit.machine.units import more_is_better
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/campaign/", "labkit/statistics/"),
+]
 
 SLOWER = {**synthetic.SHAPES, "VM-SRIOV": (90, 0.35), "VM-Default": (60, 0.45)}
 WORSE = "VM-SRIOV, median"

@@ -89,6 +89,7 @@ def some(tmp_path, count):
 
 
 # Everything is as it was at first, or as somebody else last made it, in whatever order sets end.
+@pytest.mark.when_changed("labkit/changes/", "labkit/machine/stopping.py")
 @pytest.mark.slow
 def test_change_sets_that_overlap_bring_back_what_was_there_or_what_others_made(tmp_path):
     some(tmp_path, 25)

@@ -72,6 +72,7 @@ def test_a_flipped_bit_in_any_byte_is_found_by_labkit(bench):
             list(frames(io.StringIO(changed), "1.open"))
 
 
+@pytest.mark.when_changed("labkit/changes/", "labkit/machine/stopping.py")
 @pytest.mark.slow
 def test_a_flipped_bit_in_any_byte_is_found_by_the_script_and_nothing_is_put_back(bench):
     whole = as_applied(bench)

@@ -89,6 +89,7 @@ def check(bench, name, stride=1, at=1):
     assert [(call, why) for call, why in found if why] == []
 
 
+@pytest.mark.when_changed("labkit/changes/", "labkit/machine/stopping.py")
 @traced
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIGNALS)

@@ -331,7 +331,7 @@ def test_a_python_package_that_is_missing_is_named_with_what_installs_it():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("signal_sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_query_without_an_end_can_be_stopped(signal_sent, tmp_path):
+def test_a_query_without_an_end_can_be_stopped(signal_sent, tmp_path, interruptible):
     endless = "with recursive c(x) as (select 1 union all select x+1 from c) select count(*) from c"
     asked = subprocess.Popen(
         [*LABKIT, "results", "query", endless],

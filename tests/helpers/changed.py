@@ -99,8 +99,8 @@ def whole(config):
 
 
 def meant(item):
-    """Whether a costly test is about something that has changed; any other is always meant."""
-    marks = [*item.iter_markers("when_changed")]
+    """Whether a slow test is about something that has changed; any other is always meant."""
+    marks = [*item.iter_markers("when_changed")] if item.get_closest_marker("slow") else []
     file = item.nodeid.partition("::")[0]
     return not marks or touched(file, tuple(place for mark in marks for place in mark.args))
 

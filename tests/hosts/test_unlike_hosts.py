@@ -29,6 +29,9 @@ from labkit.workloads import _pairs as pairs
 
 PROGRAMS = ("busybox", "ip")
 pytestmark = [pytest.mark.slow, pytest.mark.box]
+ABOUT = pytest.mark.when_changed(
+    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
+)
 SETTINGS = [Sysctl("net.core.somaxconn", "777"), Mtu(1400),
             SocketBuffers("receive", 4096, 100000, 3000000)]  # fmt: skip
 # The one that has least is tried each time.
@@ -47,10 +50,12 @@ def hosts():
 
 # A study on each takes seconds, so most of them wait for `make torture`; settings do not.
 EVERY = (*unlike.KINDS, unlike.CLOUD)
-STUDIED = ("busybox", "sudo", unlike.CLOUD)
+STUDIED = {
+    "busybox": [], "sudo": [ABOUT], unlike.CLOUD: [ABOUT],
+}  # fmt: skip
 of_some = pytest.mark.parametrize(
     "lab_file",
-    [pytest.param(kind, marks=[] if kind in STUDIED else [pytest.mark.torture]) for kind in EVERY],
+    [pytest.param(kind, marks=STUDIED.get(kind, [pytest.mark.torture])) for kind in EVERY],
     indirect=True,
 )
 
@@ -95,9 +100,7 @@ def test_lat_ping_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     assert [run.condition for run in results.finished()] == ["Native"] * 3
 
 
-@pytest.mark.when_changed(
-    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
-)
+@ABOUT
 @pytest.mark.parametrize("lab_file", LONG, indirect=True)
 def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     words = ("lat_netperf", "--quick", "--where", str(lab_file))
@@ -115,9 +118,7 @@ DOWN = {
 }
 
 
-@pytest.mark.when_changed(
-    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
-)
+@ABOUT
 @pytest.mark.parametrize("why", DOWN)
 def test_an_interface_that_is_down_is_refused_before_anything_is_changed(hosts, why, tmp_path):
     interface, made, mend = DOWN[why]
@@ -156,9 +157,7 @@ def test_settings_are_made_on_each_of_them_and_go_back_byte_for_byte(lab_file):
         assert shown(lab, SETTINGS) == before
 
 
-@pytest.mark.when_changed(
-    "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
-)
+@ABOUT
 def test_a_study_changes_all_six_at_once_for_its_runs_and_puts_each_back(all_of_them):
     """lat_ping between the client and all of them together, which have settings of root's."""
     ping = with_load(studies.find("lat_ping"), count=100, interval=0.01)

@@ -12,9 +12,12 @@ MARK = re.compile(r"when_changed\(([^)]*)\)")
 TEST = "tests/box/test_moving.py"
 
 
-def item(*places, file=TEST):
+def item(*places, file=TEST, slow=True):
     marks = [pytest.mark.when_changed(*places).mark] if places else []
-    return SimpleNamespace(nodeid=f"{file}::test_it", iter_markers=lambda _: iter(marks))
+    return SimpleNamespace(
+        nodeid=f"{file}::test_it", iter_markers=lambda _: iter(marks),
+        get_closest_marker=lambda name: slow if name == "slow" else None,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -33,6 +36,7 @@ def test_what_it_is_about_and_what_it_is_made_of_count(monkeypatch, file, runs):
     monkeypatch.setattr(changed, "changed_files", lambda: {file})
     assert changed.meant(item("labkit/box/", "labkit/lab.py")) == runs
     assert changed.meant(item()), "a test that names no place always runs"
+    assert changed.meant(item("labkit/box/", slow=False)), "and so does one that takes no time"
 
 
 def test_who_names_a_file_has_its_tests_run():

@@ -14,7 +14,10 @@ from labkit.errors import HostError, Unknown
 from labkit.job import JobLimits, State
 from labkit.job.state import CAUSES
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/job/", "labkit/transports/"),
+]
 
 HANGS = {
     "sleeps": "sleep 1000",

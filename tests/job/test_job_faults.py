@@ -21,7 +21,10 @@ from labkit.transports.local import Local
 
 PROGRAMS = ("mount", "setpriv", "setsid", "strace", "systemd-run", "umount", "unshare")
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.when_changed("labkit/job/", "labkit/transports/"),
+]
 MIB = 1 << 20
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
