@@ -45,6 +45,11 @@ READY = """() => {
   const panel = window.jupyterapp?.shell?.currentWidget;
   return panel?.sessionContext?.session?.kernel?.status === "idle";
 }"""
+STANDING = """() => {
+  const panel = window.jupyterapp.shell.currentWidget, session = panel?.sessionContext?.session;
+  const told = [...document.querySelectorAll(".jp-Dialog")].map(one => one.innerText);
+  return { path: panel?.context?.path, kernel: session?.kernel?.status, told };
+}"""
 # What the page knows of the notebook: cells that ran, cells that failed, cells in all.
 CELLS = """() => {
   const cells = window.jupyterapp.shell.currentWidget.content.widgets
@@ -198,7 +203,11 @@ class Notebook:
             "path => { jupyterapp.commands.execute('docmanager:open', { path }) }", f"{stem}.ipynb"
         )
         there = f"jupyterapp.shell.currentWidget.context?.path === '{stem}.ipynb'"
-        self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=READY_MS)
+        try:
+            self.page.wait_for_function(f"() => {there} && ({READY})()", timeout=READY_MS)
+        except Exception:
+            self.page.screenshot(path=self.screenshots / "not-ready.png")
+            pytest.fail(f"{stem} did not open: {self.page.evaluate(STANDING)}")
 
     def _copied(self, stem: str, values: dict[str, object]) -> None:
         notebook = nbformat.read(CHECKOUT / "notebooks" / f"{stem}.ipynb", as_version=4)
