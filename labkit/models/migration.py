@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
 
 from labkit.errors import BadInput, Unknown
 
@@ -142,6 +141,9 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
 
     Capacity is bound by runs only where a line was faster; its interval is open otherwise.
     """
+    from scipy.optimize import least_squares
+    from scipy.special import stdtrit
+
     if len(observed) <= len(WORDS):
         raise BadInput(f"{len(observed)} migrations are too few to fit {len(WORDS)} parameters")
     first = observed[0].asked
@@ -158,11 +160,11 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
                 for p, one in zip(plans, observed, strict=True)]  # fmt: skip
         return np.array([*total, *stop])
 
-    found = optimize.least_squares(away, start, bounds=bounds)
+    found = least_squares(away, start, bounds=bounds)
     slopes: npt.NDArray[np.float64] = np.asarray(found.jac, dtype=np.float64)
     freedom = max(1, 2 * len(observed) - len(WORDS))
     spread = np.linalg.pinv(slopes.T @ slopes) * 2 * float(found.cost) / freedom
-    wide = float(stats.t.ppf(0.975, freedom)) * np.sqrt(np.diag(spread))
+    wide = float(stdtrit(freedom, 0.975)) * np.sqrt(np.diag(spread))
     wide[np.abs(slopes).sum(axis=0) < 1e-9] = np.inf
     at = np.asarray(found.x, dtype=np.float64)
     ends = [

@@ -31,12 +31,18 @@ def marks(path):
 def pytest_ignore_collect(collection_path, config):
     """Leave out a file all of whose tests are left out."""
     out = left_out(config.getoption("markexpr"))
-    files = [collection_path]
-    if out and collection_path.is_dir():
-        files = list(collection_path.rglob("test_*.py"))
-    if files and all(file.name.startswith("test_") and marks(file) & out for file in files):
-        return True
-    return None
+    files = collection_path.rglob("test_*.py") if collection_path.is_dir() else [collection_path]
+    return (out and wholly(out, files)) or None
+
+
+def wholly(out, files):
+    """Whether there are files, all of which are left out; the first that is not ends the search."""
+    found = False
+    for file in files:
+        found = True
+        if not (file.name.startswith("test_") and marks(file) & out):
+            return False
+    return found
 
 
 @pytest.hookimpl(tryfirst=True)
