@@ -113,8 +113,9 @@ def touched(file, places):
 @cache
 def made_of(file):
     """The file of a test, the `conftest.py` beside it, and the helpers that it imports."""
-    tree = ast.parse((HOME / file).read_text("utf-8"))
-    named = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    parts = [*ast.walk(ast.parse((HOME / file).read_text("utf-8")))]
+    named = {part.module for part in parts if isinstance(part, ast.ImportFrom)}
+    named |= {one.name for part in parts if isinstance(part, ast.Import) for one in part.names}
     beside = f"{Path(file).parent}/conftest.py"
     return {file, beside, *(f"tests/helpers/{name}.py" for name in named)}
 

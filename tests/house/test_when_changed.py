@@ -28,6 +28,7 @@ def item(*places, file=TEST, slow=True):
         ("tests/box/conftest.py", True),
         ("tests/helpers/leftovers.py", True),  # which it imports
         ("tests/helpers/tsql.py", False),
+        ("tests/helpers/synthetic.py", False),
         ("labkit/boxes.py", False),
         ("README.md", False),
     ],
@@ -62,3 +63,8 @@ def test_each_place_is_there_or_its_tests_would_never_run_again():
     }
     assert len(found) > 10
     assert {place for place in found if not (HOME / place).exists()} == set()
+
+
+def test_helpers_are_found_however_they_are_imported():
+    assert "tests/helpers/synthetic.py" in changed.made_of("tests/campaign/test_compare.py")
+    assert "tests/helpers/campaigns.py" in changed.made_of("tests/campaign/test_compare.py")
