@@ -7,7 +7,7 @@ import os
 import signal
 
 import pytest
-from changed import UNCHANGED, meant, told, whole
+from changed import UNCHANGED, meant, whole
 from hypothesis import HealthCheck, settings
 from knobs import Bench
 from sshd import SSHD, reached, serving
@@ -110,7 +110,7 @@ def pytest_collection_modifyitems(config, items):
         for marker, why in lacking.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
-    if whole(config) and "when_changed" not in asked and told():
+    if whole(config) and "when_changed" not in asked:
         for item in items:
             if not meant(item):
                 item.add_marker(pytest.mark.skip(reason=UNCHANGED))

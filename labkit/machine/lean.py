@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import gc
-import runpy
 import sys
 
 # jsonschema imports these only to check IRIs and durations, which nothing here does, and they cost
@@ -18,7 +17,7 @@ SELDOM = (200_000, 20, 50)
 
 
 def start_lean() -> None:
-    """Leave out what other libraries import and nothing in labkit uses, in this whole process."""
+    """Leave out what nothing in labkit uses, and seldom look for garbage, in this whole process."""
     for name in NEEDLESS:
         sys.modules.setdefault(name, None)  # type: ignore[arg-type]
     gc.set_threshold(*SELDOM)
@@ -31,6 +30,8 @@ def words(module: str, *more: str) -> list[str]:
 
 
 if __name__ == "__main__":
+    import runpy
+
     start_lean()
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

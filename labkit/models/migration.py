@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.errors import BadInput, Unknown
+from labkit.statistics.percentiles import student
 
 VARIANTS = ("pre-copy", "throttle", "post-copy")
 MOST_ROUNDS = 200
@@ -142,7 +143,6 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
     Capacity is bound by runs only where a line was faster; its interval is open otherwise.
     """
     from scipy.optimize import least_squares
-    from scipy.special import stdtrit
 
     if len(observed) <= len(WORDS):
         raise BadInput(f"{len(observed)} migrations are too few to fit {len(WORDS)} parameters")
@@ -164,7 +164,7 @@ def fitted(observed: Sequence[Observed]) -> FittedMigration:
     slopes: npt.NDArray[np.float64] = np.asarray(found.jac, dtype=np.float64)
     freedom = max(1, 2 * len(observed) - len(WORDS))
     spread = np.linalg.pinv(slopes.T @ slopes) * 2 * float(found.cost) / freedom
-    wide = float(stdtrit(freedom, 0.975)) * np.sqrt(np.diag(spread))
+    wide = student(freedom) * np.sqrt(np.diag(spread))
     wide[np.abs(slopes).sum(axis=0) < 1e-9] = np.inf
     at = np.asarray(found.x, dtype=np.float64)
     ends = [

@@ -6,6 +6,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
+from trees import nodes
+
 from labkit import studies
 
 HOME = Path(__file__).resolve().parents[2]
@@ -17,19 +19,19 @@ LANDED = ("origin/main", "main")
 UNCHANGED = "what it is about has not changed; make torture runs it"
 
 
+def named(path):
+    """What a file imports, wherever in it: modules, and what it takes from them."""
+    for node in nodes(path):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+
+
 @cache
 def imported(path):
-    """The files of labkit that this one imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            continue
-        found |= {file for name in names if (file := file_of(name))}
-    return found
+    """The files of labkit that this one imports."""
+    return {file for name in named(path) if (file := file_of(name))}
 
 
 def file_of(name):
@@ -82,15 +84,10 @@ def since():
 
 @cache
 def changed_files():
-    """The files that differ from that commit, those not committed too."""
+    """The files that differ from that commit, those not committed too; None if git cannot tell."""
     differ = git("diff", "--name-only", since())
     new = git("ls-files", "--others", "--exclude-standard")
-    return {*(differ or "").splitlines(), *(new or "").splitlines()}
-
-
-def told():
-    """Whether git can tell at all what has changed."""
-    return git("rev-parse", "--verify", "-q", f"{since()}^{{commit}}") is not None
+    return None if differ is None else {*differ.splitlines(), *(new or "").splitlines()}
 
 
 def whole(config):
@@ -102,7 +99,9 @@ def meant(item):
     """Whether a slow test is about something that has changed; any other is always meant."""
     marks = [*item.iter_markers("when_changed")] if item.get_closest_marker("slow") else []
     file = item.nodeid.partition("::")[0]
-    return not marks or touched(file, tuple(place for mark in marks for place in mark.args))
+    if not marks or changed_files() is None:
+        return True
+    return touched(file, tuple(place for mark in marks for place in mark.args))
 
 
 def touched(file, places):
@@ -113,14 +112,11 @@ def touched(file, places):
 @cache
 def made_of(file):
     """The file of a test, the `conftest.py` beside it, and the helpers that it imports."""
-    parts = [*ast.walk(ast.parse((HOME / file).read_text("utf-8")))]
-    named = {part.module for part in parts if isinstance(part, ast.ImportFrom)}
-    named |= {one.name for part in parts if isinstance(part, ast.Import) for one in part.names}
     beside = f"{Path(file).parent}/conftest.py"
-    return {file, beside, *(f"tests/helpers/{name}.py" for name in named)}
+    return {file, beside, *(f"tests/helpers/{name}.py" for name in named(HOME / file))}
 
 
 def changed():
     """The studies whose own parts have changed, and `lat_ping`."""
-    files = changed_files()
+    files = changed_files() or set()
     return [one for one in studies.names() if one == ALWAYS or parts(one) & files]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from labkit.machine.lean import start_lean
 
+# Processes that execute notebooks import this file, too.
 start_lean()
 
 import argparse
