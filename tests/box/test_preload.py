@@ -66,6 +66,7 @@ def test_without_the_library_it_does(tmp_path):
         slept("ready", "", seconds=2)
 
 
+@pytest.mark.slow
 def test_a_signal_ends_a_sleep_and_none_is_made_up(library):
     assert slept("idle", library) == "alarm later"
 

@@ -78,6 +78,7 @@ def test_a_name_is_given_once_however_many_ask_for_it(kept):
     assert kept.below("points/b") == []
 
 
+@pytest.mark.slow
 def test_a_try_ends_once_and_who_was_thought_dead_comes_too_late(kept):
     one = Tried(kept, "0001-x", 1)
     mine = Attempt.begin(1, "")
@@ -107,6 +108,7 @@ def test_who_waits_for_a_try_that_beats_gets_its_end(kept):
     worker.join()
 
 
+@pytest.mark.slow
 def test_a_try_whose_process_was_killed_here_has_died_at_once(kept):
     one = Tried(kept, "0001-x", 1)
     code = (

@@ -14,6 +14,7 @@ from labkit.cli import main
 STUDY = '[[study]]\nname = "lat_vmxnet3"\nlabs = ["recorded"]\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
@@ -86,6 +87,7 @@ def test_the_file_that_new_writes_can_be_checked_and_is_never_written_over(
     assert not (tmp_path / "out" / "campaigns").exists()
 
 
+@pytest.mark.slow
 def test_every_combination_is_a_point_in_an_order_that_the_seed_decides(tmp_path):
     sweep = "[study.sweep]\nduration = [1, 2, 3]\nrepeats = [1, 2]\n"
     text = f"repetitions = 2\nseed = {{}}\n{STUDY}{sweep}"

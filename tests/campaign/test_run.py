@@ -225,6 +225,7 @@ def test_times_of_labs_side_by_side_do_not_add_up():
     assert together([(A, 10), (B, 7), (A, 5), (BOX, 3)]) == 15 + 3
 
 
+@pytest.mark.slow
 def test_a_lock_lasts_as_long_as_a_process_that_has_inherited_it(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "own"))
     said = []

@@ -101,6 +101,7 @@ def test_ten_thousand_schedules_of_overlapping_change_sets(tmp_path, piece):
     some(tmp_path, 500)
 
 
+@pytest.mark.slow
 def test_the_outer_of_two_change_sets_put_back_first_brings_back_nothing_of_the_inner(tmp_path):
     bench = Bench(tmp_path, ("a",))
     bench.reset()
@@ -117,6 +118,7 @@ def test_the_outer_of_two_change_sets_put_back_first_brings_back_nothing_of_the_
     assert file.read_text() == "old\n" and bench.left() == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a boot number of its own")
 def test_after_a_reboot_what_is_ours_goes_back_and_what_others_made_stays(tmp_path):
     bench = Bench(tmp_path, ("gone", "ours", "theirs"))

@@ -96,6 +96,7 @@ def applets(folder, *lacking):
     return ("env", f"PATH={folder}")
 
 
+@pytest.mark.slow
 @BUSYBOX
 def test_a_host_of_busybox_alone_is_changed_and_put_back_and_its_journal_is_the_same(
     bench, monkeypatch
@@ -155,6 +156,7 @@ def in_one_round(bench, command):
     return bench.run("change", lines=[("set", "new"), *holds, *makes])
 
 
+@pytest.mark.slow
 def test_what_is_apart_is_made_at_the_same_time(tmp_path):
     bench = Bench(tmp_path, ("a", "b", "c"))
     bench.reset()
@@ -170,6 +172,7 @@ def test_what_is_apart_is_made_at_the_same_time(tmp_path):
     assert set(bench.values().values()) == {"old\n"} and not bench.left()
 
 
+@pytest.mark.slow
 def test_of_what_is_made_at_the_same_time_each_says_what_became_of_it(tmp_path):
     bench = Bench(tmp_path, ("a", "b", "c"))
     bench.reset()

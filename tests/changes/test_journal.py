@@ -64,6 +64,7 @@ def test_the_checksum_is_the_one_of_cksum(whole):
     assert cksum(whole.decode("utf-8", "surrogateescape")) == said.strip() or not whole
 
 
+@pytest.mark.slow
 def test_what_was_there_before_is_on_the_disk_before_anything_is_written(bench, hosts):
     with applied([knob(bench, "a"), knob(bench, "b")], hosts):
         (one,) = history(hosts["server"])
@@ -168,6 +169,7 @@ def test_a_third_value_is_left_alone_and_reported(bench, hosts, by):
     assert bench.values() == {"a": "theirs\n", "b": "old\n"} and bench.left() == []
 
 
+@pytest.mark.slow
 def test_a_device_that_is_gone_is_said_and_the_journal_stays_open(bench, hosts):
     bench.apply()
     (bench.folder / "a").unlink()
@@ -178,6 +180,7 @@ def test_a_device_that_is_gone_is_said_and_the_journal_stays_open(bench, hosts):
     assert bench.values() == OLD and bench.left() == []
 
 
+@pytest.mark.slow
 def test_what_does_not_go_back_stays_in_the_journal_until_it_does(bench, hosts):
     (bench.folder / "a.stuck").touch()
     with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:
@@ -197,6 +200,7 @@ def test_what_cannot_be_put_back_can_be_given_up(bench):
     assert bench.left() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["lacking", "failed"])
 def test_what_was_given_up_stays_visible_in_the_journal(bench, hosts, how):
     """Not only what `--forget` notes now: also a set that an older labkit closed so."""
@@ -280,6 +284,7 @@ def test_a_host_of_which_nothing_is_read_again_hears_us_after_runs_and_seldom_du
             time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_a_thing_that_is_left_stays_as_it_is_until_another_move_and_goes_back_at_the_end(
     bench, hosts
 ):
@@ -294,6 +299,7 @@ def test_a_thing_that_is_left_stays_as_it_is_until_another_move_and_goes_back_at
     assert bench.values() == OLD and bench.left() == []
 
 
+@pytest.mark.slow
 def test_a_journal_that_is_as_we_left_it_is_believed_and_one_that_is_not_is_read_anew(bench, hosts):
     a, b = knob(bench, "a"), knob(bench, "b")
     with pytest.raises(SettingRefused, match="did not go back"), in_force(hosts) as changes:

@@ -52,6 +52,7 @@ def test_the_script_is_sent_until_the_host_is_held_and_then_no_more(changes, ben
     assert len(counting.given) == 2 and not any(counting.given)
 
 
+@pytest.mark.slow
 def test_a_host_that_has_lost_it_is_told_it_again(changes, bench, counting):
     changes.move_to([knob(bench, "new")])
     for path in kept(bench):

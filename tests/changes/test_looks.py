@@ -63,6 +63,7 @@ def beaten(bench, token):
     return subprocess.run(["sh", BEAT, token], env=env, capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_host_hears_its_owner_without_the_script_and_nobody_else(bench):
     assert not beaten(bench, "t1")
     bench.apply()

@@ -152,6 +152,7 @@ def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, 
     assert values(tmp_path) == NONE
 
 
+@pytest.mark.slow
 def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mixed(
     tmp_path, hosts
 ):

@@ -36,6 +36,7 @@ def test_of_two_hundred_that_come_at_once_fifty_times_one_gets_the_host(bench):
         assert sum("held t" in one for one in said) == 199 and bench.values() == NEW
 
 
+@pytest.mark.slow
 def test_a_second_user_is_told_who_holds_the_host(bench, hosts):
     bench.apply()
     with (
@@ -45,6 +46,7 @@ def test_a_second_user_is_told_who_holds_the_host(bench, hosts):
         pytest.fail("the body must not run")
 
 
+@pytest.mark.slow
 def test_an_owner_whose_host_was_taken_over_writes_nothing_more(bench, hosts):
     with pytest.raises(SettingRefused), in_force(hosts) as changes:
         changes.move_to([knob(bench, "a")])
@@ -55,6 +57,7 @@ def test_an_owner_whose_host_was_taken_over_writes_nothing_more(bench, hosts):
     assert bench.values() == OLD
 
 
+@pytest.mark.slow
 def test_the_lease_of_a_process_that_has_ended_on_this_machine_is_taken_over_at_once(bench, hosts):
     me = Owner.me("x")
     dead = Owner(me.name, me.controller, "999999999", "1", me.boot, "x")

@@ -47,6 +47,7 @@ def contents(folder):
     return {name: (folder / name).read_text() for name in ("a", "b")}
 
 
+@pytest.mark.slow
 def test_settings_are_in_force_inside_and_put_back_after(hosts, tmp_path):
     wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer")]
     with applied(wanted, hosts) as before:
@@ -55,12 +56,14 @@ def test_settings_are_in_force_inside_and_put_back_after(hosts, tmp_path):
     assert contents(tmp_path) == {"a": "first", "b": "second"}
 
 
+@pytest.mark.slow
 def test_an_exception_in_the_body_still_puts_everything_back(hosts, tmp_path):
     with pytest.raises(KeyboardInterrupt), applied([Line(str(tmp_path / "a"), "new")], hosts):
         raise KeyboardInterrupt
     assert contents(tmp_path)["a"] == "first"
 
 
+@pytest.mark.slow
 def test_a_setting_that_does_not_take_is_refused_and_the_ones_before_it_go_back(hosts, tmp_path):
     wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer", deaf=True)]
     with (
@@ -81,6 +84,7 @@ def test_two_values_of_one_thing_are_refused_before_anything_changes(hosts, tmp_
     assert contents(tmp_path)["a"] == "first"
 
 
+@pytest.mark.slow
 def test_moving_on_changes_only_what_differs(hosts, tmp_path):
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     with in_force(hosts) as changes:
@@ -93,6 +97,7 @@ def test_moving_on_changes_only_what_differs(hosts, tmp_path):
     assert contents(tmp_path) == {"a": "first", "b": "second"}
 
 
+@pytest.mark.slow
 def test_what_somebody_else_changed_is_noticed_and_left_to_them(hosts, tmp_path):
     wanted = [Line(str(tmp_path / "a"), "new"), Line(str(tmp_path / "b"), "newer")]
     with (
@@ -107,6 +112,7 @@ def test_what_somebody_else_changed_is_noticed_and_left_to_them(hosts, tmp_path)
     assert contents(tmp_path) == {"a": "theirs", "b": "second"}
 
 
+@pytest.mark.slow
 def test_a_setting_that_does_not_go_back_is_said(hosts, tmp_path):
     wanted = [Line(str(tmp_path / "b"), "newer"), Line(str(tmp_path / "a"), "new")]
     with (
@@ -117,6 +123,7 @@ def test_a_setting_that_does_not_go_back_is_said(hosts, tmp_path):
     assert contents(tmp_path) == {"a": "new", "b": "second"}
 
 
+@pytest.mark.slow
 def test_what_only_the_next_start_will_bring_is_not_in_force_yet(hosts, tmp_path):
     (tmp_path / "a").write_text("first\n")
     waiting = Knob(str(tmp_path / "a"), "new", (("live", ("echo", "first")),))

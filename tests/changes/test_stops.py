@@ -116,6 +116,7 @@ def stands_in(name):
     return before and before == look()
 
 
+@pytest.mark.slow
 def test_a_stop_while_the_settings_are_read_leaves_nothing_behind(bench, interruptible):
     """Whoever puts back waits for the one who reads, and is stopped meanwhile."""
     with ThreadPoolExecutor(1) as pool:
@@ -136,6 +137,7 @@ def test_a_stop_while_the_settings_are_read_leaves_nothing_behind(bench, interru
     assert (bench.values(), bench.left()) == (OLD, [])
 
 
+@pytest.mark.slow
 def test_what_did_not_go_back_is_said_also_to_those_who_have_stopped_us(bench, interruptible):
     stuck = bench.folder / "a.stuck"
     with pytest.raises(SettingRefused, match="did not go back"), in_force({"server": HOST}) as now:

@@ -65,6 +65,7 @@ def test_it_leaves_text_and_background_to_the_theme_so_that_a_dark_one_can_be_re
     assert not any("Color" in key for part in spec["config"].values() for key in part)
 
 
+@pytest.mark.slow
 def test_the_ladder_holds_the_pooled_percentiles_with_their_intervals():
     row = rows(charts.ladder(MEASURED), condition="Native", percentile="median")[0]
     whole = np.concatenate(list(MEASURED["Native"].values()))
@@ -83,6 +84,7 @@ def test_percentiles_with_too_few_values_are_hollow_and_say_so():
     assert "Hollow" not in str(charts.ladder(MEASURED, percentiles=(50,)).to_dict()["title"])
 
 
+@pytest.mark.slow
 def test_the_bars_reach_from_the_low_end_to_the_high_end():
     layers = charts.ladder(MEASURED).to_dict()["layer"]
     bar = next(layer for layer in layers if layer["mark"]["type"] == "rule")
@@ -198,6 +200,7 @@ def test_ratios_are_over_native_with_intervals_and_the_documents_beside():
         charts.ratios({"a": {1: np.array([1.0])}, "b": {1: np.array([0.0])}}, "b")
 
 
+@pytest.mark.slow
 def test_a_labs_noise_is_shaded_around_1():
     chart = charts.ratios(RATES, "Native", noise=0.25)
     (band,) = [row for row in rows(chart) if "to" in row]
@@ -231,6 +234,7 @@ def test_two_runs_give_a_ratio_without_a_bar():
     assert rows(charts.ratios(few, "Native"), condition="VM")[0]["low"] is None
 
 
+@pytest.mark.slow
 def test_speed_ups_are_of_each_place_over_itself_beside_the_ideal():
     one = {"Native": SCALED[1], "VM": SCALED[1]}
     chart = charts.speed_ups({"Native": SCALED[8], "VM": SCALED[4]}, one, 8, (5.6,))
@@ -251,6 +255,7 @@ def test_a_speed_up_starts_at_one_beside_the_ideal_and_the_laws():
         charts.speed_up({1: SCALED[1]})
 
 
+@pytest.mark.slow
 def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
     chart = charts.over_time({"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1")
     found = rows(chart, condition="orders")
@@ -260,6 +265,7 @@ def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
     assert {row["event"] for row in rows(chart) if "event" in row} == {"migration", "switch-over"}
 
 
+@pytest.mark.slow
 def test_shares_are_of_the_same_moments_whatever_the_series_have():
     found = rows(charts.shares({"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500))
     moments = {name: [row["at"] for row in found if row["condition"] == name] for name in "ab"}
@@ -287,6 +293,7 @@ def test_what_cannot_be_drawn_is_refused(draw):
         draw()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["svg", "png", pytest.param("html", marks=pytest.mark.slow)])
 def test_a_chart_is_saved_whole_and_asks_no_server(tmp_path, ending):
     file = charts.save(charts.ratios(RATES, "Native"), tmp_path / f"a.{ending}")
@@ -296,6 +303,7 @@ def test_a_chart_is_saved_whole_and_asks_no_server(tmp_path, ending):
     assert [path.name for path in tmp_path.iterdir()] == [file.name]
 
 
+@pytest.mark.slow
 def test_a_chart_is_not_saved_as_something_unknown_or_nowhere(tmp_path):
     with pytest.raises(Unknown, match=r"known: \.csv, \.html, \.png, \.svg"):
         charts.save(charts.ratios(RATES, "Native"), tmp_path / "a.gif")

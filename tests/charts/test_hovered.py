@@ -85,6 +85,7 @@ def test_metrics_beside_each_other_are_columns_and_one_that_no_host_has_says_so(
     assert found[0]["throughput (trans/s)"] != found[1]["throughput (trans/s)"]
 
 
+@pytest.mark.slow
 def test_of_many_runs_a_mark_names_the_first_and_counts_the_rest():
     chart = charts.ladder(synthetic.measured(13, 50))
     row = rows(chart, condition="Native", percentile="median")[0]

@@ -61,6 +61,7 @@ def test_an_order_of_two_equal_conditions_is_undecided_and_says_how_many_more_bl
     assert verdict.low < 1 < verdict.high
 
 
+@pytest.mark.slow
 def test_the_word_of_a_verdict_is_bare_and_the_reason_is_in_why():
     words = {"holds", "contradicted", "undecided", "not testable here"}
     claims = [TYPICAL, TAIL, NotHere("n", "s", "Figure 4", "this run measured 1 guest")]
@@ -245,6 +246,7 @@ def test_compare_calls_equal_samples_different_in_at_most_5_of_100_pairs():
     assert different <= 0.05 * many
 
 
+@pytest.mark.slow
 def test_compare_finds_five_percent_at_the_median():
     rng = np.random.default_rng(7)
     found = [

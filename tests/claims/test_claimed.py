@@ -70,6 +70,7 @@ def test_a_claim_that_imported_runs_contradict_is_contradicted():
     assert judged(found)["docker-fio-01"].verdict == "contradicted"
 
 
+@pytest.mark.slow
 def test_what_is_lacking_is_named_by_the_import_and_by_the_verdict(capsys):
     some = {name: files for name, files in FIO.items() if name != "VM [load=write]"}
     assert main(words("fio", "docker_fio", IOPS, some)) == 0
@@ -100,6 +101,7 @@ def test_a_file_without_what_is_claimed_is_answered_with_what_it_has(capsys):
     assert '--metric "latency=latency mean"' in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("study", "metrics", "name", "said"),
     [
@@ -160,6 +162,7 @@ def latencies(home, sides):
     return files
 
 
+@pytest.mark.slow
 def test_medians_that_runs_tell_are_judged_by_their_mean_and_no_other_percentile_is(home):
     files = latencies(home, {"Native": [30.0, 30.2, 29.8], "VM": [45.1, 45.0, 44.9]})
     claimed = Claimed.said("docker_netperf", ["latency=latency p50"])

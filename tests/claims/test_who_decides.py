@@ -25,6 +25,7 @@ def test_the_page_of_who_decides_is_the_generated_table():
     assert markdown(found) in PAGE.read_text("utf-8"), "labkit studies --deciders"
 
 
+@pytest.mark.slow
 def test_the_page_is_written_as_it_stands_and_counts_of_another_day_are_put_right():
     found = [studies.find(name) for name in studies.names()]
     text = PAGE.read_text("utf-8")

@@ -67,6 +67,7 @@ def test_two_forms_of_one_answer_are_refused(capsys, verb, other):
     assert f"argument {other}: not allowed with argument --json" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_missing_packages_are_told_to_machines_too(capsys):
     assert main(["doctor", "--packages", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == packages()
@@ -78,6 +79,7 @@ def test_an_unknown_word_exits_with_2():
     assert run("run").returncode == 2
 
 
+@pytest.mark.slow
 def test_studies_as_json_name_their_conditions_claims_and_parameters(capsys):
     assert main(["studies", "--json"]) == 0
     (study,) = [s for s in json.loads(capsys.readouterr().out) if s["name"] == "lat_ping"]
@@ -121,6 +123,7 @@ def test_results_of_a_study_that_was_never_measured_here_are_the_recorded_ones(
     assert "labkit results list" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_command_is_there_at_once():
     """No command imports what it does not need: the help needs neither paramiko nor altair."""
     code = "import sys; from labkit.cli import main; main([]); print(*sys.modules, sep='\\n')"

@@ -65,6 +65,7 @@ def test_output_that_the_disk_does_not_take_is_an_error():
         assert run("stduies", stderr=full).returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("closed", "code"), [("1", 0), ("2", 2)])
 def test_a_stream_that_is_closed_is_no_reason_to_fail(closed, code):
     words = ["--version"] if code == 0 else ["stduies"]

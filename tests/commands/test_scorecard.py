@@ -29,6 +29,7 @@ def folder(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_all_claims_are_in_it_once_and_what_was_measured_is_judged(folder):
     card = scorecard(folder)
     assert COUNT >= 136 and sorted(line.claim for line in card.lines) == sorted(CLAIMS)
@@ -40,6 +41,7 @@ def test_all_claims_are_in_it_once_and_what_was_measured_is_judged(folder):
     assert card.counts().rows[-1][:3] == ("all", str(COUNT), str(card.text().count(": holds\n")))
 
 
+@pytest.mark.slow
 def test_a_claim_that_nothing_measured_says_what_it_would_take_and_what_its_document_prints(
     folder, monkeypatch
 ):
@@ -54,6 +56,7 @@ def test_a_claim_that_nothing_measured_says_what_it_would_take_and_what_its_docu
     assert len([line for line in lines.values() if line.prints]) == 79
 
 
+@pytest.mark.slow
 def test_lines_can_be_chosen_and_then_show_what_nothing_measured_too(folder, capsys):
     card = scorecard(folder)
 
@@ -126,6 +129,7 @@ def test_bundles_are_judged_and_damaged_results_are_named(folder, tmp_path, monk
     assert "Not read" in card.text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("margin", ["0", "1.01", "-0.05", "nan"])
 def test_a_margin_of_nothing_or_over_100_percent_is_refused(folder, capsys, margin):
     before = sorted(folder.rglob("*"))
@@ -186,6 +190,7 @@ def test_a_folder_without_results_is_no_scorecard(tmp_path, capsys):
     assert f"no results in {tmp_path}" in capsys.readouterr().err.replace("\n", " ")
 
 
+@pytest.mark.slow
 def test_what_has_no_study_and_what_was_not_measured_is_no_verdict_and_emulated_stands_apart(
     folder,
 ):
@@ -205,6 +210,7 @@ def test_what_has_no_study_and_what_was_not_measured_is_no_verdict_and_emulated_
     assert "7 claims: " in card.text().partition("on emulated labs")[2]
 
 
+@pytest.mark.slow
 def test_what_was_measured_on_real_hosts_counts_apart(folder):
     lines = [line for line in scorecard(folder).lines if line.evidence]
     real = Scorecard(tuple(replace(line, tier="hosts") for line in lines))

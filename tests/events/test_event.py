@@ -156,6 +156,7 @@ def test_figures_of_a_migration_come_from_what_was_counted():
     assert at["arrived share"] == 1 and at["second pass"] == pytest.approx(0.8)
 
 
+@pytest.mark.slow
 def test_a_move_under_way_is_drawn_as_soon_as_something_of_it_was_seen():
     lines = moved().splitlines(keepends=True)
     assert seen_live("", "far") is None and seen_live(lines[0], "far") is None

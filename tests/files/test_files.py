@@ -1,7 +1,6 @@
 """Files to hosts and back, over a real sshd and without one."""
 
 import contextlib
-import hashlib
 import io
 import os
 import subprocess
@@ -9,10 +8,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from sshd import known, reached
-from wire import Cut, Wire
 
-from labkit.errors import BadInput, CopyFailed, HostError, Unreachable
+from labkit.errors import BadInput, CopyFailed, HostError
 from labkit.files.blocks import Blocks, Cksum
 from labkit.pages import lab_panel
 from labkit.pages.terminal import ProgressLine
@@ -69,6 +66,7 @@ def test_the_mode_of_a_local_file_goes_with_it_both_ways(host, tmp_path, mode, s
     assert [(tmp_path / n).stat().st_mode & 0o777 for n in ("there", "back")] == [mode, mode]
 
 
+@pytest.mark.slow
 def test_a_file_of_the_kernel_is_read_although_it_has_no_size(host, tmp_path):
     assert host.get("/proc/version") == Path("/proc/version").read_bytes()
     host.get_file("/proc/version", tmp_path / "version")
@@ -82,6 +80,7 @@ def test_an_existing_file_is_replaced_whole(host, tmp_path):
     assert path.read_bytes() == b"new" and path.stat().st_mode & 0o777 == 0o640
 
 
+@pytest.mark.slow
 def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(host, tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"a" * MIB)
@@ -101,6 +100,7 @@ def test_a_reader_sees_the_old_file_or_the_new_one_and_nothing_between(host, tmp
     assert seen <= {(c, MIB, c) for c in (b"a", b"b", b"c", b"d")}
 
 
+@pytest.mark.slow
 def test_progress_is_told_and_ends_at_all_of_it(host, tmp_path):
     told = []
     host.put(noise(3 * MIB), str(tmp_path / "file"), tell=told.append)
@@ -109,6 +109,7 @@ def test_progress_is_told_and_ends_at_all_of_it(host, tmp_path):
     assert all(0 <= moved.share <= 1 for moved in told)
 
 
+@pytest.mark.slow
 def test_progress_is_drawn_in_a_terminal_and_in_a_notebook(host, tmp_path, monkeypatch):
     terminal = io.StringIO()
     with ProgressLine(terminal) as line:
@@ -271,106 +272,6 @@ def test_what_has_no_bytes_of_its_own_is_not_sent_and_no_name_of_half_a_letter_i
     with pytest.raises(BadInput, match="names no file"):
         host.get(str(tmp_path / "\ud800"))
     assert os.listdir(tmp_path) == []
-
-
-# --- the connection is cut ------------------------------------------------------------------
-
-SIZE = 50_000_000
-
-
-@pytest.fixture(scope="module")
-def large(tmp_path_factory):
-    path = tmp_path_factory.mktemp("large") / "source"
-    path.write_bytes(noise(SIZE))
-    return path
-
-
-def through(server, relay):
-    public = (server.folder / "host_ed25519.pub").read_text()
-    file = server.folder / f"known_{relay.port}"
-    file.write_text(known(relay.port, public))
-    return reached(server.address(port=relay.port, known_hosts=(str(file),)))
-
-
-@contextlib.contextmanager
-def given_up(server):
-    """A host that is lost on the way, and then at each attempt to go on."""
-    with Cut(server.port, [30_000_000, *[5000] * 9]) as relay, through(server, relay) as host:
-        yield host
-
-
-def same(one, other):
-    first, second = (hashlib.sha256(path.read_bytes()).hexdigest() for path in (one, other))
-    return first == second
-
-
-CUTS = [[20_000], [30_000_000], [SIZE - 9_000], [SIZE + 20_000], [20_000_000] * 2]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("reset", [False, True], ids=["closed", "reset"])
-def test_a_connection_that_was_cut_before_a_copy_begins_is_made_again(server, tmp_path, reset):
-    for number in range(5):
-        with Wire(server.port) as wire, through(server, wire) as host:
-            host.check("true")
-            wire.reset = reset
-            wire.part_all()
-            assert host.round_trip() > 0  # what a copy asks first
-            host.put(noise(3 * MIB), str(tmp_path / str(number)))
-    assert {path.stat().st_size for path in tmp_path.iterdir()} == {3 * MIB}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cuts", CUTS, ids=str)
-@pytest.mark.parametrize("way", ["up", "down"])
-def test_a_copy_that_was_cut_goes_on_from_what_is_there(server, large, tmp_path, way, cuts):
-    target = tmp_path / "target"
-    with Cut(server.port, cuts) as relay, through(server, relay) as host:
-        if way == "up":
-            host.put(large, str(target))
-        else:
-            host.get_file(str(large), target)
-        assert relay.cuts >= 1
-    assert same(large, target)
-    assert left_in(tmp_path) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["up", "down"])
-def test_a_copy_that_was_given_up_is_taken_up_by_the_next(server, large, tmp_path, way):
-    target = tmp_path / "target"
-
-    def copy(host):
-        return host.put(large, str(target)) if way == "up" else host.get_file(str(large), target)
-
-    with given_up(server) as host, pytest.raises(Unreachable, match="copy it again") as lost:
-        copy(host)
-    assert "umask" not in str(lost.value)
-    assert not target.exists() and len(left_in(tmp_path)) == 1
-    with reached(server.address()) as host:
-        copied = copy(host)
-    assert same(large, target) and left_in(tmp_path) == []
-    assert copied.sent < SIZE - 8 * MIB
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("way", ["up", "down"])
-def test_what_is_there_from_an_earlier_try_is_not_trusted(server, large, tmp_path, way):
-    target = tmp_path / "target"
-
-    def copy(host):
-        return host.put(large, str(target)) if way == "up" else host.get_file(str(large), target)
-
-    with given_up(server) as host, pytest.raises(Unreachable):
-        copy(host)
-    (left,) = left_in(tmp_path)
-    part = tmp_path / left / "part" if way == "up" else tmp_path / left
-    with part.open("r+b") as file:
-        file.seek(1000)
-        file.write(b"not what was sent")
-    with reached(server.address()) as host:
-        copy(host)
-    assert same(large, target)
 
 
 # --- the arithmetic --------------------------------------------------------------------------

@@ -86,6 +86,7 @@ def test_a_tree_arrives_as_it_was_and_comes_back_as_it_was(host, tmp_path):
     assert left_in(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_a_tree_that_is_there_is_replaced_only_when_asked(host, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()

@@ -57,6 +57,7 @@ def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  #
     assert told.pop("host0") > 2.5 and max(told.values()) < 2
 
 
+@pytest.mark.slow
 def test_one_whose_packets_tell_no_length_answers_like_the_others(servers, tmp_path):  # noqa: F811
     plain = ["Ciphers aes128-ctr", "MACs hmac-sha2-256"]
     with serving(tmp_path, extra=plain) as old:
@@ -74,6 +75,7 @@ def named(server, folder):
     return folder / "named"
 
 
+@pytest.mark.slow
 def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path):  # noqa: F811
     (tmp_path / "ssh_config").write_text("Host *\n  ConnectTimeout 5\n")
     config = str(tmp_path / "ssh_config")
@@ -159,6 +161,7 @@ def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tools", [partial(system, "perl", "python3"), busybox])
 def test_a_host_without_a_shell_that_stays_runs_it_all_the_same(tmp_path, tools):
     if not SSHD:

@@ -27,6 +27,8 @@ from labkit.host import Host
 from labkit.ssh import sessions
 from labkit.transports.ssh import Ssh
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = ("perl", "ps")
 
 HOSTS = 4
@@ -73,7 +75,6 @@ def within(seconds, reached_):
 # --- commands on all ------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_all_hosts_answer_at_once_and_by_name(fleet):
     fleet.run("true").check()
     begun = time.monotonic()
@@ -113,7 +114,6 @@ def port(fleet, number):
     return fleet.hosts[f"host{number}"].transport.at.port
 
 
-@pytest.mark.slow
 def test_each_host_has_the_deadline_for_itself(fleet):
     fleet.run("true").check()
     begun = time.monotonic()
@@ -137,14 +137,12 @@ def test_a_short_command_needs_no_thread_for_each_host(fleet, monkeypatch):
     assert len({outcome.stdout for outcome in outcomes.values()}) == HOSTS
 
 
-@pytest.mark.slow
 def test_commands_that_go_on_print_all_they_have_to_say(fleet):
     fleet.run("true").check()
     answers = fleet.run("sh", "-c", "sleep 0.3; head -c 9000000 /dev/zero").check()
     assert [answer.stdout_size for answer in answers.values()] == [9_000_000] * HOSTS
 
 
-@pytest.mark.slow
 def test_one_that_leaves_something_behind_is_told_as_such(fleet):
     fleet.run("true").check()
     outcomes = fleet.run("sh", "-c", f"{IT_IS} {port(fleet, 2)} ] && sleep 60 & exit 0").check()
@@ -152,7 +150,6 @@ def test_one_that_leaves_something_behind_is_told_as_such(fleet):
     assert fleet.run("echo", "again").check()["host2"].stdout == "again\n"
 
 
-@pytest.mark.slow
 def test_a_command_that_all_were_given_has_its_deadline(fleet, tmp_path):
     fleet.run("true").check()
     script = f"echo $$ > {tmp_path}/${{SSH_CONNECTION##* }}; sleep 60"
@@ -163,7 +160,6 @@ def test_a_command_that_all_were_given_has_its_deadline(fleet, tmp_path):
     assert len(fleet.run("true").ok) == HOSTS
 
 
-@pytest.mark.slow
 def test_a_connection_that_is_lost_under_a_command_is_that_hosts_own_matter(fleet):
     fleet.run("true").check()
     lost = f"{IT_IS} {port(fleet, 1)} ] && kill -KILL $(ps -o ppid= -p $PPID); sleep 0.2; echo on"
@@ -183,7 +179,6 @@ def test_one_host_by_two_names_runs_it_twice(servers, tmp_path):
     assert len(list(tmp_path.iterdir())) == 6
 
 
-@pytest.mark.slow
 def test_ctrl_c_lets_go_of_what_all_were_given(fleet):
     fleet.run("true").check()
 
@@ -208,7 +203,6 @@ def test_files_go_to_all_hosts_by_the_same_means(fleet, tmp_path):
     assert sorted(os.listdir(tmp_path)) == sorted(fleet.hosts)
 
 
-@pytest.mark.slow
 def test_many_logins_through_one_sshd_are_all_admitted(tmp_path):
     if not SSHD:
         pytest.skip("no sshd; to get it: make system")
@@ -220,7 +214,6 @@ def test_many_logins_through_one_sshd_are_all_admitted(tmp_path):
 # --- starting together ----------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_commands_wait_for_one_another_and_then_start_together(fleet, tmp_path):
     script = f"date +%s.%N >{tmp_path}/$1; echo out; echo err >&2; exit 3"
     with fleet.together({name: ("sh", "-c", script, "-", name) for name in fleet.hosts}) as line:
@@ -251,7 +244,6 @@ def test_what_has_not_been_started_never_runs(fleet, tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["perl", "shell", "busybox"])
 def test_started_commands_end_at_their_deadline_with_all_their_children(fleet, tmp_path, kind):
     script = f'sleep 60 & echo $! >{tmp_path}/child; trap "" TERM; sleep 60; sleep 60'
@@ -264,7 +256,6 @@ def test_started_commands_end_at_their_deadline_with_all_their_children(fleet, t
     within(5, lambda: gone(int((tmp_path / "child").read_text())))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["perl", "shell", "busybox"])
 def test_a_started_command_tells_its_code_its_output_and_when_it_began(fleet, tmp_path, kind):
     with one_of(kind, fleet, tmp_path) as some:
@@ -324,7 +315,6 @@ def test_one_that_cannot_be_made_ready_stops_all_before_any_has_started(servers,
 SERVER = "sleep 0.3; echo $$ >{0}; exec sleep 60"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("deaf", ["", "trap '' TERM;"])
 def test_a_server_is_waited_for_and_ends_when_we_leave(fleet, tmp_path, deaf):
     pid = tmp_path / "pid"
@@ -335,7 +325,6 @@ def test_a_server_is_waited_for_and_ends_when_we_leave(fleet, tmp_path, deaf):
     assert gone(number)
 
 
-@pytest.mark.slow
 def test_a_server_ends_with_the_connection(fleet, tmp_path):
     pid = tmp_path / "pid"
     with fleet.serving(
@@ -354,7 +343,6 @@ def test_a_server_that_ends_before_it_is_ready_is_an_error_with_its_last_words(f
         pass
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("deaf", ["", "trap '' TERM;"])
 def test_a_server_that_is_never_ready_is_given_up_and_ended(fleet, tmp_path, deaf):
     pid = tmp_path / "pid"
@@ -379,7 +367,6 @@ def test_a_server_without_a_probe_or_on_no_host_is_refused(fleet):
 # --- clocks ---------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_each_clock_is_known_within_half_the_way_there_and_back(fleet):
     for reading in fleet.clocks().check().values():
         assert isinstance(reading, ClockReading)
@@ -389,7 +376,6 @@ def test_each_clock_is_known_within_half_the_way_there_and_back(fleet):
         assert reading.host_utc.endswith("+00:00")
 
 
-@pytest.mark.slow
 def test_a_clock_that_tells_whole_seconds_is_known_within_a_second(tmp_path):
     (tmp_path / "sshd").mkdir()
     with only(tmp_path / "sshd", busybox()) as host:

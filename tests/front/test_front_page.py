@@ -170,6 +170,7 @@ def test_on_a_lab_a_card_says_which_conditions_it_can_measure_and_why_not_the_ot
     assert silent["lat_ping"].words == "no host of two hosts answers"
 
 
+@pytest.mark.slow
 def test_a_host_says_who_holds_it_and_that_is_no_leftover(lab, file):
     with in_force({"server": lab.host("server")}, "a study") as changes:
         changes.move_to([Knob(str(file), "new")])
@@ -266,6 +267,7 @@ def test_a_report_that_is_not_there_is_written_and_linked_to(results):
     assert [of.report for of in shelf() if of.path == one.path] == [one.report]
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_while_it_works_comes_next_and_only_the_last_of_it():
     done, worker = [], Worker(Speaker())
 

@@ -29,6 +29,7 @@ def kinds(text):
     return [re.sub(r":\s*[\d.].*", ":number", line).split(" ")[0] for line in lines]
 
 
+@pytest.mark.slow
 def test_both_ways_count_what_the_single_command_does_and_in_the_same_words(ssh, way):
     with counting() as counters:
         told = counters.collect(ssh)

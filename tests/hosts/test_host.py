@@ -66,6 +66,7 @@ def test_eight_megabytes_on_each_stream_at_once(host):
     assert set(done.stdout) == {"o"} and set(done.stderr) == {"e"}
 
 
+@pytest.mark.slow
 def test_standard_input_arrives_whole_and_ends(host):
     sent = os.urandom(3 * MIB)
     assert host.check("sha256sum", stdin=sent).split()[0] == hashlib.sha256(sent).hexdigest()
@@ -208,6 +209,7 @@ def test_a_value_that_no_variable_can_have_is_refused(host, value):
         host.run("true", env={"A": value})
 
 
+@pytest.mark.slow
 def test_words_of_a_hundred_thousand_bytes_arrive(host):
     words = ["a\n'b" * 25_000, "x" * 100_000]
     done = host.run("sh", "-c", 'printf "%s" "$@"', "sh", *words)

@@ -160,6 +160,7 @@ def test_a_key_is_started_once_and_attached_to_ever_after(ssh, spool, tmp_path):
         ssh.job("onec", spool)
 
 
+@pytest.mark.slow
 def test_every_word_arrives_byte_for_byte_and_binary_output_too(ssh, spool):
     job = ssh.start("printf", r"%s\377\0\n", *ODD, key="words", seconds=30, spool=spool)
     assert job.wait(10).ok
@@ -167,6 +168,7 @@ def test_every_word_arrives_byte_for_byte_and_binary_output_too(ssh, spool):
     assert job.output() == expected
 
 
+@pytest.mark.slow
 def test_an_absent_program_is_code_127_and_says_which(ssh, spool):
     job = ssh.start("no-such-program", key="absent", seconds=30, spool=spool)
     assert job.wait(10).code == 127
@@ -181,6 +183,7 @@ def test_waiting_no_longer_than_asked_leaves_it_running_until_the_block_ends(ssh
     assert str(status) == "killed by signal TERM: it was cancelled"
 
 
+@pytest.mark.slow
 def test_a_job_knows_its_name_and_nothing_of_its_start(ssh, spool):
     script = "echo $LABKIT_JOB; umask; ls -l /proc/$$/fd | grep -c lock; cat"
     job = ssh.start("sh", "-c", script, key="name", seconds=30, spool=spool)

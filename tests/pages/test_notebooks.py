@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import pytest
 from each import each
 
 from labkit import studies
@@ -121,6 +122,7 @@ def test_no_output_and_no_count_is_committed(path):
     assert all(not cell.outputs and cell.execution_count is None for cell in code_cells(path))
 
 
+@pytest.mark.slow
 @every_notebook
 def test_imports_come_first_in_their_cell_once_and_where_they_are_needed(path):
     seen = set()
@@ -135,6 +137,7 @@ def test_imports_come_first_in_their_cell_once_and_where_they_are_needed(path):
         seen |= names
 
 
+@pytest.mark.slow
 @every_notebook
 def test_every_name_a_cell_reads_was_made_by_a_cell_before(path):
     known = set(dir(__builtins__)) | set(__builtins__ if isinstance(__builtins__, dict) else ())

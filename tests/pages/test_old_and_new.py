@@ -48,6 +48,7 @@ def test_five_columns_say_what_became_of_each_figure(both):
     assert low < float(delta.split()[0]) < high and low > 25
 
 
+@pytest.mark.slow
 def test_the_sentence_and_the_exit_code_name_what_changed_most(both, capsys):
     new, old = (str(one.path) for one in both)
     assert main(["report", new, "--against", old, "--json"]) == 1
@@ -57,6 +58,7 @@ def test_the_sentence_and_the_exit_code_name_what_changed_most(both, capsys):
     assert {v["among"] for v in told["effects"]} == {8}, "all share one risk"
 
 
+@pytest.mark.slow
 def test_what_did_not_change_ends_with_0(tmp_path, both, capsys):
     _, old = both
     again = synthetic.write_results(tmp_path / "again", STUDY, 5, 299)
@@ -64,6 +66,7 @@ def test_what_did_not_change_ends_with_0(tmp_path, both, capsys):
     assert "None of 8 figures of lat_ping has clearly changed" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_it_fits_80_columns(both, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     new, old = (str(one.path) for one in both)

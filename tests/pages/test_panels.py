@@ -108,6 +108,7 @@ def test_nobody_is_there_in_plain_python_nor_in_a_batch(monkeypatch):
     assert lab_panel.alone()
 
 
+@pytest.mark.slow
 def test_alone_a_study_prints_two_short_lines_and_returns_its_results(lab, results, capsys):
     assert asyncio.run(StudyPanel(Counting(), lab, results, repeats=3).run()) is results
     first, last = capsys.readouterr().out.splitlines()
@@ -128,6 +129,7 @@ def test_without_a_lab_the_recorded_runs_are_returned_at_once(results, capsys):
     assert "(recorded)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_recorded_runs_are_all_that_there_will_be_whatever_is_asked_for(lab, results, capsys):
     asyncio.run(StudyPanel(Counting(), lab, results, repeats=2).run())
     capsys.readouterr()
@@ -135,6 +137,7 @@ def test_recorded_runs_are_all_that_there_will_be_whatever_is_asked_for(lab, res
     assert "4 of 4 runs are there (recorded)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_watched_the_bars_fill_and_the_buttons_follow(lab, results, watched):
     panel = StudyPanel(Counting(), lab, results, repeats=2)
     asyncio.run(panel.run())
@@ -180,6 +183,7 @@ def test_stop_lets_the_run_end_keeps_it_and_raises_stopped(lab, results, watched
     assert not panel._view.start.disabled and panel._view.stop.disabled
 
 
+@pytest.mark.slow
 def test_start_goes_on_where_it_stopped(lab, results, watched):
     results.keep(Run("A", 1, 1, "finished"), {})
     panel = StudyPanel(Counting(), lab, results, repeats=2)
@@ -193,6 +197,7 @@ def test_start_goes_on_where_it_stopped(lab, results, watched):
     assert len(results.finished()) == 4 and "Finished" in words(panel)
 
 
+@pytest.mark.slow
 def test_a_failure_is_raised_and_said_as_text(lab, results, watched):
     panel = StudyPanel(Counting(CommandFailed("box1: tc", said=BAD)), lab, results)
     with pytest.raises(CommandFailed):
@@ -249,6 +254,7 @@ def ladder(tmp_path):
     return LadderPanel(synthetic.write_results(tmp_path / "r", study, 3, 500), study)
 
 
+@pytest.mark.slow
 def test_alone_the_ladder_is_displayed_once_as_a_chart(ladder, monkeypatch):
     seen = []
     monkeypatch.setattr(lab_panel, "show", seen.append)

@@ -83,6 +83,7 @@ def test_a_report_without_charts_carries_no_bundle(tmp_path):
     assert len(written(tmp_path, display(text__plain="42"))) < 600_000
 
 
+@pytest.mark.slow
 def test_what_a_host_said_never_becomes_html(tmp_path):
     outputs = [
         display(text__html=BAD, text__plain=BAD),
@@ -163,6 +164,7 @@ def test_the_lesson_is_folded_and_what_was_seen_is_open(tmp_path):
     assert page.count("<details") == page.count("</details>")
 
 
+@pytest.mark.slow
 def test_no_link_of_a_report_is_dead(tmp_path):
     chart = shown(charts.round_trips(np.arange(1, 99.0)))
     page = re.sub(r"<script\b.*?</script>", "", lesson(tmp_path, chart), flags=re.DOTALL)
@@ -172,12 +174,14 @@ def test_no_link_of_a_report_is_dead(tmp_path):
     assert "labkit-chart" in inside and [one for one in inside if f'id="{one}"' not in page] == []
 
 
+@pytest.mark.slow
 def test_the_chart_of_what_we_see_stands_in_the_head_and_once(tmp_path):
     page = lesson(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
     top, _, rest = page.partition("<main>")
     assert top.count('class="labkit-chart"') == 1 and 'class="labkit-chart"' not in rest
 
 
+@pytest.mark.slow
 def test_a_report_is_for_light_and_dark_screens_and_for_paper(tmp_path):
     page = written(tmp_path, shown(charts.round_trips(np.arange(1, 99.0))))
     assert "prefers-color-scheme: dark" in page and "color-scheme: light dark" in page

@@ -45,6 +45,7 @@ def test_the_frame_of_a_study_has_a_row_for_each_value(study, results):
             assert one["number"].to_list() == list(range(1, len(values) + 1))
 
 
+@pytest.mark.slow
 def test_the_point_of_a_sweep_and_the_time_of_a_run_are_columns():
     study, recorded = studies.find("docker_stream"), named_results("docker_stream")
     assert "[" not in "".join(study.frame(recorded)["metric"].unique())
@@ -67,6 +68,7 @@ def test_a_query_and_results_are_a_frame_and_a_csv_file(monkeypatch, tmp_path, r
     assert pl.read_csv(tmp_path / "y.csv").height == results.frame().height
 
 
+@pytest.mark.slow
 def test_what_a_chart_shows_is_a_frame(study, results):
     found = LadderPanel(results, study).frame()
     assert set(found["condition"].drop_nulls()) >= set(study.blocks(results))

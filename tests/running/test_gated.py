@@ -89,6 +89,7 @@ def test_a_run_whose_host_jumped_in_time_is_kept_as_invalid_and_measured_again(r
     assert said.startswith("1 of 3 runs were invalid and are not used: a in block 1 (client: clock")
 
 
+@pytest.mark.slow
 def test_the_raw_counts_are_kept_and_say_the_same_when_they_are_read_again(results):
     loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=1)
     first = results.runs()[0]
@@ -97,6 +98,7 @@ def test_the_raw_counts_are_kept_and_say_the_same_when_they_are_read_again(resul
     assert "clock step" in found
 
 
+@pytest.mark.slow
 def test_what_a_host_does_not_count_is_kept_as_untold(results):
     loop.run(a_study(A), a_lab(Jumping("j", {2})), results, repeats=1)
     first = results.runs()[0]
@@ -182,6 +184,7 @@ def test_a_busy_neighbour_spoils_a_run_on_hosts_of_ones_own(results, tmp_path):
     assert [run.state for run in results.runs()] == ["invalid"] * 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tier", "tolerates", "expects"),
     [("loopback", (), ()), ("hosts", gate.NAMES, ()), ("hosts", STRICT, ("foreign load",))],

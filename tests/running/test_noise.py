@@ -163,6 +163,7 @@ def test_a_quick_look_at_the_noise_gives_way_to_a_whole_one(lab):
     assert noise_floor.kept(study, lab.name) == whole != again
 
 
+@pytest.mark.slow
 def test_only_pairs_of_runs_that_can_be_used_make_a_quick_look_a_whole_one(lab):
     study, place = a_study(A), noise_floor.folder(lab.name, "lat_ping")
     names = {"a": noise_floor.ONE, "b": noise_floor.OTHER}

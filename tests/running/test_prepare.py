@@ -43,6 +43,7 @@ def test_each_study_names_what_its_workloads_call_on_this_machine():
     assert "netperf" not in needed([studies.find("lat_ping")], None)[HERE]
 
 
+@pytest.mark.slow
 def test_a_lab_of_ones_own_is_asked_over_ssh_for_the_roles_that_call_it(lab):
     with opened(lab) as hosts:
         found = {one.host: one for one in lacking([studies.find("lat_10us")], hosts)}
@@ -73,6 +74,7 @@ def test_what_no_package_brings_is_named_with_who_has_it():
     assert "onload comes with OpenOnload" in rendered([one])
 
 
+@pytest.mark.slow
 def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, capsys):
     text = (
         lab.read_text()
@@ -85,6 +87,7 @@ def test_a_host_that_cannot_be_asked_is_named_and_ends_with_1(lab, capsys):
     assert "client: cannot be asked" in said and "server: " in said
 
 
+@pytest.mark.slow
 def test_the_answer_for_scripts_has_its_keys(lab, capsys):
     code = main(["prepare", "--all", "--lab", str(lab), "--json"])
     said = json.loads(capsys.readouterr().out)

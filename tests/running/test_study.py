@@ -107,6 +107,7 @@ def test_blocks_are_added_until_the_intervals_are_narrow_or_there_are_most_of_th
         loop.run(study, lab, results, repeats=1, width=0)
 
 
+@pytest.mark.slow
 def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
     study, stop = a_study(A, B), threading.Event()
     with pytest.raises(Stopped, match="after 1 of 6 runs"):
@@ -114,6 +115,7 @@ def test_a_stop_keeps_what_is_done_and_says_how_far_it_came(lab, results):
     assert len(results.finished()) == 1
 
 
+@pytest.mark.slow
 def test_a_run_that_is_stopped_in_its_middle_stays_visible_beside_its_repetition(lab, results):
     def stop(progress):
         if progress.step == "measuring":
@@ -153,6 +155,7 @@ def test_a_run_whose_measurer_was_killed_stays_visible_and_any_other_leaves_no_n
     assert results.gaps() == [] and len(results.finished()) == 6
 
 
+@pytest.mark.slow
 def test_whoever_watches_a_study_can_ask_it_to_stop(lab, results, tmp_path, monkeypatch):
     watched = tmp_path / "progress.jsonl"
     monkeypatch.setenv(WATCHED, str(watched))
@@ -220,6 +223,7 @@ def test_a_study_stops_when_something_keeps_changing_its_settings(lab, results, 
     assert results.finished() == []
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_be_written_ends_the_study_before_the_next_is_measured(
     lab, results, tmp_path
 ):
@@ -258,6 +262,7 @@ def test_no_run_is_called_invalid_when_nobody_touches_its_settings(lab, results,
     assert [run.state for run in results.runs()] == ["finished"] * 3
 
 
+@pytest.mark.slow
 def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tmp_path):
     study = a_study(A, NOWHERE)
     assert "moon" in possible.refusals(study, lab)["c"]
@@ -283,6 +288,7 @@ def test_fewer_repeats_than_one_are_refused(lab, results, repeats):
         loop.run(a_study(A), lab, results, repeats=repeats)
 
 
+@pytest.mark.slow
 def test_several_servers_are_under_the_load_at_once_and_what_each_said_is_kept(lab, results):
     both = replace(lab, hosts={**lab.hosts, "other": lab.hosts["server"]})
     study = a_study(TWICE)

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 
+import pytest
 from sshd import reached, serving
 
 from labkit.host import Host
@@ -73,6 +74,7 @@ def test_the_programs_that_measure_tell_their_versions(tmp_path, monkeypatch):
         assert "ping" in found["version ping"]
 
 
+@pytest.mark.slow
 def test_what_is_kept_of_a_host_says_at_which_of_its_addresses_it_answered(tmp_path):
     """F13: its name may lead to IPv6 first, and to another machine tomorrow."""
     with serving(tmp_path) as server:

@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pytest
 from synthetic import ping_text
 
 from labkit import studies
@@ -35,6 +36,7 @@ def test_a_block_apart_is_named_with_its_time_its_gates_and_nothing_is_dropped(t
     assert len(results.finished()) == 10 and json.dumps(said)
 
 
+@pytest.mark.slow
 def test_two_states_and_the_run_from_which_all_was_slower_are_named(tmp_path):
     later = [20] * 6 + [40] * 6
     results = results_of(tmp_path, {"Native": later, "VM-SRIOV": [2 * x for x in later]})

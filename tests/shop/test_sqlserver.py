@@ -245,6 +245,7 @@ def test_a_shop_of_your_own_is_filled_and_asked_and_is_as_durable_as_wanted(serv
     assert not list(Path("/tmp").glob("labkit-shop-server-*.secret"))
 
 
+@pytest.mark.slow
 def test_a_host_without_a_database_of_yours_is_refused_and_says_what_to_write():
     here = Host("server", "127.0.0.1", Local("server"))
     why = DvdStore("sqlserver").lacking({"client": here, "server": here})

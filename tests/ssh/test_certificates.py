@@ -157,6 +157,7 @@ def test_a_certificate_that_its_authority_did_not_sign_is_refused(tmp_path):
         reading(text).verify("box1", Name("127.0.0.1"), forged)
 
 
+@pytest.mark.slow
 def test_a_certificate_lets_in_who_holds_it_and_nobody_else(tmp_path):
     file = tmp_path / "known"
     file.write_text(f"@cert-authority * {key(tmp_path, 'ca')}\n")

@@ -54,6 +54,7 @@ def test_every_private_part_that_labkit_uses_is_in_the_paramiko_that_is_installe
     assert not gone, f"paramiko {version('paramiko')} has it no more: {', '.join(gone)}"
 
 
+@pytest.mark.slow
 def test_a_part_that_paramiko_never_had_is_missed():
     assert all("_never_had" not in members(cls) for cls in client.PRIVATE)
 
@@ -161,6 +162,7 @@ def test_a_packet_larger_than_any_is_refused_before_it_is_read():
             client.Packets(ours).read_message()
 
 
+@pytest.mark.slow
 def test_closing_wakes_who_reads_at_once(host):
     host.check("true")
     time.sleep(0.2)  # the thread reads again

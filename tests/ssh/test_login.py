@@ -64,6 +64,7 @@ def test_keys_of_all_kinds_are_taken_from_files_and_from_the_agent(own, tmp_path
             assert client.is_authenticated()
 
 
+@pytest.mark.slow
 def test_a_locked_key_is_used_through_the_agent_and_without_one_the_message_says_so(own, tmp_path):
     locked, target = tmp_path / "locked", own.target(identities=(str(tmp_path / "locked"),))
     (own.folder / "authorized").open("a").write(key(tmp_path, "locked") + "\n")

@@ -123,6 +123,7 @@ def test_a_child_of_fork_connects_for_itself_and_gets_no_answer_of_its_parents(s
     assert _echoes(ssh, "after", 1) == ["after 0\n"] and ours <= set(server.sessions())
 
 
+@pytest.mark.slow
 def test_a_session_that_the_server_ended_is_opened_again(ssh, server):
     assert ssh.check("echo", "one") == "one\n"
     ended = server.processes()

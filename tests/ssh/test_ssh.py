@@ -31,6 +31,7 @@ def through(server, wire):
 # --- one shell for many commands --------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_hundred_commands_need_one_shell_and_one_session(ssh):
     parents = {ssh.check("sh", "-c", "echo $PPID") for _ in range(100)}
     assert len(parents) == 1
@@ -177,6 +178,7 @@ def test_a_name_is_a_program_of_the_path_as_it_is_now_and_no_word_of_the_shell(o
             assert {other.run("tool").code for _ in range(3)} == {127}
 
 
+@pytest.mark.slow
 def test_without_perl_and_python_each_command_has_a_shell_of_its_own(server, tmp_path, monkeypatch):
     monkeypatch.setattr(sessions, "SESSIONS", 1)
     (tmp_path / "bin").mkdir()

@@ -44,6 +44,7 @@ def inner(tmp_path_factory):
         yield server
 
 
+@pytest.mark.slow
 def test_a_host_is_reached_through_jump_hosts(own, inner):
     first = through(own)
     second = own.target(jump=first)

@@ -52,6 +52,7 @@ def test_it_is_kept_as_json_and_comes_back_the_same(values):
     )
 
 
+@pytest.mark.slow
 def test_a_million_samples_are_kept_in_a_few_kilobytes():
     values = np.random.default_rng(1).lognormal(4, 0.3, 1_000_000)
     assert len(json.dumps(Distribution.of(values).as_json())) < 60_000
@@ -106,6 +107,7 @@ def bomb():
     return base64.b64encode(zlib.compress(b"\0" * 50_000_000)).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [

@@ -41,6 +41,7 @@ def test_what_may_be_negative_keeps_both_ends():
     assert Interval(0.0, 0.0, 0.0, True).ends(str) == "0.0 to 0.0"
 
 
+@pytest.mark.slow
 def test_a_far_tail_of_three_unlike_runs_has_no_upper_limit_wherever_it_is_shown():
     blocks = wild(np.random.default_rng(1))
     found = interval(blocks, 99.9)
@@ -75,6 +76,7 @@ def test_a_ratio_of_rates_without_a_limit_has_an_arrow():
     }
 
 
+@pytest.mark.slow
 def test_a_verdict_tells_no_limit_as_none():
     rng = np.random.default_rng(2)
     measured = {"a": wild(rng, by=90.0), "b": {k: rng.lognormal(4, 0.2, 4000) for k in range(3)}}

@@ -38,6 +38,7 @@ def test_blocks_of_one_state_are_seldom_called_odd(between, blocks):
     assert alarms <= 0.1 * many
 
 
+@pytest.mark.slow
 def test_slow_runs_are_found_where_each_is_three_times_as_slow_with_10_percent():
     named, there = 0, 0
     for _ in range(300):

@@ -31,6 +31,7 @@ def test_simulated_doubts_are_those_of_labkit(name):
         assert one.p_same == pytest.approx(found.alike[study], rel=0.02, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_conditions_are_called_different_in_5_of_100_over_all_looks():
     made = GENERATORS["lognormal, blocks 5 %"]
     doubts = in_turn(made, np.random.default_rng(2), LOOKS, 600, 60)

@@ -189,6 +189,7 @@ def slow_runs(seed, blocks=5, between=0.15):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("q", [50, 99, 99.9])
 def test_one_conditions_percentile_has_the_interval_that_tables_show(q):
     measured = slow_runs(8)

@@ -169,6 +169,7 @@ def test_a_study_without_drift_is_told_of_one_in_at_most_5_of_100(conditions, st
     assert np.mean(told_of) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / len(told_of))
 
 
+@pytest.mark.slow
 def test_a_lab_that_drifts_is_found_by_all_conditions_together_when_none_of_them_shows_it():
     rng = np.random.default_rng(11)
     said = [told(standing(rng, 7, 6, shared=0, slope=0.02)) for _ in range(100)]

@@ -377,6 +377,7 @@ def test_a_file_that_cannot_be_read_to_its_end_says_so(file, monkeypatch):
     assert "Input/output error" in refused.value.said
 
 
+@pytest.mark.slow
 def test_20_of_2000_columns_use_memory_for_little_more_than_themselves(file):
     import tracemalloc
 

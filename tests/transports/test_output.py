@@ -118,6 +118,7 @@ def test_an_orphan_in_a_session_of_its_own_never_writes_into_the_next_result(hos
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.slow
 def test_a_command_that_kills_its_shell_has_no_known_end(host):
     with pytest.raises(OutcomeUnknown, match="its shell was ended") as unknown:
         host.run("sh", "-c", "echo said; kill -9 $PPID; sleep 0.2")

@@ -102,6 +102,7 @@ def test_what_no_fio_can_have_is_refused():
             Fio(**wrong)
 
 
+@pytest.mark.slow
 @needs_fio
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount here")
 @pytest.mark.parametrize(

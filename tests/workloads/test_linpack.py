@@ -94,6 +94,7 @@ def test_two_threads_on_one_cpu_do_half_of_what_they_do_on_two():
     assert twice(best_of_both(on_two, on_one, twice))
 
 
+@pytest.mark.slow
 def test_a_library_that_solves_nothing_is_found_out_by_the_residual(tmp_path):
     source, library = tmp_path / "idle.c", tmp_path / "libidle.so"
     source.write_text(IDLE)
@@ -113,6 +114,7 @@ def test_sizes_fit_the_smallest_place_and_what_was_asked_for_stays():
     assert Linpack(percent=100, threads=2).fitted([large, small]).sizes["65K"] == 65_000
 
 
+@pytest.mark.slow
 def test_a_host_without_the_memory_or_the_library_says_so_before_the_start():
     assert "of memory free" in Linpack(percent=400).lacking({"server": HERE})
     if not HERE.run("sh", "-c", FIND, "find", LIBRARIES["mkl"][0]).ok:

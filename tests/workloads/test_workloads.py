@@ -94,12 +94,14 @@ def test_output_that_was_cut_off_is_refused(end):
         Ping.parse(REAL[:end])
 
 
+@pytest.mark.slow
 @given(st.text())
 @example("icmp_seq=99999999 ttl=1 time=9 ms")
 def test_any_text_is_read_or_refused(text):
     refuses_or_reads(text)
 
 
+@pytest.mark.slow
 @given(st.integers(0, len(REAL)), st.integers(0, 80), st.text(max_size=20))
 def test_real_output_with_damage_is_read_or_refused(at, gone, instead):
     refuses_or_reads(REAL[:at] + instead + REAL[at + gone :])
