@@ -152,7 +152,6 @@ def _journals_of_their_own(_journals, monkeypatch):
     """This machine is a host of many tests: their journals are apart from a real one."""
     folder, numbers = _journals
     own = folder / str(next(numbers))
-    own.mkdir()
     monkeypatch.setenv("LABKIT_CHANGES", str(own))
     yield
     # A watch that finds no lease any more ends.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.torture
+
 PROGRAMS = ("docker", "dockerd", "mmdebstrap")
 
 HERE = Path(__file__).parent
@@ -15,7 +17,6 @@ NOTEBOOKS = sorted((HERE.parents[1] / "notebooks").glob("*.ipynb"))
 FIRST_CHART_SECONDS = 60
 
 
-@pytest.mark.torture
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a Docker of its own")
 @pytest.mark.skipif(not shutil.which("dockerd"), reason="no docker: make system")
 def test_every_notebook_runs_in_binders_image_and_a_chart_is_there_within_a_minute(tmp_path):

@@ -16,6 +16,8 @@ from labkit.campaign.cluster.store import open_store
 from labkit.campaign.conductor import Conductor
 from labkit.campaign.foreseen import Foreseen
 
+pytestmark = pytest.mark.slow
+
 
 def insist_once(ends, campaign):
     assert set(ends.values()) == {1} and len(ends) == len(campaign.points)
@@ -23,7 +25,6 @@ def insist_once(ends, campaign):
 
 
 @pytest.mark.when_changed("labkit/campaign/")
-@pytest.mark.slow
 def test_each_stub_point_is_finished_once_on_the_lab_that_it_names(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     done = simulated(tmp_path, 10, 100)

@@ -13,6 +13,8 @@ from knobs import Bench
 
 from labkit.changes.journal_lines import decoded
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = ("mount", "unshare")
 
 KEYS = ("a", "b", "c")
@@ -90,7 +92,6 @@ def some(tmp_path, count):
 
 # Everything is as it was at first, or as somebody else last made it, in whatever order sets end.
 @pytest.mark.when_changed("labkit/changes/", "labkit/machine/stopping.py")
-@pytest.mark.slow
 def test_change_sets_that_overlap_bring_back_what_was_there_or_what_others_made(tmp_path):
     some(tmp_path, 25)
 
@@ -101,7 +102,6 @@ def test_ten_thousand_schedules_of_overlapping_change_sets(tmp_path, piece):
     some(tmp_path, 500)
 
 
-@pytest.mark.slow
 def test_the_outer_of_two_change_sets_put_back_first_brings_back_nothing_of_the_inner(tmp_path):
     bench = Bench(tmp_path, ("a",))
     bench.reset()
@@ -118,7 +118,6 @@ def test_the_outer_of_two_change_sets_put_back_first_brings_back_nothing_of_the_
     assert file.read_text() == "old\n" and bench.left() == []
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, for a boot number of its own")
 def test_after_a_reboot_what_is_ours_goes_back_and_what_others_made_stays(tmp_path):
     bench = Bench(tmp_path, ("gone", "ours", "theirs"))
@@ -157,7 +156,6 @@ with applied([Slow({a!r}, "new"), Slow({b!r}, "new")], {{"server": Host("here", 
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=str)
 def test_a_stop_in_the_midst_of_a_change_puts_everything_back(tmp_path, number):
     bench = Bench(tmp_path)

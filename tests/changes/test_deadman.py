@@ -26,6 +26,8 @@ from labkit.ssh.connection import Address
 from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = ("ip",)
 
 # Each process that runs tests has a subnet of its own, far from those of boxes.
@@ -160,7 +162,6 @@ def cut_off_and_back(folder, host, cut, deadman):
 
 
 @needs_root
-@pytest.mark.slow
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_change_that_cuts_the_host_off_goes_back_by_itself(tmp_path, cut):
     with behind_a_link(tmp_path) as host:
@@ -194,7 +195,6 @@ def test_a_hundred_of_a_hundred_come_back(tmp_path):
 
 
 @pytest.mark.skipif(not SSHD, reason="no sshd; to get it: make system")
-@pytest.mark.slow
 def test_a_change_that_could_cut_but_does_not_is_confirmed_over_a_new_connection(tmp_path):
     (tmp_path / "a").write_text("old\n")
     wanted = Knob(str(tmp_path / "a"), "new", (("cuts_management", True),))
@@ -208,7 +208,6 @@ def test_a_change_that_could_cut_but_does_not_is_confirmed_over_a_new_connection
         assert (tmp_path / "a").read_text() == "old\n"
 
 
-@pytest.mark.slow
 def test_a_host_that_hears_nothing_any_more_puts_all_back_by_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_CHANGES", str(tmp_path / "changes"))
     (tmp_path / "a").write_text("old\n")

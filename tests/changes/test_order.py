@@ -16,6 +16,8 @@ from labkit.host import Host
 from labkit.setting import Details, Setting, Way
 from labkit.transports.local import Local
 
+pytestmark = pytest.mark.slow
+
 # As with virtual functions of a card: a driver, then what it brings, then what needs both of that.
 NEEDS = {"driver": (), "functions": ("driver",), "queues": ("driver",),
          "routes": ("functions", "queues")}  # fmt: skip
@@ -103,7 +105,6 @@ ALL, NONE = {role: {*NEEDS} for role in KINDS}, {role: set() for role in KINDS}
 ORDERS = list(itertools.permutations(NEEDS))
 
 
-@pytest.mark.slow
 def test_the_device_refuses_a_wrong_order(tmp_path, hosts):
     for order in ORDERS[1::5]:
         with pytest.raises(SettingRefused) as no, in_force(hosts) as changes:
@@ -111,7 +112,6 @@ def test_the_device_refuses_a_wrong_order(tmp_path, hosts):
         assert "cannot be on while" in no.value.said and values(tmp_path) == NONE
 
 
-@pytest.mark.slow
 def test_every_order_of_asking_is_made_in_the_right_one_on_each_host_and_goes_back(tmp_path, hosts):
     with in_force(hosts) as changes:
         for order in ORDERS:
@@ -124,7 +124,6 @@ def test_every_order_of_asking_is_made_in_the_right_one_on_each_host_and_goes_ba
     assert values(tmp_path) == NONE
 
 
-@pytest.mark.slow
 def test_a_process_that_knows_nothing_of_the_order_puts_back_in_the_right_one(tmp_path, hosts):
     changes = InForce(hosts, Owner.me("x"))
     changes.move_to([*parts(tmp_path, NEEDS), *parts(tmp_path, NEEDS, "client")])
@@ -133,7 +132,6 @@ def test_a_process_that_knows_nothing_of_the_order_puts_back_in_the_right_one(tm
     assert all(restore(host).ok for host in hosts.values()) and values(tmp_path) == NONE
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, seed):
     chance = random.Random(seed)
@@ -152,7 +150,6 @@ def test_from_one_set_of_parts_to_any_other_nothing_is_refused(tmp_path, hosts, 
     assert values(tmp_path) == NONE
 
 
-@pytest.mark.slow
 def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mixed(
     tmp_path, hosts
 ):
@@ -167,7 +164,6 @@ def test_eight_settings_of_two_hosts_come_in_the_right_order_however_they_are_mi
             assert {*step.way.more.after} <= before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_settings_that_wait_for_each_other_in_a_circle_are_refused_in_the_plan(
     tmp_path, hosts, size

@@ -15,6 +15,8 @@ from labkit.fleet.fleet import Fleet
 from labkit.ssh import connection
 from tests.fleet.test_fleet import HOSTS, IT_IS, fleet_of, port, servers  # noqa: F401
 
+pytestmark = pytest.mark.slow
+
 PROGRAMS = ("ps",)
 
 
@@ -24,7 +26,6 @@ def fleet(servers):  # noqa: F811
         yield found
 
 
-@pytest.mark.slow
 def test_what_was_first_leaves_a_shell_for_the_next(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
     shells = [fleet.run("sh", "-c", "echo $PPID").check() for _ in range(3)]
@@ -41,7 +42,6 @@ def new(servers, before):  # noqa: F811
 TORN = b"SSH-2.0-torn\r\n" + bytes([0, 0, 0, 28]) + bytes(8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("part", [b"", b"SSH-2.0-torn", b"words\r\n" * 3, TORN])
 def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  # noqa: F811
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 3.0)
@@ -57,7 +57,6 @@ def test_one_that_falls_silent_holds_up_no_other(servers, part, monkeypatch):  #
     assert told.pop("host0") > 2.5 and max(told.values()) < 2
 
 
-@pytest.mark.slow
 def test_one_whose_packets_tell_no_length_answers_like_the_others(servers, tmp_path):  # noqa: F811
     plain = ["Ciphers aes128-ctr", "MACs hmac-sha2-256"]
     with serving(tmp_path, extra=plain) as old:
@@ -75,7 +74,6 @@ def named(server, folder):
     return folder / "named"
 
 
-@pytest.mark.slow
 def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path):  # noqa: F811
     (tmp_path / "ssh_config").write_text("Host *\n  ConnectTimeout 5\n")
     config = str(tmp_path / "ssh_config")
@@ -83,7 +81,6 @@ def test_ssh_is_asked_about_each_host_that_its_files_speak_of(servers, tmp_path)
         assert len(fleet.run("true").check()) == HOSTS
 
 
-@pytest.mark.slow
 def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
     begun = time.monotonic()
     answers = fleet.run("sh", "-c", "echo a; sleep 1; seq 30000; exit 3")
@@ -91,7 +88,6 @@ def test_a_first_command_that_goes_on_says_all_it_has_to_say(fleet):
     assert {(one.code, one.stdout_size) for one in answers.values()} == {(3, 168896)}
 
 
-@pytest.mark.slow
 def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
     script = f"sleep 30; touch {tmp_path}/never"
     outcomes = fleet.run("sh", "-c", script, seconds=0.5)
@@ -99,7 +95,6 @@ def test_a_first_command_has_its_deadline_and_is_ended(fleet, tmp_path):
     assert len(fleet.run("true").ok) == HOSTS and not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0, 0.5])
 def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_path, seconds):
     lost = (
@@ -113,13 +108,11 @@ def test_a_first_command_whose_connection_is_lost_is_not_run_again(fleet, tmp_pa
     assert len(fleet.run("true").ok) == HOSTS
 
 
-@pytest.mark.slow
 def test_what_a_first_command_leaves_behind_is_told(fleet):
     answers = fleet.run("sh", "-c", "sleep 3 & echo on").check()
     assert all(one.left_behind and one.stdout == "on\n" for one in answers.values())
 
 
-@pytest.mark.slow
 def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
     answers, errors = [], []
@@ -145,7 +138,6 @@ def test_others_may_use_a_host_while_it_is_logged_in_to(servers, fleet):  # noqa
     assert new(servers, before) == [1] * HOSTS
 
 
-@pytest.mark.slow
 def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
     before = [set(server.sessions()) for server in servers]
 
@@ -161,7 +153,6 @@ def test_ctrl_c_among_logins_lets_go_of_all(servers, fleet):  # noqa: F811
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("tools", [partial(system, "perl", "python3"), busybox])
 def test_a_host_without_a_shell_that_stays_runs_it_all_the_same(tmp_path, tools):
     if not SSHD:

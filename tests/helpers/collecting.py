@@ -56,3 +56,9 @@ def pytest_runtestloop():
     """From here on nobody looks at them again."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_unconfigure():
+    """Nor at the end, where pytest looks five times in each process: seconds of one CPU."""
+    gc.freeze()

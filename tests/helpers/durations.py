@@ -7,6 +7,7 @@ failure if it was so the last time too, or if it is over by three times.
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,10 @@ def read(path=KEPT):
 def write(measured, path=KEPT):
     """Keep these beside those of other tests that are still there."""
     home = Path(__file__).resolve().parents[2]
+    there = cache(lambda file: (home / file).is_file())
     kept = {
         test: one for test, one in {**read(path), **measured}.items()
-        if (home / test.partition("::")[0]).is_file()
+        if there(test.partition("::")[0])
     }  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(f"{path.name}.{os.getpid()}")

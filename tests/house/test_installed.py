@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HOME = Path(__file__).resolve().parents[2]
 
 
@@ -37,7 +39,6 @@ def labkit(site, *words, **more):
     return done.stdout
 
 
-@pytest.mark.slow
 def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(wheel):
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard",
@@ -49,7 +50,6 @@ def test_a_wheel_holds_the_package_its_notebooks_and_its_data_and_nothing_else(w
 
 
 @pytest.mark.when_changed("pyproject.toml", "labkit/machine/", "labkit/runs/", "labkit/pages/")
-@pytest.mark.slow
 def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(installed):
     found = json.loads(labkit(installed, "run", "lat_ping", "--where", "recorded", "--json"))
     assert {v["claim"] for v in found["verdicts"]} == {f"lat-ping-0{n}" for n in range(1, 8)}
@@ -62,14 +62,12 @@ def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(in
     assert "lat-ping-01" in page and found["note"] in page
 
 
-@pytest.mark.slow
 def test_an_installed_labkit_knows_its_studies_and_what_a_box_can_be_made_of(installed):
     named = {one["name"] for one in json.loads(labkit(installed, "studies", "--json"))}
     assert {"lat_ping", "lat_netperf"} <= named
     assert "four-guests" in labkit(installed, "box", "topologies")
 
 
-@pytest.mark.slow
 def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     subprocess.run(["git", "init", "-q", str(installed)], check=True)
     words = ["-c", "user.name=x", "-c", "user.email=x@y.z", "commit", "-q", "--allow-empty", "-m1"]
@@ -81,7 +79,6 @@ def test_a_commit_of_something_else_is_not_told_as_ours(installed):
     assert done.stdout.strip() == "0.1.0", done.stderr
 
 
-@pytest.mark.slow
 def test_where_no_checkout_is_no_hint_says_make(installed):
     script = """if True:
         from labkit.box import needs

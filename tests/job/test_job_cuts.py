@@ -8,6 +8,8 @@ import pytest
 from cuts import HOW, cutting, relayed
 from sshd import reached, tell
 
+pytestmark = pytest.mark.slow
+
 SEED = 20261121
 
 
@@ -38,7 +40,6 @@ def followed(server, tmp_path, seconds, cuts, seed):
     return told, done, relay.connections
 
 
-@pytest.mark.slow
 def test_no_gap_and_no_duplicate_whatever_becomes_of_the_connection(server, tmp_path):
     told, done, connections = followed(server, tmp_path, seconds=6, cuts=6, seed=SEED)
     assert len(done) == 6 and connections > 3

@@ -11,6 +11,8 @@ from labkit import charts
 from labkit.pages import tables
 from labkit.running.notebook import LEAN
 
+pytestmark = pytest.mark.slow
+
 CELLS = """
 from labkit import find_study
 from labkit.pages.lab_panel import LadderPanel
@@ -30,7 +32,6 @@ ladder.draw(lambda: ladder.chart((50,)))
 """
 
 
-@pytest.mark.slow
 def test_each_panel_leaves_its_picture_and_its_numbers(monkeypatch):
     monkeypatch.delenv("LABKIT_BATCH", raising=False)
     notebook = nbf.new_notebook(cells=[nbf.new_code_cell(c.strip()) for c in CELLS.split("---")])

@@ -13,6 +13,8 @@ from labkit.results import Results, Run
 from labkit.running.open_lab import with_load
 from labkit.running.trend import trend
 
+pytestmark = pytest.mark.slow
+
 STUDY = with_load(studies.find("lat_ping"), count=60)
 
 
@@ -39,7 +41,6 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
 def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
     sessions(home, 16, slower_from=8)
     found = trend("lat_ping", [home / "results"])
@@ -53,7 +54,6 @@ def test_a_change_is_found_in_its_series_from_its_session_on(home, capsys):
     assert "median of VM-Default" in capsys.readouterr().out
 
 
-@pytest.mark.slow
 def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(home, capsys):
     sessions(home, 14)
     assert main(["results", "trend", "lat_ping", str(home / "results")]) == 0
@@ -71,7 +71,6 @@ def test_sessions_that_are_alike_have_no_change_and_since_takes_days_and_labels(
         trend("lat_netperf", where)
 
 
-@pytest.mark.slow
 def test_a_session_of_another_design_is_named_and_left_out(home):
     sessions(home, 9)
     file = home / "results" / "lat_ping" / "day-0" / "study.json"

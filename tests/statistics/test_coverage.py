@@ -16,6 +16,8 @@ from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import interval, percentile, ratio
 from labkit.statistics.quantity import Quantity
 
+pytestmark = pytest.mark.slow
+
 MANY, FEWER, AT_ONCE = 2000, 600, 50
 MOSTLY = 0.85
 """Of the figures that should lie between 93 and 97; it is 86 of 100 where runs differ by 15 %."""
@@ -116,7 +118,6 @@ def counted(what, found):
               f"{100 * held.min():.1f} to {100 * held.max():.1f}", flush=True)  # fmt: skip
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("samples", [40, 1000])
 @pytest.mark.parametrize("between", [0, 0.15])
 def test_what_is_simulated_at_once_is_what_labkit_makes_of_each_study(between, samples):
@@ -148,7 +149,6 @@ def least(key):
 
 
 @pytest.mark.when_changed("labkit/statistics/")
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
     # 400 studies know a share of 95 % to +- 2.2 %; the full table is in the torture test below.
@@ -158,7 +158,6 @@ def test_a_95_percent_interval_holds_the_truth_in_about_95_of_100_studies(kind):
 
 
 @pytest.mark.when_changed("labkit/statistics/")
-@pytest.mark.slow
 def test_a_difference_of_far_tails_holds_the_truth_though_few_runs_show_its_slowest():
     # 200 studies know a share of 94 % to +- 3.4 %; without unseen runs 64 to 90 % held.
     pair = ("bimodal", "lognormal")
@@ -207,7 +206,6 @@ def test_runs_whose_luck_is_not_normal_are_held_nearly_as_often_up_to_p90(lucky)
     assert np.mean([*near.values()]) >= 0.93
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("count", [5, 10])
 def test_an_interval_of_unlike_runs_ends_near_them_and_not_at_their_slowest_sample(count):
     sides = studies("waits", np.random.default_rng(21), 200, 0.3, samples=1000)
@@ -264,7 +262,6 @@ def test_known_effects_are_found_as_often_in_2000_studies_as_students_power_says
         assert share <= power(effect, count) + 0.05
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("effect", [1.05, 1.1, 1.2])
 def test_known_effects_are_found_as_often_as_students_power_says(effect):
     # 400 studies know a share of 50 % to +- 5 %.
@@ -273,7 +270,6 @@ def test_known_effects_are_found_as_often_as_students_power_says(effect):
         assert share == pytest.approx(power(effect), abs=0.08), what
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 1, 5])
 def test_equal_conditions_are_called_different_in_at_most_5_of_100_studies(step):
     rng = np.random.default_rng(8)
@@ -286,7 +282,6 @@ def test_equal_conditions_are_called_different_in_at_most_5_of_100_studies(step)
     assert different <= 0.05 * many + 2 * np.sqrt(0.05 * 0.95 * many)
 
 
-@pytest.mark.slow
 def test_five_blocks_find_an_effect_of_ten_percent_and_its_size():
     rng = np.random.default_rng(9)
     shared = luck(rng, 100, 5)

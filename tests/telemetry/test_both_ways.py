@@ -9,8 +9,9 @@ from labkit.errors import ResultsError
 from labkit.telemetry.counters import counters, read
 from tests.telemetry.test_columns import by_hand, csv_of
 
+pytestmark = pytest.mark.slow
 
-@pytest.mark.slow
+
 @settings(max_examples=100)
 @given(st.data(), st.sampled_from(['"', ""]), st.sampled_from(["\n", "\r\n"]))
 def test_both_ways_to_read_columns_find_the_same(tmp_path_factory, data, quote, end):
@@ -51,7 +52,6 @@ ODD = [
 ]
 
 
-@pytest.mark.slow
 @settings(max_examples=150)
 @given(st.data(), st.sampled_from(['"', ""]))
 def test_a_damaged_file_gives_the_same_rows_or_the_same_words_both_ways(
