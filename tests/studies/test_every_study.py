@@ -124,6 +124,8 @@ def test_what_is_recorded_of_a_study_is_one_small_file_and_whole():
         assert file.stat().st_size <= MOST_RECORDED, f"{file.name}: fewer or shorter runs, please"
         results = Results.open(bundle.open_bundle(file))
         assert results.study == file.stem and results.finished(), file.name
+        usual_box = studies.find(results.study).topology or "lab"
+        assert results.asked["lab"]["name"] == usual_box, f"{file.name}: `labkit run` names boxes"
         assert [line for run in results.runs() for line in run.check()] == [], file.name
         assert all(run.raw for run in results.finished()), f"{file.name} lacks raw text"
 
