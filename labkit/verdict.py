@@ -362,7 +362,8 @@ def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
         return ""
     often = "once" if len(looks) == 1 else f"{len(looks)} times"
     took = f"that took {100 * spent:.2g} % of the risk of 5 %"
-    return f"These results were judged {often}, at {_listed(looks)} blocks: {took}."
+    blocks = "block" if looks[-1] == 1 else "blocks"
+    return f"These results were judged {often}, at {_listed(looks)} {blocks}: {took}."
 
 
 def _listed(looks: Sequence[int]) -> str:
