@@ -79,7 +79,7 @@ def ladder(
     ]
     found = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in ours]
     said = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(found)}"
-    title = title or f"{metric.capitalize()} by percentile"
+    title = title or f"{metric} by percentile"
     return framed(alt.LayerChart(layer=layers), 340, title, _legend(ours, theirs, each), note, said)
 
 

@@ -203,9 +203,12 @@ def _legend(names: Sequence[str]) -> alt.Legend:
 
 
 def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
-    """A title with the lab's note below, so that no picture goes without it."""
+    """A title with the lab's note below, so that no picture goes without it.
+
+    The title begins with a capital; names in it, as of a size 65K, stay as they are.
+    """
     lines = (part for line in (note, subtitle) for part in _lines(line))
-    return alt.TitleParams(_lines(title), subtitle=list(lines))
+    return alt.TitleParams(_lines(title[:1].upper() + title[1:]), subtitle=list(lines))
 
 
 def _lines(text: str) -> list[str]:

@@ -200,6 +200,11 @@ def test_ratios_are_over_native_with_intervals_and_the_documents_beside():
         charts.ratios({"a": {1: np.array([1.0])}, "b": {1: np.array([0.0])}}, "b")
 
 
+def test_a_title_begins_with_a_capital_and_leaves_names_as_they_are():
+    chart = charts.ratios(RATES, "Native", metric="rate at size 65K")
+    assert chart.to_dict()["title"]["text"] == ["Rate at size 65K, relative to Native"]
+
+
 @pytest.mark.slow
 def test_a_labs_noise_is_shaded_around_1():
     chart = charts.ratios(RATES, "Native", noise=0.25)
