@@ -83,7 +83,7 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
         try:
             _make(folder, plan, tell)
         except BaseException:
-            tell(f"box {name} did not come up; taking down what there is of it")
+            tell(f"box {name} did not come up; taking its remains down")
             _take_down(name)
             folder.unlock_for_good()
             raise

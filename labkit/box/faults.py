@@ -162,8 +162,8 @@ class Faults:
             return self._made_in_there([fault, *asked])
         if Plain(self.name).exists:
             raise BoxError(
-                f"box {self.name} is of tier {PLAIN}, where there is no fault to make: its hosts"
-                " are this machine by another address",
+                f"box {self.name} is of tier {PLAIN}, where no faults can be made: its hosts"
+                " are this machine at other addresses",
                 hint="`labkit doctor` says how to get links and real hosts",
             )
         raise BoxError("the faults of a box need root", hint="use sudo")

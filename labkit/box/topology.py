@@ -122,7 +122,12 @@ class Topology:
                 not ROLE.fullmatch(role), self.name, f"cannot have a role {role!r}",
                 "use up to 12 small letters and digits, a letter first",
             )  # fmt: skip
-            _refuse(roles.count(role) > 1, self.name, f"has {role!r} twice", "name one otherwise")
+            _refuse(
+                roles.count(role) > 1,
+                self.name,
+                f"has {role!r} twice",
+                "give one of them another name",
+            )
         for guest in self.guests:
             self._check_guest(guest)
         for container in self.containers:
@@ -145,8 +150,9 @@ class Topology:
         )  # fmt: skip
         least = LEAST_HOST_MEMORY + sum(g.mebibytes for g in self.guests_on(host.role))
         _refuse(
-            host.mebibytes < least, self.name, f"{host.role} cannot do with {host.memory}",
-            f"with its guests it needs {least}M at least",
+            host.mebibytes < least, self.name,
+            f"{host.memory} of memory is too little for {host.role}",
+            f"with its guests it needs at least {least}M",
         )  # fmt: skip
 
     def _check_guest(self, guest: GuestPlan) -> None:
@@ -177,7 +183,7 @@ class Topology:
             raise Unknown(f"wakeups of {guest.role}", guest.wakeups, WAKEUPS)
         _refuse(
             guest.wakeups == "lossy" and guest.accelerator != "uml", self.name,
-            f"{guest.role} cannot lose wakeups", "only guests of User-Mode Linux do",
+            f"{guest.role} cannot lose wakeups", "only guests of User-Mode Linux can",
         )  # fmt: skip
         _ = guest.volumes
 

@@ -33,9 +33,7 @@ def found(those: Comparisons) -> str:
     said = ", ".join(
         f"{counts[word]} {_plural(word, counts[word])}" for word in ORDER if counts[word]
     )
-    lost = (
-        f"; {len(those.lost)} points or conditions of {those.a} are missing" if those.lost else ""
-    )
+    lost = f"; points or conditions of {those.a} missing: {len(those.lost)}" if those.lost else ""
     return f"{those.b} against {those.a}: {len(those.each)} comparisons: {said}{lost}."
 
 

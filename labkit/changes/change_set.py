@@ -184,7 +184,7 @@ class ChangeSet:
         if isinstance(lost, Busy):
             return lost
         return Unreachable(
-            f"{self.host.name}: no answer since a change that can cut the way there",
+            f"{self.host.name}: no answer since a change that can cut the connection",
             said=lost.what,
             hint=f"the host puts it back by itself within {self.deadman} s",
         )

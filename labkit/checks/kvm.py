@@ -24,7 +24,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     found = place.shown(DEVICE).split()
     if "kvm" in found:
-        yield Finding(OK, "/dev/kvm is there (whether guests boot with it, only a guest shows)")
+        yield Finding(OK, "/dev/kvm exists (only a guest that boots shows that it works)")
     else:
         yield Finding(WARNING, "no /dev/kvm: guests are emulated", fix="modprobe kvm_intel || "
                       "modprobe kvm_amd   # and VT-x or AMD-V on in the BIOS")  # fmt: skip

@@ -21,7 +21,7 @@ def _look(place: Subject) -> Iterator[Finding]:
         found = names.addresses(first.address, first.port, socket.AF_UNSPEC, first.seconds)
     except (OSError, UnicodeError) as unknown:
         yield Finding(
-            FAILED, f"{first.address!r} means no address", str(unknown),
+            FAILED, f"{first.address!r} does not resolve to an address", str(unknown),
             f'put the right control = "..." into [hosts.{place.role}] of {place.lab.path}',
         )  # fmt: skip
         return
@@ -30,4 +30,4 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(OK, f"{target}{way}: {addresses}")
 
 
-check = Check("the control address means an address", _look)
+check = Check("the control address resolves", _look)

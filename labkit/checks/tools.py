@@ -44,7 +44,7 @@ def _pings(place: Subject) -> Iterator[Finding]:
     tried = place.host.run(*PING, seconds=5)
     if not tried.ok:
         yield Finding(
-            FAILED, "its ping cannot send a request each millisecond and print when (-i, -D)",
+            FAILED, "its ping cannot send a request each millisecond (-i) and print the time (-D)",
             tried.stderr or tried.stdout, f"iputils' ping, as root: {brings('ping')}",
         )  # fmt: skip
 

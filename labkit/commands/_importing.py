@@ -49,7 +49,7 @@ def _import(asked: argparse.Namespace) -> None:
         said = [(_files(asked), "imported")]
     elif asked.study or asked.metric:
         raise BadInput(
-            f"{'--study' if asked.study else '--metric'} is said of what other tools wrote",
+            f"{'--study' if asked.study else '--metric'} is only for files that other tools wrote",
             hint="name the tool, such as --from fio; a bundle needs no tool",
         )
     else:
@@ -83,7 +83,7 @@ def _files(asked: argparse.Namespace) -> Results:
     from labkit.results import check_label
 
     if asked.metric and not asked.study:
-        raise BadInput("--metric is one of the claims of a study: which --study?")
+        raise BadInput("--metric is for the claims of a study: which --study?")
     study = asked.study.replace("-", "_")
     claimed = Claimed.said(study, asked.metric) if study else None
     files: dict[str, list[Path]] = {}

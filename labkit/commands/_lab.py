@@ -32,7 +32,7 @@ def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:
     with busy("bringing the box up" if made else f"reading {asked.lab}"):
         lab = where.open_lab(asked.lab, topology)
     if lab is None:
-        raise BadInput(f"{asked.lab}: results are no lab", hint="name a lab.toml")
+        raise BadInput(f"{asked.lab} names results, not a lab", hint="name a lab.toml")
     if made:
         down = f"labkit box down --name {topology}" if topology else "labkit box down"
         print(f"the box {topology or 'lab'} stays up until `{down}`", file=sys.stderr)
@@ -69,15 +69,15 @@ def _hosts_of(status: BoxStatus) -> Mapping[str, Host]:
     from labkit.lab import Lab
 
     if not status.lab:
-        print(f"box {status.name} is {status.state}, and not looked at", file=sys.stderr)
+        print(f"box {status.name} is {status.state}, so it is skipped", file=sys.stderr)
         return {}
     if not os.access(Path(status.lab).with_name("key"), os.R_OK):
-        print(f"box {status.name} is another user's, and not looked at", file=sys.stderr)
+        print(f"box {status.name} is another user's, so it is skipped", file=sys.stderr)
         return {}
     try:
         return Lab.read(Path(status.lab)).hosts
     except LabkitError as odd:
-        print(f"box {status.name} is not looked at: {odd}", file=sys.stderr)
+        print(f"box {status.name} is skipped: {odd}", file=sys.stderr)
         return {}
 
 

@@ -229,7 +229,7 @@ def _print_box(status: BoxStatus) -> None:
     disks = [(g.name, *disk) for g in status.guests for disk in g.disks.items()]
     _print_rows(disks, "guest", "disk", "size and format")
     if status.state == "broken":
-        print("\nof it there is: " + "; ".join(status.left))
+        print("\nremains: " + "; ".join(status.left))
         print(f"`labkit box up --name {status.name}` removes it and builds a new one")
     if dead := [link.role for link in status.links if not link.alive]:
         print(f"`labkit box shape {dead[0]} --name {status.name}` rebuilds only that link")

@@ -37,12 +37,12 @@ def add(verbs: Any) -> None:
     for name, call, named, text, *examples in (
         ("new", _new, NEW_FILE, "write a commented campaign file to begin with",
          "nightly.toml | an example to edit; a file that exists stays as it is"),
-        ("check", _check, FILE, "explain every point, and how long all will take; run nothing",
+        ("check", _check, FILE, "explain every point, and estimate the time for all; run nothing",
          "nightly.toml | what would run where, or what is wrong in which line"),
         ("run", _run, FILE, "run what is not finished yet, then write the report",
          "nightly.toml | the same again after a stop or a crash: it goes on",
          "nightly.toml --scheduler tcp://10.0.0.1:8786 | on a Dask cluster"),
-        ("report", _report, CAMPAIGN, "write the report of a campaign, also of one half done",
+        ("report", _report, CAMPAIGN, "write the report of a campaign, even an unfinished one",
          "nightly | one folder that opens anywhere, without a network"),
     ):  # fmt: skip
         one = verb(inner, name, call, text, *examples)

@@ -106,6 +106,8 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
     among = max(sum(len(claim.comparisons()) for claim in study.claims), 1)
     finds = {q: noise.finds(q, blocks, among) for q in noise.floors} if noise and blocks > 1 else {}
     said = [f"{noise_floor.percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
+    if blocks == 1:
+        return "One block finds no difference for sure; choose more with --repeats."
     if not said:
         return f"What {blocks} blocks would find there is not known: labkit noise {study.name}"
     return (

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TEXT = """\
 Say for each host which programs of the studies it lacks, and which command brings them. On a
 terminal you are asked whether to install them; --yes installs them at once, over SSH, as root or by
-sudo. No service is started. Ends with 1 when something is still missing that a package brings.
+sudo. No service is started. Ends with 1 if something that a package brings is still missing.
 """
 
 
@@ -102,6 +102,6 @@ def _lines(one: Lack) -> list[str]:
         fix = one.command or f"install Debian's {' '.join(one.packages)}, as your system calls them"
         lines.append(f"  as root: {fix}")
     for name, instead in one.not_free.items():
-        without = f"; without it {instead} measures alone" if instead else ""
+        without = f"; without it, only {instead} measures" if instead else ""
         lines.append(f"  {name} is not free: --non-free installs it{without}")
     return [*lines, *(f"  {name} comes with {who}" for name, who in one.elsewhere.items())]

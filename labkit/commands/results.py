@@ -219,7 +219,7 @@ def _verify(asked: argparse.Namespace) -> int:
     if asked.json:
         print_json({"looked_at": [str(path) for path in looked], "wrong": wrong})
     else:
-        whole = f"{len(looked)} results are whole, every file as it was measured"
+        whole = f"whole, every file as it was measured: {len(looked)} results"
         print(readable("\n".join(wrong or [whole])))
     return 1 if wrong else 0
 
@@ -265,7 +265,7 @@ def _diff(asked: argparse.Namespace) -> None:
     if found.facts:
         print(_side_by_side(found.facts))
     else:
-        print("Nothing that is known of them differs.")
+        print("No known difference between them.")
     effects = tuple((compared.A_IS[v.verdict], _figure(v)) for v in found.effects)
     if effects:
         alone = "Each comparison by itself has a risk of 5 % of a wrong answer."

@@ -132,7 +132,7 @@ def _state(facts: Facts) -> tuple[State, str]:
     if "sup" in facts.held:
         return State.RUNNING, cause
     if works:
-        return State.ORPHANED, "its supervisor was killed; its work goes on without"
+        return State.ORPHANED, "its supervisor was killed; its work goes on without it"
     return _without_end(facts, cause)
 
 
@@ -142,9 +142,9 @@ def _without_end(facts: Facts, cause: str) -> tuple[State, str]:
     if facts.boot != facts.born_boot:
         return State.LOST, f"the host rebooted {facts.now / 100:.0f} s ago"
     if facts.cause in ("deadline", "stall"):
-        return State.TIMED_OUT, f"{cause}; its supervisor was killed before"
+        return State.TIMED_OUT, f"{cause}; its supervisor was killed before that"
     if facts.cause == "cancel":
-        return State.KILLED, f"{cause}; its supervisor was killed before"
+        return State.KILLED, f"{cause}; its supervisor was killed before that"
     return State.LOST, "its supervisor was killed, and its work has ended too"
 
 

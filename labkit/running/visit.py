@@ -136,7 +136,7 @@ class Visit:
                 )  # fmt: skip
             remark = f"{step.condition.name} was invalid: {run.why}"
         self.left_out.add(step.of)
-        self._say("left out", step, of, f"{remark}; {GATE_TRIES} times, so it is left out")
+        self._say("left out", step, of, f"{remark}; left out after {GATE_TRIES} invalid runs")
 
     def _one(self, step: PlannedRun, of: int, remark: str) -> tuple[Run, bool]:
         changes = self.changes

@@ -47,7 +47,7 @@ def _changed(runs: list[Run]) -> Iterator[str]:
     if odd[STUDY]:
         yield EDITED
     if odd["run.json"]:
-        yield f"{len(odd['run.json'])} runs were edited since, such as {odd['run.json'][0]}"
+        yield f"runs edited since: {len(odd['run.json'])}, such as {odd['run.json'][0]}"
 
 
 def _differs(run: Run, name: str, wanted: dict[str, str]) -> bool:

@@ -41,6 +41,6 @@ def _full(run: Run, most: float) -> list[str]:
 def _told(way: str, conditions: list[str], link: str, most: float) -> str:
     names = ", ".join(dict.fromkeys(conditions))
     return (
-        f"{way} is that of the link of {link}, {most:g} Mbit/s, in {names}: the link hides what "
-        "it costs, so compare the CPU time per gigabyte"
+        f"{way} reaches the limit of the link of {link}, {most:g} Mbit/s, in {names}: that hides "
+        "its cost, so compare the CPU time per gigabyte"
     )

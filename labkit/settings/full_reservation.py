@@ -24,8 +24,8 @@ OF_SIZE = ("GuestMemory", "GuestCpuCount")
 # What needs it is gone before it goes: ESXi starts no such machine without it.
 WITHOUT = (str(ExclusiveCpu(False)), str(GuestNic("bridge")))
 ELSEWHERE = {
-    "box": ": nothing in a box admits guests by what is reserved for them",
-    "kvm": ": <memoryBacking><locked/> in the machine's definition does, by hand",
+    "box": ": a box has no admission control that checks reservations",
+    "kvm": ": add <memoryBacking><locked/> to the machine's definition by hand",
 }
 FREE = "nothing"
 UNLIMITED = ("", "-1", "unlimited")

@@ -95,7 +95,7 @@ class Neighbour(OnHost):
         owned, every = _host(text)
         if len(every) > owned or not self.wanted.endswith("last"):
             return ""
-        return "this host has one CPU only" if owned == 1 else "its guest has as many CPUs as it"
+        return "this host has one CPU only" if owned == 1 else "its guest has all of its CPUs"
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class OtherCpus(OnHost):
         """`vcpupin` and `emulatorpin`; as many of the last CPUs as the first guest has are its."""
         if missing := [name for name in (self.guest, FIRST) if name not in host.guests]:
             raise Impossible(
-                f"{host.name}: which of its virtual machines is the {missing[0]} is not said",
+                f"{host.name}: no `vm` says which virtual machine is the {missing[0]}",
                 hint=f'add vm = "..." to [hosts.{missing[0]}] in lab.toml',
             )
         vm, owner = (host.guests[name].vm for name in (self.guest, FIRST))
@@ -88,7 +88,7 @@ class OtherCpus(OnHost):
     def _no_rest(self, text: str) -> str:
         *_, owned, allowed = text.splitlines()
         few = self.apart and int(owned) >= len(cpus_of(allowed))
-        return "the guest that owns CPUs has as many as this host" if few else ""
+        return "the guest that owns CPUs has as many CPUs as this host" if few else ""
 
     # What its ends mean is asked of the host: the numbers of its CPUs are its own.
     def _writes(self, value: str) -> tuple[Words, ...]:

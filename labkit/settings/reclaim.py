@@ -63,8 +63,8 @@ class _OfMemory(OfGuest):
         if system not in IN_MEMORY:
             return ""
         return (
-            f"the memory of {self.named} is a file in memory itself ({system}), from where it can "
-            'go nowhere; with backing = "disk" in its topology it could'
+            f"the memory of {self.named} is a file in memory itself ({system}), so it cannot be "
+            'moved out; backing = "disk" in its topology allows that'
         )
 
 

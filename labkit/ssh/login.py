@@ -244,6 +244,6 @@ def _refused(
     return LoginRefused(
         f"{target.name}: {target} does not let us in; not tried again for a minute",
         said="\n".join(said),
-        hint=f"check its authorized_keys, and that the account is active"
+        hint=f"check its authorized_keys, and that the account is active;"
         f" try `ssh -p {target.port} {target.user}@{target.address} true`",
     )

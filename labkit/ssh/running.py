@@ -163,7 +163,8 @@ class Running:
             return TimedOut(
                 f"{self._host.name}: `{self._shown}` was not started: no shell of labkit answered",
                 said=self._last_words,
-                hint="does a login script there read input, as `read` in .bashrc? It is labkit's",
+                hint="check whether a login script there reads input, such as `read` in .bashrc:"
+                " that input is labkit's",
             )
         return TimedOut(
             f"{self._host.name}: `{self._shown}` had not ended after {self.seconds:g} s",
@@ -182,8 +183,8 @@ class Running:
             return NotRun(
                 f"{name}: no shell came up for `{self._shown}`, so it was not run",
                 said=noise.decode("utf-8", "replace"),
-                hint="does the account have a shell, and neither ForceCommand nor command= in"
-                " authorized_keys? `ssh HOST sh -c true` shows it",
+                hint="check that the account has a shell, and no ForceCommand or command= in"
+                " authorized_keys; `ssh HOST sh -c true` shows it",
             )
         what = cut(self._shell.channel)
         return OutcomeUnknown(

@@ -56,8 +56,8 @@ def shown(target: Target) -> tuple[Shown, ...]:
         raise hung_up[0]
     if not found:
         raise Unreachable(
-            f"{target.name}: {target.address} port {target.port} has no key of a kind that we know",
-            hint=f"known are {', '.join(PLAIN)}",
+            f"{target.name}: {target.address} port {target.port} has no key of a known kind",
+            hint=f"known kinds: {', '.join(PLAIN)}",
         )
     return tuple(found)
 

@@ -88,8 +88,8 @@ def _by_jump(
             raise Unreachable(
                 f"{jump.name} cannot reach {target.address} port {target.port}",
                 said=str(refused),
-                hint=f"is the host up as {jump.address} sees it, and may sshd there forward"
-                " (AllowTcpForwarding)?",
+                hint=f"check that {jump.address} can reach the host, and that its sshd allows"
+                " forwarding (AllowTcpForwarding)",
             ) from refused
         raise
     by = getattr(client, "reached_at", "") or jump.address

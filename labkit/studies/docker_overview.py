@@ -14,8 +14,8 @@ ASKING = ("load generator",)
 study = Study(
     name="docker_overview",
     title="Containers and virtual machines: five tests at a glance",
-    question="What do a container, a virtual machine and both together take of arithmetic, memory, "
-    "disk, network and a Redis server?",
+    question="What do a container, a virtual machine and both together take from arithmetic, "
+    "memory, disk, network and a Redis server?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=FiveTests(percent=3, mebibytes=64, trials=3),
     quick={"repeats": 1, "percent": 2, "trials": 2, "mebibytes": 16},

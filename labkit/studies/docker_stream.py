@@ -10,8 +10,8 @@ from labkit.workloads.stream import Stream
 study = Study(
     name="docker_stream",
     title="STREAM: memory bandwidth in a container, in a guest, and in a container in a guest",
-    question="What of the memory bandwidth of a bare machine is left in a container, in a virtual "
-    "machine, and in a container in that?",
+    question="How much of the memory bandwidth of a bare machine is left in a container, in a "
+    "virtual machine, and in a container in that?",
     source="Ali, Agrawal and Bergamasco, Docker Containers Performance in VMware vSphere",
     workload=Stream(),
     quick={"repeats": 1, "trials": 3},

@@ -27,7 +27,7 @@ NO_CLAIM = "not in the document: no claim is about it"
 study = Study(
     name="lat_10us",
     title="Ten microseconds: what is left when nobody has to be woken",
-    question="With a network stack that passes by the kernel, is a virtual machine as quick to "
+    question="With a network stack that bypasses the kernel, is a virtual machine as quick to "
     "answer as a bare one?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",

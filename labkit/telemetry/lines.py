@@ -77,7 +77,7 @@ class Row:
         return ResultsError(
             f"{self.path}: line {self.number} has {self.text.count(b',') + 1} fields, "
             f"the header {fields}",
-            hint="a comma or a line break inside quotes is not read, and so no decimal comma",
+            hint="commas and line breaks inside quotes cannot be read, nor can decimal commas",
         )
 
 
@@ -121,7 +121,7 @@ class Rows:
     def _after(self, words: Row, row: Row) -> ResultsError:
         if words.text.count(b",") + 1 != self.fields:
             return words.ragged(self.fields)
-        what = f"{self.path}: line {row.number} is a row, and no row may follow words"
+        what = f"{self.path}: line {row.number} is a row after a line of text; text may only end it"
         return ResultsError(what, said=_shown(words.text, 60))
 
     # A tool that was started again, into the same file, wrote its header again.

@@ -165,7 +165,7 @@ class Redis(Workload):
                     for column, short in COLUMNS.items()]  # fmt: skip
         cost = _cpu(parts["info after"]) - _cpu(parts["info before"])
         if cost < 0:
-            raise ResultsError("redis: the server was another one at the end")
+            raise ResultsError("redis: a different server was running at the end")
         return [*samples, Sample("cpu per request", "us", np.array([1e6 * cost / asked])),
                 *_busy(parts)]  # fmt: skip
 

@@ -284,7 +284,7 @@ class _Counted:
         first, last = (_counts(parts.get(f"{n} {when}", ""), n) for when in ("before", "after"))
         seconds = (last["server_time_usec"] - first["server_time_usec"]) / 1e6
         if seconds <= 0 or any(last[name] < first[name] for name in NEEDED):
-            raise ResultsError(f"redis scale-out: server {n} was another one at the end")
+            raise ResultsError(f"redis scale-out: server {n} was a different one at the end")
         return cls(first, last, seconds)
 
     def rate(self, name: str) -> float:

@@ -143,8 +143,8 @@ class Stream(Workload):
 def _insist_on_memory(elements: int, cache: int) -> None:
     if elements * NUMBER_BYTES < CACHES * cache * 1024:
         raise ResultsError(
-            f"stream: arrays of {elements * NUMBER_BYTES >> 20} MiB measure caches of "
-            f"{cache >> 10} MiB, and no memory"
+            f"stream: arrays of {elements * NUMBER_BYTES >> 20} MiB measure the caches of "
+            f"{cache >> 10} MiB, not memory"
         )
 
 

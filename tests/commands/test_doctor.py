@@ -117,7 +117,7 @@ def test_where_only_root_may_make_network_cards_a_box_without_root_is_not_promis
         why, how = user_namespace.network_cards()
     finally:
         os.setreuid(0, 0)
-    assert "not for you" in why and how == f"sudo chmod 666 {device}"
+    assert "you may not use" in why and how == f"sudo chmod 666 {device}"
     assert user_namespace.network_cards() == ("", "")
 
 

@@ -247,7 +247,7 @@ def test_words_between_rows_are_refused(file, monkeypatch, hand):
         by_hand(monkeypatch)
     header, *rows = csv_of([["1.50"]] * 4).split("\n")
     with pytest.raises(
-        ResultsError, match=r"line 3 has 2 fields|no row may follow words|cannot read line 3"
+        ResultsError, match=r"line 3 has 2 fields|a row after a line of text|cannot read line 3"
     ):
         read(file("\n".join([header, rows[0], "Exiting, please wait...", *rows[1:]])))
 

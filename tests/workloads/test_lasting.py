@@ -262,6 +262,6 @@ def of_file(path):
 
 def test_the_page_names_each_load_whose_commands_are_no_jobs():
     page = (HOME / "notebooks/docs/hosts.md").read_text("utf-8")
-    said = page.partition("begin their run again instead:")[2].partition(". ")[0]
+    said = page.partition("restart their run instead:")[2].partition(". ")[0]
     none = {load.name for load in map(of_file, WORKLOADS.glob("[!_]*.py")) if not load.longest}
     assert set(re.findall(r"`(\w+)`", said)) == none

@@ -88,6 +88,6 @@ class AwaitedMove:
             if not self.watched.happened(move.to.name, "RESUME", self.asked):
                 raise
             raise EndedAfterMove(
-                f"{move.guest} went on on {move.to.name}, and ended there as in a power failure",
+                f"{move.guest} resumed on {move.to.name}, then ended as in a power failure",
                 said=str(silent), hint="labkit box up starts it there",
             ) from silent  # fmt: skip

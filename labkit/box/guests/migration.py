@@ -214,8 +214,8 @@ def _checked(folder: Folder, now: Layout, guest: str, to: str) -> Layout:
         )
     if shaped := {link.role for link in in_force(folder)} & {guest, to}:
         raise BadInput(
-            f"the link of {shaped.pop()} is shaped, and would lose that by the migration",
-            hint="leave its link as it comes, or shape that of the host it leaves",
+            f"the link of {shaped.pop()} is shaped, and the migration would undo that",
+            hint="put its link back first, or shape the link of the host it leaves",
         )
     plans = tuple(replace(p, on=to) if p.role == guest else p for p in now.topology.guests)
     return replace(now, topology=replace(now.topology, guests=plans))

@@ -198,7 +198,7 @@ def network_cards() -> tuple[str, str]:
         return "", ""
     if not TUN.exists():
         return f"no {TUN}, which the network of guests needs", "sudo modprobe tun"
-    return f"{TUN} is not for you, and the network of guests needs it", f"sudo chmod 666 {TUN}"
+    return f"you may not use {TUN}, which the network of guests needs", f"sudo chmod 666 {TUN}"
 
 
 def _way_out() -> str:

@@ -36,7 +36,7 @@ STRAY_SECONDS = SILENCE_SECONDS * 2 / 3
 SEND_SECONDS = 600.0
 SHARED = ("columns", "journal", "noise")
 """Folders that the measurements of one machine share, whichever point makes them."""
-FENCED = "another process has ended this try, as it was not heard of"
+FENCED = "another process ended this try, because nothing was heard from it"
 
 
 @dataclass(frozen=True)

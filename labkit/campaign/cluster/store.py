@@ -202,7 +202,7 @@ def _refusal(url: str, refused: Exception) -> StoreRefused:
     if isinstance(refused, ImportError):
         hint = "pip install 'labkit[cluster]' brings S3; other stores need their fsspec package"
     elif "Connect" in kind or "EndpointConnection" in kind:
-        hint = "is the address right? AWS_ENDPOINT_URL names another than Amazon's"
+        hint = "check the address; AWS_ENDPOINT_URL names one that is not Amazon's"
     return StoreRefused(f"{url}: cannot be used: {kind}", said=said, hint=hint)
 
 
