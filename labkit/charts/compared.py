@@ -16,6 +16,7 @@ from labkit.charts.look import (
     Blocks,
     Rows,
     Runs,
+    begun,
     colour,
     framed,
     inline,
@@ -90,7 +91,7 @@ def ratios(
     legend = f"Bars: 95 % intervals. {ends.legend(rows)}{diamonds}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
-    title = title or f"{metric}, relative to {native}"
+    title = title or f"{begun(metric)}, relative to {native}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
     return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")
 

@@ -15,6 +15,7 @@ from labkit.charts.look import (
     Blocks,
     Rows,
     Runs,
+    begun,
     colour,
     fading,
     framed,
@@ -79,7 +80,7 @@ def ladder(
     ]
     found = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in ours]
     said = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(found)}"
-    title = title or f"{metric} by percentile"
+    title = title or f"{begun(metric)} by percentile"
     return framed(alt.LayerChart(layer=layers), 340, title, _legend(ours, theirs, each), note, said)
 
 

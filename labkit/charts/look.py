@@ -203,12 +203,14 @@ def _legend(names: Sequence[str]) -> alt.Legend:
 
 
 def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
-    """A title with the lab's note below, so that no picture goes without it.
-
-    The title begins with a capital; names in it, as of a size 65K, stay as they are.
-    """
+    """A title with the lab's note below, so that no picture goes without it."""
     lines = (part for line in (note, subtitle) for part in _lines(line))
-    return alt.TitleParams(_lines(title[:1].upper() + title[1:]), subtitle=list(lines))
+    return alt.TitleParams(_lines(title), subtitle=list(lines))
+
+
+def begun(words: str) -> str:
+    """Words that begin a title: with a capital; names in them, as of a size 65K, stay."""
+    return words[:1].upper() + words[1:]
 
 
 def _lines(text: str) -> list[str]:

@@ -20,6 +20,7 @@ from labkit.charts.look import (
     POINTS,
     Rows,
     Values,
+    begun,
     colour,
     framed,
     inline,
@@ -69,7 +70,7 @@ def over_time(
         f"{name} {figure(_mean(values))} on average" for name, (_, values) in series.items()
     )
     happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
-    title, drawn = title or f"{metric} over time", alt.LayerChart(layer=layers)
+    title, drawn = title or f"{begun(metric)} over time", alt.LayerChart(layer=layers)
     said = f"{metric} over time in {shown(unit)}: {said}.{happened}".rstrip(".")
     banded = any(row["low"] < row["high"] for row in rows)
     return framed(drawn, 280, title, "Band: least to most" if banded else "", note, said)

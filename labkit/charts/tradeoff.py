@@ -13,6 +13,7 @@ from labkit.charts.look import (
     BELOW_NAMES,
     COLOURS,
     GREY,
+    begun,
     colour,
     framed,
     inline,
@@ -154,7 +155,7 @@ def against_rate(
               .encode(y=y, shape=shape(order), tooltip=tips),
               *ends.arrows(rows, base, "y", tips)]  # fmt: skip
     said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
-    title, drawn = f"{what} by packet rate", alt.LayerChart(layer=layers)
+    title, drawn = f"{begun(what)} by packet rate", alt.LayerChart(layer=layers)
     said = f"{what} by packet rate: {said}"
     legend = f"Bars: 95 % intervals. {ends.legend(rows)}".rstrip()
     return framed(drawn, 280, title, legend, note, said)
