@@ -18,6 +18,7 @@ from labkit.campaign.compare import (
     Comparisons,
 )
 from labkit.errors import readable
+from labkit.machine.units import capital
 from labkit.pages.tables import Table
 from labkit.pages.terminal import paragraph
 from labkit.statistics.interval import ends
@@ -140,4 +141,4 @@ def _risk(those: Comparisons) -> str:
 
 def _sentences(*parts: str) -> Iterator[str]:
     for part in filter(None, parts):
-        yield f"{part[0].upper()}{part[1:].rstrip('.')}."
+        yield f"{capital(part.rstrip('.'))}."

@@ -16,7 +16,6 @@ from labkit.charts.look import (
     Blocks,
     Rows,
     Runs,
-    begun,
     colour,
     framed,
     inline,
@@ -28,7 +27,7 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput, LabkitError, Unknown
-from labkit.machine.units import figure, shown
+from labkit.machine.units import capital, figure, shown
 from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
@@ -91,7 +90,7 @@ def ratios(
     legend = f"Bars: 95 % intervals. {ends.legend(rows)}{diamonds}"
     legend += f"Shaded: this lab's noise, {100 * noise:.2g} %. " if noise else ""
     legend += f"Shaded: the same within the margin, {100 * margin:.2g} %." if margin else ""
-    title = title or f"{begun(metric)}, relative to {native}"
+    title = title or f"{capital(metric)}, relative to {native}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
     return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")
 

@@ -15,7 +15,6 @@ from labkit.charts.look import (
     Blocks,
     Rows,
     Runs,
-    begun,
     colour,
     fading,
     framed,
@@ -30,7 +29,7 @@ from labkit.charts.look import (
     tip,
     with_runs,
 )
-from labkit.machine.units import figure, shown
+from labkit.machine.units import capital, figure, shown
 from labkit.statistics import percentiles as stats
 
 MOST_TICKS = 12
@@ -80,7 +79,7 @@ def ladder(
     ]
     found = [f"{r['condition']} {r['percentile']} {figure(r['value'])}" for r in ours]
     said = f"Percentiles of the {metric}, in {shown(unit)}: {'; '.join(found)}"
-    title = title or f"{begun(metric)} by percentile"
+    title = title or f"{capital(metric)} by percentile"
     return framed(alt.LayerChart(layer=layers), 340, title, _legend(ours, theirs, each), note, said)
 
 

@@ -208,11 +208,6 @@ def titled(title: str, subtitle: str, note: str) -> alt.TitleParams:
     return alt.TitleParams(_lines(title), subtitle=list(lines))
 
 
-def begun(words: str) -> str:
-    """Words that begin a title: with a capital; names in them, as of a size 65K, stay."""
-    return words[:1].upper() + words[1:]
-
-
 def _lines(text: str) -> list[str]:
     return wrap(text, LEGEND_WIDTH, break_on_hyphens=False)
 

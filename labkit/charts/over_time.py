@@ -20,7 +20,6 @@ from labkit.charts.look import (
     POINTS,
     Rows,
     Values,
-    begun,
     colour,
     framed,
     inline,
@@ -29,7 +28,7 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput
-from labkit.machine.units import figure, shown
+from labkit.machine.units import capital, figure, shown
 
 Series = Mapping[str, tuple[npt.ArrayLike, npt.ArrayLike]]
 """Name -> moments in seconds, and the value at each."""
@@ -70,7 +69,7 @@ def over_time(
         f"{name} {figure(_mean(values))} on average" for name, (_, values) in series.items()
     )
     happened = "".join(f" {e.name} at {e.begin:g} s." for e in events)
-    title, drawn = title or f"{begun(metric)} over time", alt.LayerChart(layer=layers)
+    title, drawn = title or f"{capital(metric)} over time", alt.LayerChart(layer=layers)
     said = f"{metric} over time in {shown(unit)}: {said}.{happened}".rstrip(".")
     banded = any(row["low"] < row["high"] for row in rows)
     return framed(drawn, 280, title, "Band: least to most" if banded else "", note, said)

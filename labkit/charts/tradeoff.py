@@ -13,7 +13,6 @@ from labkit.charts.look import (
     BELOW_NAMES,
     COLOURS,
     GREY,
-    begun,
     colour,
     framed,
     inline,
@@ -25,7 +24,7 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import LabkitError, Unknown
-from labkit.machine.units import figure, shown
+from labkit.machine.units import capital, figure, shown
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
 from labkit.statistics.percentiles import Blocks
@@ -155,7 +154,7 @@ def against_rate(
               .encode(y=y, shape=shape(order), tooltip=tips),
               *ends.arrows(rows, base, "y", tips)]  # fmt: skip
     said = "; ".join(f"{r['condition']} at {r['rate']}: {figure(r['value'])}" for r in rows)
-    title, drawn = f"{begun(what)} by packet rate", alt.LayerChart(layer=layers)
+    title, drawn = f"{capital(what)} by packet rate", alt.LayerChart(layer=layers)
     said = f"{what} by packet rate: {said}"
     legend = f"Bars: 95 % intervals. {ends.legend(rows)}".rstrip()
     return framed(drawn, 280, title, legend, note, said)

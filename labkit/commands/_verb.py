@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit.errors import nearest
+from labkit.machine.units import capital
 
 if TYPE_CHECKING:
     from labkit.pages.answer import Answer
@@ -58,7 +59,7 @@ def verb(verbs: Any, name: str, call: Any, text: str, *examples: str) -> Parser:
     An example is what stands behind `labkit NAME`, a bar, and what it does.
     """
     parser: Parser = verbs.add_parser(
-        name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help
+        name, help=text, description=f"{capital(text)}.", formatter_class=Help
     )
     if examples:
         parser.epilog = _shown(parser.prog, examples)

@@ -1,4 +1,4 @@
-"""Units and figures as people write them; what machines read keeps the plain letters."""
+"""Units, figures and first words as people write them; machines read plain letters."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ def shown(unit: str) -> str:
 def figure(value: float) -> str:
     """A number for a sentence."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def capital(words: str) -> str:
+    """Words that begin a sentence or title; names in them, as of a size 65K, stay as they are."""
+    return words[:1].upper() + words[1:]
 
 
 TIMES = ("ns", "us", "ms", "s")

@@ -17,6 +17,7 @@ from labkit.claims import published
 from labkit.claims.printed import FOLDER
 from labkit.errors import BadInput
 from labkit.machine.places import HOME, PACKAGE
+from labkit.machine.units import capital
 from labkit.running import who_decides
 
 SKELETON = Path(__file__).with_name("skeleton")
@@ -66,7 +67,7 @@ class NewStudy:
         heads = dict.fromkeys(name.partition(" [")[0] for name in wanted)
         return {
             "name": self.name, "stem": self.name.replace("_", "-"), "question": question,
-            "title": self.title or f"{spoken[0].upper()}{spoken[1:]}",
+            "title": self.title or capital(spoken),
             "asked": f"{question[0].lower()}{question[1:]}",
             "document": document or self.document or "A document that is not named yet",
             "names": "\n".join(f"    {json.dumps(name)}," for name in heads),

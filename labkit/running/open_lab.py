@@ -20,6 +20,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.places import HOME, out
 from labkit.machine.stopping import together
+from labkit.machine.units import capital
 from labkit.results import Results, check_label, stored
 from labkit.running import possible, sizes, ways
 from labkit.running.loop import check_repeats
@@ -250,12 +251,8 @@ def _made(results: Results) -> str:
     if lab.get("containers"):
         guests += f", containers by {lab['containers']}"
     if on := results.asked.get("kernels"):
-        return f"One machine. {kernels.told(on)}. {_capital(guests)}, tier {lab['tier']}"
+        return f"One machine. {kernels.told(on)}. {capital(guests)}, tier {lab['tier']}"
     return f"Emulated: one machine, {guests}, tier {lab['tier']}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _host_facts(host: Host) -> dict[str, str]:

@@ -2,9 +2,9 @@
 
 import contextlib
 import hashlib
-import os
 
 import pytest
+from copies import MIB, left_in, noise
 from sshd import known, reached
 from wire import Cut, Wire
 
@@ -12,16 +12,7 @@ from labkit.errors import Unreachable
 
 pytestmark = pytest.mark.slow
 
-MIB = 1 << 20
 SIZE = 50_000_000
-
-
-def noise(size):
-    return os.urandom(size)
-
-
-def left_in(folder):
-    return [name for name in os.listdir(folder) if name.startswith(".labkit-")]
 
 
 @pytest.fixture(scope="module")

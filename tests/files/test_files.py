@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from copies import MIB, left_in, noise
 
 from labkit.errors import BadInput, CopyFailed, HostError
 from labkit.files.blocks import Blocks, Cksum
@@ -16,16 +17,7 @@ from labkit.pages.terminal import ProgressLine
 
 PROGRAMS = ("mount", "umount")
 
-MIB = 1 << 20
 NAMES = ["plain", "two words", "new\nline", "-dash", "é漢", "'q\"$`\\", "x" * 255, "\udcff\udc80"]
-
-
-def noise(size):
-    return os.urandom(size)
-
-
-def left_in(folder):
-    return [name for name in os.listdir(folder) if name.startswith(".labkit-")]
 
 
 # --- one file -------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import stat
 import subprocess
 
 import pytest
+from copies import MIB, left_in
 from poor import busybox, only, poor, system
 from sshd import SSHD, known, reached
 from wire import Cut
@@ -15,7 +16,6 @@ from labkit.transports.local import Local
 
 PROGRAMS = ("ssh", "tar")
 
-MIB = 1 << 20
 NAMES = [
     "plain",
     "two words",
@@ -67,10 +67,6 @@ def shape(folder):
         content = path.read_bytes() if path.is_file() else None
         found[str(path.relative_to(folder))] = (stat.S_IMODE(path.stat().st_mode), content)
     return found
-
-
-def left_in(folder):
-    return [name for name in os.listdir(folder) if name.startswith(".labkit-")]
 
 
 @pytest.mark.slow

@@ -222,6 +222,7 @@ def test_a_plan_says_before_anything_runs_what_blocks_would_find(monkeypatch, tm
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     study = studies.find("lat_ping")
     assert plan.foreseen(study, "mine", 5).endswith("is not known: labkit noise lat_ping")
+    assert plan.foreseen(study, "mine", 1).startswith("One block finds no difference")
     known = noise_floor.Noise(
         "lat_ping", "mine", "c", "m", "us", 6, noise_floor.levels(*pairs(1)), ""
     )
