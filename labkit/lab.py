@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,7 @@ HOST_KEYS = {
     "control", "address", "interface", "user", "port", "key", "jump", "vm", "become",
     "password_command", *own_database.KEYS,
 }  # fmt: skip
+ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 BECOME = ("", "sudo")
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
 BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
@@ -169,7 +171,13 @@ def _toml(path: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read as TOML", said=str(unreadable)) from None
 
 
+# A role becomes a part of names of files and of what is told about its host.
 def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
+    if not ROLE.fullmatch(role):
+        raise BadInput(
+            f"{path}: [hosts.{role!r}] is no role: it holds letters, digits, - and _ only",
+            hint="it begins with a letter, and has at most 40: [hosts.client]",
+        )
     if isinstance(table, dict):
         _refuse_unknown(path, f"key of [hosts.{role}]", table, HOST_KEYS)
     if not isinstance(table, dict) or not table.get("control"):

@@ -14,7 +14,13 @@ from labkit.campaign.written import Written
 from labkit.errors import BadInput
 from labkit.results import check_label
 from labkit.running import notebook
-from labkit.running.open_lab import check_parameters, check_place, is_stored, stored_results
+from labkit.running.open_lab import (
+    check_parameters,
+    check_place,
+    check_quick,
+    is_stored,
+    stored_results,
+)
 
 NAME_LETTERS = 60
 MOST_REPETITIONS = 1000
@@ -155,6 +161,8 @@ def _values(
         if len({repr(one) for one in each}) < len(each):
             raise written.wrong(f"the sweep over {name} has a value twice", *keys, hint=TWICE)
         sweep[name] = tuple(each)
+    with written.locating(*here, "sweep" if "quick" in sweep else "parameters", "quick"):
+        check_quick(studies.find(study), {**sweep, **read})
     return read, sweep
 
 

@@ -33,6 +33,9 @@ class Help(argparse.HelpFormatter):
 class Parser(argparse.ArgumentParser):
     """A parser that answers a word it does not know with the nearest one that it does."""
 
+    others = ""
+    """A remark on options that it hands on to a program, if there are such."""
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end with exit code 2."""
         found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
@@ -45,7 +48,8 @@ class Parser(argparse.ArgumentParser):
         flags = [flag for action in self._actions for flag in action.option_strings]
         word = unknown[0].split("=")[0]
         near = "" if word in flags else _nearest(word, flags)
-        self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        others = f"; {self.others}" if self.others else ""
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{near}{others}")
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

@@ -22,8 +22,11 @@ def add(verbs: Any) -> None:
     parser = verb(
         verbs, "lab", _lab, "open JupyterLab at a page of studies, labs and results",
         " | in a browser; Ctrl-C ends it",
+        "--no-browser | elsewhere: the address is said",
         "-- --no-browser --port 9000 | with options of `jupyter lab`",
     )  # fmt: skip
+    parser.others = "options of `jupyter lab` go after --, as: labkit lab -- --port 9000"
+    parser.add_argument(NO_BROWSER, action="store_true", help="say the address, and open nothing")
     parser.add_argument(
         "words", nargs="*", metavar="OPTION", help="options of `jupyter lab`, after --"
     )
@@ -33,11 +36,12 @@ def _lab(asked: argparse.Namespace) -> int:
     from labkit.front import opening
 
     words = [word for word in asked.words if word != NO_BROWSER]
+    asked.no_browser |= NO_BROWSER in asked.words
     if os.geteuid() == 0 and ROOT_MAY not in words:
         words.append(ROOT_MAY)
     opened = opening.begin(words)
     with _handed_on(opened.process):
-        opening.show(opened, _say, browser=NO_BROWSER not in asked.words)
+        opening.show(opened, _say, browser=not asked.no_browser)
         return opened.process.wait()
 
 

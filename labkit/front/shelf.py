@@ -8,8 +8,8 @@ from pathlib import Path
 
 from labkit import imports, studies
 from labkit.errors import BadInput
-from labkit.machine.places import HOME, out
-from labkit.pages.answer import answer, given
+from labkit.machine.places import HOME
+from labkit.pages.answer import answer, given, report_of
 from labkit.pages.old_and_new import old_and_new
 from labkit.running.open_lab import named_results
 from labkit.runs.index import open_store
@@ -89,7 +89,7 @@ def newest(listed: Sequence[Shelved]) -> dict[str, Shelved]:
 def report_file(one: Shelved) -> Path:
     """The file that the report of these results is written to."""
     name = "recorded" if one.recorded else one.label or one.path.name
-    return out() / "reports" / f"{one.study}-{name}.html"
+    return report_of(one.study, name, one.path)
 
 
 class _Silent:

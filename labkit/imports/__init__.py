@@ -10,6 +10,7 @@ out, such as a last line that was cut off, says so by `left_out(text) -> str`. S
 from __future__ import annotations
 
 import bz2
+import hashlib
 import importlib
 import pkgutil
 import zlib
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
 from labkit.machine.places import out
 from labkit.results import Results, Run, stored
 from labkit.workload import Sample, row
@@ -101,9 +102,11 @@ def take_in(
     found = {key: _samples(kept, text, file) for key, (text, file) in texts.items()}
     if claimed:
         _check(claimed, {(key[0], texts[key][1]): told for key, told in found.items()})
+    _refuse_twice(texts, found, claimed)
     path = out() / "results" / STUDY / label
     if path.exists():
         raise BadInput(f"{path} is there already", hint="choose another --label")
+    _refuse_again(named, texts, claimed)
     lab = {"name": f"files of {named}", "tier": TIER, "accelerator": "", "hosts": {}}
     results = Results.begin(path, {
         "study": STUDY, "where": f"imported from {named}", "seed": 0, "label": label, "lab": lab,
@@ -142,6 +145,48 @@ def _samples(kept: Format, text: str, file: Path) -> list[Sample]:
     except ResultsError as odd:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
         raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint or cut) from None
+
+
+# What counts twice makes intervals too narrow. Of one file with several tests each condition may
+# have a figure of its own.
+def _refuse_twice(
+    texts: Mapping[tuple[str, int], tuple[str, Path]],
+    found: Mapping[tuple[str, int], list[Sample]], claimed: Claimed | None,
+) -> None:  # fmt: skip
+    known: dict[tuple[str, object], tuple[str, Path]] = {}
+    for (condition, block), (text, file) in texts.items():
+        asked = claimed.samples(condition, found[condition, block]) if claimed else []
+        figures = tuple((one.metric, one.values.tobytes()) for one in asked)
+        for taken in ((text, condition), (text, figures)):
+            if taken in known:
+                name, other = known[taken]
+                raise BadInput(
+                    f"{file}, for {condition}, has the same content as {other}, for {name}",
+                    hint="each block of each condition is a measurement of its own\n"
+                    "of several tests in one file: --metric 'NAME: CONDITION=METRIC' for each",
+                )
+            known[taken] = condition, file
+
+
+def _refuse_again(
+    named: str, texts: Mapping[tuple[str, int], tuple[str, Path]], claimed: Claimed | None
+) -> None:
+    digests = ((key[0], hashlib.sha256(text.encode()).hexdigest())
+               for key, (text, _) in texts.items())  # fmt: skip
+    wanted = named.replace("-", "_"), claimed, sorted(digests)
+    for path in stored(STUDY):
+        with suppress(LabkitError):
+            there = Results.open(path)
+            runs = sorted((run.condition, digest) for run in there.runs()
+                          for digest in run.raw.values())  # fmt: skip
+            if (there.asked["workload"].get("name"), Claimed.of(there.asked), runs) == wanted:
+                break
+    else:
+        return
+    raise BadInput(
+        f"{path} holds these measurements already",
+        hint=f"`labkit results show {path}` shows them",
+    )
 
 
 # What is compared has to be in one unit, whatever each file has.

@@ -1,4 +1,8 @@
-"""redis-benchmark: `--csv` of any version, `-q`, and what it prints by itself."""
+"""redis-benchmark: `--csv` of any version, `-q`, and what it prints by itself.
+
+The last says how many clients there were. Runs with different numbers of them are metrics of their
+own, such as `SET throughput [clients=120]`; with the usual number the name stands alone.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,9 @@ from labkit.workload import Sample
 QUIET = re.compile(
     r"^(?!throughput summary)(\S.*?): ([\d.]+) requests per second(?:, p50=([\d.]+) msec)?", re.M
 )
+CLIENTS = re.compile(r"^(\d+) parallel clients$")
+USUAL_CLIENTS = "50"
+"""The number of clients that redis-benchmark takes by itself."""
 TITLE = re.compile(r"^====== (.+) ======")
 RATE = re.compile(r"throughput summary: ([\d.]+) requests per second|^([\d.]+) requests per second")
 
@@ -44,11 +51,11 @@ def _csv(lines: list[str]) -> list[Sample]:
     return found
 
 
-def _named(command: str, head: str, value: str) -> Sample:
+def _named(command: str, head: str, value: str, at: str = "") -> Sample:
+    figure = number(value, f"{command} {head}")
     if head == "rps":
-        return sample(f"{command} throughput", "1/s", number(value, f"{command} {head}"))
-    which = head.removesuffix("_latency_ms")
-    return sample(f"{command} latency {which}", "ms", number(value, f"{command} {head}"))
+        return sample(f"{command} throughput{at}", "1/s", figure)
+    return sample(f"{command} latency {head.removesuffix('_latency_ms')}{at}", "ms", figure)
 
 
 def _quiet(text: str) -> list[Sample]:
@@ -61,16 +68,18 @@ def _quiet(text: str) -> list[Sample]:
 
 
 def _long(lines: list[str]) -> list[Sample]:
-    found, command = [], ""
+    found, command, at = [], "", ""
     for n, line in enumerate(lines):
         if title := TITLE.match(line):
-            command = title[1]
+            command, at = title[1], ""
+        elif clients := CLIENTS.match(line):
+            at = f" [clients={clients[1]}]" if clients[1] != USUAL_CLIENTS else ""
         elif command and (rate := RATE.search(line)):
-            found.append(_named(command, "rps", rate[1] or rate[2]))
+            found.append(_named(command, "rps", rate[1] or rate[2], at))
         elif command and line.startswith("latency summary (msec)"):
             heads, values = (" ".join(lines[n + k : n + k + 1]).split() for k in (1, 2))
             if not heads or len(heads) != len(values):
                 raise unread("redis-benchmark", n + 3, " ".join(values))
             pairs = zip(heads, values, strict=True)
-            found += [_named(command, f"{head}_latency_ms", value) for head, value in pairs]
+            found += [_named(command, f"{head}_latency_ms", value, at) for head, value in pairs]
     return found

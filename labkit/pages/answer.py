@@ -20,6 +20,7 @@ from labkit.results import Results
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, is_stored, note, stored_results
 from labkit.running.remarks import remarks
+from labkit.runs import bundle
 from labkit.runs.overhead import overhead
 from labkit.runs.progress import Progress
 from labkit.statistics.distribution import tail_note
@@ -75,9 +76,9 @@ def answer(
     source = notebook.notebook(study.name)
     values = notebook.read_parameters(source, given)
     check_parameters(study, values)
-    target = target or out() / "reports" / f"{study.name}-{values['label']}.ipynb"
+    begun = out() / "reports" / f"{study.name}-{values['label']}.ipynb"
     line.say(f"running {source.name} on {values['where']}")
-    rerun = notebook.Rerun(source, target, values, keeps=keeps, temporary=temporary)
+    rerun = notebook.Rerun(source, target or begun, values, keeps=keeps, temporary=temporary)
     beside = ThreadPoolExecutor(1)
     write_report = beside.submit(_report_writer)
     if is_stored(where := str(values["where"])):
@@ -89,6 +90,7 @@ def answer(
     line.say("writing the report")
     stored = rerun.results and Results.open(rerun.results)
     results = stored or stored_results(study.name, where)
+    target = target or _named_after(results.path, begun)
     verdicts = study.judge(results)
     head = head_of(study, results, verdicts)
     write_report.result()(target, target.with_suffix(".html"), head)
@@ -107,6 +109,17 @@ def _report_writer() -> Callable[[Path, Path, ReportHead], None]:
 def _read_ahead(study: Study, where: str) -> None:
     with suppress(LabkitError):
         _rows(study, stored_results(study.name, where))
+
+
+def report_of(study: str, label: str, path: Path) -> Path:
+    """The report of the results that lie at `path`; no others have one of this name."""
+    return out() / "reports" / f"{study}-{label}-{bundle.mark(path)}.html"
+
+
+# Which results they are is known when they are there.
+def _named_after(path: Path, begun: Path) -> Path:
+    named = begun.with_stem(f"{begun.stem}-{bundle.mark(path)}")
+    return begun.rename(named)
 
 
 def given(study: str, where: str, said: Mapping[str, Any], label: str) -> dict[str, str]:

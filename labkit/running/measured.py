@@ -9,6 +9,7 @@ from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.results import Results, Run
+from labkit.runs.integrity import first_of_each
 from labkit.runs.looks import look
 from labkit.statistics.figure import Values
 from labkit.verdict import Verdict
@@ -36,7 +37,7 @@ def main_metric(results: Results) -> str:
 def of_metric(results: Results, metric: str) -> Measured:
     """Condition -> block -> values of one metric, of the finished runs."""
     values: Measured = defaultdict(dict)
-    for run in results.finished():
+    for run in first_of_each(results.finished()):
         for sample in samples(results, run):
             if sample.metric == metric:
                 values[run.condition][run.block] = sample.values
@@ -55,7 +56,7 @@ def of_claims(results: Results) -> Measured:
     """Values of imported runs by the names that claims have for them, as in `Study.measured`."""
     claimed, values = Claimed.of(results.asked), defaultdict[str, dict[int, Values]](dict)
     if claimed:
-        for run in results.finished():
+        for run in first_of_each(results.finished()):
             for name, sample in claimed.by_name(run.condition, _told(results, run)).items():
                 values[name][run.block] = sample.values
     return dict(values)

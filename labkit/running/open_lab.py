@@ -149,6 +149,7 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
     check_place(str(values["where"]))
     check_label(str(values["label"]))
     check_repeats(values.get("repeats", 1))
+    check_quick(study, values)
     knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
     try:
         asked = with_load(study, **knobs)
@@ -158,6 +159,16 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
     except BadInput as refused:
         own = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
         raise BadInput(refused.what, said=refused.said, hint=refused.hint or own) from None
+
+
+def check_quick(study: Study, values: Mapping[str, Any]) -> None:
+    """Refuse values of parameters that a short run sets itself."""
+    if values.get("quick") and (both := sorted(study.quick.keys() & values)):
+        sets = ", ".join(f"{name} = {study.quick[name]}" for name in both)
+        raise BadInput(
+            f"a quick run of {study.name} sets {sets} itself",
+            hint="choose one: quick, or the value",
+        )
 
 
 def with_load(study: Study, **knobs: float | str) -> Study:

@@ -46,6 +46,10 @@ NAME = re.compile(
     rf"(study|looks)\.json|{RUN}/(run\.json|SHA256SUMS|raw/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}\.gz)"
 )
 STUDY = re.compile(r"[a-z][a-z0-9_]{0,63}")
+OWN_MARK = re.compile(r"-([0-9a-f]{8})$")
+"""The digest of the question, which the folder of results that were measured here ends with."""
+UNPACKED = re.compile(r"([0-9a-f]{8})[0-9a-f]{24}")
+"""The folder of a bundle that was unpacked to be read."""
 FOLDER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}")
 
 
@@ -145,6 +149,16 @@ def open_bundle(file: Path) -> Path:
         if not (folder / "study.json").is_file():
             raise
         return folder
+
+
+def mark(path: Path) -> str:
+    """Eight letters that tell these results, or this bundle, from all others of their label."""
+    if path.suffix == SUFFIX:
+        return records.digest(path)[:8]
+    if path.is_relative_to(out() / "results") and (own := OWN_MARK.search(path.name)):
+        return own[1]
+    unpacked = UNPACKED.fullmatch(path.parent.name)
+    return unpacked[1] if unpacked else hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
 
 
 def _may_write(folder: Path) -> bool:

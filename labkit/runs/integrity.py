@@ -6,7 +6,7 @@ Checksums of raw texts take their time, and are left to `labkit results verify`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from labkit.machine import records
 from labkit.results import Results, Run
@@ -62,6 +62,25 @@ def _copies(runs: list[Run]) -> Iterator[str]:
     for (condition, block, order, _), times in seen.items():
         if times > 1:
             yield f"run {order} ({condition}, block {block}) is there {times} times: it was copied"
+    counted = {run.path for run in first_of_each(runs)}
+    for run in runs:
+        if run.path not in counted:
+            yield f"{run.path.name} holds the same measurement as a run before it; it counts once"
+
+
+def first_of_each(runs: Sequence[Run]) -> list[Run]:
+    """The runs without those that hold what a run of the same condition before them holds.
+
+    Files of another tool were once taken several times; a measurement of ours says when it began.
+    """
+    known: set[tuple[object, ...]] = set()
+    kept = []
+    for run in runs:
+        key = (run.condition, run.started, *sorted(run.raw.values()))
+        if run.started or not run.raw or key not in known:
+            kept.append(run)
+        known.add(key)
+    return kept
 
 
 def _links(runs: list[Run]) -> Iterator[str]:

@@ -96,7 +96,7 @@ def unfinished(own_box):
 @pytest.fixture(scope="module")
 def address(home):
     """Where `labkit lab` says that the page is."""
-    words = [sys.executable, "-m", "labkit", "lab", "--", "--no-browser",
+    words = [sys.executable, "-m", "labkit", "lab", "--no-browser", "--",
              "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
              "--LabApp.expose_app_in_browser=True",
              "--LabApp.extension_manager=readonly"]  # fmt: skip

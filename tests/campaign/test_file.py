@@ -22,6 +22,8 @@ STUDY = '[[study]]\nname = "lat_vmxnet3"\nlabs = ["recorded"]\n'
         ('retrys = 2\n[[study]]\nname = "lat_ping"', 2, "did you mean 'retries'"),
         ('[[study]]\nname = "lat_pong"', 3, "did you mean 'lat_ping'"),
         ("", 1, "names no study"),
+        (f"{STUDY}[study.parameters]\nrepeats = 9\nquick = true", 7, "sets repeats = "),
+        (f"{STUDY}[study.sweep]\nduration = [9, 8]\nquick = [true]", 7, "sets duration = "),
         ("study = 3", 2, "study is a list of tables"),
         ("[[study]]\nlabs = []", 2, "a study needs name"),
         (f"{STUDY}labs = []", 5, "is not TOML"),

@@ -45,6 +45,7 @@ def test_a_box_that_is_not_up_is_brought_up_by_the_command_that_is_named(capsys)
         (["run", "lat_ping", "-p", "password=x"], ["secret"]),
         (["run", "lat_ping", "--where", "recorded", "-p", "count=0"], ["count must be 1 to"]),
         (["run", "lat_ping", "--where", "/no/such/lab.toml"], ["no lab file"]),
+        (["run", "lat_ping", "--quick", "-p", "repeats=9"], ["quick run of lat_ping sets repeats"]),
         (["box", "up", "--name", "../x"], ["'../x'"]),
     ],
 )
@@ -87,6 +88,12 @@ def test_studies_as_json_name_their_conditions_claims_and_parameters(capsys):
     assert study["conditions"] == [*one, *(f"{name} [vms=4]" for name in one[1:])]
     assert len(study["claims"]) == 7
     assert {"where", "repeats", "count", "seed"} <= set(study["parameters"])
+
+
+def test_an_option_of_jupyter_lab_is_answered_with_where_such_options_go(capsys):
+    with pytest.raises(SystemExit):
+        main(["lab", "--port", "1"])
+    assert "--port; options of `jupyter lab` go after --" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("study", ["lat_netperf", "lat_vmxnet3"])

@@ -42,6 +42,15 @@ def test_a_misspelt_key_is_named_before_the_one_that_it_leaves_missing(tmp_path)
         read(tmp_path, '[hosts.client]\ncontrl = "192.0.2.1"')
 
 
+@pytest.mark.parametrize(
+    "role", ["../../../x", "$(touch x)", "client\\n", "", "1st", "ö", "a" * 41]
+)
+def test_a_role_is_a_name_as_it_becomes_a_part_of_paths(tmp_path, role):
+    with pytest.raises(BadInput, match=r"lab\.toml: \[hosts\..* is no role: it holds letters"):
+        read(tmp_path, f'[hosts."{role}"]\ncontrol = "192.0.2.1"')
+    assert read(tmp_path, '[hosts.My_guest-2]\ncontrol = "192.0.2.1"').host("My_guest-2")
+
+
 def test_files_are_looked_for_beside_the_lab_file(tmp_path):
     text = 'known_hosts = "known"\n[hosts.client]\ncontrol = "192.0.2.1"\nkey = "id"'
     at = read(tmp_path, text).host("client").transport.at

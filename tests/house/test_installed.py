@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from labkit.runs import bundle
+
 pytestmark = pytest.mark.slow
 
 HOME = Path(__file__).resolve().parents[2]
@@ -58,6 +60,8 @@ def test_an_installed_labkit_judges_what_is_recorded_and_keeps_it_in_the_home(in
     assert "Emulated" in found["note"]
     report = Path(found["report"])
     assert report.parent == installed / "home/labkit-out/reports"
+    assert report.stem.endswith(f"-{bundle.mark(HOME / 'data/recorded/lat_ping.labkit')}")
+    assert Path(found["notebook"]) == report.with_suffix(".ipynb")
     page = report.read_text("utf-8")
     assert "lat-ping-01" in page and found["note"] in page
 

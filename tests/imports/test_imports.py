@@ -18,8 +18,9 @@ import pytest
 from labkit import imports
 from labkit.cli import main
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
-from labkit.results import Results
+from labkit.results import Results, Run
 from labkit.running import measured
+from labkit.runs import integrity
 
 PROGRAMS = ("netperf",)
 
@@ -230,6 +231,38 @@ def test_nothing_is_written_when_one_file_cannot_be_read_and_nothing_is_overwrit
         imports.take_in("iperf3", {"a": [good]}, "mine")
 
 
+@pytest.mark.parametrize("sides", [{"a": [0, 1, 0]}, {"a": [0], "b": [0]}, {"a": [0, 1], "b": [1]}])
+def test_a_measurement_is_one_block_of_one_condition(home, sides):
+    files = iperf3_files(home)
+    packed = home / "packed.json.gz"
+    packed.write_bytes(gzip.compress(files[0].read_bytes()))
+    asked = {name: [files[n] for n in some] for name, some in sides.items()}
+    with pytest.raises(BadInput, match=r"has the same content as .*run\d\.json, for a"):
+        imports.take_in("iperf3", asked, "mine")
+    with pytest.raises(BadInput, match=r"packed\.json\.gz, for b, has the same content"):
+        imports.take_in("iperf3", {"a": [files[0]], "b": [packed]}, "mine")
+    assert not (home / "out").exists()
+
+
+def test_the_same_files_are_imported_once_under_whatever_label(home):
+    first, second, third = iperf3_files(home)
+    before = imports.take_in("iperf3", {"a": [first, second]}, "mine")
+    with pytest.raises(BadInput, match=f"{before.path} holds these measurements already"):
+        imports.take_in("iperf3", {"a": [second, first]}, "other")
+    assert imports.take_in("iperf3", {"a": [first, second, third]}, "more").finished()
+
+
+def test_of_an_older_import_a_file_that_is_there_twice_counts_once(home):
+    first, second, _ = iperf3_files(home)
+    results = imports.take_in("iperf3", {"a": [first, second]}, "mine")
+    for block in (3, 4):
+        run = Run("a", block, block, "finished", rows=results.runs()[0].rows)
+        results.keep(run, {"import.txt": imports.text_of(first)})
+    (blocks,) = measured.of_metric(results, "throughput").values()
+    assert sorted(blocks) == [1, 2]
+    assert "003-a-b3 holds the same measurement as a run before it" in integrity.remarks(results)[0]
+
+
 def test_labkit_results_import_from_show_and_diff(home, capsys):
     files = [str(path) for path in iperf3_files(home)]
     words = ["results", "import", "--from", "iperf3", "--label", "x", "--json"]
@@ -253,6 +286,7 @@ def test_an_import_tells_what_of_a_file_that_was_cut_off_it_left_out(home, capsy
     assert main([*words, "--label", "x", "--json"]) == 0
     (taken,) = json.loads(capsys.readouterr().out)
     assert taken["left_out"] == ["input.csv: the last line is not whole (2 of 3 fields)"]
+    words[-1] = words[-1].replace("a=", "b=")
     assert main([*words, "--label", "y"]) == 0
     assert "left out of input.csv: the last line is not whole" in capsys.readouterr().out
     (run,) = (home / "out/results/imported/y/runs").iterdir()
@@ -317,6 +351,17 @@ def test_jobs_of_one_name_and_commands_that_come_again_are_several_values_of_a_m
     text = imports.text_of(file_of(folder / "redis_benchmark/csv"))
     once, twice = (imports.find("redis_benchmark").read(text * n) for n in (1, 2))
     assert [s.values.tolist() for s in twice] == [s.values.tolist() * 2 for s in once]
+
+
+def test_runs_of_different_numbers_of_clients_stay_apart():
+    text = imports.text_of(file_of(Path(__file__).parent / "redis_benchmark/long"))
+    more = text.replace("50 parallel clients", "120 parallel clients")
+    read = imports.find("redis_benchmark").read
+    usual, found = read(text), {one.metric: one for one in read(text + more)}
+    assert len(found) == 2 * len(usual)
+    for one in usual:
+        for name in (one.metric, f"{one.metric} [clients=120]"):
+            assert found[name].values.tolist() == one.values.tolist()
 
 
 def test_of_what_fio_says_while_it_runs_only_the_last_counts_and_each_run_counts():

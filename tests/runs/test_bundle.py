@@ -3,6 +3,7 @@
 import io
 import json
 import lzma
+import re
 import stat
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
@@ -49,6 +50,18 @@ def test_the_same_results_give_the_same_bytes(results, packed, tmp_path):
     again = bundle.export(results, tmp_path / "again.labkit")
     assert again.path.read_bytes() == packed.path.read_bytes()
     assert again.digest == packed.digest
+
+
+def test_reports_of_different_results_of_one_label_have_different_names(results, packed, tmp_path):
+    other = Results.begin(tmp_path / "other" / "x-1", {**ASKED, "seed": 2})
+    other.keep(Run("Native", 1, 1, "finished"), {})
+    second = bundle.export(other, tmp_path / "second.labkit")
+    places = [results.path, other.path, packed.path, second.path,
+              tmp_path / "out/results/lat_ping/x-0123abcd"]  # fmt: skip
+    marks = [bundle.mark(path) for path in places]
+    assert len({*marks}) == 5 and marks[-1] == "0123abcd"
+    assert all(re.fullmatch("[0-9a-f]{8}", one) for one in marks)
+    assert [bundle.mark(bundle.open_bundle(path)) for path in places[2:4]] == marks[2:4]
 
 
 def test_a_bundle_is_a_place_to_run_a_notebook_on(results, packed):
