@@ -16,12 +16,30 @@ if TYPE_CHECKING:
     from labkit.box import BoxStatus
     from labkit.host import Host
     from labkit.lab import Lab
+    from labkit.setting import Setting
 
 
 def lab_flag(parser: argparse.ArgumentParser, made: bool = False) -> None:
     """The flag that says which lab a verb is about; `made` where the verb brings the box up."""
     box = "the lab in a box, started if needed" if made else "the lab in a box, if it is up"
     parser.add_argument("--lab", default="box", metavar="FILE", help=f"a lab.toml (default: {box})")
+
+
+def on_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag that says which hosts typed settings are for."""
+    parser.add_argument(
+        "--on", action="append", metavar="ROLE", default=[],
+        help="the host of the settings, a role of the lab; repeatable (default: the setting's own)",
+    )  # fmt: skip
+
+
+def settings_of(texts: Sequence[str], roles: Sequence[str]) -> list[Setting]:
+    """The settings that were typed, for each of these roles, or each for its own usual role."""
+    from labkit.commands._setting import setting_of
+
+    whom: Sequence[str | None] = roles or [None]
+    every = [setting_of(text, role) for role in whom for text in texts]
+    return list(dict.fromkeys(every))
 
 
 def open_lab(asked: argparse.Namespace, topology: str = "") -> Lab:

@@ -1,61 +1,87 @@
-"""`labkit apply`: bring the settings of one condition into force, and leave them so."""
+"""`labkit apply`: bring settings, or those of one condition, into force, and leave them so."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.changes.plan import WAITS
-from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._lab import lab_flag, on_flag, open_lab, settings_of
+from labkit.commands._setting import looks_like_setting
 from labkit.commands._verb import busy, json_flag, print_json, verb
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 
+if TYPE_CHECKING:
+    from labkit.changes.in_force import InForce
+    from labkit.lab import Lab
+    from labkit.setting import Setting
+
 
 def add(verbs: Any) -> None:
     """Add the verb."""
-    text = "apply a condition's settings and keep them; `labkit restore` puts them back"
+    text = "apply settings and keep them; `labkit restore` puts them back"
     parser = verb(
         verbs, "apply", _apply, text,
-        "lat_ping --condition VM-SRIOV --lab lab.toml | keep the settings until `labkit restore`",
+        '"Mtu(9000)" --lab lab.toml --on server --on client | one setting, two hosts',
+        "lat_ping --condition VM-SRIOV --lab lab.toml | all settings of a condition",
         "plan.json | a saved plan, if the hosts are unchanged",
     )  # fmt: skip
-    parser.add_argument("plan", metavar="PLAN|STUDY", help="a study, or a saved plan")
     parser.add_argument(
-        "--condition", metavar="NAME", help="the condition to apply; a plan may name it"
+        "what", metavar="SETTING|STUDY|PLAN", nargs="+",
+        help="settings such as \"Mtu(9000)\", or a study, or a saved plan",
+    )  # fmt: skip
+    parser.add_argument(
+        "--condition", metavar="NAME", help="the study's condition to apply; a plan may name it"
     )
+    on_flag(parser)
     lab_flag(parser, made=True)
     json_flag(parser)
 
 
+@dataclass(frozen=True)
+class _Request:
+    """Settings for a lab; those that are not `required` are made where the host can take them."""
+
+    purpose: str
+    lab: Lab
+    settings: Sequence[Setting]
+    required: Sequence[Setting]
+    plan: dict[str, Any]
+    """The saved plan that it comes from; empty if none."""
+
+
 def _apply(asked: argparse.Namespace) -> None:
-    from labkit import studies
     from labkit.changes.in_force import InForce
     from labkit.changes.lease import Owner
-    from labkit.running import possible
 
-    earlier = _earlier(asked)
-    study = studies.find(earlier.get("study", asked.plan))
-    condition = study.condition(asked.condition or earlier.get("condition"))
-    asked.lab = earlier.get("lab", asked.lab)
-    lab = open_lab(asked, study.topology)
-    changes = InForce(lab.hosts, Owner.me(f"{study.name} {condition.name}"))
-    with busy(f"asking {', '.join(lab.hosts)}"):
-        found = changes.learn(possible.settings(study, lab, condition.name))
-    if earlier:
-        found.check_fresh(
-            {(one["host"], one["thing"]): one["text"] for one in earlier["steps"]},
-            earlier["digest"],
+    request = _typed(asked) if looks_like_setting(asked.what[0]) else _of_study(asked)
+    changes = InForce(request.lab.hosts, Owner.me(request.purpose))
+    with busy(f"asking {', '.join(request.lab.hosts)}"):
+        plan = changes.learn(request.settings)
+    if request.plan:
+        plan.check_fresh(
+            {(one["host"], one["thing"]): one["text"] for one in request.plan["steps"]},
+            request.plan["digest"],
         )
+    _make(asked, request, changes)
+
+
+def _make(asked: argparse.Namespace, request: _Request, changes: InForce) -> None:
     try:
-        wanted = [one for one in condition.asked(lab) if _required(changes, condition, one)]
+        wanted = [
+            setting for setting in request.settings
+            if setting in request.required or not changes.steps[setting].why
+        ]  # fmt: skip
         with busy(f"changing {len(wanted)} settings"):
             changes.move_to(wanted)
         waiting = changes.waiting()
         made = [
-            (one.role, thing, one.wanted, WAITS if one in waiting else "in force")
-            for thing, one in changes.changed.items()
+            (setting.role, thing, setting.wanted, WAITS if setting in waiting else "in force")
+            for thing, setting in changes.changed.items()
         ]
         before = changes.before
         changes.leave()
@@ -65,12 +91,37 @@ def _apply(asked: argparse.Namespace) -> None:
     _tell(asked, made, before)
     if made and not asked.json:
         first, *others = dict.fromkeys(host for host, *_ in made)
-        print(f"It stays so until: {lab.host(first).verb('restore', *others)}")
+        print(f"It stays so until: {request.lab.host(first).verb('restore', *others)}")
 
 
-# What is optional is made where the host can take it; what is required is tried, and says why not.
-def _required(changes: Any, condition: Any, setting: Any) -> bool:
-    return setting in condition.settings or not changes.steps[setting].why
+def _typed(asked: argparse.Namespace) -> _Request:
+    if asked.condition:
+        raise BadInput("--condition is for a study, not for settings")
+    settings = settings_of(asked.what, asked.on)
+    lab = open_lab(asked)
+    for setting in settings:
+        lab.host(setting.role)
+    return _Request(" ".join(asked.what), lab, settings, settings, {})
+
+
+def _of_study(asked: argparse.Namespace) -> _Request:
+    from labkit import studies
+    from labkit.running import possible
+
+    if len(asked.what) > 1:
+        raise BadInput(
+            "only settings can be several; a study or a plan stands alone",
+            hint='a setting is typed as "Mtu(9000)"',
+        )
+    if asked.on:
+        raise BadInput("--on is for settings; a study names its own hosts")
+    plan = _saved_plan(asked.what[0])
+    study = studies.find(plan.get("study", asked.what[0]))
+    condition = study.condition(asked.condition or plan.get("condition"))
+    asked.lab = plan.get("lab", asked.lab)
+    lab = open_lab(asked, study.topology)
+    settings = possible.settings(study, lab, condition.name)
+    return _Request(f"{study.name} {condition.name}", lab, settings, condition.settings, plan)
 
 
 def _tell(
@@ -90,8 +141,8 @@ def _tell(
         print("Nothing was changed: all is as asked for.")
 
 
-def _earlier(asked: argparse.Namespace) -> dict[str, Any]:
-    path = Path(asked.plan)
+def _saved_plan(name: str) -> dict[str, Any]:
+    path = Path(name)
     hint = "labkit plan STUDY --json > plan.json writes one"
     if not path.is_file():
         if path.suffix or len(path.parts) > 1:  # no study is called so

@@ -1,4 +1,4 @@
-"""`labkit plan`: what a study would change on the hosts of a lab. Nothing is touched."""
+"""`labkit plan`: what a study, or typed settings, would change on hosts. Nothing is touched."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from labkit.commands._lab import lab_flag, open_lab
+from labkit.commands._lab import lab_flag, on_flag, open_lab, settings_of
+from labkit.commands._setting import looks_like_setting
 from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
 from labkit.errors import BadInput
 
@@ -24,25 +25,59 @@ FEW = 5
 def add(verbs: Any) -> None:
     """Add the verb."""
     parser = verb(
-        verbs, "plan", _plan, "show what a study would change on hosts; touch nothing",
+        verbs, "plan", _plan, "show what a study or settings would change; touch nothing",
         "lat_ping --lab lab.toml | all changes of lat_ping on your hosts",
         "lat_ping --condition VM-SRIOV --json | a plan for `labkit apply`",
+        '"Mtu(9000)" --on server | what one setting would change',
     )  # fmt: skip
-    parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
+    parser.add_argument(
+        "what", metavar="STUDY|SETTING", nargs="+",
+        help='a name that `labkit studies` lists, or settings such as "Mtu(9000)"',
+    )  # fmt: skip
     parser.add_argument("--condition", metavar="NAME", help="show only this condition's changes")
     parser.add_argument(
         "--repeats", type=at_least_one, metavar="N",
         help="number of blocks to estimate cost and precision for (default: its notebook's)",
     )  # fmt: skip
+    on_flag(parser)
     lab_flag(parser, made=True)
     json_flag(parser)
 
 
 def _plan(asked: argparse.Namespace) -> None:
+    if looks_like_setting(asked.what[0]):
+        _plan_settings(asked)
+    elif len(asked.what) > 1:
+        raise BadInput("one study at a time; only settings can be several")
+    elif asked.on:
+        raise BadInput("--on is for settings; a study names its own hosts")
+    else:
+        _plan_study(asked)
+
+
+def _plan_settings(asked: argparse.Namespace) -> None:
+    from labkit.changes.plan import plan
+
+    if asked.condition or asked.repeats:
+        raise BadInput("--condition and --repeats are for a study, not for settings")
+    settings = settings_of(asked.what, asked.on)
+    lab = open_lab(asked)
+    hosts = {setting.role: lab.host(setting.role) for setting in settings}
+    with busy(f"asking {', '.join(hosts)}"):
+        changes = plan(settings, hosts)
+    if asked.json:
+        print_json({"lab": asked.lab, **changes.told()})
+    else:
+        print(rendered(" and ".join(asked.what), changes))
+
+
+def _plan_study(asked: argparse.Namespace) -> None:
     from labkit import studies
     from labkit.running import possible, sizes
 
-    study = studies.find(asked.study)
+    study = studies.find(asked.what[0])
+    if asked.condition:
+        study.condition(asked.condition)
     lab = open_lab(asked, study.topology)
     repeats = asked.repeats or usual_repeats(study)
     with busy(f"asking {', '.join(lab.hosts)}"):
@@ -64,7 +99,7 @@ def _plan(asked: argparse.Namespace) -> None:
             }
         )
     else:
-        print(rendered(study, found))
+        print(rendered(study.title, found))
         print(f"\n{demanded(demand, there)}")
         print(f"\n{foreseen(study, lab.name, repeats)}")
 
@@ -116,12 +151,12 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
     )
 
 
-def rendered(study: Study, plan: Plan) -> str:
+def rendered(title: str, plan: Plan) -> str:
     """A plan for a person to read."""
     from labkit.pages.tables import plan_table
 
     made = replace(plan, steps=tuple(step for step in plan.steps if not step.why))
-    parts = [study.title, plan_table(made).text() if made.steps else "Nothing would be changed."]
+    parts = [title, plan_table(made).text() if made.steps else "Nothing would be changed."]
     if lacking := _lacking(plan):
         parts.append(f"Not possible there; conditions that need it are left out:\n{lacking}")
     end = (
