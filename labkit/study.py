@@ -68,14 +68,15 @@ class Study:
     """Metrics and points that no emulated lab can measure, and why not.
 
     So for a condition that it can measure, but that is not there what the document means by it.
+    So for a claim, by its id, that the substitute of such a lab would decide.
     """
 
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them."""
     least_cpus: Mapping[str, int] = field(default_factory=dict)
     """The CPUs that servers need, also in guests, to confirm or contradict a claim."""
-    apart: tuple[str, ...] = ()
-    """Claims that a client which shares CPUs with the server's guests would decide by that."""
+    apart: Mapping[str, str] = field(default_factory=dict)
+    """Claims that a client which shares CPUs with the server's guests would decide, and how."""
     takes: Mapping[str, str] = field(default_factory=dict)
     """Claims for which the machine under a box needs what not every machine has, and what."""
 

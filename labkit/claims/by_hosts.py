@@ -10,10 +10,8 @@ from labkit.results import Results
 from labkit.settings._ways import cpus_of
 from labkit.workload import Workload
 
-SHARED_CPUS = (
-    "the client shares CPUs with the guests of the server, so its own waiting is in the figures: "
-    "it takes three CPUs, or a machine for the client"
-)
+SHARED_CPUS = "the client shares CPUs with the guests of the server"
+APART = "it takes three CPUs, or a machine for the client"
 
 
 def decided(study: JudgedStudy, results: Results) -> dict[str, str]:
@@ -21,7 +19,7 @@ def decided(study: JudgedStudy, results: Results) -> dict[str, str]:
     made = results.asked.get("kernels", {})
     compared = {one.id: [c.what.names for c in one.comparisons()] for one in study.claims}
     whys = {claim: kernels.decided(names, made) for claim, names in compared.items()}
-    whys |= _few_cpus(study, results) | _shared_cpus(study, results)
+    whys |= _few_cpus(study, results) | _shared_cpus(study, results) | _untold(study, results)
     return {claim: why for claim, why in whys.items() if why}
 
 
@@ -44,7 +42,15 @@ def _shared_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
         return {}
     told = [lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")]
     client, server = ({*cpus_of(cpus)} for cpus in told)
-    return dict.fromkeys(study.apart, SHARED_CPUS) if client & server else {}
+    shared = study.apart if client & server else {}
+    return {claim: f"{SHARED_CPUS}, {why}: {APART}" for claim, why in shared.items()}
+
+
+# A substitute of an emulated lab may decide a claim whose every figure is measured there.
+def _untold(study: JudgedStudy, results: Results) -> dict[str, str]:
+    if results.asked.get("lab", {}).get("tier", "hosts") == "hosts":
+        return {}
+    return {one.id: study.untold[one.id] for one in study.claims if one.id in study.untold}
 
 
 # Containers share their host's CPUs, and so do guests; guests may have fewer.

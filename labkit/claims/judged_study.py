@@ -53,7 +53,7 @@ class JudgedStudy(Read, Protocol):
 
     @property
     def untold(self) -> Mapping[str, str]:
-        """Things that no emulated lab can measure, and why not."""
+        """Things that no emulated lab can measure, claims that one would decide, and why."""
 
     @property
     def unmeasured(self) -> Mapping[str, str]:
@@ -64,8 +64,8 @@ class JudgedStudy(Read, Protocol):
         """By claim, the CPUs without which servers cannot decide it."""
 
     @property
-    def apart(self) -> tuple[str, ...]:
-        """Claims that a client on the server's CPUs would decide by that."""
+    def apart(self) -> Mapping[str, str]:
+        """Claims that a client on the server's CPUs would decide by that, and how."""
 
     def blocks(self, results: Results) -> Measured:
         """All values of its metric, by condition."""

@@ -103,7 +103,7 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
 def _of(reasons: object, claim: Claim) -> Iterator[str]:
     assert isinstance(reasons, dict)
     for name, why in reasons.items():
-        if any(name in one for one in claim.names()):
+        if name == claim.id or any(name in one for one in claim.names()):
             yield str(why)
 
 

@@ -127,6 +127,8 @@ study = Study(
     ),
     claims=published.of("lat_feature"),
     untold={
+        "lat-feature-01": "a guest of a box is several processes on one CPU, which wait for one "
+        "another: with nobody beside it, its ready share is above the limit too",
         "refused_without_memory": "nothing here refuses the feature to a guest whose memory is not "
         "reserved; what a reservation protects from is measured",
     },

@@ -21,5 +21,10 @@ study = Study(
     conditions=(*one_guest(), *four_guests()),
     topology=TOPOLOGY,
     claims=published.of("lat_ping"),
-    untold=SHARED_CPU,
+    untold={
+        **SHARED_CPU,
+        # Guests answer in 120 us here, however they are set, and the bare machine in 18.
+        "lat-ping-06": "in a box, what stands in for the guest's own adapter and CPU is most of "
+        "its round trip, so no setting can cut that to three fifths",
+    },
 )

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from labkit.claims import judging
+from labkit.results import Results
 from labkit.verdict import CONTRADICTED, HOLDS
 
 # Levels of the conditions, in the order of `names`, that chance does not find in 400 trials.
@@ -10,6 +12,7 @@ AS_CLAIMED = {
     "ld-vmotion-06": [1], "monster-vmotion-11": [1] * 3, "sqlserver-monster-01": [493_804],
     "vcenter-ha-02": [410, 370, 439, 399, 460, 420], "raid-vmmark-05": [13, 13],
     "specweb-directpath-01": [2, 1, 3, 4] * 3, "raid-vmmark-01": [1] * 12,
+    "docker-netperf-10": [9400] * 12,
 }  # fmt: skip
 
 
@@ -35,15 +38,44 @@ def planted(claim, rng):
     yield [1] * count
 
 
-def exact(claim, levels, rng):
+def exact(claim, levels, rng, noise=None):
     """Five blocks of each condition at its level, as if measured almost without noise."""
     many = 200 if any(c.what.percentiles for c in claim.comparisons()) else 1
     if any(q > 99.9 for c in claim.comparisons() for q in c.what.percentiles.values()):
         many = 25_000
-    noise, blocks = 1e-5, 5
-    if "variation" in str(claim):
-        noise, blocks = rng.choice([2e-3, 9e-3, 5e-2]), 40
+    blocks = 40 if "variation" in str(claim) else 5
+    if noise is None:
+        noise = 1e-5 if blocks == 5 else rng.choice([2e-3, 9e-3, 5e-2])
     return {
         name: {k: level * np.exp(noise * rng.standard_normal(many)) for k in range(blocks)}
         for name, level in zip(claim.names(), levels, strict=True)
     }
+
+
+class Planted:
+    """A study that has measured these values, and judges them by itself."""
+
+    def __init__(self, study, values):
+        self._study, self._values = study, values
+
+    def __getattr__(self, name):
+        return getattr(self._study, name)
+
+    def measured(self, _):
+        return self._values
+
+    def blocks(self, _):
+        return {name: one for name, one in self._values.items() if ": " not in name}
+
+
+def results(path, tier="hosts", **asked):
+    """Results of a lab of this tier, without a run."""
+    lab = {"name": "planted", "tier": tier, "hosts": {}, **asked.pop("lab", {})}
+    return Results.begin(path / f"{tier}-{len(list(path.iterdir()))}", {"lab": lab, **asked})
+
+
+def judged(study, claim, levels, kept, noise=None):
+    """The study's own verdict on one claim, whose names have these levels and no others are."""
+    (asked,) = [one for one in study.claims if one.id == claim]
+    values = exact(asked, levels, np.random.default_rng(1), noise)
+    return {one.claim: one for one in judging.judged(Planted(study, values), kept)}[claim]
