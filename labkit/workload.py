@@ -125,6 +125,13 @@ class Workload(ABC):
         """Reason why these hosts cannot run it as it is; empty if they can."""
         return ""
 
+    def behind(self, text: str) -> float | None:
+        """The share of its schedule that an open loop missed, by times of its own in the text.
+
+        None where the text does not say when it asked.
+        """
+        return None
+
     @staticmethod
     @abstractmethod
     def parse(text: str) -> list[Sample]:

@@ -1,4 +1,4 @@
-"""Doubts about a verdict, from the runs it rests on: a saturated generator, drift, invalid runs."""
+"""Doubts about a verdict, from the runs it rests on: a late generator, drift, invalid runs."""
 
 from __future__ import annotations
 
@@ -6,15 +6,21 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from labkit.gates import generator
+from labkit.gates.gate import BUSY_CLIENT
 from labkit.results import Results, Run
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
+from labkit.workload import Workload
 
-GATE = "load generator"
-SATURATED = "the load generator was saturated"
+SPOILS = {
+    generator.GATE: "the load generator sent late",
+    BUSY_CLIENT: "the client had no CPU time left",
+}
+"""Gates on what asks, and what each says of the figures."""
 LATENCIES = ("us", "ms")
-"""Units of metrics that a busy generator makes longer by its own waiting."""
+"""Units of metrics that a late or busy client makes longer by its own waiting."""
 SPOILT = 0.5
-"""The share of a condition's runs from which on the generator decides its latency."""
+"""The share of a condition's runs from which on what asks decides its latency."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +33,20 @@ class Doubts:
     drifting: Sequence[str] = ()
     """Sentences on runs that had not settled, each begun by its condition."""
 
-    def on(self, verdict: Verdict, names: Collection[str], latency: bool) -> Verdict:
-        """The verdict with its doubts; one on a latency that a generator decides is undecided."""
+    def on(
+        self, verdict: Verdict, names: Collection[str], latency: bool, loads: Sequence[Workload]
+    ) -> Verdict:
+        """The verdict with its doubts; a latency that what asks decides is undecided.
+
+        `names` are its conditions, and `loads` what its figures are of.
+        """
         if verdict.verdict == NOT_TESTABLE:
             return verdict
         runs = [run for run in self._runs if run.condition in names]
-        told = [*self._saturated(runs), *self._invalid(runs), *self._drifting(names)]
-        if latency and (spoilt := self._spoilt(runs)):
-            why = f"{SATURATED} in most runs of {', '.join(spoilt)}; else: {verdict.why}"
+        good = [(run, self._seen(run, loads)) for run in runs if run.state == "finished"]
+        told = [*_counted(good), *self._invalid(runs), *self._drifting(names)]
+        if latency and (spoilt := _spoilt(good)):
+            why = f"{spoilt}; else: {verdict.why}"
             decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
             verdict = replace(
                 verdict, verdict=UNDECIDED, why=why if decided else verdict.why, more=None
@@ -46,20 +58,14 @@ class Doubts:
     def _runs(self) -> list[Run]:
         return self.results.readable()[0]
 
-    def _busy(self, run: Run) -> bool:
-        seen = any(GATE in found for found in run.gates.values())
-        return seen and GATE not in self.borne.get(run.condition, ())
-
-    def _spoilt(self, runs: Sequence[Run]) -> list[str]:
-        good = [run for run in runs if run.state == "finished"]
-        names = dict.fromkeys(run.condition for run in good)
-        each = {name: [self._busy(run) for run in good if run.condition == name] for name in names}
-        return [name for name, busy in each.items() if sum(busy) >= SPOILT * len(busy)]
-
-    def _saturated(self, runs: Sequence[Run]) -> list[str]:
-        good = [run for run in runs if run.state == "finished"]
-        busy = sum(map(self._busy, good))
-        return [f"{SATURATED} in {busy} of {len(good)} runs"] if busy else []
+    def _seen(self, run: Run, loads: Sequence[Workload]) -> frozenset[str]:
+        found = generator.gates_of(run, loads, self.results.asked).values()
+        asked = any(generator.ROLE in load.roles for load in loads)
+        borne = self.borne.get(run.condition, ())
+        return frozenset(
+            name for name in SPOILS
+            if asked and name not in borne and any(name in some for some in found)
+        )  # fmt: skip
 
     def _invalid(self, runs: Sequence[Run]) -> list[str]:
         bad = sum(run.state == "invalid" for run in runs)
@@ -67,3 +73,22 @@ class Doubts:
 
     def _drifting(self, names: Collection[str]) -> list[str]:
         return [one for one in self.drifting if one.partition(": ")[0] in names]
+
+
+Seen = tuple[Run, frozenset[str]]
+
+
+def _counted(good: Sequence[Seen]) -> list[str]:
+    counts = {name: sum(name in seen for _, seen in good) for name in SPOILS}
+    return [f"{SPOILS[name]} in {n} of {len(good)} runs" for name, n in counts.items() if n]
+
+
+def _spoilt(good: Sequence[Seen]) -> str:
+    by: dict[str, list[frozenset[str]]] = {}
+    for run, seen in good:
+        by.setdefault(run.condition, []).append(seen)
+    for name, why in SPOILS.items():
+        most = [c for c, each in by.items() if sum(name in s for s in each) >= SPOILT * len(each)]
+        if most:
+            return f"{why} in most runs of {', '.join(most)}"
+    return ""

@@ -48,6 +48,14 @@ class JudgedStudy(Read, Protocol):
         """The workload that was run."""
 
     @property
+    def loads(self) -> tuple[Workload, ...]:
+        """All that runs in each run."""
+
+    @property
+    def metric(self) -> str:
+        """The metric of claims that name none."""
+
+    @property
     def unit(self) -> str:
         """The unit of its metric."""
 

@@ -8,6 +8,7 @@ from labkit.claims import reasons
 from labkit.claims.by_hosts import decided
 from labkit.claims.doubts import LATENCIES, Doubts
 from labkit.claims.judged_study import JudgedStudy
+from labkit.claims.loads import Loads
 from labkit.gates import watch
 from labkit.noise_floor import Noise
 from labkit.results import Results
@@ -28,9 +29,11 @@ def judged(study: JudgedStudy, results: Results, margin: float | None = None) ->
         reasons.in_minutes(reasons.given_up(reasons.in_noise(one, noise), given_up), each)
         for one in verdicts
     ]
-    doubts = _doubts(study, results)
+    doubts, loads = _doubts(study, results), Loads(study, results)
     return [
-        doubts.on(verdict, _conditions_of(claim, study), _latency(claim, study.unit))
+        doubts.on(
+            verdict, _conditions_of(claim, study), _latency(claim, study.unit), loads.of(claim)
+        )
         for verdict, claim in zip(sure, study.claims, strict=True)
     ]
 

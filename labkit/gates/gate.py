@@ -35,9 +35,12 @@ OURS = frozenset(
     {"sshd", "sshd-session", "qemu-system-x86", "qemu-system-aar", "qemu-kvm", "linux.uml"}
 )
 """Programs that labkit keeps busy on a host: sessions, and guests (of QEMU; User-Mode Linux)."""
+BUSY_CLIENT, OTHER_WORK = "busy client", "other work"
+SHOWN = (BUSY_CLIENT, OTHER_WORK)
+"""Gates that make no run invalid: they say what its figures are about."""
 NAMES = (
     "steal", "throttling", "swap", "retransmits", "NIC errors", "clock step", "paused",
-    "foreign load", "load generator", "time",
+    "foreign load", "load generator", "time", *SHOWN,
 )  # fmt: skip
 
 
@@ -63,21 +66,22 @@ def gates(
     limit: float = float("inf"),
     slack: float = 0.0,
     stepped: float = 0.0,
-    generator: bool = False,
+    client: bool = False,
     ours: Collection[str] = OURS,
 ) -> tuple[Gate, ...]:
     """All gates of one host for a repetition that took `seconds` by the controller's clock.
 
     `limit` is how long it may take, and `slack` how far `seconds` may be off. `stepped` is how far
-    our time of day moved against the clock of `seconds`. `generator` says that the host made the
-    load. `ours` are processes of the study from before it, such as a server.
+    our time of day moved against the clock of `seconds`. `client` says that the host asked in a
+    closed loop, with CPUs of its own. `ours` are processes of the study from before it, such as a
+    server.
     """
     try:
         span = _Span(_Reading.of(before), _Reading.of(after), seconds)
         return (
             _steal(span), _throttled(span), _swapped(span), _retransmitted(span), _nic_errors(span),
             _clock_stepped(span, stepped), _paused(span, slack),
-            _foreign_load(span, {*ours, *OURS}), _saturated(span, generator),
+            _foreign_load(span, {*ours, *OURS}), *_saturated(span, client),
             _in_time(seconds, limit),
         )  # fmt: skip
     except (ValueError, IndexError, KeyError) as odd:
@@ -188,7 +192,7 @@ def _steal(span: _Span) -> Gate:
     if len(times) < 8 or sum(times) <= 0:
         return Gate("steal", None, "this host does not report its steal time")
     share = times[7] / sum(times)
-    return Gate("steal", share <= STEAL, f"{_percent(share)} of its CPU time was stolen from it")
+    return Gate("steal", share <= STEAL, f"{percent(share)} of its CPU time was stolen from it")
 
 
 def _throttled(span: _Span) -> Gate:
@@ -202,7 +206,7 @@ def _throttled(span: _Span) -> Gate:
         return Gate("throttling", False, f"its processor throttled itself {heat} times for heat")
     if share > THROTTLED:
         return Gate(
-            "throttling", False, f"its CPU limit held it back for {_percent(share)} of the time"
+            "throttling", False, f"its CPU limit held it back for {percent(share)} of the time"
         )
     if not groups and not span.after.counters(r".*/thermal_throttle/.*"):
         return Gate("throttling", None, "this host counts neither heat nor CPU limits")
@@ -274,20 +278,22 @@ def _foreign_load(span: _Span, ours: Collection[str]) -> Gate:
         and not process.kernel and process.name not in ours
     }  # fmt: skip
     worst = sorted(busy, key=lambda name: -busy[name])
-    named = ", ".join(f"{name} took {_percent(busy[name])} of a CPU" for name in worst[:3])
+    named = ", ".join(f"{name} took {percent(busy[name])} of a CPU" for name in worst[:3])
     return Gate("foreign load", not busy, named or "no other process was busy")
 
 
-def _saturated(span: _Span, generator: bool) -> Gate:
-    if not generator:
-        return Gate("load generator", True, "this host made no load")
+# A closed loop is never late; but where its client has no CPU time left, figures are about that.
+def _saturated(span: _Span, client: bool) -> Iterator[Gate]:
+    if not client:
+        return
     shares = {cpu: 1 - (t[3] + t[4]) / sum(t[:8]) for cpu, t in span.cpus.items()
               if cpu != "cpu" and sum(t[:8]) > 0}  # fmt: skip
     if not shares:
-        return Gate("load generator", None, "this host does not report the load of its CPUs")
+        yield Gate(BUSY_CLIENT, None, "this host does not report the load of its CPUs")
+        return
     worst = max(shares, key=lambda cpu: shares[cpu])
-    why = f"{worst} was busy for {_percent(shares[worst])} of the time"
-    return Gate("load generator", shares[worst] <= BUSY, why)
+    why = f"{worst} was busy for {percent(shares[worst])} of the time"
+    yield Gate(BUSY_CLIENT, shares[worst] <= BUSY, why)
 
 
 def _in_time(seconds: float, limit: float) -> Gate:
@@ -300,7 +306,8 @@ def _grown_in(span: _Span, file: str, word: str) -> float:
     return new[0] - old[0] if old and new else 0.0
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """The share in words."""
     return f"{100 * share:.1f} %"
 
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 
 from labkit.errors import HostError, LabkitError, OutcomeUnknown
 from labkit.fleet.fleet import Fleet
-from labkit.gates import gate
+from labkit.gates import gate, generator
 from labkit.host import Host
 from labkit.results import Results, Run
+from labkit.workload import Workload
 
 ALONE = frozenset({"clock step", "paused"})
 """The gates that a host can answer for although it shares its machine."""
@@ -40,7 +41,8 @@ class Watch:
 
     hosts: Mapping[str, Host]
     between: Collection[str]
-    generators: Collection[str] = ()
+    clients: Collection[str] = ()
+    """Hosts that ask in a closed loop, with CPUs of their own."""
     ours: Collection[str] = ()
     limit: float = float("inf")
     collect: Callable[[Host], str] = gate.collect
@@ -107,7 +109,7 @@ class Watch:
         try:
             return gate.gates(
                 before, after, ended - begun, limit=self.limit, slack=first + last,
-                stepped=ahead - was_ahead, generator=role in self.generators, ours=self.ours,
+                stepped=ahead - was_ahead, client=role in self.clients, ours=self.ours,
             )  # fmt: skip
         except LabkitError as odd:
             return (gate.Gate("unreadable", False, str(odd)),)
@@ -121,7 +123,9 @@ def spoiling(
         f"{role}: {name}: {why}"
         for role, found in tripped.items()
         for name, why in found.items()
-        if name in gate.NAMES and name not in borne and (name in ALONE or not shared)
+        if name in gate.NAMES
+        and name not in (*borne, *gate.SHOWN)
+        and (name in ALONE or not shared)
     ]
 
 
@@ -137,11 +141,12 @@ def left_out(results: Results) -> dict[str, str]:
     }
 
 
-def remarks(results: Results) -> list[str]:
+def remarks(results: Results, loads: Sequence[Workload] = ()) -> list[str]:
     """Facts that a reader of these results should know of their runs, a sentence each."""
     runs = results.readable()[0]
     used = [run for run in runs if run.state == "finished"]
-    return [*_invalid(runs, len(used)), *_doubted(used)]
+    gates = [generator.gates_of(run, loads, results.asked) for run in used]
+    return [*_invalid(runs, len(used)), *_doubted(gates)]
 
 
 def _invalid(runs: Sequence[Run], used: int) -> list[str]:
@@ -159,14 +164,14 @@ def _invalid(runs: Sequence[Run], used: int) -> list[str]:
     ]
 
 
-def _doubted(used: Sequence[Run]) -> list[str]:
+def _doubted(gates: Sequence[generator.Gates]) -> list[str]:
     seen: dict[tuple[str, str], list[str]] = {}
-    for run in used:
-        for role, found in run.gates.items():
+    for some in gates:
+        for role, found in some.items():
             for name, why in found.items():
                 seen.setdefault((role, name), []).append(why)
     return [
-        f"{role}: gate {name} tripped in {len(whys)} of {len(used)} runs, such as: "
+        f"{role}: gate {name} tripped in {len(whys)} of {len(gates)} runs, such as: "
         f"{_one_line(whys[0])}"
         for (role, name), whys in seen.items()
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from labkit.gates import watch
+from functools import partial
+
+from labkit.gates import generator, watch
 from labkit.results import Results
 from labkit.runs import integrity, lab_faults, link_limit, odd_runs
 from labkit.statistics import steady
@@ -18,7 +20,9 @@ def remarks(study: Study, results: Results) -> list[str]:
     ]  # fmt: skip
     draft = [f"{study.name} is a draft: {study.draft}"] if study.draft else []
     blocks = study.blocks(results)
-    odd = odd_runs.remarks(results, blocks, study.unit)
+    gates = partial(generator.gates_of, loads=study.loads, asked=results.asked)
+    odd = odd_runs.remarks(results, blocks, study.unit, gates)
     known = [*integrity.remarks(results), *lab_faults.remarks(results)]
     known += link_limit.remarks(results)
-    return [*draft, *watch.remarks(results), *known, *odd, *steady.told(blocks), *closed]
+    spoilt = watch.remarks(results, study.loads)
+    return [*draft, *spoilt, *known, *odd, *steady.told(blocks), *closed]

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from labkit.claims.doubts import SATURATED
+from labkit.claims.doubts import SPOILS
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.results import Results
@@ -107,7 +107,7 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
     have, given_up = looks.blocks(results), dict(before.given_up)
     hopeful = []
     for verdict in study.judge(results):
-        doubted = verdict.why.startswith(SATURATED)  # which no more blocks mend
+        doubted = verdict.why.startswith(tuple(SPOILS.values()))  # which no more blocks mend
         if verdict.verdict != UNDECIDED or verdict.claim in given_up or doubted:
             continue
         conditions = _of(study, [verdict], before.conditions)

@@ -17,6 +17,7 @@ from labkit.condition import Condition
 from labkit.errors import LabkitError, SettingRefused, Stopped
 from labkit.event import Happening, event_samples, happening
 from labkit.fleet.fleet import Fleet
+from labkit.gates import generator
 from labkit.gates import watch as gated
 from labkit.gates.counter import Counters
 from labkit.lab import Lab
@@ -167,7 +168,8 @@ class Visit:
             self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)
             self._settle()
             raise
-        tripped = watch.tripped()
+        asked = [step.condition.load(load) for load in self.loads]
+        tripped, untold = generator.beside(watch.tripped(), watch.untold(), asked, raw)
         borne = (*step.condition.expects, *self.lab.tolerates)
         spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
         whole = replace(
@@ -180,7 +182,7 @@ class Visit:
             changes_seconds=changing,
             rows=rows,
             gates=tripped,
-            untold=watch.untold(),
+            untold=untold,
         )
         self._keep(whole, raw, noted)
         return whole, bool(drifts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,22 +14,33 @@ from labkit.statistics.distribution import Values
 from labkit.statistics.odd_blocks import OddBlock, TwoStates, odd_blocks, two_states
 from labkit.statistics.percentiles import percentile
 
+Gates = Mapping[str, Mapping[str, str]]
 Medians = Mapping[str, Mapping[int, float]]
 RISK = 0.01
 """A change is named beside what is odd, so it has to be clear."""
 FEWEST_RUNS = 10
 
 
-def remarks(results: Results, measured: Mapping[str, Mapping[int, Values]], unit: str) -> list[str]:
-    """List what lies apart in a study, a sentence each; nothing is dropped."""
+def remarks(
+    results: Results,
+    measured: Mapping[str, Mapping[int, Values]],
+    unit: str,
+    gates: Callable[[Run], Gates] = lambda run: run.gates,
+) -> list[str]:
+    """List what lies apart in a study, a sentence each; nothing is dropped.
+
+    `gates` says of a run, by role, what was wrong on its hosts.
+    """
     medians = {
         name: {block: percentile(values, 50) for block, values in blocks.items()}
         for name, blocks in measured.items()
     }
     runs = {(run.condition, run.block): run for run in results.finished()}
     states = [_states(one, unit) for one in two_states(medians)]
-    odd = [_odd(one, runs[one.condition, one.block], len(runs), unit)
-           for one in odd_blocks(medians)]  # fmt: skip
+    odd = [
+        _odd(one, run := runs[one.condition, one.block], gates(run), len(runs), unit)
+        for one in odd_blocks(medians)
+    ]
     return [*states, *odd, *_changes(medians, [*runs.values()])]
 
 
@@ -42,8 +53,8 @@ def _states(one: TwoStates, unit: str) -> str:
     )
 
 
-def _odd(one: OddBlock, run: Run, runs: int, unit: str) -> str:
-    gates = [f"{gate} on {role}" for role, seen in run.gates.items() for gate in seen]
+def _odd(one: OddBlock, run: Run, found: Gates, runs: int, unit: str) -> str:
+    gates = [f"{gate} on {role}" for role, seen in found.items() for gate in seen]
     when = f", at {run.started[11:16]}" if len(run.started) > 16 else ""
     saw = f"; its gates saw {', '.join(gates)}" if gates else "; no gate saw why"
     return (

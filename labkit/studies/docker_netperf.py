@@ -14,7 +14,7 @@ from labkit.workloads.netperf import Netperf
 from labkit.workloads.streams import Streams
 
 # A stream keeps the client busy all the time.
-STREAMING = ("load generator",)
+STREAMING = ("busy client",)
 OWNED = replace(
     beside_its_host(place("VM", called="VM [nic=passthrough]"), *STREAMING),
     means="the virtual machine owns the network adapter (pass-through or SR-IOV), with latency "

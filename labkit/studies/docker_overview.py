@@ -9,7 +9,7 @@ from labkit.study import Study
 from labkit.workloads.five_tests import FiveTests
 
 # netperf and redis-benchmark keep the client busy.
-ASKING = ("load generator",)
+ASKING = ("busy client",)
 
 study = Study(
     name="docker_overview",

@@ -9,7 +9,7 @@ from labkit.study import Study
 from labkit.workloads.redis import Redis
 
 # redis-benchmark has one thread, as the server has, and nothing else to do.
-ASKING = ("load generator",)
+ASKING = ("busy client",)
 
 study = Study(
     name="docker_redis",

@@ -16,7 +16,7 @@ OFF = tuple(GuestPower("paused", guest) for guest in GUESTS)
 ON = tuple(GuestPower("on", guest) for guest in GUESTS)
 SCALED = "scaled to the box: four databases on one CPU for sixteen on thirty-two, asked directly"
 # All CPUs are committed, as the document's were: who waits for one is what is compared.
-BUSY = ("steal", "load generator", "clock step", "paused")
+BUSY = ("steal", "busy client", "clock step", "paused")
 NEEDED = "several NUMA nodes"
 
 study = Study(

@@ -9,7 +9,7 @@ from labkit.study import Study
 from labkit.workloads.five_tests import FiveTests
 
 # netperf and redis-benchmark keep the client busy.
-ASKING = ("load generator",)
+ASKING = ("busy client",)
 SIDES = {"Docker": "Native-Docker", "KVM": "VM"}
 
 study = Study(

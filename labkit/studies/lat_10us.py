@@ -14,7 +14,7 @@ from labkit.workloads.sockperf import Sockperf
 OFF = (GuestPower("paused"),)
 PASSED = (GuestNic("direct", batch=1, lro=False), GuestPower("on"), ExclusiveCpu(alone=True))
 # A program that asks again and again keeps its CPU busy all the time: that is the idea.
-SPINNING = ("load generator",)
+SPINNING = ("busy client",)
 PAST = "the adapter's own network stack in the program (Solarflare SFC9020, OpenOnload)"
 SPUN = {"spin": "both"}
 BYPASS = {"onload": True, "spin": "both"}

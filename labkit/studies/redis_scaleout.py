@@ -14,7 +14,7 @@ from labkit.study import Study
 from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
 
 # Many clients with a pipeline keep their CPUs busy, and so do their balancers.
-ASKING = ("load generator",)
+ASKING = ("busy client",)
 KINDS = {"Native": "", "Native-Docker": "container", "VM": "guest", "VM-Docker": "inner"}
 PLACES = ("", "2")
 """Behind the name of a kind: how many there are of each, for the servers in turn."""

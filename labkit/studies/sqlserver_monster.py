@@ -16,7 +16,7 @@ from labkit.workloads.dvdstore import DvdStore
 
 SMALL, LARGE = ("guest", "guest2"), "large"
 SCALED = "scaled to the box, PostgreSQL in place of SQL Server, guests emulated by QEMU"
-BUSY = ("steal", "load generator", "clock step", "paused")
+BUSY = ("steal", "busy client", "clock step", "paused")
 
 
 def _resting(*guests: str) -> dict[str, Any]:

@@ -107,6 +107,15 @@ class PacketRate(Workload):
         return ("sockperf", "throughput", "-i", address, "-p", str(port), "-m", str(self.size),
                 "-t", str(self.duration), "--mps", str(rate))  # fmt: skip
 
+    def behind(self, text: str) -> float | None:
+        """The share that it did not send, at the rate where that is largest."""
+        missed = [0.0]
+        for name, said in parted(text).items():
+            rate, found = RATE.fullmatch(name), SENT.search(said)
+            if rate and found:
+                missed.append(1 - int(found[1]) / max(int(rate[1]) * float(found[2]), 1e-9))
+        return max(missed)
+
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One figure each: at every rate, and once more without one of the highest."""

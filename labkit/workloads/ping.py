@@ -19,11 +19,11 @@ from labkit.workloads import _lasting
 PROGRAMS = ("ping",)
 
 # Everything that ping may say. A line of another form is refused, for a number may hide in it.
-ANSWER = re.compile(
-    r"(?:\[\d+\.\d+\] )?\d+ bytes from [^ ]+: icmp_seq=(?P<number>\d{1,5}) ttl=\d+"
-    r" time=(?P<ms>\d{1,9}(?:\.\d{1,6})?) ms(?: \(DUP!\))?",
-    re.ASCII,
+SAID = (
+    r"\d+ bytes from [^ \n]+: icmp_seq=(?P<number>\d{1,5}) ttl=\d+"
+    r" time=(?P<ms>\d{1,9}(?:\.\d{1,6})?) ms(?: \(DUP!\))?"
 )
+ANSWER = re.compile(rf"(?:\[\d+\.\d+\] )?{SAID}", re.ASCII)
 # Nearly all of a long run is such lines: they are read at once.
 ANSWERS = re.compile(
     r"(?:(?:\[\d+\.\d+\] )?\d+ bytes from [^ \n]+: icmp_seq=\d{1,5} ttl=\d+"
@@ -31,9 +31,13 @@ ANSWERS = re.compile(
     re.ASCII,
 )
 FIGURES = re.compile(r" icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms\n", re.ASCII)
+# When an answer was printed (-D), its number, and how long it had taken.
+STAMPED = re.compile(rf"^\[(?P<at>\d{{1,12}}\.\d{{1,9}})\] {SAID}", re.ASCII | re.MULTILINE)
 SUMMARY = re.compile(
     r"(?P<sent>\d{1,9}) packets transmitted, (?P<received>\d{1,9}) received,.*", re.ASCII
 )
+LAST = {STAMPED: " bytes from ", SUMMARY: " packets transmitted, "}
+"""Lines to find from the end, and words that no other line has."""
 OTHERS = re.compile(
     r"|PING .+ bytes of data\.|PING .+ data bytes"
     r"|(?:\[\d+\.\d+\] )?From [^ ]+ icmp_seq=\d+ .+"
@@ -114,6 +118,21 @@ class Ping(Workload):
             f"{hosts['client'].name} is not root, and may not ping {every} ({done.stderr.strip()})"
         )
 
+    def behind(self, text: str) -> float | None:
+        """The time stamp of an answer less its round trip is when that was asked for.
+
+        ping makes up for nothing: what it sends late, all behind it is later by as much.
+        """
+        first = STAMPED.search(text)
+        last, summary = (_last(one, text, at) for one, at in LAST.items())
+        if not summary or not first or not last or first.start() == last.start():
+            return None
+        begun, ended = (float(one["at"]) - float(one["ms"]) / 1000 for one in (first, last))
+        # The last number is that of one of the last requests.
+        turns = round((int(summary["sent"]) - int(last["number"])) / WRAP)
+        steps = int(last["number"]) + turns * WRAP - int(first["number"])
+        return max(0.0, 1 - steps * self.interval / (ended - begun)) if ended > begun else 0.0
+
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """One value per answered request, in sending order, in microseconds."""
@@ -134,6 +153,11 @@ class Ping(Workload):
         lost = _lost(text, summary, len(answers))
         values = np.array([answers[number] for number in sorted(answers)])
         return [Sample("round trip", "us", values, lost)]
+
+
+# From the end: to search a long text from its beginning takes as long as to read it all.
+def _last(line: re.Pattern[str], text: str, words: str) -> re.Match[str] | None:
+    return line.match(text, text.rfind("\n", 0, text.rfind(words)) + 1)
 
 
 # What was answered before anything else was said, and how much of the text that is; nothing where

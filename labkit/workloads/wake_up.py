@@ -75,6 +75,10 @@ class WakeUp(Workload):
             "again": again,
         })  # fmt: skip
 
+    def behind(self, text: str) -> float | None:
+        """The share that the pings at an interval missed; the others wait for their answers."""
+        return self._ping.behind(parted(text, "ping")["ping"])
+
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Response times, those without a pause, and one figure each of the run."""

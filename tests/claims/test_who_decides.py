@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
 from labkit import studies
 from labkit.claim import NotHere, compare
-from labkit.claims.doubts import GATE, SATURATED, Doubts
+from labkit.claims.doubts import SPOILS, Doubts
+from labkit.claims.loads import Loads
 from labkit.errors import BadInput
+from labkit.gates.gate import BUSY_CLIENT
 from labkit.results import Results, Run
 from labkit.running.open_lab import recorded
 from labkit.running.who_decides import LABS, PAGE, deciders, markdown, page, rows
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
+from labkit.workloads.fio import Fio
+from labkit.workloads.sockperf import Sockperf
 
 DECISIONS = PAGE.with_name("decisions.md")
-BUSY = {"client": {GATE: "cpu0 was busy for 100.0 % of the time"}}
+BUSY = {"client": {BUSY_CLIENT: "cpu0 was busy for 100.0 % of the time"}}
+NO_TIME = SPOILS[BUSY_CLIENT]
+ASKING = (Sockperf(),)
 
 
 def test_the_page_of_who_decides_is_the_generated_table():
@@ -63,6 +69,7 @@ class Kept:
     """Results of these runs alone."""
 
     runs: list
+    asked: dict = field(default_factory=dict)
 
     def readable(self):
         return self.runs, []
@@ -80,10 +87,10 @@ def verdict_of(low, high):
 
 @pytest.mark.parametrize("low, high, plain", [(10, 20, HOLDS), (20, 10, CONTRADICTED)])
 @pytest.mark.parametrize("busy, borne, latency, undecided", [
-    (5, (), True, True), (3, (), True, True), (2, (), True, False), (5, (GATE,), True, False),
-    (5, (), False, False),
+    (5, (), True, True), (3, (), True, True), (2, (), True, False),
+    (5, (BUSY_CLIENT,), True, False), (5, (), False, False),
 ])  # fmt: skip
-def test_a_saturated_generator_leaves_a_latency_undecided_unless_tolerated_by_name(
+def test_a_busy_client_leaves_a_latency_undecided_unless_tolerated_by_name(
     low, high, plain, busy, borne, latency, undecided
 ):
     runs = [run("a", n, gates=BUSY if n < busy else None) for n in range(5)]
@@ -91,9 +98,9 @@ def test_a_saturated_generator_leaves_a_latency_undecided_unless_tolerated_by_na
     doubts = Doubts(Kept(runs), {"a": borne, "b": borne})
     before = verdict_of(low, high)
     assert before.verdict == plain
-    found = doubts.on(before, {"a", "b"}, latency)
+    found = doubts.on(before, {"a", "b"}, latency, ASKING)
     assert found.verdict == (UNDECIDED if undecided else plain)
-    told = f"{SATURATED} in {busy} of 10 runs"
+    told = f"{NO_TIME} in {busy} of 10 runs"
     assert (told in found.why) is (not borne), "what is not decisive is said all the same"
 
 
@@ -101,9 +108,19 @@ def test_doubts_of_other_conditions_are_not_those_of_a_claim():
     runs = [run("a", 1), run("b", 1), run("c", 1, gates=BUSY), run("c", 1, "invalid")]
     doubts = Doubts(Kept(runs), {}, ["c: 1 of 1 runs were still changing in their second half"])
     before = verdict_of(10, 20)
-    assert doubts.on(before, {"a", "b"}, True) == before
-    why = doubts.on(before, {"a", "c"}, False).why
-    assert "1 invalid run" in why and "still changing" in why and SATURATED in why
+    assert doubts.on(before, {"a", "b"}, True, ASKING) == before
+    why = doubts.on(before, {"a", "c"}, False, ASKING).why
+    assert "1 invalid run" in why and "still changing" in why and NO_TIME in why
+    # What runs on the server alone is asked by nobody.
+    assert NO_TIME not in doubts.on(before, {"a", "c"}, True, (Fio(),)).why
+
+
+def test_a_claim_is_doubted_by_the_load_alone_that_gave_its_metric():
+    study, results = studies.find("docker_netperf"), Results.open(recorded("docker_netperf"))
+    loads = Loads(study, results)
+    named = {claim.id: [one.name for one in loads.of(claim)] for claim in study.claims}
+    assert named["docker-netperf-01"] == ["streams"] and named["docker-netperf-02"] == ["netperf"]
+    assert all(len(names) == 1 for names in named.values())
 
 
 def test_what_nothing_could_contradict_is_decided_by_nobody():

@@ -59,7 +59,7 @@ def test_a_host_is_asked_in_one_command(ssh):
 
 
 def test_on_a_quiet_machine_no_gate_says_that_something_was_wrong(quiet):
-    found = gates(quiet, later(quiet), 10.0, limit=20, generator=True)
+    found = gates(quiet, later(quiet), 10.0, limit=20, client=True)
     assert list(tripped(found)) == []
     assert len({gate.name for gate in found}) == len(found) == 10
     told = [gate.name for gate in found if gate.ok]
@@ -83,12 +83,12 @@ def tcp(text, name):
         ("paused", lambda t: re.sub(r"(?<=uptime:)\d+", lambda m: str(int(m[0]) - 5), t),
          "its clock ran 5.0 s while ours ran 10.0 s"),
         ("paused", lambda t: re.sub(r"(?<=uptime:)\d+", "3", t), "it was started again"),
-        ("load generator", lambda t: more(t, "/proc/stat:cpu0", 1, 100_000), "cpu0 was busy"),
+        ("busy client", lambda t: more(t, "/proc/stat:cpu0", 1, 100_000), "cpu0 was busy"),
     ],
     ids=["steal", "swap", "clock", "paused", "restart", "saturated"],
 )  # fmt: skip
 def test_a_gate_trips_when_its_counter_rises(quiet, name, change, why):
-    found = one(name, gates(quiet, change(later(quiet)), 10.0, generator=True))
+    found = one(name, gates(quiet, change(later(quiet)), 10.0, client=True))
     assert found.ok is False and why in found.why
 
 
@@ -128,7 +128,7 @@ def test_what_took_too_long_says_so(quiet):
 
 def test_a_host_without_the_counters_cannot_tell_and_does_not_pass():
     # What ESXi's shell has: BusyBox's date without %N, and no /proc of Linux.
-    found = gates("date:1795255773.%N\nend:\n", "date:1795255783.%N\nend:\n", 10.0, generator=True)
+    found = gates("date:1795255773.%N\nend:\n", "date:1795255783.%N\nend:\n", 10.0, client=True)
     assert [gate.name for gate in found if gate.ok is not None] == ["time"]
     assert all("this host" in gate.why for gate in found if gate.ok is None)
 

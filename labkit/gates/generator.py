@@ -1,0 +1,111 @@
+"""The load generator: whether an open loop asked when it should have, by what its own text says.
+
+How busy a CPU was says nothing of that: a client may spin until a request is due, as ping does
+below 10 ms. A closed loop cannot be late, as it has no schedule; a program that no client loads has
+none either. What is judged here is read from the raw text, so runs of any age are judged alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+from labkit.errors import LabkitError
+from labkit.gates.gate import Gate, percent
+from labkit.results import Run
+from labkit.workload import Workload
+from labkit.workloads import _pairs as pairs
+
+GATE, ROLE = "load generator", "client"
+LATE = 0.05
+"""The share of its schedule that an open loop may miss."""
+MUTE = "what it printed does not say when requests were sent"
+
+
+def of_text(load: Workload, text: str) -> Gate | None:
+    """The gate on what a load printed; None where that has no schedule."""
+    if load.loop != "open":
+        return None
+    try:
+        each = [load.behind(one) for one in pairs.texts(text).values()]
+    except LabkitError as odd:
+        return Gate(GATE, None, odd.what)
+    told = [one for one in each if one is not None]
+    if not told:
+        return Gate(GATE, None, MUTE)
+    why = f"by its own time stamps it missed {percent(max(told))} of the requests that were due"
+    return Gate(GATE, max(told) <= LATE, why)
+
+
+Gates = Mapping[str, Mapping[str, str]]
+"""Role -> gate -> why."""
+
+
+def beside(
+    tripped: Gates, untold: Gates, loads: Iterable[Workload], raw: Mapping[str, str]
+) -> tuple[Gates, Gates]:
+    """The gates that tripped, and those that cannot say, with that of these loads' texts."""
+    found = [of_text(load, raw[f"{load.name}.txt"]) for load in loads]
+    return (
+        _with(tripped, [gate for gate in found if gate and gate.ok is False]),
+        _with(untold, [gate for gate in found if gate and gate.ok is None]),
+    )
+
+
+def _with(some: Gates, more: Iterable[Gate]) -> Gates:
+    own = {gate.name: gate.why for gate in more}
+    return {**some, ROLE: {**some.get(ROLE, {}), **own}} if own else some
+
+
+def gates_of(run: Run, loads: Iterable[Workload], asked: Mapping[str, Any]) -> Gates:
+    """The gates that tripped in a kept run; that of its load generator is read again."""
+    others = {
+        role: {name: why for name, why in some.items() if name != GATE}
+        for role, some in run.gates.items()
+    }
+    found = _with(others, _late(run, loads, asked))
+    return {role: some for role, some in found.items() if some}
+
+
+def _late(run: Run, loads: Iterable[Workload], asked: Mapping[str, Any]) -> Iterator[Gate]:
+    for load in loads:
+        digest = run.raw.get(f"{load.name}.txt", "")
+        if load.loop == "open" and digest:
+            as_asked = _as_asked(load, asked.get("workload", {}))
+            gate = _gate(_Kept(repr(as_asked), digest, as_asked, run))
+            if gate and gate.ok is False:
+                yield gate
+
+
+@dataclass(frozen=True)
+class _Kept:
+    # What sets one text apart from another, and, not compared, what it is read by.
+    load: str
+    digest: str
+    workload: Workload = field(compare=False)
+    run: Run = field(compare=False)
+
+
+# Each claim asks for it.
+@lru_cache(maxsize=4096)
+def _gate(kept: _Kept) -> Gate | None:
+    try:
+        return of_text(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
+    except LabkitError:  # what is wrong with the text is said where its figures are read
+        return None
+
+
+# The schedule is that of the run, and a study may have another by now.
+def _as_asked(load: Workload, told: Mapping[str, Any]) -> Workload:
+    if told.get("name") != type(load).__name__:
+        return load
+    known = {
+        name: told[name] for name, now in vars(load).items()
+        if isinstance(told.get(name), int | float) and isinstance(now, int | float)
+    }  # fmt: skip
+    try:
+        return replace(load, **known)
+    except LabkitError:
+        return load
