@@ -12,12 +12,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from labkit.box.processes import processes
 from labkit.changes.in_force import BEAT_SECONDS, InForce
 from labkit.condition import Condition
 from labkit.errors import LabkitError, SettingRefused, Stopped
 from labkit.event import Happening, event_samples, happening
 from labkit.fleet.fleet import Fleet
-from labkit.gates import generator
+from labkit.gates import around, generator
 from labkit.gates import watch as gated
 from labkit.gates.counter import Counters
 from labkit.lab import Lab
@@ -155,9 +156,11 @@ class Visit:
             changes.check_live(settings)
             self._settle()
             watch.begin()
+            raw |= self._around(around.BEFORE)
             self._say("measuring", step, of)
             seen = len(changes.drifts)
             measured = self._measure(step, raw)
+            raw |= self._around(around.AFTER)
             _, drifted = _both(watch.end, lambda: changes.drifted(settings, BEAT_SECONDS))
             drifts = [*drifted, *changes.drifts[seen:]]
             raw.update(watch.raw())
@@ -168,8 +171,7 @@ class Visit:
             self._keep(replace(run, state=state, why=why, seconds=took), raw, noted)
             self._settle()
             raise
-        asked = [step.condition.load(load) for load in self.loads]
-        tripped, untold = generator.beside(watch.tripped(), watch.untold(), asked, raw)
+        tripped, untold = self._gates(step.condition, watch, raw)
         borne = (*step.condition.expects, *self.lab.tolerates)
         spoiled = gated.spoiling(tripped, borne, self.lab.emulated)
         whole = replace(
@@ -210,6 +212,23 @@ class Visit:
             finally:
                 raw.update(beside.texts)
         return time.monotonic() - begun
+
+    # What hosts counted, what the loads printed, and what the machine did else.
+    def _gates(
+        self, condition: Condition, watch: gated.Watch, raw: Mapping[str, str]
+    ) -> tuple[generator.Gates, generator.Gates]:
+        loads = [condition.load(load) for load in self.loads]
+        tripped, untold = generator.beside(watch.tripped(), watch.untold(), loads, raw)
+        other = around.between(raw.get(around.BEFORE, ""), raw.get(around.AFTER, ""))
+        if other and other.much:
+            tripped = {**tripped, around.ROLE: {other.gate.name: other.gate.why}}
+        return tripped, untold
+
+    # Hosts of one's own count what they do themselves; those of a box share this machine.
+    def _around(self, name: str) -> dict[str, str]:
+        if not self.lab.emulated:
+            return {}
+        return {name: around.look(processes(self.lab.name))}
 
     # What happens beside them happens once, beside the first. A run under changes of this process
     # has no job of an earlier one: to look for it takes an emulated guest seconds.
