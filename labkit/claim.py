@@ -298,7 +298,7 @@ class Shape(Claim):
 
 @dataclass(frozen=True)
 class NotHere(Claim):
-    """A claim that cannot be put to the test, and why not; `conditions` are what it speaks of."""
+    """A claim that cannot be put to the test, and why not."""
 
     form: ClassVar[str] = "not here"
 
@@ -323,13 +323,14 @@ def judge(
     looks: Sequence[int] = (),
     margin: float | None = None,
     floors: Mapping[float, float] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> list[Verdict]:
     """One verdict per claim, in the same order; every comparison of all of them is counted.
 
     `decided` are claims whose outcome something else decides, and what. `looks` are the blocks that
-    there were at each look at these results, this one included; without them it is the first.
-    What differs by less than `margin` is the same; without one the claim's own counts, else the
-    lab's noise at that percentile (`floors`), else 5 %.
+    there were at each look at these results; without them this is the first. What differs by less
+    than `margin` is the same; without one the claim's own counts, else the lab's noise at that
+    percentile (`floors`), else 5 %. `kinds` of names are `count` and `share`.
     """
     check_margin(margin)
     claims = list(claims)
@@ -340,7 +341,7 @@ def judge(
     testable = [claim for claim in claims if not whys[claim.id]]
     asked = {
         c.id: [
-            one.measurable(measured).near(c.margin if margin is None else margin, floors or {})
+            one.asked_of(measured, kinds or {}).near(margin or c.margin, floors or {})
             for one in c.comparisons()
         ]
         for c in testable

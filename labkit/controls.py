@@ -17,8 +17,8 @@ from labkit import noise_floor
 from labkit.errors import ResultsError
 from labkit.machine.places import out
 from labkit.results import Results
-from labkit.statistics.estimate import estimated
-from labkit.statistics.percentiles import Interval, ratio
+from labkit.statistics.estimate import estimated, ratio
+from labkit.statistics.interval import Interval
 from labkit.statistics.pooled import Blocks, Pooled
 from labkit.statistics.quantity import Quantity
 from labkit.workloads.ping import Ping

@@ -18,8 +18,9 @@ from labkit.errors import ResultsError
 from labkit.machine.places import out
 from labkit.results import Results, Run
 from labkit.statistics.distribution import Values
+from labkit.statistics.estimate import ratio
 from labkit.statistics.interval import FAR
-from labkit.statistics.percentiles import PERCENTILES, Interval, ratio, samples_needed
+from labkit.statistics.percentiles import PERCENTILES, Interval, samples_needed
 from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks
 from labkit.statistics.power import per_block, smallest
 from labkit.workload import Sample

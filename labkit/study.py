@@ -143,6 +143,14 @@ class Study:
                 values[self._named(sample.metric, run.condition)][run.block] = sample.values
         return dict(values)
 
+    def kinds(self, results: Results) -> dict[str, str]:
+        """The names of `measured` whose values are a `count`, or the `share` of trials."""
+        firsts = {run.condition: run for run in results.finished()}
+        return {
+            self._named(one.metric, name): one.kind
+            for name, run in firsts.items() for one in self.samples(run) if one.kind
+        }  # fmt: skip
+
     def frame(self, results: Results) -> pl.DataFrame:
         """A polars data frame of finished runs: a row for each value that was measured."""
         import polars as pl

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from labkit.errors import BadInput, LabkitError
 from labkit.statistics import percentiles, spending
-from labkit.statistics.distribution import Distribution, Values
-from labkit.statistics.estimate import blocks_lacking, estimated, samples_beyond
+from labkit.statistics.estimate import blocks_lacking, estimated, least_of, samples_beyond
 from labkit.statistics.holm import RISK as RISK
 from labkit.statistics.holm import holm
 from labkit.statistics.interval import FAR, Interval, ends, lacking
@@ -24,6 +22,8 @@ UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
 SAME = "same within the margin"
 MARGIN = 0.05
 """The distance too small to matter, unless a lab's noise or a document says otherwise."""
+MOST_OF_BAND = 0.25
+"""The most that a margin takes of the band that a claim itself calls the same, at each end."""
 MOST_MARGIN = 0.2
 """A lab whose noise is larger has nothing to call equal by."""
 
@@ -92,12 +92,15 @@ class Comparison:
             return cls(Quantity(f"{a} - ({b})", statistic, metric), high=0.0)
         return cls(Quantity(f"'{a}' / '{b}'", statistic, metric), high=1.0, order=True)
 
-    def measurable(self, measured: Mapping[str, Blocks]) -> Comparison:
-        """Itself, or as a difference where it asks for an order of what is not always above 0."""
-        names = self.what.names if self.order else ()
-        if all(_above_0(values) for name in names for values in measured[name].values()):
-            return self
-        return replace(self, what=self.what.as_difference(), high=0.0, printed=None)
+    def asked_of(self, measured: Mapping[str, Blocks], kinds: Mapping[str, str]) -> Comparison:
+        """Itself, or as a difference where it asks for an order of what is not always above 0.
+
+        `kinds` are of the names whose values are counts, or shares of trials.
+        """
+        what, names = self.what.of_kinds(kinds), self.what.names if self.order else ()
+        if all(least_of(values) > 0 for name in names for values in measured[name].values()):
+            return replace(self, what=what)
+        return replace(self, what=what.as_difference(), high=0.0, printed=None)
 
     def near(self, margin: float | None, floors: Mapping[float, float]) -> Comparison:
         """Itself with this margin; without one, with the lab's noise at its percentile, or 5 %."""
@@ -145,10 +148,10 @@ class Found:
     def p(self) -> float:
         """Two-sided p value against the side of the band on which the figure is seen."""
         low, high, e = self.comparison.low, self.comparison.high, self.estimate
-        inside = max(_above(e, low), _below(e, high))
+        inside = max(e.above(low), e.below(high))
         # Of three places the figure is in one, so two ends share a risk only where they meet.
         sides = 1 if math.isfinite(low) and math.isfinite(high) else 2
-        return min(1.0, sides * inside, 2 * _below(e, low), 2 * _above(e, high))
+        return min(1.0, sides * inside, 2 * e.below(low), 2 * e.above(high))
 
     @property
     def band(self) -> tuple[float, float] | None:
@@ -157,11 +160,18 @@ class Found:
         limits = [limit for limit in (c.low, c.high) if math.isfinite(limit)]
         if not limits or not c.margin or c.outside:
             return None
-        at = min(limits, key=lambda limit: abs(_scaled(e, e.value) - _scaled(e, limit)))
+        at = min(limits, key=lambda limit: abs(e.scaled(e.value) - e.scaled(limit)))
+        # Half of a claim's own band is the most: what is inside of that is never the same as both
+        # its ends.
         if e.logarithmic and at > 0:
-            return at / (1 + c.margin), at * (1 + c.margin)
-        reach = c.margin * (abs(at) or e.scale)
-        return (at - reach, at + reach) if math.isfinite(reach) else None
+            power = e.scale / e.value if math.isfinite(e.scale) else 1.0
+            by = min((1 + c.margin) ** power, (max(limits) / min(limits)) ** MOST_OF_BAND
+                     if len(limits) == 2 and min(limits) > 0 else math.inf)  # fmt: skip
+            return at / by, at * by
+        reach = c.margin * (e.scale if math.isfinite(e.scale) else abs(at))
+        if len(limits) == 2:
+            reach = min(reach, MOST_OF_BAND * (limits[1] - limits[0]))
+        return at - reach, at + reach
 
     @property
     def p_same(self) -> float:
@@ -169,7 +179,7 @@ class Found:
         if self.band is None:
             return 1.0
         low, high = self.band
-        return max(_above(self.estimate, low), _below(self.estimate, high))
+        return max(self.estimate.above(low), self.estimate.below(high))
 
     @property
     def side(self) -> int:
@@ -187,7 +197,7 @@ class Found:
         """Its 95 % interval; None for an end that the measurements do not bind."""
         i, limits = self.estimate.interval(), (self.comparison.low, self.comparison.high)
         # However far an end may be, one that keeps a limit out is what a verdict rests on.
-        far = FAR * self.estimate.scale  # a difference is far off beside what it is made of
+        far = FAR * self.estimate.scale  # beside what it is made of
         low = None if i.low < -far else i.least
         high = None if i.high > far else i.most
         if any(-math.inf < x <= i.low for x in limits):
@@ -214,7 +224,7 @@ class Found:
         lack = lacking(low, high, self.blocks)
         within = "" if low is None and high is None else ends(low, high, shown)
         second = f"Student's t of the blocks {self.second.ends(shown)}" if self.second else ""
-        around = "; ".join(part for part in (within, lack, second) if part)
+        around = "; ".join(part for part in (self.estimate.counts, within, lack, second) if part)
         metric = f" of {c.metric.replace('_', ' ')}" if c.metric else ""
         alone = c.percentiles and not isinstance(c.statistic, str)
         where = f" at {named(float(c.statistic))}" if alone else ""
@@ -222,35 +232,15 @@ class Found:
 
     def after(self, level: float) -> Found:
         """With the number of blocks that would make it clear at this level."""
-        apart = self._blocks_needed(self._nearest, level / 2)
-        alike = self._blocks_needed(self._farthest, level) if self.band else apart
-        return replace(self, more=max(self.more, min(apart, alike)))
+        have = self.estimate.blocks
+        have = percentiles.counted(have) if self.comparison.what.percentiles else have
 
-    # How far it is from the limit that it is nearest to, and the error on that side.
-    @property
-    def _nearest(self) -> tuple[float, float]:
-        e, c = self.estimate, self.comparison
-        value = _scaled(e, e.value)
-        limits = [_scaled(e, x) for x in (c.low, c.high) if math.isfinite(x)]
-        nearest = min(limits, key=lambda limit: abs(value - limit), default=value)
-        return abs(value - nearest), e.up if value < nearest else e.down
+        def decides(more: int) -> bool:
+            grown = replace(self, estimate=self.estimate.grown(more, have))
+            return min(grown.p, grown.p_same) <= level
 
-    # How far it is inside of the margin, on the worse side; below 0 if it is outside.
-    @property
-    def _farthest(self) -> tuple[float, float]:
-        e, (low, high) = self.estimate, self.band or (math.nan, math.nan)
-        value = _scaled(e, e.value)
-        sides = (value - _scaled(e, low), e.down), (_scaled(e, high) - value, e.up)
-        return min(sides, key=lambda side: side[0] / max(side[1], 1e-12))
-
-    def _blocks_needed(self, to_go: tuple[float, float], level: float) -> int:
-        (far, error), e = to_go, self.estimate
-        have = percentiles.counted(e.blocks) if self.comparison.what.percentiles else e.blocks
-        for more in range(max(self.more, 1), percentiles.MOST_BLOCKS + 1):
-            t = far / max(error, 1e-12) * math.sqrt((have + more) / have)
-            if _tail(e.freedom + more, t) <= level:
-                return more
-        return percentiles.MOST_BLOCKS + 1
+        some = range(max(self.more, 1), percentiles.MOST_BLOCKS + 1)
+        return replace(self, more=some.start + bisect_left(some, True, key=decides))
 
 
 def found_of(
@@ -295,11 +285,6 @@ def check_margin(margin: float | None) -> None:
     if margin is not None and not 0 < margin <= 1:
         what = f"a margin lies above 0 and is at most 1 (100 %), not {margin:g}"
         raise BadInput(what, hint="0.05 calls the same what differs by less than 5 %")
-
-
-def _above_0(values: Values | Distribution) -> bool:
-    least = values.least if isinstance(values, Distribution) else np.min(values)
-    return bool(least > 0)
 
 
 def one_risk(among: Iterable[int]) -> str:
@@ -375,23 +360,3 @@ def _blocks(more: int) -> str:
     if more > percentiles.MOST_BLOCKS:
         return f"more than {percentiles.MOST_BLOCKS} more blocks"
     return f"about {more} more block{'s' if more > 1 else ''}"
-
-
-def _scaled(e: Estimate, limit: float) -> float:
-    if not e.logarithmic:
-        return limit
-    return math.log(limit) if limit > 0 else -math.inf
-
-
-def _below(e: Estimate, limit: float) -> float:
-    return _tail(e.freedom, (_scaled(e, limit) - e.highest) / max(e.up, 1e-12))
-
-
-def _above(e: Estimate, limit: float) -> float:
-    return _tail(e.freedom, (e.lowest - _scaled(e, limit)) / max(e.down, 1e-12))
-
-
-def _tail(freedom: float, t: float) -> float:
-    from scipy.special import stdtr
-
-    return float(stdtr(freedom, -t))

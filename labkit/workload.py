@@ -27,6 +27,8 @@ class Sample:
     lost: int = 0
     adds: bool = False
     """Whether what several pairs of hosts did at the same time adds up, value by value."""
+    kind: str = ""
+    """`count`, or `share` where each value is a trial, 0 or 1: their intervals are exact."""
 
 
 Series = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]

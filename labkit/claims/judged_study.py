@@ -78,5 +78,8 @@ class JudgedStudy(Read, Protocol):
     def blocks(self, results: Results) -> Measured:
         """All values of its metric, by condition."""
 
+    def kinds(self, results: Results) -> Mapping[str, str]:
+        """The names of `measured` whose values are counts, or shares of trials."""
+
     def measured(self, results: Results) -> Measured:
         """The values of `blocks`, and of all other metrics and points."""

@@ -49,6 +49,7 @@ def _explained(
     verdicts = judge(
         study.claims, measured, emulated=emulated, decided=decided(study, results),
         looks=looks, margin=margin, floors=noise.floors if noise else {},
+        kinds=study.kinds(results),
     )  # fmt: skip
     whys = {**refused, **study.unmeasured, **untold}
     other = [c.name for c in study.conditions if c.name in untold and c.name not in refused]

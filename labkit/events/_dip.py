@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +50,7 @@ def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
         return
     yield _one("load before", "1/s", float(before.mean()))
     yield _one("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
-    yield _one("dips", "1", _runs(share[meanwhile] < _fallen(before)))
+    yield replace(_one("dips", "1", _runs(share[meanwhile] < _fallen(before))), kind="count")
     yield _one("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
     if span.resumed is not None and (back := _recovered(span.resumed, at, share)) is not None:
         yield _one("recovery time", "s", back)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -172,7 +172,7 @@ def _whole(seen: MoveSeen) -> _dip.Span:
 
 
 def _times(seen: MoveSeen) -> Iterable[Sample]:
-    yield _one("arrived share", "share", float(seen.arrived))
+    yield replace(_one("arrived share", "share", float(seen.arrived)), kind="share")
     yield _one("migration time", "s", seen.ended - seen.begun)
     if seen.stopped and seen.resumed:
         yield _one("switchover time", "s", seen.resumed - seen.stopped)

@@ -20,33 +20,46 @@ import numpy as np
 
 from labkit.errors import BadInput
 from labkit.statistics import percentiles as stats
+from labkit.statistics.counts import KINDS, exact, one_by_one
+from labkit.statistics.distribution import Distribution
 from labkit.statistics.expression import range_of, tree
 from labkit.statistics.far_tail import FAR_TAIL, left_out, possible
 from labkit.statistics.figure import Figure, Values, middling
+from labkit.statistics.interval import Interval
 from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.pooled import Pooled
 from labkit.statistics.quantity import Quantity, Term
 
-Sides = Mapping[str, Mapping[int, Values]]
+Sides = Mapping[str, Blocks]
 Seen = Mapping[Term, Figure]
 Scale = Callable[[float], float]
-SMALLEST = 1e-300
-LEAST = 1e-12
+SMALLEST, STEP = 1e-300, 1e-6
 
 
 def estimated(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate:
     """The value over all blocks that the conditions share, with its error."""
-    if what.ratio and not isinstance(what.statistic, str):
-        over, under = what.ratio
-        return stats.ratio_estimate(measured[over], measured[under], float(what.statistic))
+    if any(statistic in KINDS for _, statistic in what.terms()):
+        return exact(what, {name: one_by_one(what, measured[name]) for name in what.names})
     if (alone := what.alone) and not isinstance(alone[1], str):
         return _alone(alone[1], measured[alone[0]])
-    sides = {name: _one_by_one(what, measured[name]) for name in what.names}
+    plain = what.ratio is not None and not isinstance(what.statistic, str)
+    sides = {name: measured[name] if plain else one_by_one(what, measured[name])
+             for name in what.names}  # fmt: skip
+    if plain and (least := min(map(least_of, chain(*(b.values() for b in sides.values()))))) <= 0:
+        raise BadInput(f"a ratio needs values above 0; found {least:g}")
     common = sorted(set.intersection(*(set(blocks) for blocks in sides.values())))
     if len(common) >= stats.FEWEST_BLOCKS:
         sides = {name: {k: blocks[k] for k in common} for name, blocks in sides.items()}
-        return _paired(what, sides, common)
-    return _apart(what, sides)
+        return _paired(what, sides, len(common))
+    if plain:
+        over, under = map(Pooled.of, sides.values())
+        return stats.apart(over, under, float(what.statistic))
+    return _apart(what, {name: one_by_one(what, blocks) for name, blocks in sides.items()})
+
+
+def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
+    """percentile(a) / percentile(b), both pooled, compared block by block where both have it."""
+    return estimated(Quantity("'a' / 'b'", q), {"a": a, "b": b}).interval()
 
 
 # One condition's percentile has the interval that tables and charts show of it.
@@ -56,28 +69,36 @@ def _alone(q: float, blocks: Blocks) -> Estimate:
     return replace(stats.estimate(pooled, q), range=(least, math.inf))
 
 
-# A mean, or a figure of two conditions, is taken from the samples themselves.
-def _one_by_one(what: Quantity, blocks: Blocks) -> Mapping[int, Values]:
-    kept = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
-    if len(kept) < len(blocks):
-        raise BadInput(f"{what.shown} needs every sample, and of some runs only counts are kept")
-    return kept
+def least_of(values: Values | Distribution) -> float:
+    """The lowest of the values of a block."""
+    return float(values.least if isinstance(values, Distribution) else np.min(values))
 
 
-def _paired(what: Quantity, sides: Sides, common: Sequence[int]) -> Estimate:
+def _paired(what: Quantity, sides: Sides, blocks: int) -> Estimate:
     seen = {term: Figure.of(sides[term[0]], term[1]) for term in what.terms()}
     value = what.of(lambda term: seen[term].value)
-    each, without = _varied(what, seen, len(common))
+    each, without = _varied(what, seen, blocks)
     of_name, figures = _range(what, sides), [value, *each, *without]
     logarithmic = of_name[0] >= 0 and min(figures) > 0
     scale = math.log if logarithmic else float
     each, without = [*map(scale, each)], [*map(scale, without)]
     middle, down, up = _off(what, seen, scale, np.array(each), without)
-    t = stats.student(len(common) - 1)
-    down, up = max(down / t, LEAST), max(up / t, LEAST)
-    largest = max(abs(value), *(abs(term.value) for term in seen.values()))
-    return Estimate(value, middle, middle, down, up, len(common) - 1, len(common),
-                    _enough(what, sides), logarithmic, of_name, largest)  # fmt: skip
+    t = stats.student(blocks - 1)
+    down, up = max(down / t, stats.LEAST), max(up / t, stats.LEAST)
+    return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(what, sides),
+                    logarithmic, of_name, moves(what, {t: s.value for t, s in seen.items()}),
+                    )  # fmt: skip
+
+
+def moves(what: Quantity, figures: Mapping[Term, float]) -> float:
+    """How much it changes for each share by which one of its figures, or all of them, change."""
+    if what.alone:
+        return math.inf
+    steps = [{t: x * (1 + STEP * (t in some)) for t, x in figures.items()}
+             for some in (*([term] for term in figures), list(figures))]  # fmt: skip
+    here = what.of(figures.__getitem__)
+    found = (abs(float(what.all_of(moved)) - here) / STEP for moved in steps)
+    return max((one for one in found if math.isfinite(one)), default=math.inf)
 
 
 # The middle of the 95 % interval, and how far it reaches down and up.
@@ -85,18 +106,40 @@ def _off(
     what: Quantity, seen: Seen, scale: Scale, each: Values, without: Sequence[float]
 ) -> tuple[float, float, float]:
     here, t = scale(what.of(lambda term: seen[term].value)), stats.student(len(without) - 1)
-    if not any(figure.pooled for figure in seen.values()) or not each.size:
+    pooled = [figure.pooled for figure in seen.values() if figure.pooled]
+    if not pooled or not each.size:
         typical = float(each.mean()) if each.size and cancels(what) else here
         half = t * middling([*each], without) + abs(here - typical) / 2
         return (here + typical) / 2, half, half
     error = stats.spread(each)
     away = stats.steps(error, _own(what, seen, scale, each.size), t)
     ranks, clock = _by_rank(what, seen, scale, away)
-    few = stats.few_in_a_block(*(figure.pooled for figure in seen.values() if figure.pooled))
+    few = stats.few_in_a_block(*pooled)
     middle, down, up = stats.averaged(here, each, t * error, None if few else ranks)
     low, high = _unseen(what, seen, scale, middle)
-    down, up = max(down, middle - low), max(up, high - middle)
+    q = max(figure.q for figure in seen.values() if figure.pooled)
+    most = stats.unseen_most(down, up, q, *pooled) if cancels(what) else math.inf
+    down = max(down, min(middle - low, down + most))
+    up = max(up, min(high - middle, up + most))
     return middle, math.hypot(down, stats.NORMAL * clock), math.hypot(up, stats.NORMAL * clock)
+
+
+# What runs that were not measured may make of it, at the least and at the most. Sides are in the
+# order of their figures, so that a ratio turned over has its interval turned over.
+def _unseen(what: Quantity, seen: Seen, scale: Scale, middle: float) -> tuple[float, float]:
+    order = sorted(seen.items(), key=lambda one: one[1].value)
+    far = {term: (s.pooled, s.q) for term, s in order if s.pooled and s.q > FAR_TAIL}
+    if not far:
+        return middle, middle
+    here = {term: s.value for term, s in seen.items()}
+    sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
+    found = what.all_of({**here, **sets})
+    found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
+    if not found.size:
+        return middle, middle
+    out = left_out([q for _, q in far.values()], cancels=cancels(what))
+    low, high = (scale(float(end)) for end in np.quantile(found, (out, 1 - out)))
+    return low, high
 
 
 # The error of the figure if the blocks of one term differ, and the others do not.
@@ -130,22 +173,6 @@ def cancels(what: Quantity) -> bool:
         return False
 
 
-# What runs that were not measured may make of it, at the least and at the most.
-def _unseen(what: Quantity, seen: Seen, scale: Scale, middle: float) -> tuple[float, float]:
-    far = {term: (s.pooled, s.q) for term, s in seen.items() if s.pooled and s.q > FAR_TAIL}
-    if not far:
-        return middle, middle
-    here = {term: s.value for term, s in seen.items()}
-    sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
-    found = what.all_of({**here, **sets})
-    found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
-    if not found.size:
-        return middle, middle
-    out = left_out([q for _, q in far.values()], cancels=cancels(what))
-    low, high = (scale(float(end)) for end in np.quantile(found, (out, 1 - out)))
-    return low, high
-
-
 # The figure in each block and without each; of the blocks of one term only, if one is named.
 def _varied(
     what: Quantity, seen: Seen, blocks: int, only: Term | None = None
@@ -164,7 +191,7 @@ def _varied(
 
 
 # Blocks that do not belong together: each condition's own error, added up.
-def _apart(what: Quantity, sides: Sides) -> Estimate:
+def _apart(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Estimate:
     all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
     value, of_name = what.value(all_of), _range(what, sides)
     without = {
@@ -176,13 +203,13 @@ def _apart(what: Quantity, sides: Sides) -> Estimate:
     scale = math.log if logarithmic else float
     errors = [stats.jackknife([*map(scale, some)]) if some else 0.0 for some in without.values()]
     fewest = min(len(runs) for runs in all_of.values())
-    error = max(math.hypot(*errors), LEAST)
+    error = max(math.hypot(*errors), stats.LEAST)
     return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
                     fewest, _enough(what, sides), logarithmic, of_name)  # fmt: skip
 
 
 def _range(what: Quantity, sides: Sides) -> tuple[float, float]:
-    least = min(values.min() for blocks in sides.values() for values in blocks.values())
+    least = min(least_of(values) for blocks in sides.values() for values in blocks.values())
     return range_of(tree(what.text), (0.0 if least >= 0 else -math.inf, math.inf))
 
 

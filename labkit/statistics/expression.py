@@ -17,7 +17,7 @@ from labkit.statistics.pooled import beyond, percentile
 Range = tuple[float, float]
 
 SUMMARIES: Mapping[str, Callable[[Sequence[Values]], float]] = {
-    "mean": lambda runs: float(np.concatenate(runs).mean()),
+    **dict.fromkeys(("mean", "count", "share"), lambda runs: float(np.concatenate(runs).mean())),
     "average": lambda runs: float(np.mean([values.mean() for values in runs])),
     "max": lambda runs: float(np.concatenate(runs).max()),
     "min": lambda runs: float(np.concatenate(runs).min()),

@@ -6,7 +6,7 @@ It knows its value over all blocks, in each, and without each: what an error is 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from labkit.errors import BadInput, Unknown
 from labkit.statistics import percentiles
 from labkit.statistics.expression import SUMMARIES
-from labkit.statistics.pooled import Pooled
+from labkit.statistics.pooled import Blocks, Pooled
 
 Values = npt.NDArray[np.float64]
 Statistic = float | str
@@ -37,14 +37,14 @@ class Figure:
     clock: float = 0.0
 
     @classmethod
-    def of(cls, blocks: Mapping[int, Values], statistic: Statistic) -> Figure:
+    def of(cls, blocks: Blocks, statistic: Statistic) -> Figure:
         """Take it of these blocks."""
-        runs = list(blocks.values())
         q = 50.0 if statistic == "median" else statistic
         if not isinstance(q, str):
             pooled = Pooled.of(blocks).finer
             value, clock = pooled.percentile(q), pooled.clock(pooled.percentile(q))
             return cls(value, pooled.each(q), pooled.without_each(q), pooled, q, clock)
+        runs = [values for values in blocks.values() if isinstance(values, np.ndarray)]
         each = np.array([summary(q, [run]) for run in runs])
         others = ([*runs[:out], *runs[out + 1 :]] for out in range(len(runs)))
         without = np.array([summary(q, some) for some in others])

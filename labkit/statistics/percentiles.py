@@ -30,7 +30,7 @@ import numpy as np
 
 from labkit.errors import BadInput
 from labkit.statistics.distribution import Distribution, Values
-from labkit.statistics.far_tail import FAR_TAIL, left_out, possible, upper_limit
+from labkit.statistics.far_tail import FAR_TAIL, upper_limit
 from labkit.statistics.holm import holm as holm
 from labkit.statistics.interval import Interval as Interval
 from labkit.statistics.pooled import BEYOND as BEYOND
@@ -42,7 +42,7 @@ from labkit.statistics.pooled import percentile as percentile
 
 MOST_BLOCKS = 200
 """`blocks_to_width` looks no further than this many more blocks."""
-NORMAL = 1.96
+NORMAL, LEAST = 1.96, 1e-12
 BY_RANK = 0.8
 """The rank's share of a lower end; the rest comes from the larger of two errors."""
 LEAST_BY_RANK, MOST_STEPS = 0.8, 1.5
@@ -78,7 +78,12 @@ class Estimate:
     range: tuple[float, float] = (-math.inf, math.inf)
     """Bounds of the figure whatever was measured: a share of positive figures is never below 0."""
     scale: float = math.inf
-    """The largest of the figures that a difference was made of."""
+    """How much it changes per share by which a figure in it does; infinite for one figure alone."""
+
+    @property
+    def counts(self) -> str:
+        """The numbers that it is of, in words, if they are few: `3 of 4`."""
+        return ""
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The two-sided interval of that confidence."""
@@ -91,13 +96,25 @@ class Estimate:
         high = max(min(float(high), self.range[1]), self.value)
         return Interval(self.value, low, high, self.enough)
 
+    def scaled(self, limit: float) -> float:
+        """The figure on the scale of its errors: its logarithm if they are of that."""
+        if not self.logarithmic:
+            return limit
+        return math.log(limit) if limit > 0 else -math.inf
+
     def below(self, limit: float) -> float:
         """The one-sided p value against "it is not below `limit`"."""
-        return _tail(self.freedom, (math.log(limit) - self.highest) / max(self.up, 1e-12))
+        return _tail(self.freedom, (self.scaled(limit) - self.highest) / max(self.up, LEAST))
 
     def above(self, limit: float) -> float:
         """The one-sided p value against "it is not above `limit`"."""
-        return _tail(self.freedom, (self.lowest - math.log(limit)) / max(self.down, 1e-12))
+        return _tail(self.freedom, (self.lowest - self.scaled(limit)) / max(self.down, LEAST))
+
+    def grown(self, more: int, have: int) -> Estimate:
+        """The same value as it is foreseen when `more` blocks are added to `have`."""
+        growth, at = math.sqrt(have / (have + more)), self.scaled(self.value)
+        return replace(self, lowest=at, highest=at, down=self.down * growth, up=self.up * growth,
+                       freedom=self.freedom + more)  # fmt: skip
 
 
 def interval(blocks: Blocks, q: float) -> Interval:
@@ -140,19 +157,6 @@ def estimate(pooled: Pooled, q: float) -> Estimate:
     )  # fmt: skip
 
 
-def ratio(a: Blocks, b: Blocks, q: float) -> Interval:
-    """percentile(a) / percentile(b), both pooled, compared block by block where both have it."""
-    return ratio_estimate(a, b, q).interval()
-
-
-def ratio_estimate(a: Blocks, b: Blocks, q: float) -> Estimate:
-    """The `ratio`, able to say how probable it is to lie beyond a limit."""
-    common = sorted(set(a) & set(b))
-    if len(common) < FEWEST_BLOCKS:
-        return _apart(Pooled.of(a), Pooled.of(b), q)
-    return _paired(Pooled.of({k: a[k] for k in common}), Pooled.of({k: b[k] for k in common}), q)
-
-
 def counted(blocks: int) -> int:
     """The number of blocks that an error counts for when more are foreseen.
 
@@ -181,7 +185,7 @@ def blocks_to_width(blocks: Blocks, q: float, wanted: float) -> int:
     if not missing and width(found.interval()) <= wanted:
         return 0
     for more in range(max(missing, 1), MOST_BLOCKS + 1):
-        if width(_with_more(found, more).interval()) <= wanted:
+        if width(found.grown(more, found.blocks).interval()) <= wanted:
             return more
     return MOST_BLOCKS + 1
 
@@ -203,13 +207,6 @@ def enough(measured: Mapping[str, Blocks], q: float, wanted: float, cap: int) ->
     return max(min(more, have, cap - have), 0)
 
 
-def _with_more(found: Estimate, more: int) -> Estimate:
-    growth = math.sqrt(found.blocks / (found.blocks + more))
-    return replace(
-        found, down=found.down * growth, up=found.up * growth, freedom=found.freedom + more
-    )
-
-
 def count(blocks: Blocks) -> int:
     """The number of samples in all blocks."""
     sizes = (v.size if isinstance(v, Distribution) else np.size(v) for v in blocks.values())
@@ -223,35 +220,6 @@ def samples_needed(blocks: Blocks, q: float) -> int:
     wanted = math.ceil(round(BEYOND / share, 6)) + (1 if q < 50 else 0)
     by_size = math.ceil(wanted / (samples / len(blocks)))
     return max(by_size, FEWEST_BLOCKS) - len(blocks) if not _measured(blocks, q) else 0
-
-
-# What slows both conditions in a block cancels: only the differences of the blocks count.
-def _paired(a: Pooled, b: Pooled, q: float) -> Estimate:
-    _insist_above_zero(a, b)
-    a, b = a.finer, b.finer
-    over, under = a.percentile(q), b.percentile(q)
-    logs = np.log(a.each(q)), np.log(b.each(q))
-    t, error = student(logs[0].size - 1), spread(logs[0] - logs[1])
-    away = steps(error, map(spread, logs), t)
-    (a_low, a_high), (b_low, b_high) = (
-        [math.log(end / at) for end in side.around(q, at, away)]
-        for side, at in ((a, over), (b, under))
-    )
-    middle, down, up = averaged(
-        math.log(over / under), logs[0] - logs[1], t * error, None if few_in_a_block(a, b) else
-        (math.hypot(a_low, b_high), math.hypot(a_high, b_low)),
-    )  # fmt: skip
-    if q > FAR_TAIL:
-        most = unseen_most(down, up, q, a, b)
-        low, high = _unseen(a, b, q)
-        down = max(down, min(middle - low, down + most))
-        up = max(up, min(high - middle, up + most))
-    clock = math.hypot(*(math.log1p(side.clock(at) / at) for side, at in ((a, over), (b, under))))
-    clock *= NORMAL / t  # how far a clock is off is known, and no matter of few blocks
-    return Estimate(
-        over / under, middle, middle, math.hypot(down / t, clock), math.hypot(up / t, clock),
-        logs[0].size - 1, logs[0].size, a.measured(q) and b.measured(q),
-    )  # fmt: skip
 
 
 def steps(error: float, own: Iterable[float], t: float) -> float:
@@ -290,19 +258,8 @@ def few_in_a_block(*sides: Pooled) -> bool:
     return min(int(side.below[:, -1].min()) for side in sides) < BEYOND
 
 
-# In an order of their own, so that a ratio turned over has its interval turned over.
-def _unseen(a: Pooled, b: Pooled, q: float) -> tuple[float, float]:
-    swapped = b.percentile(q) < a.percentile(q)
-    sides = [np.log(of) for of in possible([(b, q), (a, q)] if swapped else [(a, q), (b, q)])]
-    found = sides[1] - sides[0] if swapped else sides[0] - sides[1]
-    out = left_out([q], cancels=True)
-    low, high = np.quantile(found, (out, 1 - out))
-    return float(low), float(high)
-
-
-def _apart(a: Pooled, b: Pooled, q: float) -> Estimate:
-    # Too few common blocks: errors add up, with Welch's degrees of freedom.
-    _insist_above_zero(a, b)
+def apart(a: Pooled, b: Pooled, q: float) -> Estimate:
+    """The ratio of two percentiles with too few common blocks: errors add up (Welch)."""
     over, under = estimate(a, q), estimate(b, q)
     value = over.lowest - under.lowest
     errors = [(side.down + side.up) / 2 for side in (over, under)]
@@ -313,11 +270,6 @@ def _apart(a: Pooled, b: Pooled, q: float) -> Estimate:
         math.hypot(over.down, under.up), math.hypot(over.up, under.down),
         max(freedom, 1), min(over.blocks, under.blocks), over.enough and under.enough,
     )  # fmt: skip
-
-
-def _insist_above_zero(*sides: Pooled) -> None:
-    if (least := min(side.levels[0] for side in sides)) <= 0:
-        raise BadInput(f"a ratio needs values above 0; found {least:g}")
 
 
 def spread(each: Sequence[float] | Values) -> float:

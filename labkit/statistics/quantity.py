@@ -3,7 +3,8 @@
 Quoted is a condition, or `metric: condition` where the metric is not the one that the claim is
 about. It knows + - * / and numbers. One condition has `median`, `mean`, `max`, `min` and
 `p(99.9, 'VM')`. Of its runs' means it has `average`, where each run weighs alike, and `variation`,
-their standard deviation over their mean. Several figures have `largest`, `smallest`, `middle` and
+their standard deviation over their mean. `count` and `share` are the means of counts and of trials,
+with exact intervals (`counts.py`). Several figures have `largest`, `smallest`, `middle` and
 `distance`, which has no sign.
 
 `estimate.py` gives it its error.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,8 @@ class Quantity:
     text: str
     statistic: Statistic = 50
     metric: str = ""
+    kinds: tuple[tuple[str, str], ...] = ()
+    """The names whose values are counts, or shares of trials, whatever statistic is asked for."""
 
     def __post_init__(self) -> None:
         tree(self.text)
@@ -70,7 +73,7 @@ class Quantity:
         whole = tree(self.text)
         assert isinstance(whole, ast.BinOp)
         text = f"{ast.unparse(whole.left)} - {ast.unparse(whole.right)}"
-        return Quantity(text, self.statistic, self.metric)
+        return replace(self, text=text)
 
     @property
     def shown(self) -> str:
@@ -80,12 +83,14 @@ class Quantity:
     @property
     def percentiles(self) -> dict[str, float]:
         """The names that a percentile is taken of, and that percentile."""
-        found = dict.fromkeys(self.names, self.statistic)
-        for node in ast.walk(tree(self.text)):
-            if isinstance(node, ast.Call) and called(node) in ("p", *SUMMARIES):
-                q: Statistic = ast.literal_eval(node.args[0]) if called(node) == "p" else "mean"
-                found[self._key_of(node)] = q
-        return {name: float(q) for name, q in found.items() if not isinstance(q, str)}
+        return {name: q for name, q in self.terms() if not isinstance(q, str)}
+
+    def of_kinds(self, kinds: Mapping[str, str]) -> Quantity:
+        """Itself, where these names have values that are counts or shares of trials."""
+        known = tuple((name, kinds[name]) for name in self.names if name in kinds)
+        whole = {kinds.get(name, "") for name in self.names}
+        statistic = self.statistic if len(whole) > 1 else whole.pop() or self.statistic
+        return replace(self, statistic=statistic, kinds=known)
 
     def value(self, runs: Runs) -> float:
         """The value of the expression; refused if it has none, as one over zero."""
@@ -144,13 +149,14 @@ class Quantity:
         return list(dict.fromkeys(found))
 
     def _term(self, node: ast.expr) -> Term | None:
-        if is_name(node):
-            return self._key_of(node), self.statistic
+        q: Statistic = self.statistic
         if (name := called(node)) in ("p", *SUMMARIES):
             assert isinstance(node, ast.Call)
-            q: Statistic = float(ast.literal_eval(node.args[0])) if name == "p" else name
-            return self._key_of(node), q
-        return None
+            q = float(ast.literal_eval(node.args[0])) if name == "p" else name
+        elif not is_name(node):
+            return None
+        key = self._key_of(node)
+        return key, dict(self.kinds).get(key, q)
 
     # A name, or the last word of a call.
     def _key_of(self, node: ast.expr) -> str:

@@ -9,8 +9,8 @@ import pytest
 import labkit
 from labkit.claim import NotHere, Order, Ratio, compare, judge
 from labkit.errors import BadInput
-from labkit.statistics import percentiles
 from labkit.statistics.distribution import Distribution
+from labkit.statistics.estimate import ratio
 
 NAMES = ("Native", "VM-Latency-SRIOV", "VM-SRIOV", "VM-Default")
 
@@ -150,7 +150,7 @@ def test_a_metric_that_is_not_the_studys_is_named_in_words():
 def test_the_effect_shown_is_the_ratio_of_the_pooled_samples():
     found = measured({"a": 50, "b": 80})
     verdict = Order("o", "s", "f", conditions=("a", "b")).judge(found)
-    i = percentiles.ratio(found["a"], found["b"], 50)
+    i = ratio(found["a"], found["b"], 50)
     assert (verdict.effect, verdict.low, verdict.high) == (i.value, i.low, i.high)
 
 

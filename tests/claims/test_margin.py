@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from labkit import charts
-from labkit.claim import Order, Ratio, Shape, compare, judge
+from labkit.claim import Bound, Order, Ratio, Shape, compare, judge
 from labkit.claims.printed import FOLDER
 from labkit.claims.published import read
 from labkit.errors import BadInput
@@ -90,6 +90,35 @@ def test_the_margin_is_the_claims_own_else_the_labs_noise_else_5_percent():
     assert judge([plain], sides)[0].margin == 0.05
     assert {v.margin for v in judge([own, plain], sides, floors=floors, margin=0.07)} == {0.07}
     assert judge([plain], sides, floors={50: 3.0})[0].margin == 0.2
+
+
+def written(luck):
+    """A band of 2 % around an equal pair, as a ratio and as a loss, of the same blocks."""
+    sides = {"a": {k: 100.0 * np.exp(x) * np.ones(4) for k, x in enumerate(luck)},
+             "b": {k: 100.0 * np.ones(4) for k in range(len(luck))}}  # fmt: skip
+    ratio = Bound("r", "s", "f", what=("'a' / 'b'",), low=0.98, high=1.02, percentile="mean")
+    loss = Bound("l", "s", "f", what=("1 - 'a' / 'b'",), low=-0.02, high=0.02, percentile="mean")
+    return [judge([one], sides)[0] for one in (ratio, loss)]
+
+
+@pytest.mark.parametrize(
+    ("at", "own", "said"),
+    [(-0.015, 0.002, "holds"), (-0.015, 0.012, "undecided"), (-0.0202, 0.003, SAME),
+     (-0.05, 0.004, "contradicted"), (0, 0.05, "undecided")],
+)  # fmt: skip
+def test_a_band_is_judged_alike_as_a_ratio_and_as_a_loss(at, own, said):
+    luck = at + own * np.array([-1.2, 0.4, 1.1, -0.3, 0.6, -0.9, 1.2, -0.9])
+    ratio, loss = written(luck)
+    assert (ratio.verdict, loss.verdict) == (said, said)
+    assert ratio.more == pytest.approx(loss.more or 0, abs=3) if ratio.more else not loss.more
+
+
+def test_a_margin_wider_than_a_claims_band_never_swallows_it():
+    found = [written(x + 0.004 * np.array([-1.2, 0.4, 1.1, -0.3, 0.6, -0.9, 1.2, -0.9]))
+             for x in np.linspace(-0.06, 0.06, 25)]  # fmt: skip
+    for (ratio, loss), x in zip(found, np.linspace(-0.06, 0.06, 25), strict=True):
+        assert ratio.verdict == loss.verdict
+        assert ratio.verdict != SAME or 0.01 < abs(x) < 0.03
 
 
 @pytest.mark.slow

@@ -9,15 +9,16 @@ import pytest
 from labkit.claim import Bound, Order, judge
 from labkit.errors import BadInput
 from labkit.statistics import percentiles
+from labkit.statistics.estimate import estimated, ratio
 from labkit.statistics.percentiles import (
     MOST_BLOCKS,
     blocks_to_width,
     enough,
     interval,
-    ratio,
     samples_needed,
     width,
 )
+from labkit.statistics.quantity import Quantity
 from labkit.statistics.spending import levels
 
 
@@ -29,7 +30,7 @@ def blocks_needed(a, b, q, *, low=1.0, high=1.0, level=0.05):
     missing = max(samples_needed(a, q), samples_needed(b, q))
     if min(len(a), len(b)) < percentiles.FEWEST_BLOCKS:
         return min(missing, MOST_BLOCKS + 1)
-    found = percentiles.ratio_estimate(a, b, q)
+    found = estimated(Quantity("'a' / 'b'", q), {"a": a, "b": b})
     far = min((math.log(limit / found.value) for limit in (low, high)), key=abs)
     to_go, error = abs(far), max(found.up if far > 0 else found.down, 1e-12)
     have = percentiles.counted(found.blocks)

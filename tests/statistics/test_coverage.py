@@ -12,8 +12,8 @@ import simulated
 from latencies import HELD_OUT, KINDS, luck, studies
 from simulated import Many
 
-from labkit.statistics.estimate import estimated
-from labkit.statistics.percentiles import interval, percentile, ratio
+from labkit.statistics.estimate import estimated, ratio
+from labkit.statistics.percentiles import interval, percentile
 from labkit.statistics.quantity import Quantity
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ from hypothesis.extra.numpy import arrays
 from labkit.errors import BadInput, ResultsError
 from labkit.statistics import distribution
 from labkit.statistics.distribution import Distribution, tail_note
-from labkit.statistics.percentiles import interval, ratio
+from labkit.statistics.estimate import ratio
+from labkit.statistics.percentiles import interval
 from labkit.statistics.pooled import MOST_KEPT, Pooled, percentile
 
 positive = st.floats(0, 1e300, allow_subnormal=False)

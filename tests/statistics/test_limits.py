@@ -9,9 +9,9 @@ from labkit import charts
 from labkit.claim import Bound, Order
 from labkit.machine.units import figure
 from labkit.pages.answer import _cell
-from labkit.statistics.estimate import estimated
+from labkit.statistics.estimate import estimated, ratio
 from labkit.statistics.interval import FAR, Interval, ends, lacking
-from labkit.statistics.percentiles import interval, ratio
+from labkit.statistics.percentiles import interval
 from labkit.statistics.quantity import Quantity
 
 

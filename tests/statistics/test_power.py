@@ -5,7 +5,7 @@ import pytest
 from scipy.special import stdtr
 
 from labkit.errors import BadInput
-from labkit.statistics.percentiles import ratio
+from labkit.statistics.estimate import ratio
 from labkit.statistics.power import per_block, smallest
 from labkit.statistics.spending import levels
 

@@ -11,7 +11,7 @@ from looking import Doubts, in_turn, paid, sides, unpaid
 from scipy.special import stdtrit
 
 from labkit.claim import Order, judge
-from labkit.statistics.percentiles import ratio
+from labkit.statistics.estimate import ratio
 from labkit.verdict import Comparison, Found
 
 LOOKS = (4, 6, 9, 13, 19, 28)

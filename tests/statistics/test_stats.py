@@ -10,15 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from labkit.errors import BadInput
-from labkit.statistics.estimate import estimated
+from labkit.statistics.estimate import estimated, ratio
 from labkit.statistics.percentiles import (
     Estimate,
     beyond,
     holm,
     interval,
     percentile,
-    ratio,
-    ratio_estimate,
     samples_needed,
 )
 from labkit.statistics.pooled import reach
@@ -207,7 +205,7 @@ def test_the_interval_excludes_1_exactly_when_the_two_sided_p_value_is_below_5_p
     for shift in (1.0, 1.01, 1.02, 1.03, 1.05):
         a = {k: rng.lognormal(3, 0.3, 500) for k in range(4)}
         b = {k: shift * rng.lognormal(3, 0.3, 500) for k in range(4)}
-        e = ratio_estimate(a, b, 50)
+        e = estimated(Quantity("'a' / 'b'"), {"a": a, "b": b})
         i, p = e.interval(), 2 * min(e.below(1), e.above(1))
         assert (p <= 0.05) == (not i.low <= 1 <= i.high)
 
