@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +37,10 @@ FRAME = (
     "value",
 )
 """The columns of a study's data frame; `number` counts the values of a run from 1."""
+
+
+MOST = 64
+"""Of any size: guests, containers, databases."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,29 @@ class Study:
     takes: Mapping[str, str] = field(default_factory=dict)
     """Claims for which the machine under a box needs what not every machine has, and what."""
 
+    sizes: Mapping[str, int | str] = field(default_factory=dict)
+    """How many guests and the like its conditions have, by name: at first what fits a box."""
+    made: Callable[..., tuple[Condition, ...]] | None = None
+    """Its conditions for other `sizes`, which are its keywords."""
+    chosen: Mapping[str, int | str] = field(default_factory=dict)
+    """Those of the `sizes` that were asked for otherwise."""
+
+    def sized(self, **chosen: int | str) -> Study:
+        """The study with the same conditions for other sizes, each checked by name."""
+        for name, value in chosen.items():
+            if name not in self.sizes or self.made is None:
+                raise Unknown(f"size of {self.name}", name, self.sizes)
+            kind = type(self.sizes[name])
+            if type(value) is not kind or (kind is int and not 1 <= int(value) <= MOST):
+                raise BadInput(f"{self.name}: {name} must be 1 to {MOST}, not {value!r}")
+        other = {name: value for name, value in chosen.items() if value != self.sizes[name]}
+        if not other or self.made is None:
+            return self
+        kept = {one.name for one in self.conditions}
+        made = (one for one in self.made(**{**self.sizes, **other}) if one.name in kept)
+        whole = {**self.sizes, **other}
+        return replace(self, conditions=tuple(made), sizes=whole, chosen={**self.chosen, **other})
+
     @property
     def loads(self) -> tuple[Workload, ...]:
         """All that runs in each run."""
@@ -93,6 +120,7 @@ class Study:
         return {
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
             **({"also": also} if also else {}),
+            **({"sizes": dict(self.chosen)} if self.chosen else {}),
             **({"events": events} if (events := self._asked_events) else {}),
         }  # fmt: skip
 
@@ -181,7 +209,7 @@ class Study:
 
         What differs by less than `margin` is the same; without one, the lab's noise says what.
         """
-        return judging.judged(self, results, margin)
+        return judging.judged(self.sized(**results.asked.get("sizes", {})), results, margin)
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""

@@ -18,7 +18,7 @@ from labkit.errors import LabkitError
 from labkit.machine.places import out
 from labkit.results import Results, stored
 from labkit.running import notebook, until_decided
-from labkit.running.open_lab import shortened, usual, with_load
+from labkit.running.open_lab import knobs_among, shortened, usual, with_load
 from labkit.running.sizes import Demand
 from labkit.study import Study
 
@@ -86,7 +86,7 @@ def _asked(point: CampaignPoint) -> tuple[Study, int | str]:
     if values.get("quick"):
         values |= study.quick
     blocks = known.get("repeats", {}).get("default", "1")
-    knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
+    knobs = knobs_among(study, values)
     if values.get("quick"):
         study = shortened(study, point.lab)
     elif not values.get("every"):

@@ -127,7 +127,8 @@ def command(study: Study, results: Results) -> str:
     """The command line that asks the same question again."""
     asked, known = results.asked, notebook.parameters(notebook.notebook(study.name))
     blocks = max((run.block for run in results.finished()), default=1)
-    said = {"repeats": blocks, "seed": asked.get("seed", 1), **asked.get("workload", {})}
+    said = {"repeats": blocks, "seed": asked.get("seed", 1), **asked.get("workload", {}),
+            **asked.get("sizes", {})}  # fmt: skip
     given = [f"-p {name}={said[name]}" for name in known if name in said]
     where = str(asked.get("where", "box"))
     place = [] if where == "box" else ["--where", where]

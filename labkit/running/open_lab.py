@@ -150,7 +150,7 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
     check_label(str(values["label"]))
     check_repeats(values.get("repeats", 1))
     check_quick(study, values)
-    knobs = {name: value for name, value in values.items() if name in vars(study.workload)}
+    knobs = knobs_among(study, values)
     try:
         asked = with_load(study, **knobs)
         for condition in asked.conditions:
@@ -171,15 +171,24 @@ def check_quick(study: Study, values: Mapping[str, Any]) -> None:
         )
 
 
+def knobs_among(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of a notebook that are knobs of the study's workload, or sizes."""
+    known = {*vars(study.workload), *study.sizes}
+    return {name: value for name, value in values.items() if name in known}
+
+
 def with_load(study: Study, **knobs: float | str) -> Study:
-    """The study with other knobs of its workload, each checked by name.
+    """The study with other knobs of its workload, and other sizes, each checked by name.
 
     What runs beside it takes no longer than it does.
     """
+    sizes: dict[str, Any] = {name: knobs.pop(name) for name in study.sizes if name in knobs}
+    study = study.sized(**sizes)
     known = vars(study.workload)
     for knob in knobs:
         if knob not in known:
-            raise Unknown(f"knob of {type(study.workload).__name__}", knob, known)
+            kind = f"knob of {type(study.workload).__name__}"
+            raise Unknown(kind, knob, [*known, *study.sizes])
     workload = replace(study.workload, **knobs)  # refuses what is no number
     longest = cast("float", knobs.get("duration", math.inf))
     also = tuple(_no_longer(one, longest) for one in study.also)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
@@ -34,6 +36,9 @@ for pair; do
     printf %s "${pair#*=}" | tee "/proc/irq/${pair%%=*}/smp_affinity_list" >/dev/null || exit
 done"""
 ROUTE_ALL = ROUTED + beside(__file__, "processes_route_all.sh")
+TEST_NIC, FIRST_NODE = "NIC", "node"
+"""In place of a name and of a list: the host's NIC of test traffic, and its first NUMA node."""
+NODE_CPUS = "cat /sys/devices/system/node/node0/cpulist"
 STATE = """\
 systemctl cat "$1.service" >/dev/null || exit
 systemctl is-active --quiet "$1.service" && echo on || echo off"""
@@ -80,6 +85,7 @@ class ProcessCpus(OnHost):
 class InterruptCpus(OnHost):
     """The CPUs that take the interrupts whose name begins with `name`, as in /proc/interrupts.
 
+    `NIC` stands for the `interface` of the host in its lab file, `node` for its first NUMA node.
     irqbalance moves them again: ServiceRunning("irqbalance", False) goes with it.
     """
 
@@ -94,7 +100,8 @@ class InterruptCpus(OnHost):
     def __post_init__(self) -> None:
         super().__post_init__()
         matching("name of an interrupt", self.name, r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
-        cpu_list(self.cpus)
+        if self.cpus != FIRST_NODE:
+            cpu_list(self.cpus)
 
     @property
     def which(self) -> str:
@@ -103,8 +110,8 @@ class InterruptCpus(OnHost):
 
     @property
     def wanted(self) -> str:
-        """The list of CPUs."""
-        return cpu_list(self.cpus)
+        """The list of CPUs, or the node."""
+        return self.cpus if self.cpus == FIRST_NODE else cpu_list(self.cpus)
 
     def clash(self, other: Setting) -> str:
         """irqbalance goes on placing interrupts as it likes."""
@@ -113,16 +120,30 @@ class InterruptCpus(OnHost):
 
     def on_linux(self, host: Host) -> Way:
         """`smp_affinity_list` of each."""
+        name = host.interface if self.name == TEST_NIC else self.name
+        if not name:
+            raise Impossible(f"{host.name}: its lab file does not say its `interface`")
+        node = self.cpus == FIRST_NODE
+        shown = f'{ROUTED}routed "$1"{f" && {NODE_CPUS}" * node}'
         return Way(
-            script(f'{ROUTED}routed "$1"', self.name), self._writes, _alike,
+            script(shown, name), partial(_routes, name), _on_node if node else _alike,
             needs=ROOT, legal="a list such as 0-1",
             more=Details(probe=script(OWN_KERNEL), after=("ServiceRunning",)),
         )  # fmt: skip
 
-    def _writes(self, value: str) -> tuple[Words, ...]:
-        if "=" in value:
-            return (script(ROUTE, *value.split()),)
-        return (script(ROUTE_ALL, self.name, value),)
+
+def _routes(name: str, value: str) -> tuple[Words, ...]:
+    if "=" in value:
+        return (script(ROUTE, *value.split()),)
+    if value == FIRST_NODE:
+        return (script(f'set -- "$1" "$({NODE_CPUS})"\n{ROUTE_ALL}', name),)
+    return (script(ROUTE_ALL, name, value),)
+
+
+def _on_node(text: str) -> str:
+    *pairs, node = text.split()
+    alike = _alike(" ".join(pairs))
+    return FIRST_NODE if alike == node else alike
 
 
 def _alike(text: str) -> str:

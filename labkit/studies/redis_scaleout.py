@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.processes import FIRST_NODE, TEST_NIC, InterruptCpus, ServiceRunning
 from labkit.studies._places import place
 from labkit.study import Study
 from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
@@ -16,50 +16,68 @@ from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
 # Many clients with a pipeline keep their CPUs busy, and so do their balancers.
 ASKING = ("busy client",)
 KINDS = {"Native": "", "Native-Docker": "container", "VM": "guest", "VM-Docker": "inner"}
-PLACES = ("", "2")
-"""Behind the name of a kind: how many there are of each, for the servers in turn."""
-GUESTS = tuple(f"guest{n}" for n in PLACES)
-ONE: Mapping[str, Any] = {"servers": 1}
+FITTING = 2
+"""Guests, and containers of each kind: eight take a small machine many minutes to start."""
 
 
-def _roles(kind: str) -> dict[str, str]:
-    where = [f"{kind}{n}" if kind else "server" for n in PLACES]
+def _numbered(kind: str, many: int) -> list[str]:
+    return [kind + (str(n) if n > 1 else "") for n in range(1, many + 1)]
+
+
+def _roles(kind: str, many: int) -> dict[str, str]:
+    where = _numbered(kind, many) if kind else ["server"]
     each = {role: where[at % len(where)] for at, role in enumerate(SERVERS)}
     return {"host": "server", **each}
 
 
-def _served(name: str, one: bool) -> str:
+def _served(name: str, one: bool, many: int) -> str:
     if one:
         return "one server"
-    return "eight servers in two of these" if KINDS[name] else "eight servers"
+    return f"eight servers in {many} of these" if KINDS[name] else "eight servers"
 
 
 # Guests that serve nothing are paused: those of the bare machine, and all but the first of one.
-def _condition(name: str, one: bool) -> Condition:
-    plain = place(name)
-    used = (1 if one else len(GUESTS)) if plain.in_guest else 0
+def _condition(name: str, one: bool, many: int) -> Condition:
+    plain, guests = place(name), _numbered("guest", many)
+    used = (1 if one else len(guests)) if plain.in_guest else 0
+    knobs: dict[str, Any] = {"servers": 1} if one else {}
+    if used:
+        knobs["guests"] = tuple(guests[:used])
     return replace(
         plain,
         name=f"{name} [servers=1]" if one else name,
         means=f"{plain.means}: {'one server' if one else 'eight servers, each in one of its own'}",
-        here=f"{plain.here}: {_served(name, one)}",
-        settings=tuple(GuestPower("on", guest) for guest in GUESTS) if used else (),
-        optional=() if used else tuple(GuestPower("paused", guest) for guest in GUESTS),
-        roles=_roles(KINDS[name]),
+        here=f"{plain.here}: {_served(name, one, many)}",
+        settings=tuple(GuestPower("on", guest) for guest in guests) if used else (),
+        optional=() if used else tuple(GuestPower("paused", guest) for guest in guests),
+        roles=_roles(KINDS[name], many),
         indifferent=(),
         expects=ASKING,
-        knobs=ONE if one else {},
+        knobs=knobs,
     )
 
 
-PINNED = replace(
-    _condition("Native", one=False),
-    name="Native-pinned",
-    means="Linux on the bare machine, all servers and interrupts on the CPUs of one NUMA node",
-    here="as Native, with all servers on the CPUs of the first NUMA node, which may be all there "
-    "are; interrupts stay where they are",
-    knobs={"pin": "node"},
-)
+# A box has neither an irqbalance nor interrupts of its own, so it cannot do what is asked.
+def _pinned(many: int) -> Condition:
+    plain = _condition("Native", False, many)
+    return replace(
+        plain,
+        name="Native-pinned",
+        means="Linux on the bare machine, all servers and interrupts on the CPUs of one NUMA node",
+        here="not in the box: its network has no interrupts that could be bound to CPUs",
+        settings=(
+            *plain.settings,
+            ServiceRunning("irqbalance", False),
+            InterruptCpus(TEST_NIC, FIRST_NODE),
+        ),
+        knobs={"pin": "node"},
+    )
+
+
+def _conditions(guests: int) -> tuple[Condition, ...]:
+    each = (_condition(name, one, guests) for one in (True, False) for name in KINDS)
+    return (*each, _pinned(guests))
+
 
 study = Study(
     name="redis_scaleout",
@@ -73,17 +91,14 @@ study = Study(
     metric="throughput",
     unit="1/s",
     topology="scaleout",
-    conditions=(
-        *(_condition(name, one) for one in (True, False) for name in KINDS),
-        PINNED,
-    ),
+    conditions=_conditions(FITTING),
+    sizes={"guests": FITTING},
+    made=_conditions,
     claims=published.of("redis_scaleout"),
-    # One CPU for each server: else a speed-up is bound to stay small.
-    least_cpus={f"redis-scaleout-{n}": len(SERVERS) for n in ("06", "07", "08", "09")},
-    untold={
-        "kernel=3.18.1": "hosts of this lab share one kernel, which is newer",
-        "kernel=3.10.0": "hosts of this lab share one kernel, which is newer",
-        "node_migrations": "the CPUs of this lab are on one NUMA node, where no thread can move "
-        "to another",
+    # One CPU for each server: else a speed-up is bound to stay small, and no thread can move.
+    least_cpus={f"redis-scaleout-{n}": len(SERVERS) for n in ("06", "07", "08", "09", "12")},
+    unmeasured={
+        "kernel=3.18.1": "labkit starts no host with another kernel",
+        "kernel=3.10.0": "labkit starts no host with another kernel",
     },
 )

@@ -6,7 +6,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import ClassVar
@@ -18,6 +18,7 @@ from labkit.fleet.together import served
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.machine.stopping import together
+from labkit.probes import cpu_moves
 from labkit.probes.busy import BusyCpus, spent
 from labkit.programs.packages import brings
 from labkit.setting import Words
@@ -47,7 +48,8 @@ printf '%s' "$1" > "$file"; exec 3< "$file"; rm -f "$file"; shift
 exec "$@" /proc/self/fd/3"""
 # redis-benchmark's own names of keys. What a proxy makes of the tool's last request does not count.
 FILL = beside(__file__, "redis_scaleout_fill.sh")
-# They ask until somebody ends them; the words are those of one that asks and of one that sets.
+# They ask until somebody ends them; the words are those of one that asks and of one that sets. One
+# instance of redis-benchmark has one thread: what stands in for one shares a CPU.
 LOAD = beside(__file__, "redis_scaleout_load.sh")
 ENDLESS = 1_000_000_000
 SETTLE_SECONDS = 1.0
@@ -55,6 +57,8 @@ DOCUMENT_KEYS = 250_000_000
 SERVER_KIB, KEY_BYTES = 10 << 10, 104
 """Of a server that holds nothing; the document's keys took 26 GB."""
 FILL_SECONDS = 20.0
+SLOWEST_FILL = 20_000
+"""Keys a second that are sent at the least."""
 KILLED = "was it killed for want of memory? `dmesg | tail` on its host; fewer keys need less"
 COUNTS = re.compile(
     r"^(cmdstat_get|cmdstat_set|server_time_usec|keyspace_hits|keyspace_misses|used_cpu_sys"
@@ -68,8 +72,9 @@ NEEDED = ("cmdstat_get", "cmdstat_set", "server_time_usec", "keyspace_hits", "ke
 class RedisScaleout(Workload):
     """Clients, HAProxy, several twemproxies, several servers (Scaling Out Redis, section Setup).
 
-    One server is asked directly, as the post's baseline is. 250 million keys would take 26 GB: how
-    many there are here is `keys`, and all are there before it begins, so that each GET finds one.
+    One server is asked directly by one instance, as the post's baseline is: by as many clients in
+    all, three quarters of which ask. 250 million keys would take 26 GB: how many there are here is
+    `keys`, and all are there before it begins, so that each GET finds one.
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "balancer", "host", *SERVERS)
@@ -91,6 +96,8 @@ class RedisScaleout(Workload):
     duration: int = 2
     pin: str = ""
     """The CPUs that all servers are kept on, or `node` for those of the first NUMA node."""
+    guests: tuple[str, ...] = ()
+    """The host's names for the guests that the servers are in; empty where they are in none."""
 
     def __post_init__(self) -> None:
         for name, most in (
@@ -111,7 +118,7 @@ class RedisScaleout(Workload):
     @property
     def seconds(self) -> float:
         """About how long one run takes: servers and balancers start, and keys are written."""
-        return self.duration + SETTLE_SECONDS + 2.0 + self.keys / 20_000 + 0.3 * self.servers
+        return self.duration + SETTLE_SECONDS + 2.0 + self.keys / SLOWEST_FILL + 0.3 * self.servers
 
     @property
     def memory(self) -> int:
@@ -144,10 +151,10 @@ class RedisScaleout(Workload):
             front = at[0] if self.servers == 1 else self._balanced(hosts["balancer"], at, up)
             self._fill(hosts["client"], front, at)
             up.enter_context(self._load(hosts["client"], front))
-            time.sleep(SETTLE_SECONDS)
+            self._settle(hosts["client"], at)
             parts = self._looks(hosts, at, "before")
-            time.sleep(self.duration)
-            parts |= self._looks(hosts, at, "after")
+            seen = cpu_moves.watched(hosts["host"], self.duration, "redis-server", self.guests)
+            parts |= {**self._looks(hosts, at, "after"), "placed": seen}
         return joined({"servers": str(self.servers), **parts})
 
     # Server 1 is on the first host, server 2 on the next, and so on in turn.
@@ -206,7 +213,8 @@ class RedisScaleout(Workload):
         self, client: Host, front: tuple[str, int], servers: Sequence[tuple[str, int]]
     ) -> None:
         words = (front[0], str(front[1]), str(self.keys), str(self.size))
-        client.check("sh", "-c", FILL, "fill", *words, seconds=90)
+        limit = round(60 + self.keys / SLOWEST_FILL)
+        client.check("sh", "-c", FILL, "fill", *words, str(limit), seconds=limit + 30)
         missing = f"not all {self.keys} keys reached them: fewer keys, or more memory"
         sizes = [0]
 
@@ -223,14 +231,28 @@ class RedisScaleout(Workload):
     def _load(self, client: Host, front: tuple[str, int]) -> Iterator[None]:
         words = (
             "redis-benchmark", "-h", front[0], "-p", str(front[1]), "-n", str(ENDLESS),
-            "-c", str(self.clients), "-P", str(self.pipeline), "-d", str(self.size),
+            "-c", str(self._clients), "-P", str(self.pipeline), "-d", str(self.size),
             "-r", str(self.keys),
         )  # fmt: skip
-        # The mix is the same with one server: a quarter of the clients sets.
         each = (GETS, SETS) if self.servers > 1 else (GETS // 2, SETS // 2)
-        asked = ("sh", "-c", LOAD, "load", *map(str, each), *words)
+        one = "one" if self.servers == 1 else "each"
+        asked = ("sh", "-c", LOAD, "load", one, *map(str, each), *words)
         with served(client, asked, ("true",), 20):
             yield
+
+    # On a busy machine it takes a while until all of them ask. Who looks next says what failed.
+    def _settle(self, client: Host, servers: Sequence[tuple[str, int]]) -> None:
+        time.sleep(SETTLE_SECONDS)
+        with suppress(CommandFailed):
+            _until(
+                lambda: all("cmdstat_get" in counts_of(client, *one) for one in servers),
+                "not all were asked",
+            )
+
+    # Of one process: those that stand in for one instance have its clients together.
+    @property
+    def _clients(self) -> int:
+        return self.clients if self.servers > 1 else max(1, self.clients // (GETS // 2 + SETS // 2))
 
     def _looks(
         self, hosts: Mapping[str, Host], servers: Sequence[tuple[str, int]], when: str
@@ -256,19 +278,30 @@ class RedisScaleout(Workload):
             raise ResultsError("redis scale-out: the servers were asked for nothing")
         found, missed = (sum(one.rate(name) for one in each) for name in NEEDED[3:5])
         rates = [one.rate("cmdstat_get") + one.rate("cmdstat_set") for one in each]
-        cpus = sum(one.rate(name) for one in each for name in NEEDED[5:])
+        own = sum(one.rate(name) for one in each for name in NEEDED[5:])
+        placed = {s.metric: s for s in cpu_moves.samples(parts.get("placed", ""))}
+        busy = {side: spent(parts[f"{side} before"], parts[f"{side} after"]) for side in SIDES}
         figures = {
             ("throughput", "1/s"): gets + sets,
             ("share of gets", "share"): gets / (gets + sets),
             ("share found", "share"): found / max(found + missed, 1e-9),
             ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
-            ("cpus of the servers", "1"): cpus,
+            ("cpus of the servers", "1"): _given(own, placed, busy["host"]),
         }  # fmt: skip
         samples = [Sample(*name, np.array([value])) for name, value in figures.items()]
+        samples += [placed[name] for name in ("cpus used", "moves") if name in placed]
         for side, name in (("host", "cpu utilization"), ("client", "client cpu")):
-            if used := spent(parts[f"{side} before"], parts[f"{side} after"]):
+            if used := busy[side]:
                 samples.append(Sample(name, "share", np.array([used["CPU share"]])))
         return samples
+
+
+# A server in a guest counts time that others took from the guest as its own. What the machine gave
+# is no more than it was busy.
+def _given(own: float, placed: Mapping[str, Sample], host: Mapping[str, float]) -> float:
+    if "cpus given" in placed:
+        return float(placed["cpus given"].values[0])
+    return min(own, host.get("CPUs busy", own))
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,22 @@
 Each study judges values that were planted, on a lab of hosts and in a box.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
-from planted import exact, judged, results
+from planted import Planted, exact, judged, results
 
 from labkit import studies
-from labkit.claims import published
+from labkit.claims import judging, published
+from labkit.running.who_decides import deciders
+from labkit.settings.exclusive_cpu import ExclusiveCpu
+from labkit.settings.guest_nic import GuestNic
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
+from labkit.workloads.redis_scaleout import RedisScaleout
+
+CASES = Path(__file__).parents[1] / "cases"
 
 # Study, claim, levels of its names that hold, and that contradict it.
 SUBSTITUTES = [
@@ -86,3 +95,97 @@ def test_one_of_several_figures_contradicts_what_is_said_of_all(study, number, s
     for worse, wanted in ((1, HOLDS), (1.5, CONTRADICTED)):
         levels = [at * worse if slow in name else at for name, at in newer.items()]
         assert claim.judge(exact(claim, levels, np.random.default_rng(1))).verdict == wanted
+
+
+def scaled_out(path, cpus="8"):
+    """Results of a study that ran on hosts of so many CPUs."""
+    hosts = {name: {"cpus": cpus} for name in ("server", "guest", "guest2")}
+    return results(path, lab={"hosts": hosts})
+
+
+@pytest.mark.parametrize("moves, used, wanted", [
+    (90, 8, HOLDS), (1, 8, CONTRADICTED), (90, 1, CONTRADICTED),
+])  # fmt: skip
+def test_servers_that_wander_are_what_was_seen_natively_and_not_in_guests(
+    tmp_path, moves, used, wanted
+):
+    study = studies.find("redis_scaleout")
+    (claim,) = [one for one in study.claims if one.id == "redis-scaleout-12"]
+    assert not any("node" in name for name in claim.names()), "crossing nodes is a guess"
+    native = {"moves": moves, "cpus_used": used}
+    levels = [native[name.split(":")[0]] if "Native" in name else 4 for name in claim.names()]
+    assert judged(study, claim.id, levels, scaled_out(tmp_path)).verdict == wanted
+    few = judged(study, claim.id, levels, scaled_out(tmp_path, cpus="1"))
+    assert few.verdict == NOT_TESTABLE and "8 CPUs" in few.why
+
+
+@pytest.mark.parametrize("study, claim", [
+    ("redis_scaleout", "redis-scaleout-11"), ("lat_feature", "lat-feature-02"),
+    ("lat_feature", "lat-feature-03"), ("lat_feature", "lat-feature-06"),
+    ("lat_cpu_exclusive", "lat-cpu-exclusive-05"),
+])  # fmt: skip
+def test_what_no_workload_measures_is_decided_by_nobody_and_says_why(tmp_path, study, claim):
+    found = studies.find(study)
+    (asked,) = [one for one in found.claims if one.id == claim]
+    assert len({one.why for one in deciders(found, asked)}) == 1
+    verdict = judging.judged(Planted(found, {}), results(tmp_path))
+    (why,) = [one.why for one in verdict if one.claim == claim]
+    assert any(said in why for said in found.unmeasured.values())
+
+
+@pytest.mark.parametrize("claim, levels, wanted", [
+    ("docker-netperf-02", {"VM, latency-sensitive": 33}, HOLDS),
+    ("docker-netperf-02", {"VM, latency-sensitive": 80}, CONTRADICTED),
+    ("docker-netperf-04", {"VM-Docker, latency-sensitive": 27}, HOLDS),
+    ("docker-netperf-04", {"VM-Docker, latency-sensitive": 60}, CONTRADICTED),
+    ("docker-netperf-06", {}, HOLDS),
+    ("docker-netperf-06", {"VM-Docker-HostNet, latency-sensitive": 24}, CONTRADICTED),
+    ("docker-netperf-11", {"VM-Docker [nic=passthrough]": 27}, HOLDS),
+    ("docker-netperf-11", {"VM-Docker [nic=passthrough]": 60}, CONTRADICTED),
+    ("docker-netperf-12", {"VM-Docker-HostNet [nic=passthrough]": 24}, CONTRADICTED),
+    ("docker-netperf-08", {"Native-Docker": 27, "VM, latency-sensitive": 33,
+                           "VM-Docker, latency-sensitive": 42}, HOLDS),
+    ("docker-netperf-08", {"Native-Docker": 27, "VM, latency-sensitive": 20,
+                           "VM-Docker, latency-sensitive": 42}, CONTRADICTED),
+])  # fmt: skip
+def test_round_trips_of_guests_are_judged_with_latency_sensitivity(tmp_path, claim, levels, wanted):
+    """A plain guest's round trips say nothing: the document has none."""
+    study = studies.find("docker_netperf")
+    (asked,) = [one for one in study.claims if one.id == claim]
+    assert not {"VM", "VM-Docker", "VM-Docker-HostNet"} & {*asked.names()}
+    planted = [levels.get(name, 18) for name in asked.names()]
+    assert judged(study, claim, planted, results(tmp_path)).verdict == wanted
+
+
+def test_a_latency_sensitive_guest_is_set_as_the_document_tunes_it():
+    study = studies.find("docker_netperf")
+    for one in study.conditions:
+        made = {type(setting): setting for setting in one.settings}
+        tuned = one.name.endswith((", latency-sensitive", "passthrough]"))
+        assert (ExclusiveCpu in made) is tuned
+        if tuned:
+            nic, past = made[GuestNic], "passthrough" in one.name
+            assert (nic.path, nic.batch, nic.lro) == ("direct" if past else "bridge", 1, False)
+
+
+def placed(own, given=None):
+    """What eight servers said, each of which counts so much CPU time of its own in a second."""
+    text = (CASES / "RedisScaleout/placed/stdout.txt").read_text()
+    first = {n: float(re.search(rf"=== {n} before ===[^=]*?used_cpu_user:([\d.]+)", text)[1])
+             for n in range(1, 9)}  # fmt: skip
+    for n, before in first.items():
+        text = re.sub(
+            rf"(=== {n} after ===[^=]*?used_cpu_user:)[\d.]+", rf"\g<1>{before + own:.6f}", text
+        )
+    head = text.partition("=== placed")[0]
+    return head if given is None else text
+
+
+@pytest.mark.parametrize("own", [0.001, 5.0])
+def test_time_that_others_took_from_a_guest_is_none_that_its_servers_used(own):
+    """A guest without a steal clock counts it as its own: then eight take more than there is."""
+    with_probe = {s.metric: s.values[0] for s in RedisScaleout.parse(placed(own, given=True))}
+    assert with_probe["cpus of the servers"] == pytest.approx(0.08, abs=0.01)
+    without = {s.metric: s.values[0] for s in RedisScaleout.parse(placed(own))}
+    assert without["cpus of the servers"] <= 2.0, "the machine has two CPUs"
+    assert (without["cpus of the servers"] < 0.3) == (own < 1)

@@ -1,0 +1,48 @@
+"""CPUs that processes or guests ran on, how often they moved, and the time that they really got."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from labkit.errors import ResultsError
+from labkit.host import Guest, Host
+from labkit.machine.scripts import beside
+from labkit.workload import Sample
+
+PROGRAMS = ("pgrep",)
+
+# The scheduler's own count is in /proc/PID/task/TID/sched, see sched(7) and kernel/sched/debug.c.
+# The time of a thread in /proc/PID/schedstat is what a CPU of this kernel gave it, so that of a
+# guest's threads the time that others took from the guest is no part.
+WATCH = beside(__file__, "cpu_moves_watch.sh")
+SECONDS = re.compile(r"^seconds (\d+\.\d+)$", re.ASCII | re.MULTILINE)
+TASK = re.compile(r"^task (\d+) ns (\d+) moves (\d*) (\d*) on ?([\d ]*)$", re.ASCII | re.MULTILINE)
+
+
+def watched(host: Host, seconds: float, process: str, guests: tuple[str, ...] = ()) -> str:
+    """Watch all processes of a name, or these guests of the host, for so many seconds.
+
+    A host without such counters is waited for all the same, and says nothing.
+    """
+    machines = [host.guests.get(name, Guest(name, "")).vm for name in guests]
+    words = ("guests", *machines) if guests else ("process", process)
+    return host.check("sh", "-c", WATCH, "watch", f"{seconds}", *words, seconds=60 + 3 * seconds)
+
+
+def samples(text: str) -> list[Sample]:
+    """`cpus given`: CPUs that they kept busy. `cpus used`: those they ran on. `moves`: a second."""
+    found, tasks = SECONDS.search(text), TASK.findall(text)
+    if not text.strip():
+        return []
+    if not found or not float(found[1]) or len(text.splitlines()) != 1 + len(tasks):
+        raise ResultsError("the CPUs of the servers cannot be read", said=text[-200:])
+    seconds = float(found[1])
+    given = sum(int(ns) for _, ns, *_ in tasks) / 1e9 / seconds
+    used = {cpu for *_, on in tasks for cpu in on.split()}
+    told = [(first, last) for _, _, first, last, _ in tasks if first and last]
+    figures = {("cpus given", "1"): given, ("cpus used", "1"): float(len(used))}
+    if len(told) == len(tasks) and tasks:
+        figures["moves", "1/s"] = sum(int(last) - int(first) for first, last in told) / seconds
+    return [Sample(*name, np.array([value])) for name, value in figures.items()]
