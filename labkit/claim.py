@@ -44,7 +44,7 @@ from labkit.verdict import (
 
 @dataclass(frozen=True)
 class Claim(ABC):
-    """One testable statement of a document, in our words; `source` is the figure or section.
+    """One testable statement of a document; `source` is its figure, `place` our file and line.
 
     `hardware` says why its figure is the document's own: it is then judged on real hosts only.
     `dispute` says where a document contradicts this, and what was made of that; `prints` is what it
@@ -61,6 +61,7 @@ class Claim(ABC):
     dispute: str = field(default="", kw_only=True)
     prints: str = field(default="", kw_only=True)
     margin: float | None = field(default=None, kw_only=True)
+    place: str = field(default="", kw_only=True, compare=False, repr=False)
 
     @abstractmethod
     def comparisons(self) -> list[Comparison]:

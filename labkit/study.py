@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +84,8 @@ class Study:
     """Claims that a client which shares CPUs with the server's guests would decide, and how."""
     takes: Mapping[str, str] = field(default_factory=dict)
     """Claims for which the machine under a box needs what not every machine has, and what."""
+    absent: tuple[str, ...] = ()
+    """Conditions that this run leaves out, though claims may speak of them."""
 
     sizes: Mapping[str, int | str] = field(default_factory=dict)
     """How many guests and the like its conditions have, by name: at first what fits a box."""
@@ -90,6 +93,40 @@ class Study:
     """Its conditions for other `sizes`, which are its keywords."""
     chosen: Mapping[str, int | str] = field(default_factory=dict)
     """Those of the `sizes` that were asked for otherwise."""
+
+    def __post_init__(self) -> None:
+        twice(f"a condition of {self.name}", [one.name for one in self.conditions])
+        twice(f"a claim of {self.name}", [one.id for one in self.claims])
+        metrics = self._metrics()
+        if metrics and _plain(self.metric) not in metrics:
+            raise Unknown(f"metric of {self.name}", self.metric, metrics.values())
+        for claim in self.claims:
+            if odd := next(self._odd(claim, metrics), None):
+                what = ": ".join(filter(None, [claim.place, f"claim {claim.id}", odd.what]))
+                raise BadInput(what, hint=odd.hint)
+
+    # By their plain names; of a workload that does not tell its metrics only a run shows them.
+    def _metrics(self) -> dict[str, str]:
+        if not all(load.measures for load in self.loads):
+            return {}
+        events = [
+            metric for one in self.conditions for event in one.events for metric in event.measures
+        ]
+        return {_plain(one): one for one in (*chain(*(x.measures for x in self.loads)), *events)}
+
+    # What a study says of a name, such as why no lab measures it, makes the claim known.
+    def _odd(self, claim: Claim, metrics: Mapping[str, str]) -> Iterator[Unknown]:
+        known = [*(one.name for one in self.conditions), *self.absent]
+        bases = {one.partition(" [")[0] for one in known}
+        told = {**self.untold, **self.unmeasured}
+        if any(word in key for word in told for key in claim.names()):
+            return
+        for key in claim.names():
+            metric, _, name = key.rpartition(": ")
+            if name.partition(" [")[0] not in bases:
+                yield Unknown(f"condition of {self.name}", name, known)
+            if metric and metrics and _plain(metric.partition(" [")[0]) not in metrics:
+                yield Unknown(f"metric of {self.name}", metric, metrics.values())
 
     def sized(self, **chosen: int | str) -> Study:
         """The study with the same conditions for other sizes, each checked by name."""
@@ -103,9 +140,12 @@ class Study:
         if not other or self.made is None:
             return self
         kept = {one.name for one in self.conditions}
-        made = (one for one in self.made(**{**self.sizes, **other}) if one.name in kept)
-        whole = {**self.sizes, **other}
-        return replace(self, conditions=tuple(made), sizes=whole, chosen={**self.chosen, **other})
+        made = [one for one in self.made(**{**self.sizes, **other}) if one.name in kept]
+        lacking = kept - {one.name for one in made}
+        return replace(
+            self, conditions=tuple(made), sizes={**self.sizes, **other},
+            chosen={**self.chosen, **other}, absent=(*self.absent, *sorted(lacking)),
+        )  # fmt: skip
 
     @property
     def loads(self) -> tuple[Workload, ...]:
@@ -152,6 +192,8 @@ class Study:
     def sample(self, run: Run) -> Sample:
         """The study's metric in one run, read from its raw text."""
         parsed = {s.metric: s for s in self.samples(run)}
+        if self.metric not in parsed:
+            raise Unknown(f"metric of {self.name} in what was measured", self.metric, parsed)
         return parsed[self.metric]
 
     def samples(self, run: Run) -> list[Sample]:
@@ -219,6 +261,16 @@ class Study:
             {**asdict(one), "condition": at if at in names else one.condition}
             for one, at in at_points
         ]
+
+
+def _plain(metric: str) -> str:
+    return metric.replace(" ", "_")
+
+
+def twice(kind: str, names: Sequence[str]) -> None:
+    """Refuse a name that two things have: what is kept by name would be mixed up."""
+    if again := [name for name, many in Counter(names).items() if many > 1]:
+        raise BadInput(f"{kind} is there twice: {again[0]!r}", hint="give each a name of its own")
 
 
 def _framed(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame:

@@ -63,6 +63,9 @@ class Workload(ABC):
     here: ClassVar[tuple[str, ...]] = ()
     """Programs that the machine labkit runs on needs for it."""
 
+    measures: ClassVar[tuple[str, ...]] = ()
+    """The metrics of its samples, without points; empty where only a run can tell."""
+
     only: ClassVar[Mapping[str, str]] = {}
     """Of its tools, those that one role alone needs: program, role."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit import studies
-from labkit.campaign.written import Written
 from labkit.errors import BadInput
+from labkit.machine.written import Written
 from labkit.results import check_label
 from labkit.running import notebook
 from labkit.running.open_lab import (
@@ -71,7 +71,8 @@ class Campaign:
     @classmethod
     def read(cls, path: Path) -> Campaign:
         """The campaign that a file describes; whatever cannot be run is refused with its line."""
-        written = Written.read(path)
+        hint = f"`labkit campaign new {path.name}` writes one to begin with"
+        written = Written.read(path, "campaign", hint)
         tables = written.tables()
         written.insist_known(tables, KEYS)
         asked = _insist_list(written, tables, "study", dict)

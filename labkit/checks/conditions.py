@@ -22,7 +22,8 @@ GET = re.compile("[,;] to get it: ")
 def _look(place: Subject) -> Iterator[Finding]:
     # Hosts that cannot be asked are left out, so that one of them does not hide the others.
     lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
-    known = [studies.find(name) for name in studies.names()]
+    known, broken = studies.readable()
+    yield from (Finding(WARNING, f"a study cannot be read: {odd.what}") for odd in broken)
     asked = dict.fromkeys(one for study in known for one in possible.settings(study, lab))
     planned = plan(asked, lab.hosts)
     for study in known:
@@ -63,7 +64,7 @@ def _roles(one: Condition, study: Study, lab: Lab) -> list[str]:
 def pairs(lab: Lab) -> set[tuple[str, str]]:
     """Which hosts of the lab talk to which in the studies: who asks, and who answers."""
     found = set()
-    for study in map(studies.find, studies.names()):
+    for study in studies.readable()[0]:
         for one in study.conditions:
             with suppress(Unknown):
                 for between in one.pairs(lab, study.workload).values():

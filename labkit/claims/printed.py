@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import groupby
 from pathlib import Path
 
-from labkit.errors import Unknown
+from labkit.errors import BadInput, Unknown
 from labkit.machine.places import HOME
 from labkit.machine.units import shown
 
@@ -53,7 +53,24 @@ def figures(study: str, folder: Path = FOLDER) -> tuple[PrintedFigure, ...]:
     if not file.is_file():
         return ()
     with file.open(encoding="utf-8", newline="") as lines:
-        return tuple(PrintedFigure(**row) for row in csv.DictReader(lines))
+        rows = csv.DictReader(lines, restkey="")
+        columns = [one.name for one in fields(PrintedFigure)]
+        if sorted(rows.fieldnames or ()) != sorted(columns):
+            odd = sorted({*columns} ^ {*(rows.fieldnames or ())})
+            hint = f"its first line is: {','.join(columns)}"
+            raise BadInput(f"{file}:1: these columns are missing or unknown: {', '.join(odd)}",
+                           hint=hint)  # fmt: skip
+        return tuple(_figure(row, f"{file}:{rows.line_num}") for row in rows)
+
+
+def _figure(row: dict[str, str], where: str) -> PrintedFigure:
+    if "" in row or None in row.values():
+        raise BadInput(f"{where}: has {'more' if '' in row else 'fewer'} cells than columns")
+    try:
+        float(row["value"])
+    except ValueError:
+        raise BadInput(f"{where}: {row['value']!r} is not a number") from None
+    return PrintedFigure(**row)
 
 
 def chosen(known: Sequence[PrintedFigure], choices: Iterable[str]) -> list[PrintedFigure]:

@@ -3,20 +3,23 @@
 A condition is named as in the document; `[vms=4]` behind it is a point that the document varies. At
 the head of a file, `point` is the point of names without one. `metric` is that of claims without
 one. `units` is that of claims that are no ratios. What is printed comes from the CSV file beside.
+What is wrong is refused with its file, its line and the claim.
 """
 
 from __future__ import annotations
 
 import functools
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
 from labkit.claims.printed import FOLDER, PrintedFigure, chosen, figures, words
 from labkit.errors import BadInput, Unknown
+from labkit.machine.written import Written
 from labkit.statistics.expression import SUMMARIES
+from labkit.statistics.figure import check_statistic
 from labkit.statistics.quantity import Statistic
 
 COMMON = {
@@ -30,6 +33,51 @@ FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "shape": (Shape, {"kind", "points", "at", "within", "each"}),
     "not here": (NotHere, {"why", "conditions"}),
 }
+NEEDED = ("id", "form", "statement", "source")
+HEAD = ("document", "metric", "statistics", "claim")
+SUCH = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
+HEAD_KEYS = {*HEAD, "point", "units"}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float)
+
+
+def _each_is(test: Callable[[Any], bool], many: int = 0) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, list) and len(value) == (many or len(value)) and all(map(test, value))
+    )
+
+
+def _is_quotient(value: Any) -> bool:
+    pair = _each_is(_is_number, 2)(value) and value[1] != 0
+    return _is_number(value) or bool(pair)
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_text, value.values()))
+
+
+def _are_points(value: Any) -> bool:
+    return _is_table(value) and all(_float(x) is not None for x in value)
+
+
+TEXT, NUMBER = ("a text", _is_text), ("a number", _is_number)
+TEXTS = ("a list of texts", _each_is(_is_text))
+QUOTIENT = ("a number, or two numbers to divide", _is_quotient)
+VALUES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    **dict.fromkeys(("margin", "low", "high", "at", "published", "within"), NUMBER),
+    **dict.fromkeys(("statistics", "prints", "conditions", "what", "each"), TEXTS),
+    "chains": ("a list of lists of texts", _each_is(_each_is(_is_text))),
+    "points": ("a table of texts by numbers", _are_points),
+    "units": ("a table of texts", _is_table),
+    "claim": ("tables, each begun by [[claim]]", _each_is(lambda one: isinstance(one, dict))),
+}
+"""Kinds of values by key; any other key has a text."""
 
 
 @dataclass(frozen=True)
@@ -67,68 +115,116 @@ def published(study: str) -> Published:
     file = FOLDER / f"{study}.toml"
     if not file.is_file():
         raise Unknown("study with claims", study, names())
-    return read(file.read_text("utf-8"), study)
+    return read(file.read_text("utf-8"), study, FOLDER)
 
 
-def read(text: str, study: str) -> Published:
-    """Read one file of claims; a key or a form that is not known is refused by name."""
-    try:
-        whole = tomllib.loads(text)
-        known = figures(study)
-        printed = _printed(known, whole)
-        head = {"metric": "", "statistics": whole["statistics"]}
-        given = [{**head, **fields, "prints": _prints(known, fields)} for fields in whole["claim"]]
-        claims = tuple(_claim(fields, printed) for fields in given)
-        units = dict(whole.get("units", {}))
-        return Published(study, whole["document"], whole["metric"], claims, units)
-    except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as odd:
-        what = f"the claims of {study} cannot be read"
-        raise BadInput(what, said=f"{type(odd).__name__}: {odd}") from None
+def read(text: str, study: str, folder: Path = FOLDER) -> Published:
+    """Read the text of a file of claims; the figures of its document are beside it in `folder`."""
+    written = Written(folder / f"{study}.toml", text)
+    whole = written.tables()
+    written.insist_known(whole, HEAD_KEYS)
+    _insist_there(written, whole, HEAD)
+    _insist_fit(written, whole)
+    with written.locating("statistics"):
+        list(map(_statistic, whole["statistics"]))
+    known = figures(study, folder)
+    printed = _printed(known, whole)
+    claims: list[Claim] = []
+    for n, fields in enumerate(whole["claim"]):
+        claim = _claim(written, n, {"statistics": whole["statistics"], **fields}, known, printed)
+        if claim.id in (one.id for one in claims):
+            raise written.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
+                                hint="give each claim an id of its own")  # fmt: skip
+        claims.append(claim)
+    units = dict(whole.get("units", {}))
+    return Published(study, whole["document"], whole["metric"], tuple(claims), units)
 
 
-def _claim(fields: dict[str, Any], printed: Mapping[str, Mapping[float, float]]) -> Claim:
-    if fields["form"] not in FORMS:
-        raise Unknown("form of claim", fields["form"], FORMS)
+def _claim(
+    whole: Written, n: int, fields: dict[str, Any], known: Sequence[PrintedFigure],
+    printed: Mapping[str, Mapping[float, float]],
+) -> Claim:  # fmt: skip
+    here, name = ("claim", n), fields.get("id")
+    written = whole.told_of(f"claim {name}" if _is_text(name) else "")
+    _insist_there(written, fields, NEEDED, *here)
+    with written.locating(*here, "form"):
+        if str(fields["form"]) not in FORMS:
+            raise Unknown("form of claim", str(fields["form"]), FORMS)
     kind, own = FORMS[fields["form"]]
-    if odd := set(fields) - COMMON - own:
-        raise Unknown(f"key of claim {fields['id']}", min(odd), COMMON | own)
-    statistics = tuple(map(_statistic, fields["statistics"]))
-    given = {key: _frozen(fields[key]) for key in own if key in fields}
+    written.insist_known(fields, COMMON | own, *here)
+    _insist_fit(written, fields, *here)
+    with written.locating(*here, "prints"):
+        prints = words(chosen(known, fields.get("prints", ())))
+    about: dict[str, Any] = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute")}
+    about |= {"margin": fields.get("margin"), "prints": prints, "place": written.at(*here, "id")}
+    with written.locating(*here, "statistics"):
+        given = _given(kind, {key: fields[key] for key in own if key in fields},
+                       tuple(map(_statistic, fields["statistics"])), printed)  # fmt: skip
+    with whole.locating(*here, "id"):  # it says itself which claim it is
+        claim = kind(str(name), fields["statement"], fields["source"], **given, **about)
+    with written.locating(*here, "id"):
+        for one in claim.comparisons():  # refuses a quantity that is none, and a margin
+            one.near(claim.margin, {})
+    return claim
+
+
+# The fields of a form of claim.
+def _given(
+    kind: type[Claim], fields: Mapping[str, Any], statistics: tuple[Statistic, ...],
+    printed: Mapping[str, Mapping[float, float]],
+) -> dict[str, Any]:  # fmt: skip
+    given = {key: _frozen(value) for key, value in fields.items()}
     if kind is Order:
         given |= {"percentiles": statistics, "published": printed}
     elif kind is not NotHere:
         given |= {"percentile": statistics[0]}
     if kind is Shape:
-        given["points"] = {float(x): name for x, name in fields["points"].items()}
-    for key in ("published", "within") if kind is Ratio else ():
-        if key in fields:
-            given[key] = _quotient(fields[key])
-    about: dict[str, Any] = {
-        key: fields.get(key, "") for key in ("metric", "hardware", "dispute", "prints")
-    }
-    about |= {"margin": fields.get("margin")}
-    claim = kind(fields["id"], fields["statement"], fields["source"], **given, **about)
-    for one in claim.comparisons():  # refuses a quantity that is none, and a margin
-        one.near(claim.margin, {})
-    return claim
+        given["points"] = {float(x): name for x, name in fields.get("points", {}).items()}
+    if kind is Ratio:
+        given |= {key: _quotient(given[key]) for key in ("published", "within") if key in given}
+    return given
+
+
+def _insist_there(
+    written: Written, table: Mapping[str, Any], needed: Sequence[str], *above: str | int
+) -> None:
+    if lacking := [key for key in needed if key not in table]:
+        hint = f"such as: {lacking[0]} = {SUCH.get(lacking[0], '...')}"
+        raise written.wrong(f"{lacking[0]} is missing", *above, hint=hint)
+
+
+def _insist_fit(written: Written, table: Mapping[str, Any], *above: str | int) -> None:
+    for key, value in table.items():
+        ratio = table.get("form") == "ratio" and key in ("published", "within")
+        meant, fits = QUOTIENT if ratio else VALUES.get(key, TEXT)
+        if not fits(value):
+            raise written.wrong(f"{key} is {meant}, not {value!r}", *above, key)
 
 
 def _statistic(word: str) -> Statistic:
     if word in SUMMARIES and word != "median":
         return word
-    return 50.0 if word == "median" else float(word.removeprefix("p"))
+    percentile = 50.0 if word == "median" else _float(word.removeprefix("p"))
+    if percentile is None:
+        hint = f"such as median or p99; known too: {', '.join(SUMMARIES)}"
+        raise BadInput(f"{word!r} is no statistic", hint=hint)
+    check_statistic(percentile)
+    return percentile
 
 
-def _quotient(given: float | list[float]) -> float:
-    return given[0] / given[1] if isinstance(given, list) else float(given)
+def _float(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
+
+
+def _quotient(given: Any) -> float:
+    return given[0] / given[1] if isinstance(given, tuple) else float(given)
 
 
 def _frozen(value: Any) -> Any:
     return tuple(map(_frozen, value)) if isinstance(value, list) else value
-
-
-def _prints(known: Sequence[PrintedFigure], fields: Mapping[str, Any]) -> str:
-    return words(chosen(known, fields.get("prints", ())))
 
 
 # Condition -> percentile -> figure, for the metric and the point that the claims are about.

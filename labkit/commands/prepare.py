@@ -70,7 +70,7 @@ def _studies(asked: argparse.Namespace) -> list[Study]:
 
     if bool(asked.study) == asked.all:
         raise BadInput("name studies, or say --all", hint="`labkit studies` lists them")
-    return [studies.find(name) for name in asked.study or studies.names()]
+    return [studies.find(name) for name in asked.study] or studies.readable()[0]
 
 
 def _agreed(asked: argparse.Namespace) -> bool:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import json_flag, print_json, verb
+
+if TYPE_CHECKING:
+    from labkit.study import Study
 
 
 def add(verbs: Any) -> None:
@@ -27,12 +32,20 @@ def add(verbs: Any) -> None:
     json_flag(shown)
 
 
-def _studies(asked: argparse.Namespace) -> None:
+def _studies(asked: argparse.Namespace) -> int:
+    from labkit import studies
+
+    found, broken = studies.readable()
+    _show(asked, found)
+    for odd in broken:
+        print(f"labkit: {odd}", file=sys.stderr)
+    return int(bool(broken))
+
+
+def _show(asked: argparse.Namespace, found: Sequence[Study]) -> None:
     from labkit import studies
     from labkit.pages.terminal import table
-    from labkit.running import notebook
 
-    found = [studies.find(name) for name in studies.names()]
     if asked.markdown:
         print(studies.markdown())
         return
@@ -53,16 +66,18 @@ def _studies(asked: argparse.Namespace) -> None:
             print("\nA draft is not ready to use:")
             print(*(f"  {s.name}: {s.draft}" for s in drafts), sep="\n")
         return
-    print_json(
-        [
-            {
-                "name": s.name, "title": s.title, "draft": s.draft, "question": s.question,
-                "source": s.source,
-                "conditions": [c.name for c in s.conditions],
-                "claims": [claim.id for claim in s.claims],
-                "notebook": str(notebook.notebook(s.name)),
-                "parameters": notebook.parameters(notebook.notebook(s.name)),
-            }
-            for s in found
-        ]
-    )  # fmt: skip
+    print_json([_plain(one) for one in found])
+
+
+def _plain(study: Study) -> dict[str, Any]:
+    from labkit.running import notebook
+
+    file = notebook.found(study.name)
+    return {
+        "name": study.name, "title": study.title, "draft": study.draft, "question": study.question,
+        "source": study.source,
+        "conditions": [c.name for c in study.conditions],
+        "claims": [claim.id for claim in study.claims],
+        "notebook": str(file) if file else None,
+        "parameters": notebook.parameters(file) if file else {},
+    }  # fmt: skip

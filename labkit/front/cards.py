@@ -88,9 +88,7 @@ class Lesson:
 class Known:
     """All that the front page has found so far; a part is None until it was looked at."""
 
-    studies: Sequence[Study] = field(
-        default_factory=lambda: [studies.find(name) for name in studies.names()]
-    )
+    studies: Sequence[Study] = field(default_factory=lambda: shown()[0])
     ready: Mapping[str, Readiness] | None = None
     shelved: Sequence[Shelved] | None = None
     score: Scorecard | None = None
@@ -107,6 +105,14 @@ class Known:
             for one in self.studies
         ]  # fmt: skip
         return sorted(made, key=lambda card: card.notebook.name)
+
+
+def shown() -> tuple[list[Study], list[str]]:
+    """The studies that have a card, and why others have none."""
+    read, broken = studies.readable()
+    bare = [one.name for one in read if notebook.found(one.name) is None]
+    whys = [*(odd.what for odd in broken), *(f"{name} has no notebook" for name in bare)]
+    return [one for one in read if one.name not in bare], whys
 
 
 def _sections(source: str) -> list[str]:
@@ -138,7 +144,7 @@ def notebook_of(study: str) -> Path:
 
 def lessons() -> list[Lesson]:
     """The notebooks that are of no study, by their titles."""
-    own = {notebook.notebook(name).name for name in studies.names()}
+    own = {file.name for name in studies.names() if (file := notebook.found(name))}
     files = [file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in own]
     return [Lesson(_title(file), file) for file in files]
 
@@ -163,7 +169,8 @@ def cards_html(cards: Iterable[StudyCard], others: Iterable[Lesson]) -> str:
     """All cards, below links to the lessons."""
     first = " · ".join(link(one.notebook, one.title) for one in others)
     items = "".join(f'<li class="lk-card">{_card(card)}</li>' for card in cards)
-    return f'<p>Lessons: {first}</p><ul class="lk-cards" aria-label="Studies">{items}</ul>'
+    odd = "".join(f"<p><b>Not shown:</b> {safe(why)}</p>" for why in shown()[1])
+    return f'<p>Lessons: {first}</p>{odd}<ul class="lk-cards" aria-label="Studies">{items}</ul>'
 
 
 def _card(card: StudyCard) -> str:

@@ -62,7 +62,13 @@ def read_toml(file: Path) -> dict[str, Any]:
     """The tables of a file that people write; a ValueError or an OSError says why not."""
     if file.stat().st_size > MOST_TOML:
         raise ValueError(f"it is larger than {MOST_TOML >> 10} KiB")
-    text = file.read_text("utf-8")
+    return parse_toml(file.read_text("utf-8"))
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of such a file's text; a ValueError says why not."""
+    if len(text) > MOST_TOML:
+        raise ValueError(f"it is larger than {MOST_TOML >> 10} KiB")
     if any(line.count(".") > MOST_DOTS for line in text.split("\n")):
         raise ValueError(f"a line has more than {MOST_DOTS} dots")
     try:

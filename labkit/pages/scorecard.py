@@ -11,7 +11,7 @@ from pathlib import Path
 from labkit import controls, imports, kernels, studies
 from labkit.claim import Claim
 from labkit.claims import published as claims
-from labkit.errors import LabkitError, Unknown, readable
+from labkit.errors import BadInput, LabkitError, Unknown, readable
 from labkit.machine.units import shown
 from labkit.pages import terminal
 from labkit.pages.tables import Table
@@ -181,8 +181,7 @@ def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> S
     check_margin(margin)
     if study and study not in claims.names():
         raise Unknown("study with claims", study, claims.names())
-    lines: dict[str, list[ScoreLine]] = {name: [] for name in claims.names() if study in ("", name)}
-    unread: list[str] = []
+    lines, unread = _known(study)
     for path in found(chosen(folders)):
         try:
             results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
@@ -194,8 +193,24 @@ def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> S
             unread.append(refused.what)
     whole = [line for name, known in lines.items() for line in known or _untested(name)]
     return Scorecard(
-        tuple(sorted(whole, key=lambda line: line.document)), tuple(unread), narrowed=bool(study)
-    )
+        tuple(sorted(whole, key=lambda line: line.document)), tuple(dict.fromkeys(unread)),
+        narrowed=bool(study),
+    )  # fmt: skip
+
+
+# A study or a file of claims that cannot be read takes no other down.
+def _known(study: str) -> tuple[dict[str, list[ScoreLine]], list[str]]:
+    lines: dict[str, list[ScoreLine]] = {}
+    unread = []
+    for name in [study] if study else claims.names():
+        try:
+            claims.of(name)
+            lines[name] = []
+            if name in studies.names():
+                studies.find(name)
+        except BadInput as odd:
+            unread.append(odd.what)
+    return lines, unread
 
 
 def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLine]:

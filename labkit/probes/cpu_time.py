@@ -23,6 +23,11 @@ LINE = re.compile(r"(cpu\d+|ctxt|intr) ([\d ]+)")
 AT = re.compile(r"^at (\d+\.\d+)$", re.MULTILINE)
 USED = re.compile(r"^user (\d+\.\d+) system (\d+\.\d+) waited (\d+) preempted (\d+)$", re.MULTILINE)
 COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+MEASURES = (
+    "cpu busy", "cpu stolen", "context switches", "interrupts", "cpu time", "system share",
+    "times preempted",
+)  # fmt: skip
+"""The metrics of a watched run."""
 IDLE, STEAL = (COLUMNS.index("idle"), COLUMNS.index("iowait")), COLUMNS.index("steal")
 
 

@@ -60,11 +60,16 @@ SECRET = ("password", "passwd", "secret", "token")
 
 def notebook(study: str) -> Path:
     """The notebook that walks through a study."""
-    stem = study.replace("_", "-")
-    found = sorted((HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb"))
-    if not found:
-        raise BadInput(f"{study} has no notebook", hint=f"create notebooks/NN-{stem}.ipynb")
-    return found[0]
+    if (file := found(study)) is None:
+        hint = f"create notebooks/NN-{study.replace('_', '-')}.ipynb"
+        raise BadInput(f"{study} has no notebook", hint=hint)
+    return file
+
+
+def found(study: str) -> Path | None:
+    """The same; None if the study has none."""
+    files = (HOME / "notebooks").glob(f"[0-9][0-9]-{study.replace('_', '-')}.ipynb")
+    return min(files, default=None)
 
 
 def parameters(source: Path) -> dict[str, dict[str, Any]]:

@@ -208,7 +208,8 @@ def usual(study: Study, where: str) -> Study:
 
 def _only(study: Study, where: str, names: Collection[str]) -> Study:
     kept = tuple(one for one in study.conditions if one.name in names)
-    return study if is_stored(where) or not kept else replace(study, conditions=kept)
+    left = tuple(one.name for one in study.conditions if one.name not in names)
+    return study if is_stored(where) or not kept else replace(study, conditions=kept, absent=left)
 
 
 def _no_longer(load: Workload, seconds: float) -> Workload:

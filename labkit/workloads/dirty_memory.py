@@ -37,6 +37,7 @@ class DirtyMemory(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = ("writes", "written")
     programs: ClassVar[tuple[str, ...]] = ("perl",)
     tools: ClassVar[Mapping[str, str]] = {"perl": brings("perl")}
     ours: ClassVar[tuple[str, ...]] = ("perl",)

@@ -65,6 +65,9 @@ class DvdStore(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = _Loop()  # type: ignore[assignment]
+    measures: ClassVar[tuple[str, ...]] = (
+        "orders per minute", "response time", "undone", "driver cpu per order",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("python3",)
     ours: ClassVar[tuple[str, ...]] = ("postgres", "mariadbd", "sqlservr", "nginx", "python3")
 

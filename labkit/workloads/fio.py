@@ -48,6 +48,9 @@ class Fio(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "max iops", "cpu per io", "latency p99", *cpu_time.MEASURES,
+    )  # fmt: skip
     here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
     ours: ClassVar[tuple[str, ...]] = ("fio", "watch_cpus")
     programs: ClassVar[tuple[str, ...]] = ("fio",)

@@ -41,6 +41,7 @@ class FiveTests(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = ("performance",)
     programs: ClassVar[tuple[str, ...]] = tuple(
         dict.fromkeys(program for load, _ in RATES.values() for program in load.programs)
     )

@@ -59,6 +59,9 @@ class Linpack(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = ""
+    measures: ClassVar[tuple[str, ...]] = (
+        "performance", "residual", "threads", "huge share", "migrations", *cpu_time.MEASURES,
+    )  # fmt: skip
     here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
     ours: ClassVar[tuple[str, ...]] = ("linpack", "watch_cpus")
 

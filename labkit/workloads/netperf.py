@@ -43,6 +43,10 @@ class Netperf(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "netperf throughput", "netperf sent", "netperf rate", "netperf min", "netperf mean",
+        "netperf p50", "netperf p90", "netperf p99", "netperf max",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("netperf",)
     ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf")
     only: ClassVar[Mapping[str, str]] = {"netperf": "client", "netserver": "server"}

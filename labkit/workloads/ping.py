@@ -57,6 +57,7 @@ class Ping(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "open"
+    measures: ClassVar[tuple[str, ...]] = ("round trip",)
     programs: ClassVar[tuple[str, ...]] = ("ping",)
     beside: ClassVar[tuple[str, ...]] = ("server",)  # its kernel answers
     tools: ClassVar[Mapping[str, str]] = {"ping": brings("ping")}

@@ -58,6 +58,10 @@ class Redis(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "latency mean", "latency p50", "latency p99", "cpu per request",
+        "server cpu", "client cpu",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("redis-server", "redis-benchmark")
     ours: ClassVar[tuple[str, ...]] = ("redis-server", "redis-benchmark")
     tools: ClassVar[Mapping[str, str]] = PACKAGES

@@ -80,6 +80,10 @@ class RedisScaleout(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "balancer", "host", *SERVERS)
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "share of gets", "share found", "busiest over mean", "cpus of the servers",
+        "cpu utilization", "client cpu", "cpus used", "moves",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("redis-server", "nutcracker", "haproxy")
     ours: ClassVar[tuple[str, ...]] = (
         "redis-server", "redis-benchmark", "nutcracker", "haproxy", "redis-cli", "awk", "mawk",

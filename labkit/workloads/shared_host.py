@@ -48,6 +48,10 @@ class SharedHost(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host", *NEIGHBOURS)
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "response time", "throughput", "ready time", "ready time of the latency guest",
+        "host cpu utilisation",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
 
     size: int = 1024

@@ -48,6 +48,7 @@ class Sockperf(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = ("round trip",)
     programs: ClassVar[tuple[str, ...]] = ("sockperf",)
     ours: ClassVar[tuple[str, ...]] = ("sockperf",)
 

@@ -43,6 +43,7 @@ class Stream(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("server",)
     loop: ClassVar[str] = ""
+    measures: ClassVar[tuple[str, ...]] = ("bandwidth", "threads", *cpu_time.MEASURES)
     here: ClassVar[tuple[str, ...]] = _compiled.PROGRAMS
     ours: ClassVar[tuple[str, ...]] = ("stream", "watch_cpus")
 

@@ -32,6 +32,9 @@ class Streams(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "cpu per gigabyte", "client cpu per gigabyte",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = Netperf.programs
     ours: ClassVar[tuple[str, ...]] = Netperf.ours
     only: ClassVar[Mapping[str, str]] = Netperf.only

@@ -29,6 +29,10 @@ class WakeUp(Workload):
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "open"
+    measures: ClassVar[tuple[str, ...]] = (
+        "response time", "response time without a pause", "wake up time", "ready share",
+        "cpu share",
+    )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("ping",)
 
     size: int = 256

@@ -42,6 +42,7 @@ def a_study(*conditions, **knobs):
         name="lat_ping", title="t", question="q", source="s",
         workload=Ping(**{"count": 40, "interval": 0.002, **knobs}),
         conditions=conditions, claims=(CLAIM,), metric="round trip", unit="us",
+        absent=("a", "b"),
     )  # fmt: skip
 
 

@@ -85,6 +85,17 @@ def measurable(study):
     return found
 
 
+def test_a_workload_measures_what_it_says_and_nothing_else():
+    loads = {type(load) for name in studies.names() for load in studies.find(name).loads}
+    for kind in (kind for kind in loads if kind.measures):
+        read = [json.loads(case.read_text())
+                for case in (CASES / kind.__name__).glob("*/expected.json")]  # fmt: skip
+        metrics = {row["metric"].partition(" [")[0] for rows in read if isinstance(rows, list)
+                   for row in rows}  # fmt: skip
+        assert {*kind.measures} == metrics, kind.__name__
+    assert sum(bool(kind.measures) for kind in loads) > 10
+
+
 def measured(study, metric, named, known, there):
     """A point that the metric has in a tool's output may stand behind the condition's name."""
     condition, _, point = named.partition(" [")

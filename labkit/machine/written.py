@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,28 +26,33 @@ class Written:
 
     path: Path
     text: str
+    about: str = ""
+    """Subject of all errors, such as `claim lat-ping-01`; empty for the whole file."""
 
     @classmethod
-    def read(cls, path: Path) -> Written:
-        """The file, if it is there and can be read."""
+    def read(cls, path: Path, kind: str, hint: str) -> Written:
+        """The file of a `kind`, if it is there and can be read; the hint says how to get one."""
         try:
             return cls(path, path.read_text("utf-8"))
         except FileNotFoundError:
-            hint = f"`labkit campaign new {path.name}` writes one to begin with"
-            raise BadInput(f"no campaign file {path}", hint=hint) from None
+            raise BadInput(f"no {kind} file {path}", hint=hint) from None
         except (OSError, ValueError) as unreadable:
             raise BadInput(f"{path}: cannot be read", said=str(unreadable)) from None
 
     def tables(self) -> dict[str, Any]:
         """Parse the text; if it is not TOML, refuse it and name the line."""
         try:
-            return records.read_toml(self.path)
-        except (OSError, ValueError) as odd:
+            return records.parse_toml(self.text)
+        except ValueError as odd:
             found = AT_LINE.search(str(odd))
             line = (found[1] or len(self.text.splitlines())) if found else 1
             said = AT_LINE.sub("", str(odd))
-            hint = 'such as: name = "nightly"; text stands in quotes'
+            hint = 'such as: name = "lat_ping"; text stands in quotes'
             raise BadInput(f"{self.path}:{line}: is not TOML: {said}", hint=hint) from None
+
+    def told_of(self, about: str) -> Written:
+        """The same text, where errors are about a part of it."""
+        return replace(self, about=about)
 
     def line(self, *keys: str | int) -> int:
         """The line of a key, or of the nearest table above that stands in the text."""
@@ -62,7 +67,7 @@ class Written:
 
     def wrong(self, what: str, *keys: str | int, hint: str = "") -> BadInput:
         """The error for a value that makes no sense."""
-        return BadInput(f"{self.at(*keys)}: {what}", hint=hint)
+        return BadInput(self._placed(what, keys), hint=hint)
 
     @contextmanager
     def locating(self, *keys: str | int) -> Iterator[None]:
@@ -70,8 +75,11 @@ class Written:
         try:
             yield
         except BadInput as refused:
-            what = f"{self.at(*keys)}: {refused.what}"
+            what = self._placed(refused.what, keys)
             raise BadInput(what, said=refused.said, hint=refused.hint) from None
+
+    def _placed(self, what: str, keys: Keys) -> str:
+        return ": ".join(filter(None, [self.at(*keys), self.about, what]))
 
     def insist_known(self, table: Mapping[str, Any], known: set[str], *above: str | int) -> None:
         """Refuse a key that nothing asks for."""
