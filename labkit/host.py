@@ -12,12 +12,14 @@ from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
+from urllib.parse import quote
 
 from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, JobStatus, Tell, silent
 from labkit.machine.own_database import OwnDatabase
+from labkit.machine.process import LabkitProcess
 from labkit.programs.packages import installable
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -188,6 +190,8 @@ class Host:
     """The file that describes the lab that it is of, if any does."""
     measuring: str = field(default="", repr=False, compare=False)
     """The key of the run that is being made; commands of it that last are jobs."""
+    run_name: str = field(default="", repr=False, compare=False)
+    """The results that this run is for, as its jobs are called where they are found."""
     database: OwnDatabase | None = field(default=None, repr=False, compare=False)
     """A database of its owner that a workload may ask; labkit neither starts nor ends it."""
 
@@ -310,7 +314,15 @@ class Host:
     ) -> Job:  # fmt: skip
         """Start a detached job, or attach to the one that this key stands for."""
         limits = detached.JobLimits(seconds, stall, cap)
-        return detached.start(self, words, key=key, limits=limits, spool=spool, tell=tell)
+        owner = self.owner
+        return detached.start(
+            self, words, key=key, limits=limits, spool=spool, tell=tell, owner=owner
+        )
+
+    @property
+    def owner(self) -> str:
+        """The current process, and the run that it measures, as words of a job's owner."""
+        return f"{LabkitProcess.me().words} {quote(self.run_name, safe='')}".rstrip()
 
     def job(self, key: str, spool: str = "") -> Job:
         """The job that was started here with this key, by whichever process."""

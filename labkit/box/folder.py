@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from labkit.errors import BoxError
 from labkit.lab import held_by
+from labkit.machine.own_place import is_ours
 
 BOXES = Path("/run/labkit")
 SCRATCH = Path("/var/tmp")
@@ -73,10 +73,7 @@ class Folder:
     @property
     def has_scratch(self) -> bool:
         """Whether it is there, and ours: everybody may write beside it."""
-        with suppress(FileNotFoundError):
-            there = self.scratch.lstat()
-            return stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid()
-        return False
+        return is_ours(self.scratch)
 
     @property
     def disks(self) -> Path:

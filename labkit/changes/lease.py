@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from labkit.machine import account
-
-BOOT = Path("/proc/sys/kernel/random/boot_id")
-GONE, UNSEEN = "0", "?"
-"""Instead of when a process began: there is none; there may be one, which we cannot look at."""
+from labkit.machine.process import LabkitProcess
 
 
 @dataclass(frozen=True)
@@ -31,8 +24,8 @@ class Owner:
     @classmethod
     def me(cls, study: str) -> Owner:
         """The current process, at work on `study`."""
-        pid = str(os.getpid())
-        return cls(account.name(), platform.node(), pid, _started(pid), _boot(), study)
+        me = LabkitProcess.me()
+        return cls(me.name, me.controller, me.pid, me.started, me.boot, study)
 
 
 @dataclass(frozen=True)
@@ -57,40 +50,11 @@ class Lease:
     @property
     def ended(self) -> bool:
         """Whether its process ran on this very machine and runs no more, as far as can be seen."""
-        here = (self.controller, self.boot) == (platform.node(), _boot())
-        return here and _started(self.pid) not in (self.started, UNSEEN)
+        return self._process.ended
+
+    @property
+    def _process(self) -> LabkitProcess:
+        return LabkitProcess(self.name, self.controller, self.pid, self.started, self.boot)
 
     def __str__(self) -> str:
-        where = f"{self.name} on {self.controller} (process {self.pid})"
-        return f"{where} since {self.since}, for {self.study}"
-
-
-# A container may have this machine's name and boot, but its processes have numbers of their own.
-def _boot() -> str:
-    if not BOOT.exists():
-        return "0"
-    try:
-        processes = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        processes = UNSEEN
-    return f"{BOOT.read_text().strip()} {processes}"
-
-
-# In ticks since the machine's start, so that a new process of the same number is another one.
-def _started(pid: str) -> str:
-    try:
-        state, *words = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()
-        return GONE if state in "ZX" else words[18]
-    except (OSError, LookupError, ValueError):
-        return _unseen(pid)
-
-
-# /proc can be mounted so that it hides what others run (hidepid); a signal finds them all the same.
-def _unseen(pid: str) -> str:
-    try:
-        os.kill(int(pid), 0)
-    except (ProcessLookupError, OverflowError):
-        return GONE
-    except (PermissionError, ValueError):
-        pass
-    return UNSEEN
+        return f"{self._process} since {self.since}, for {self.study}"

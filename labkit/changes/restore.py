@@ -8,6 +8,7 @@ from labkit.changes.change_set import restore_all
 from labkit.changes.journal import ScriptReply
 from labkit.changes.lease import Owner
 from labkit.host import Host
+from labkit.job.of_runs import RunJob, end_left, of_runs
 from labkit.machine.stopping import undisturbed
 from labkit.ssh.pins import check_pin
 
@@ -38,6 +39,10 @@ class Restored:
 
     answers: tuple[ScriptReply, ...]
     damaged: tuple[str, ...]
+    ended: tuple[RunJob, ...] = ()
+    """Jobs that a killed run had left on the host, and that are ended now."""
+    others: tuple[RunJob, ...] = ()
+    """Jobs that go on for a run whose process lives, or cannot be seen from here."""
 
     @property
     def ok(self) -> bool:
@@ -47,11 +52,13 @@ class Restored:
     @property
     def lines(self) -> list[str]:
         """A line for each thing."""
-        return [outcome_words(answer) for answer in self.answers] + [
-            f"{file} is damaged: nothing is put back by guessing; `labkit journal` says where, or"
-            " that a later labkit wrote it, and shows the rest"
-            for file in self.damaged
-        ]
+        return [
+            *map(outcome_words, self.answers),
+            *(f"{one} was left by a killed run, and is ended" for one in self.ended),
+            *(f"busy with {one}, which is left alone" for one in self.others),
+            *(f"{file} is damaged: nothing is put back by guessing; `labkit journal` says where, or"
+              " that a later labkit wrote it, and shows the rest" for file in self.damaged),
+        ]  # fmt: skip
 
     def __str__(self) -> str:
         return "\n".join(self.lines or ["nothing to put back"])
@@ -68,5 +75,8 @@ def restore(
     check_pin(host)
     with undisturbed(f"putting back {host.name}", host.verb("restore")):
         answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
+    ended = end_left(host, everyones=breaking)
+    others = tuple(one for one in of_runs(host) if one.goes_on)
     backs = tuple(answer for answer in answers if answer.word == "back")
-    return Restored(backs, tuple(one.fields[0] for one in answers if one.word == "damaged"))
+    damaged = tuple(one.fields[0] for one in answers if one.word == "damaged")
+    return Restored(backs, damaged, tuple(ended), others)

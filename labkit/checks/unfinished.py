@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from labkit.changes.journal import given_up, history
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
+from labkit.job.of_runs import of_runs
 
 SETS = 1000
 """Change sets that are looked through; what was given up stays in them."""
@@ -19,11 +20,19 @@ def _look(place: Subject) -> Iterator[Finding]:
             what = f"change set #{chapter.name.partition('.')[0]} was given up, and not put back"
             fix = place.labkit("journal", place.role)
             yield Finding(WARNING, f"{what}: {', '.join(lost)}", fix=fix)
-    if not trouble:
+    left = [one for one in of_runs(place.host) if one.goes_on]
+    for one in left:
+        if one.left:
+            yield Finding(FAILED, f"a killed run has left {one}", fix=back)
+        else:
+            yield Finding(
+                WARNING, f"busy with {one}", fix=f"wait; or, when it is over: {back} --break"
+            )
+    if not trouble and not left:
         yield Finding(OK, "nothing is left to put back")
-    elif greeting.held:
+    elif trouble and greeting.held:
         yield Finding(WARNING, trouble, fix=f"wait; or, when that is over for sure: {back} --break")
-    else:
+    elif trouble:
         yield Finding(FAILED, trouble, fix=back)
 
 

@@ -57,7 +57,8 @@ def _frame(frame: bytes) -> tuple[Facts, Part]:
 def _facts(folder: str, said: Mapping[str, list[list[str]]]) -> Facts:
     boot, now = said["now"][0]
     # Before a job has begun, and before its command has ended, these lines are empty.
-    born_boot, begun, _, _, _ = said["born"][0] or ("", "0", "", "", "")
+    born_boot, begun, since, _, _ = said["born"][0] or ("", "0", "0", "", "")
+    (owner, *_) = said["owner"] or ([],)  # none in the answer of an older runner
     kind, number, ended, *oom = said["main"][0] or ("", "0", "0")
     guessed = kind == "code" and 128 < int(number) <= 128 + 64
     end = ("signal", int(number) - 128) if guessed else (kind.replace("code", "exit"), int(number))
@@ -65,6 +66,7 @@ def _facts(folder: str, said: Mapping[str, list[list[str]]]) -> Facts:
         folder, boot=boot, now=int(now), born_boot=born_boot, begun=int(begun),
         held=frozenset(said["held"][0]), end=end if kind else None, guessed=guessed,
         ended=int(ended), oom=oom == ["oom"], cause="".join(said["why"][0]), streams=_streams(said),
+        owner=tuple(owner), since=int(since),
     )  # fmt: skip
 
 

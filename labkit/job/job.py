@@ -19,6 +19,7 @@ from labkit.errors import BadInput, HostError, TimedOut, Unknown, Unreachable, s
 from labkit.job import facts
 from labkit.job.facts import Part
 from labkit.job.state import Facts, JobStatus, State, judged
+from labkit.machine.own_place import OWN_PLACE
 
 Tell = Callable[[str], None]
 T = TypeVar("T")
@@ -44,7 +45,8 @@ GRACE_SECONDS = 5
 PARTS = ("words", "slots", "processes", "start", "run", "keep", "look", "verbs")
 """The files of labkit/job/runner, in this order: the last one sets the runner going."""
 FOLDER = Path(__file__).with_name("runner")
-TEXT = "".join((FOLDER / f"{part}.sh").read_text("utf-8") for part in PARTS).strip()
+_FIRST, *_REST = ((FOLDER / f"{part}.sh").read_text("utf-8") for part in PARTS)
+TEXT = "".join((_FIRST, OWN_PLACE, *_REST)).strip()
 RUNNER = ("sh", "-c", 'eval "$1"', "runner", TEXT)
 LOOK = 'if [ -r "$1/runner" ]; then exec sh "$1/runner" "" look "$@"; fi\n'
 LOOK += 'echo "labkit-job $2 $1"; echo gone; echo'
@@ -151,6 +153,11 @@ class Job:
         _insisting(lambda: _run(self.host, what, words, seconds), str(self), silent, patience)
         return self.status()
 
+    def go_on(self, owner: str) -> None:
+        """Have the host know another process, which goes on with what the first one began."""
+        words = (*RUNNER, "owned", self.folder, owner)
+        _run(self.host, f"go on with job {self.key}", words, ANSWER_SECONDS)
+
     def forget(self) -> None:
         """Remove all that the host keeps of it, and free its key; refused while it runs."""
         words = (*RUNNER, "forget", self.folder)
@@ -220,14 +227,15 @@ class JobLimits:
 
 def start(
     host: Runs, words: Sequence[str], *, key: str, limits: JobLimits, spool: str = "",
-    tell: Tell = silent, patience: float = PATIENCE_SECONDS,
+    tell: Tell = silent, patience: float = PATIENCE_SECONDS, owner: str = "",
 ) -> Job:  # fmt: skip
     """Start a job that no other `start` with this key has started, else attach to that one.
 
-    Repeating is safe, so an answer that was lost is asked for again.
+    Repeating is safe, so an answer that was lost is asked for again. `owner` is the process that
+    follows it.
     """
     _refuse(words, key, spool)
-    asked = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words))
+    asked = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words), owner)
 
     def ask() -> Job:
         done = host.run(*asked, seconds=START_SECONDS)

@@ -52,6 +52,10 @@ class JobStatus:
     """Whether any process of it is there, be it only one that its command left behind."""
     out: Printed = field(default_factory=Printed)
     err: Printed = field(default_factory=Printed)
+    owner: tuple[str, ...] = ()
+    """The words of the process that began it, or has gone on with it since."""
+    since: int = 0
+    """The moment when it began, in seconds since 1970 by the host's clock; 0 if not known."""
 
     @property
     def over(self) -> bool:
@@ -90,6 +94,8 @@ class Facts:
     """The kernel says that it killed it for want of memory."""
     cause: str = ""
     streams: Mapping[str, Printed] = field(default_factory=dict)
+    owner: tuple[str, ...] = ()
+    since: int = 0
 
 
 CAUSES = {
@@ -110,6 +116,7 @@ def judged(facts: Facts) -> JobStatus:
     return JobStatus(
         state, why, code, name, (until - facts.begun) / 100, bool(facts.held - {"sup"}),
         facts.streams.get("out", Printed()), facts.streams.get("err", Printed()),
+        facts.owner, facts.since,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from labkit.changes.journal import hello
 from labkit.changes.restore import restore
 from labkit.errors import LabkitError
 from labkit.host import Host
+from labkit.job.of_runs import of_runs
 from labkit.lab import Lab, opened
 from labkit.results import Results
 
@@ -52,4 +53,6 @@ def put_back_on(lab: Lab) -> list[str]:
 
 
 def _restored(host: Host) -> list[str]:
-    return restore(host, "a killed run").lines if hello(host).open else []
+    lines = restore(host, "a killed run").lines if hello(host).open else []
+    left = [one for one in of_runs(host) if one.goes_on and one.left]
+    return lines + [f"{one} goes on: the next run continues or ends it" for one in left]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,6 +31,7 @@ from labkit.errors import (
     Stopped,
     Unknown,
 )
+from labkit.machine import own_place
 from labkit.machine.places import HOME
 from labkit.running import left_over, until_decided
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
@@ -268,25 +267,10 @@ def _recorded(
     return Recorded
 
 
-# Nobody who was killed has taken his folder away.
-def _clear_killed() -> None:
-    for folder in Path(tempfile.gettempdir()).glob(f"{WATCHING}*-*"):
-        pid = folder.name.removeprefix(WATCHING).partition("-")[0]
-        with suppress(OSError):
-            if pid.isdecimal() and folder.stat().st_uid == os.getuid() and not _lives(pid):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-def _lives(pid: str) -> bool:
-    return Path("/proc", pid).exists() or not Path("/proc/self").exists()
-
-
 @contextmanager
 def _watched(below: Path | None) -> Iterator[Path]:
-    _clear_killed()
-    prefix = f"{WATCHING}{os.getpid()}-"
-    with tempfile.TemporaryDirectory(prefix=prefix, dir=below) as folder:
-        progress = Path(folder) / "progress.jsonl"
+    with own_place.temporary(WATCHING, below) as folder:
+        progress = folder / "progress.jsonl"
         before = {name: os.environ.get(name) for name in (WATCHED, "LABKIT_BATCH")}
         os.environ.update({WATCHED: str(progress), "LABKIT_BATCH": "1"})
         try:

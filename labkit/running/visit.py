@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +22,8 @@ from labkit.fleet.fleet import Fleet
 from labkit.gates import around, generator
 from labkit.gates import watch as gated
 from labkit.gates.counter import Counters
+from labkit.host import Host
+from labkit.job.of_runs import end_left
 from labkit.lab import Lab
 from labkit.results import Results, Run
 from labkit.runs import looks
@@ -28,7 +31,7 @@ from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
 from labkit.workload import Workload, row
 from labkit.workloads import _pairs as pairs
-from labkit.workloads._lasting import key_of, under_way
+from labkit.workloads._lasting import key_of, results_key, under_way
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -77,7 +80,7 @@ class Visit:
         self.done, self.looks = len(steps) - len(lacking), len(looks.taken(self.results))
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
-            _both(lambda: self._begin_to_count(todo), self._take)
+            _both(lambda: self._prepare(todo), self._take)
         with ThreadPoolExecutor(1) as self._writer:
             for step in todo:
                 if self.stop.is_set() or stop_asked():
@@ -93,13 +96,23 @@ class Visit:
     def _take(self) -> None:
         self.changes.take(self.changes.possible_roles())
 
-    # What counts takes a guest without hardware support up to a second to start. One that cannot
-    # be asked now is asked when it matters.
-    def _begin_to_count(self, todo: list[PlannedRun]) -> None:
+    # What a killed process of other results has left would be measured too; with what is of these
+    # we may go on. What counts takes a guest without hardware support up to a second to start. One
+    # that cannot be asked now is asked when it matters.
+    def _prepare(self, todo: list[PlannedRun]) -> None:
+        of_ours = results_key(str(self.results.path))
+        for one in Fleet(self._loaded(todo)).each(partial(end_left, keep=of_ours)).values():
+            for left in one if isinstance(one, list) else ():
+                self._say("setting up", todo[0], len(todo), f"ended what was left: {left}")
         if self.lab.emulated:
             watches = [step.condition.watch(self.lab, self.loads) for step in todo]
             hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
             Fleet(hosts).each(self.counters.collect)
+
+    def _loaded(self, todo: list[PlannedRun]) -> dict[str, Host]:
+        some = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
+        ends = [hosts for each in some for hosts in each.values()]
+        return {host.name: host for hosts in ends for host in hosts.values()}
 
     # A run is written while the settings of the next are made, never while that is measured.
     def _keep(self, run: Run, raw: Mapping[str, str], noted: Future[Run]) -> None:
@@ -239,13 +252,17 @@ class Visit:
             ours = beside or self.changes.changed
             if not ours and (found := under_way(asked, together, key)):
                 raw["under_way.txt"] = found
-            raw[f"{load.name}.txt"] = pairs.run(asked, together, key, beside)
+            raw[f"{load.name}.txt"] = pairs.run(asked, together, key, beside, self._name)
             beside = None
+
+    @property
+    def _name(self) -> str:
+        return "/".join(self.results.path.parts[-2:])
 
     # What a killed process had changed is put back, so that only what changed nothing goes on.
     def _key(self, step: PlannedRun, load: Workload) -> str:
         state = self.changes.owner.token if self.changes.changed else ""
-        return key_of((str(self.results.path), step.of, load.name), state)
+        return key_of(str(self.results.path), (step.of, load.name), state)
 
     def _say(self, step: str, at: PlannedRun, of: int, remark: str = "") -> None:
         expected = 3 + sum(load.seconds for load in self.loads)

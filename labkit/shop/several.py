@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -37,7 +38,17 @@ def several(many: int, drive: Callable[[int, Started], None]) -> int:
             for gate in gates:
                 os.write(gate, b"g")
             gates = []
-    return max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children)
+    return max(_code(number, child) for number, child in enumerate(children, 1))
+
+
+# One that was killed has said nothing itself.
+def _code(number: int, child: int) -> int:
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    print(f"shop {number}: its customers were killed by {name}", file=sys.stderr, flush=True)
+    return 1
 
 
 def _begun(number: int, drive: Callable[[int, Started], None]) -> tuple[int, int, int]:

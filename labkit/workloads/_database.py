@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from labkit.host import Host
+from labkit.job.of_runs import end_left
+from labkit.machine.own_place import LASTING
 from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
 from labkit.shop import kit
 from labkit.workloads import _filled
 from labkit.workloads._brought import bring, could_bring
+from labkit.workloads._lasting import results_of
+from labkit.workloads._own_place import own_folder
 from labkit.workloads._server import serving_on
 
 PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_print_defaults",
@@ -20,8 +24,8 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_prin
 
 ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
 """The server of each engine; the table of packages knows what brings it. Others are only asked."""
-KEPT = "/var/tmp/labkit-shop"
-"""The place of filled shops, one for each engine and number, so that each is filled once."""
+KEPT = LASTING
+"""Beginning of the folder of filled shops: one for each engine and number, each filled once."""
 READY_SECONDS = 300
 FIND = beside(__file__, "_database_find.sh")
 APPLICATION = 500
@@ -36,6 +40,8 @@ class Served:
 
     address: str
     secret: str
+    program: str
+    """The driver, on the client."""
     number: int
     folder: str
     """The folder where its server keeps it."""
@@ -70,7 +76,9 @@ def serving_shop(
     Within a run that lasts it is a job, of at most `lasts` seconds.
     """
     server, client = hosts["server"], hosts["client"]
-    client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
+    for host in (server, client):  # a database that a killed run left still has the files
+        end_left(host, results_of(host))
+    own, program = driver_on(client)
     folder, script = _prepared(server, asked, number)
 
     def words(port: int) -> tuple[str, ...]:
@@ -79,26 +87,33 @@ def serving_shop(
                 str(_turn(server) + number) if asked.nodes else "")  # fmt: skip
 
     with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
-        secret = f"/tmp/labkit-shop-{server.name}-{number}.secret"
+        secret = f"{own}/shop-{server.name}-{number}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
-            yield Served(f"shop@{server.address}:{port}", secret, number, folder)
+            yield Served(f"shop@{server.address}:{port}", secret, program, number, folder)
         finally:
             client.run("rm", "-f", secret)
+
+
+def driver_on(client: Host) -> tuple[str, str]:
+    """Bring a client the driver: the folder there, and the driver's path in it."""
+    own = own_folder(client)
+    program = f"{own}/{kit.name()}"
+    client.put(kit.packed(), program, 0o644)
+    return own, program
 
 
 # Its folder and what serves it. One that cannot be filled where it is served in good time is filled
 # here; where it is already, all else is there as well.
 def _prepared(server: Host, asked: WantedShop, number: int) -> tuple[str, str]:
     engine, brought = asked.engine, could_bring(asked.engine, server)
-    place = _filled.place(server, KEPT) if brought else KEPT
+    place = own_folder(server, _filled.place(server, KEPT) if brought else KEPT)
     folder, script = f"{place}/{engine}-{number}", f"{place}/{kit.SERVE_DATABASE.name}"
     of = (engine, server, folder, asked.size, asked.seed)
     if brought and _filled.there(*of):
         return folder, script
     if not server.run("sh", "-c", FIND, "find", engine).ok:
         bring(engine, server)
-    server.check("mkdir", "-p", place)
     server.put(kit.SERVE_DATABASE, script, 0o644)
     if brought:
         _filled.bring_shop(*of)

@@ -16,6 +16,7 @@ from labkit.errors import CommandFailed, TimedOut
 from labkit.fleet.fleet import AT_ONCE
 from labkit.host import Host
 from labkit.job import Job, JobStatus, State
+from labkit.job.of_runs import SERVES as SERVES
 from labkit.machine.stopping import together
 from labkit.setting import Words
 from labkit.workload import Workload
@@ -26,8 +27,6 @@ LASTS_SECONDS = 8.0
 A job took 0.18 s longer here, 0.23 s by SSH and 0.38 s at 20 ms (`tests/bench/jobs.py`, two CPUs).
 """
 DIGITS = 20
-SERVES = "serves-"
-"""The part of a server's job key behind those of the run and of the changes."""
 
 
 def digest(*parts: object) -> str:
@@ -35,9 +34,19 @@ def digest(*parts: object) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:DIGITS]
 
 
-def key_of(run: object, state: object) -> str:
+def key_of(results: object, run: object, state: object) -> str:
     """The beginning of the keys of a run's jobs; `state` is what the hosts were changed to."""
-    return f"{digest(run)}-{digest(state)}"
+    return f"{results_key(results)}{digest(run)[: DIGITS // 2]}-{digest(state)}"
+
+
+def results_key(results: object) -> str:
+    """The beginning of the keys of all jobs of these results."""
+    return digest(results)[: DIGITS // 2]
+
+
+def results_of(host: Host) -> str:
+    """The same, of the results that this host measures for; empty outside of a run that lasts."""
+    return host.measuring[: DIGITS // 2]
 
 
 def lasts(workload: Workload) -> bool:
@@ -110,6 +119,8 @@ def ended(host: Host, name: object, words: Callable[[], Words], seconds: float) 
     there = {job.key: job for job in host.jobs()}
     _end_others(host, key, there.values())
     job = there.get(key)
+    if job:
+        job.go_on(host.owner)
     asked = () if job else words()
     job = job or host.start(*asked, key=key, seconds=seconds)
     try:

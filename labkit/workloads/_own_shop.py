@@ -7,8 +7,8 @@ from contextlib import ExitStack, contextmanager
 
 from labkit.errors import BadInput
 from labkit.host import Host
-from labkit.shop import kit
-from labkit.workloads._database import ENGINES, KEPT, Served
+from labkit.workloads._database import ENGINES, KEPT, Served, driver_on
+from labkit.workloads._own_place import own_folder
 
 NONE = """\
 {0} names no SQL Server of yours, and labkit starts none: in the lab.toml, [hosts.{0}] needs \
@@ -37,14 +37,14 @@ def own_shop(hosts: Mapping[str, Host], number: int, pages: bool) -> Iterator[Se
     if not server.database:
         raise BadInput(NONE.format(server.name))
     word = server.database.word()
-    client.put(kit.packed(), f"/tmp/{kit.name()}", 0o644)
-    secret = f"/tmp/labkit-shop-{server.name}-{number}.secret"
-    folder = f"{KEPT}/sqlserver-{number}"
+    own, program = driver_on(client)
+    secret, folder = f"{own}/shop-{server.name}-{number}.secret", ""
     with ExitStack() as brought:
         brought.callback(client.run, "rm", "-f", secret)
         client.put(word, secret, 0o600)
         if pages:
-            server.check("mkdir", "-p", "-m", "711", KEPT, folder)
+            folder = f"{own_folder(server, KEPT)}/sqlserver-{number}"
+            server.check("mkdir", "-p", "-m", "711", folder)
             brought.callback(server.run, "rm", "-rf", folder)
             server.put(word, f"{folder}/secret", 0o600)
-        yield Served(server.database.address, secret, number, folder)
+        yield Served(server.database.address, secret, program, number, folder)

@@ -30,8 +30,9 @@ Pair = Mapping[str, Host]
 
 
 def run(
-    workload: Workload, pairs: Mapping[str, Pair], key: str = "", beside: Beside | None = None
-) -> str:
+    workload: Workload, pairs: Mapping[str, Pair], key: str = "", beside: Beside | None = None,
+    run_name: str = "",
+) -> str:  # fmt: skip
     """Run once between the hosts of every pair at the same time; of several, what each printed.
 
     Every pair is named after its server. All servers are ready before the first client starts.
@@ -42,7 +43,9 @@ def run(
         if beside:
             return workload.during(hosts, beside)
         known = key if lasts(workload) else ""
-        return workload.run({role: replace(one, measuring=known) for role, one in hosts.items()})
+        return workload.run(
+            {role: replace(one, measuring=known, run_name=run_name) for role, one in hosts.items()}
+        )
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")
     with ExitStack() as servers:

@@ -11,6 +11,7 @@ from labkit.errors import HostError, TimedOut, Unreachable
 from labkit.fleet import together
 from labkit.host import Host
 from labkit.job import Job
+from labkit.job.of_runs import of_runs
 from labkit.machine.scripts import beside
 from labkit.setting import Words
 from labkit.workloads import _lasting
@@ -60,11 +61,16 @@ def serving_on(
     An earlier process may have begun it for this run: then `client` still asks it.
     """
     if not host.measuring:
-        with serving(host, command, protocol, seconds) as port:
+        with ExitStack() as stack:
+            with _naming_others(host):
+                port = stack.enter_context(serving(host, command, protocol, seconds))
             yield port
         return
     known = _known(host, client, command)
-    job, port = known or _begun(host, command, lasts, protocol, seconds)
+    if known:
+        known[0].go_on(host.owner)
+    with _naming_others(host):
+        job, port = known or _begun(host, command, lasts, protocol, seconds)
     try:
         with _hinting(host, protocol, port):
             yield port
@@ -74,6 +80,24 @@ def serving_on(
         _lasting.end(job)
         raise
     _lasting.end(job)
+
+
+# A server that does not begin may want what another one has.
+@contextmanager
+def _naming_others(host: Host) -> Iterator[None]:
+    try:
+        yield
+    except Unreachable:
+        raise
+    except HostError as refused:
+        ours = _lasting.results_of(host) or "none"
+        others = [str(one) for one in of_runs(host)
+                  if one.goes_on and not one.job.key.startswith(ours)]  # fmt: skip
+        if not others:
+            raise
+        hint = f"also there: {'; '.join(others)}. Wait for it, or end it: "
+        hint += f"{host.verb('restore')} --break"
+        raise type(refused)(refused.what, said=refused.said, hint=hint) from refused
 
 
 def _mark(host: Host, command: Callable[[int], Words]) -> str:

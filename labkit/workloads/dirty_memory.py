@@ -15,6 +15,7 @@ from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Beside, Sample, Series, Workload
+from labkit.workloads._own_place import own_folder
 
 PROGRAMS = ("perl",)
 
@@ -87,7 +88,7 @@ class DirtyMemory(Workload):
         return self._lines(hosts["server"], beside)
 
     def _lines(self, host: Host, beside: Beside | None) -> str:
-        at = f"/tmp/labkit-dirty-{host.name}.pl"
+        at = f"{own_folder(host)}/dirty-{host.name}.pl"
         host.put(PROGRAM.read_bytes(), at)
         words = ("perl", at, str(self.mebibytes), str(self.rate))
         told: list[str] = []

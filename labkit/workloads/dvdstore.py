@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,6 @@ import numpy as np
 
 from labkit.errors import BadInput, HostError, ResultsError, Unknown
 from labkit.host import Host
-from labkit.shop import kit
 from labkit.shop.driver import Pace
 from labkit.shop.filling import engine_of
 from labkit.shop.mix import Mix
@@ -29,6 +29,7 @@ from labkit.workloads._database import (
     serving_pages,
     serving_shop,
 )
+from labkit.workloads._own_place import own_folder
 from labkit.workloads._own_shop import asked_only, own_shop, unnamed
 
 PROGRAMS = ("postgres", "python3")
@@ -227,7 +228,7 @@ class DvdStore(Workload):
         for one in served:
             each += ("--at", one.address, "--secret", one.secret, *one.by_pages)
         end = ("--go-on",) if verb == "drive" else ()
-        return ("python3", f"/tmp/{kit.name()}", verb, *each, *options, *end)
+        return ("python3", served[0].program, verb, *each, *options, *end)
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -302,7 +303,7 @@ def _object(text: str) -> dict[str, Any]:
 # A file on the client, and what makes it.
 @contextmanager
 def _until(client: Host) -> Iterator[tuple[str, Callable[[], object]]]:
-    until = client.check("mktemp", "-u", "/tmp/labkit-shop-until.XXXXXXXX").strip()
+    until = f"{own_folder(client)}/shop-until-{secrets.token_hex(4)}"
     try:
         yield until, lambda: client.put(b"", until)
     finally:

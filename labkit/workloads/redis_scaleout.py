@@ -25,7 +25,7 @@ from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads._server import serving
-from labkit.workloads.redis import MOST_KEYS, PACKAGES, SIDES, counts_of, ended
+from labkit.workloads.redis import MEMORY_ONLY, MOST_KEYS, PACKAGES, SIDES, counts_of, ended
 
 PROGRAMS = ("redis-benchmark", "redis-cli", "redis-server", "taskset")
 
@@ -185,6 +185,7 @@ class RedisScaleout(Workload):
             "redis-server", "--bind", host.address, "--protected-mode", "no",
             "--save", "", "--appendonly", "yes", "--appendfsync", "everysec",
             "--auto-aof-rewrite-percentage", "0", "--io-threads", "1", "--maxclients", "4000",
+            *MEMORY_ONLY,
         )  # fmt: skip
 
     @property

@@ -17,14 +17,13 @@ from labkit.machine.scripts import beside
 from labkit.probes.ready_time import Between, ReadyTime, between
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
+from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.sockperf import Sockperf
 
 NEIGHBOURS = ("neighbour", "neighbour2")
 # A transaction: 100 steps of the generator of Lewis, Goodman and Miller (1969), which fit into a
 # double without rounding. Each line says how many have been done.
-# Everybody may write to /tmp, so that a file or a link of this name may be there already: it goes,
-# and nothing that comes meanwhile is written through (-C).
 COMPUTE = beside(__file__, "shared_host_compute.sh")
 # The count, beside the clock of the guest that made it.
 COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 1 "$1") $up"'
@@ -105,11 +104,11 @@ class SharedHost(Workload):
         ends = {"client": client, "server": replace(hosts["server"], measuring="")}
         with ExitStack() as going:
             words = going.enter_context(self._asking.asking(ends))
-            going.enter_context(computing(neighbours))
+            files = going.enter_context(computing(neighbours))
             watched = going.enter_context(ReadyTime(self.guests).watching(hosts["host"], limit))
-            parts = {f"{role} before": counted(host) for role, host in neighbours.items()}
+            parts = {f"{role} before": counted(neighbours[role], files[role]) for role in files}
             parts["sockperf"], asked = _lasting.timed(client, words, lambda: words, limit)
-            parts |= {f"{role} after": counted(host) for role, host in neighbours.items()}
+            parts |= {f"{role} after": counted(neighbours[role], files[role]) for role in files}
         parts |= {"host before": watched.before, "host after": watched.after}
         return parts, asked
 
@@ -135,27 +134,31 @@ class SharedHost(Workload):
 
 
 @contextmanager
-def computing(hosts: Mapping[str, Host]) -> Iterator[None]:
-    """The hosts compute until the block ends; yields once all have begun to count."""
-    fleet, counts = Fleet(hosts), {role: _counts(host) for role, host in hosts.items()}
+def computing(hosts: Mapping[str, Host]) -> Iterator[Mapping[str, str]]:
+    """The hosts compute until the block ends; yields the files of their counts once all have begun.
+
+    One that an earlier run left must not look like a beginning.
+    """
+    fleet = Fleet(hosts)
+    counts = {role: str(file) for role, file in fleet.each(_no_counts).check().items()}
     words = {role: ("sh", "-c", COMPUTE, "compute", file) for role, file in counts.items()}
     ready = {role: ("test", "-s", file) for role, file in counts.items()}
-    # One that an earlier run left must not look like a beginning.
-    fleet.each(_forget).check()
     try:
         with fleet.serving(words, ready=ready, seconds=READY_SECONDS):
-            yield
+            yield counts
     finally:
-        fleet.each(_forget)
+        fleet.each(_no_counts)
 
 
-def _forget(host: Host) -> None:
-    host.run("rm", "-f", _counts(host))
+def _no_counts(host: Host) -> str:
+    file = f"{own_folder(host)}/computed-{host.name}"
+    host.run("rm", "-f", file)
+    return file
 
 
-def counted(host: Host) -> str:
+def counted(host: Host, file: str) -> str:
     """The number of transactions the host has done by now, and its clock."""
-    return host.check("sh", "-c", COUNTED, "counted", _counts(host))
+    return host.check("sh", "-c", COUNTED, "counted", file)
 
 
 def _rate(before: str, after: str) -> float:
@@ -180,7 +183,3 @@ def _in_step(parts: Mapping[str, str], asked: float) -> bool:
 def _in_order(look: str) -> list[str]:
     names = [line.split()[1] for line in look.splitlines() if line.startswith(("task ", "esxtop "))]
     return list(dict.fromkeys(names))
-
-
-def _counts(host: Host) -> str:
-    return f"/tmp/labkit-computed-{host.name}"

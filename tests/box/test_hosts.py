@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +35,31 @@ def test_a_file_goes_to_a_host_and_comes_back(lab, role):
     content = bytes(range(256)) * 300
     lab.host(role).put(content, "/tmp/there")
     assert lab.host(role).get("/tmp/there") == content
+
+
+AS_OTHER = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+OPEN_TO_ALL = (
+    "find /run /tmp /var/tmp ! -type l ! -type c ! -user 65534 -writable 2> /dev/null; true"
+)
+
+
+# A socket that may be written to may be spoken to: so much of monitors of guests.
+@pytest.mark.parametrize("role", ("client", "server"))
+def test_another_user_of_a_host_writes_to_nothing_of_labkit_s_and_reads_no_key(lab, role):
+    host = lab.host(role)
+    open_to_all = host.check(*AS_OTHER, "sh", "-c", OPEN_TO_ALL).split()
+    assert set(open_to_all) <= {"/tmp", "/var/tmp"}
+    for secret in ("host_key", "etc/shadow"):
+        assert host.run("test", "-s", f"/run/labkit/{secret}").ok
+        assert not host.run(*AS_OTHER, "cat", f"/run/labkit/{secret}").ok
+
+
+def test_another_user_of_the_machine_writes_to_nothing_of_a_box_and_reads_no_key(lab_file, lab):
+    places = [Path(lab_file).parent, *Path("/var/tmp").glob(f"labkit-box-{NAME}")]
+    words = (*AS_OTHER, "find", *map(str, places), "-writable", "!", "-type", "l")
+    assert subprocess.run(words, capture_output=True, text=True, check=False).stdout == ""
+    key = Path(lab_file).parent / "key"
+    assert key.exists() and subprocess.run([*AS_OTHER, "cat", key], check=False).returncode
 
 
 @pytest.mark.parametrize("role", ROLES)

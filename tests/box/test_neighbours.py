@@ -200,7 +200,7 @@ def asked(lab, monkeypatch):
         return start(self, *words, key=key, **how)
 
     monkeypatch.setattr(Host, "start", spied)
-    hosts, key = playing(lab), _lasting.key_of(time.time_ns(), "")
+    hosts, key = playing(lab), _lasting.key_of(time.time_ns(), "", "")
     yield lambda load: pairs.run(load, {"": hosts}, key), started
     for host in hosts.values():
         assert host.jobs() == {}

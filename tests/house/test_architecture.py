@@ -28,8 +28,8 @@ FORBIDDEN = {
 }  # fmt: skip
 
 TOP = {
-    ".ci", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder", "data",
-    "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
+    ".ci", ".github", ".gitignore", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md", "binder",
+    "data", "environment.yml", "labkit", "notebooks", "pyproject.toml", "tests",
 }  # fmt: skip
 TESTS = sorted(path for path in (HOME / "tests").rglob("*.py") if "cases" not in path.parts)
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")

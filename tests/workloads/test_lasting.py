@@ -52,7 +52,8 @@ STUDY = Study(
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    host = Host("here", "127.0.0.1", Local("here"), measuring=key_of(str(tmp_path), ""))
+    monkeypatch.setenv("LABKIT_JOBS", str(tmp_path / "jobs"))
+    host = Host("here", "127.0.0.1", Local("here"), measuring=key_of(str(tmp_path), "", ""))
     yield host
     for job in host.jobs():
         job.cancel()
@@ -234,7 +235,7 @@ def test_a_command_of_a_run_is_started_once_however_often_it_is_asked_for(here, 
 
 @pytest.mark.slow
 def test_what_a_try_of_the_run_under_other_changes_left_is_ended_first(here, tmp_path):
-    other = key_of(str(tmp_path), "other changes")
+    other = key_of(str(tmp_path), "", "other changes")
     left = here.start("sleep", "100", key=f"{other}-{_lasting.digest('x')}", seconds=200)
     assert checked(here, "echo", "new", seconds=30) == "new\n"
     assert left.key not in [job.key for job in here.jobs()]

@@ -267,7 +267,7 @@ def test_servers_of_several_pairs_get_ready_together_and_none_stays_where_one_fa
 def counted_by(host, counts):
     """Whether it counts into a file of its own; in between there may be none."""
     with suppress(OSError, HostError):
-        said = shared_host.counted(host).strip()
+        said = shared_host.counted(host, str(counts)).strip()
         return not counts.is_symlink() and shared_host.COUNT.fullmatch(said)
     return False
 
@@ -275,7 +275,7 @@ def counted_by(host, counts):
 def test_what_computes_writes_through_no_link_that_somebody_laid(tmp_path):
     mine = Host(f"mine-{os.getpid()}", "127.0.0.1", Local("mine"))
     (tmp_path / "theirs").write_text("whole")
-    counts = Path(shared_host._counts(mine))
+    counts = Path(shared_host._no_counts(mine))
     counts.symlink_to(tmp_path / "theirs")
     with shared_host.computing({"mine": mine}):
         until = time.monotonic() + 20

@@ -178,6 +178,8 @@ class OnCluster:
     """Whether all its workers are on this machine."""
     see_to: Task = see_to
     client: Any = None
+    pair: Any = None
+    """The TLS pair of a cluster made here."""
     working: list[FarPoint] = field(default_factory=list)
     pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(FEW))
     keepers: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MANY))
@@ -279,7 +281,7 @@ class OnCluster:
         if self.client is not None and self.client.status == "connecting":
             return False
         try:
-            self.client = connected(self.address, TRY_SECONDS)
+            self.client = connected(self.address, TRY_SECONDS, self.pair)
         except NoScheduler:
             if time.monotonic() > self._lost + LOST_SECONDS:
                 raise

@@ -52,9 +52,11 @@ class Cluster:
         token = begun(store, folder)
         gather(store, folder)
         labs = {point.lab for point in folder.points}
-        with self._there(labs) as address:
-            client = connected(address)
-            there = OnCluster(address, store, token, note, limit, bool(self.local), client=client)
+        with self._there(labs) as (address, pair):
+            client = connected(address, pair=pair)
+            there = OnCluster(
+                address, store, token, note, limit, bool(self.local), client=client, pair=pair
+            )
             try:
                 self._insist(client, labs, address)
                 there.count()
@@ -63,12 +65,12 @@ class Cluster:
                 there.close()
 
     @contextmanager
-    def _there(self, labs: set[str]) -> Iterator[str]:
+    def _there(self, labs: set[str]) -> Iterator[tuple[str, Any]]:
         if self.address:
-            yield self.address
+            yield self.address, None
             return
-        with cluster_here(self.local, labs) as address:
-            yield address
+        with cluster_here(self.local, labs) as found:
+            yield found
 
     def _insist(self, client: Any, labs: set[str], address: str) -> None:
         if self.local:

@@ -21,8 +21,8 @@ DIGITS = {"python": 2}
 """Number of version parts that count; of other software, all do."""
 
 
-def connected(address: str, seconds: float = CONNECT_SECONDS) -> Any:
-    """A client of the scheduler at an address."""
+def connected(address: str, seconds: float = CONNECT_SECONDS, pair: Any = None) -> Any:
+    """A client of the scheduler at an address; the pair is that of a cluster made here."""
     with needing_extra():
         import distributed
     # What it has to say of lost connections is said in words of ours.
@@ -31,7 +31,7 @@ def connected(address: str, seconds: float = CONNECT_SECONDS) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             client: Any = distributed.Client
-            return client(address, timeout=seconds, set_as_default=False)
+            return client(address, timeout=seconds, set_as_default=False, security=pair)
     except (OSError, ValueError, ImportError) as refused:
         hint = "`dask scheduler` prints its address, such as tcp://10.0.0.1:8786"
         what = f"no scheduler answers at {address}"

@@ -13,6 +13,7 @@ look() {
     say "held $held"
     say "main $main"
     say "why $why"
+    say "owner $owner"
     say "full $full"
     parts
 }
@@ -38,9 +39,10 @@ facts() {
         done
     fi
     tick
-    main='' why='' full=''
+    main='' why='' full='' owner=''
     read -r main 2>/dev/null <"$job/main"
     read -r why 2>/dev/null <"$job/why"
+    read -r owner 2>/dev/null <"$job/owner"
     for name in out err; do
         lost=
         read -r lost 2>/dev/null <"$job/$name.full" && full="$full $name:$lost"

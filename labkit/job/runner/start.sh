@@ -4,6 +4,8 @@
 spool() {
     if [ "$1" ]; then
         spool=$1
+    elif [ "${LABKIT_JOBS:-}" ]; then
+        spool=$LABKIT_JOBS
     elif [ "$(id -u)" != 0 ]; then
         spool=${HOME:?}/.local/state/labkit/jobs
     elif [ -d /run/labkit/etc ] && ! [ -w /var/lib ]; then
@@ -19,16 +21,15 @@ start() {
     # What a shell catches, unlike what it ignores, its children do not inherit.
     trap : HUP PIPE
     spool "$1"
-    job=$spool/$2 key=$2 seconds=$3 stall=$4 cap=$5 grace=$6 words=$7
+    job=$spool/$2 key=$2 seconds=$3 stall=$4 cap=$5 grace=$6 words=$7 owner=${8:-}
     free="to free its key: host.job('$key').forget()"
     missing=
     for word in awk cat dd grep head ls mkdir mv rm sleep sync tail wc; do
         has "$word" || missing="$missing $word"
     done
     [ -z "$missing" ] || fail "this host lacks:$missing"
-    mkdir -p "$spool" || exit 1
-    if [ -L "$spool" ] || ! [ -O "$spool" ]; then fail "$spool is a link, or somebody else's"; fi
-    chmod 700 "$spool" || exit 1
+    mkdir -p "${spool%/*}/" || exit 1
+    own_place "$spool" 700 || exit 1
     until mkdir "$job" 2>/dev/null; do
         if ! [ -d "$job" ]; then
             mkdir "$job" || exit 1
@@ -67,7 +68,7 @@ $free"
 prepared() {
     say "$text" >"$job/runner" && [ "$(cat "$job/runner")" = "$text" ] &&
         say "$seconds $stall $cap $grace $mask" >"$job/limits" && [ -s "$job/limits" ] &&
-        reserve born main why out.full err.full || return 1
+        owned "$owner" && reserve born main why out.full err.full || return 1
     for slot in $SLOTS; do
         reserve "$slot" && mv "$job/$slot.new" "$job/$slot.pid" || return 1
     done
@@ -79,6 +80,9 @@ prepared() {
     mv "$job/words.new" "$job/words"
     durable "$job/words" "$job" "$spool"
 }
+
+# Who began it, or has gone on with it since, and for which run: whoever finds it asks if he lives.
+owned() { say "$1" >"$job/owner.new" && mv "$job/owner.new" "$job/owner"; }
 
 launch() {
     launched=

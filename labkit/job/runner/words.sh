@@ -5,11 +5,12 @@
 # of each job; kept, it is called `sh FOLDER/runner '' VERB ...`. POSIX sh, so that dash, bash and
 # BusyBox run it alike.
 #
-#   start SPOOL KEY SECONDS STALL CAP GRACE WORDS   once for each KEY; prints the folder
+#   start SPOOL KEY SECONDS STALL CAP GRACE WORDS OWNER   once for each KEY; prints the folder
 #   look FOLDER NONCE STREAM OFFSET LIMIT PATIENCE  what there is to know, and a part of the output
 #   list SPOOL NONCE                                the same of all jobs
 #   cancel FOLDER GRACE                             ends every process of a job
 #   forget FOLDER                                   removes all that is kept of a job that is over
+#   owned FOLDER OWNER                              says who goes on with it
 #
 # The processes of a job: `supervise` holds the pipes together; `reap` waits for the workload and
 # holds sup.lock; the workload and its children hold work.lock; one `keep` for each stream holds
