@@ -115,9 +115,7 @@ class NotInstalled(BadInput):
 
 
 class HostError(LabkitError):
-    """A host did not do what it was asked; `completed` holds the results of a batch before it."""
-
-    completed: tuple[object, ...] = ()
+    """A host did not do what it was asked."""
 
 
 class Unreachable(HostError):

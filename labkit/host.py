@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -130,11 +130,6 @@ class Transport(Protocol):
     ) -> Completed:  # fmt: skip
         """Run one command to its end, or raise when `seconds` have passed."""
 
-    def batch(
-        self, commands: Sequence[tuple[str, ...]], *, seconds: float, cap: int
-    ) -> list[Completed]:
-        """Run commands one after another without waiting for an answer in between."""
-
     def begin(self, words: tuple[str, ...], *, seconds: float, cap: int) -> Begun | None:
         """Give it a command, if it can take one without any waiting."""
 
@@ -148,7 +143,7 @@ class Transport(Protocol):
         """The same host by the same connection, but as root."""
 
     def raw(
-        self, words: tuple[str, ...], *, window: int = files.WINDOW, seconds: float = 60.0
+        self, words: tuple[str, ...], *, seconds: float = 60.0
     ) -> AbstractContextManager[files.Pipe]:
         """Run a command whose streams stay open, or raise when it has no turn in `seconds`."""
 
@@ -229,16 +224,6 @@ class Host:
             )
         return done.stdout
 
-    def batch(
-        self, commands: Sequence[Sequence[str]], *, seconds: float = 60.0, cap: int = KEPT
-    ) -> list[Completed]:
-        """Run commands that need not wait for one another's output: one way there and back in all.
-
-        They run one after another, whatever their codes; `seconds` are for each. An error names
-        the one that it befell, and keeps the results before it in `completed`.
-        """
-        return self.transport.batch([tuple(one) for one in commands], seconds=seconds, cap=cap)
-
     def stream(
         self, *words: str, stdin: bytes | Path = b"", env: Mapping[str, str] = NOTHING,
         seconds: float = 60.0, cap: int = KEPT,
@@ -257,52 +242,20 @@ class Host:
         """
         return replace(self, transport=self.transport.as_root(password))
 
-    def put(
-        self, content: bytes | Path, path: str, mode: int | None = None, *,
-        beneath: str = "", tell: files.Tell | None = None,
-    ) -> files.Copied:  # fmt: skip
+    def put(self, content: bytes | Path, path: str, mode: int | None = None) -> files.Copied:
         """Write `content` (bytes, or a local file) to `path` on the host, whole or not at all."""
-        return files.put(self, content, path, mode, beneath=beneath, tell=tell)
+        return files.put(self, content, path, mode)
 
     def get(self, path: str, *, most: int = files.MOST_IN_MEMORY, follow: bool = False) -> bytes:
         """The bytes of the file at `path` on the host; a link is read through with `follow`."""
         return files.get(self, path, most=most, follow=follow)
 
-    def get_file(
-        self, path: str, to: Path, *, follow: bool = False, tell: files.Tell | None = None
-    ) -> files.Copied:
-        """Copy the file at `path` on the host to the local file `to`, whole or not at all."""
-        return files.get_file(self, path, to, follow=follow, tell=tell)
-
-    def put_tree(
-        self, source: Path, path: str, *, replace: bool = False, skip_others: bool = False,
-        beneath: str = "", tell: files.Tell | None = None,
-    ) -> files.Copied:  # fmt: skip
-        """Copy the local folder `source` to `path` on the host: all of it there, or nothing."""
-        return files.put_tree(
-            self, source, path,
-            replace=replace, skip_others=skip_others, beneath=beneath, tell=tell,
-        )  # fmt: skip
-
-    def get_tree(
-        self, path: str, to: Path, *, replace: bool = False, skip_others: bool = False,
-        most_files: int = files.MOST_FILES, most_bytes: int = files.MOST_BYTES,
-        tell: files.Tell | None = None,
-    ) -> files.Copied:  # fmt: skip
-        """Copy the folder `path` of the host to the local folder `to`: all of it, or nothing."""
-        return files.get_tree(
-            self, path, to, replace=replace, skip_others=skip_others,
-            most_files=most_files, most_bytes=most_bytes, tell=tell,
-        )  # fmt: skip
-
-    def raw(
-        self, *words: str, window: int = files.WINDOW, seconds: float = 60.0
-    ) -> AbstractContextManager[files.Pipe]:
+    def raw(self, *words: str, seconds: float = 60.0) -> AbstractContextManager[files.Pipe]:
         """A command whose streams stay open: for what is not text, or not yet at its end.
 
         It waits that many `seconds` for its turn, and then runs as long as somebody wants it.
         """
-        return self.transport.raw(tuple(words), window=window, seconds=seconds)
+        return self.transport.raw(tuple(words), seconds=seconds)
 
     def round_trip(self) -> float:
         """Seconds to the host and back."""

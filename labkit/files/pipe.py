@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Protocol
 
 CHUNK = 1 << 20
-WINDOW = 2 << 20
-"""Bytes that a host may send before we have read them, unless more is asked for."""
 STALL_SECONDS = 60.0
 """A stream on which nothing moves for so long is given up."""
 
@@ -57,13 +56,8 @@ class Carries(Protocol):
     def name(self) -> str:
         """The host's name in errors."""
 
-    def run(self, *words: str, stdin: bytes = b"", seconds: float = 60.0) -> Ran:
+    def run(self, *words: str, stdin: bytes | Path = b"", seconds: float = 60.0) -> Ran:
         """Run a short command to its end."""
 
-    def raw(
-        self, *words: str, window: int = WINDOW, seconds: float = 60.0
-    ) -> AbstractContextManager[Pipe]:
+    def raw(self, *words: str, seconds: float = 60.0) -> AbstractContextManager[Pipe]:
         """Run a command whose streams stay open, once it has its turn."""
-
-    def round_trip(self) -> float:
-        """Seconds to the host and back."""

@@ -3,126 +3,76 @@
 from __future__ import annotations
 
 import secrets
-import time
-from collections.abc import Callable
-from contextlib import suppress
+import shlex
+import stat
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from labkit.errors import LabkitError, TimedOut, Unreachable
-from labkit.files import scripts
-from labkit.files.blocks import Blocks, Piece, Source, digest, hash_of
-from labkit.files.copied import SMALL, Copied, answered, first_words, surviving
-from labkit.files.lanes import Lanes, Meter, Tell, Work
-from labkit.files.pipe import Carries, Pipe
-from labkit.files.place import Place
+from labkit.errors import BadInput, HostError, readable
+from labkit.files.hashes import Hashes
+from labkit.files.pipe import CHUNK, Carries
+from labkit.files.place import Place, twice
+from labkit.machine.scripts import beside
+
+SECONDS = 3600.0
+"""A large file takes its time to be sent and hashed."""
+# folder name temporary mode KiB size sha256 cksum
+PUT = beside(__file__, "put.sh")
 
 
-def put(
-    host: Carries,
-    content: bytes | Path,
-    path: str,
-    mode: int | None = None,
-    *,
-    beneath: str = "",
-    tell: Tell | None = None,
-) -> Copied:
+@dataclass(frozen=True)
+class Copied:
+    """A finished copy: its path on the host, its bytes, and the hash that both sides compared."""
+
+    path: str
+    size: int
+    verified_by: str
+
+
+def put(host: Carries, content: bytes | Path, path: str, mode: int | None = None) -> Copied:
     """Write `content` to `path`; the mode of a local file goes with it unless one is given."""
-    begun, place = time.monotonic(), Place.at(host.name, path, beneath)
-    with Source(content) as source:
-        meter = Meter(path, source.size, tell)
-        upload = _Upload(host, place, source, source.mode if mode is None else mode, meter)
-        kind = surviving(upload.small) if source.size <= SMALL else upload.large()
-    return Copied(path, 1, source.size, meter.sent, kind, time.monotonic() - begun)
+    place = Place.at(host.name, path)
+    hashes, own_mode = _looked_at(content)
+    permissions = own_mode if mode is None else mode
 
-
-def send_piece(
-    source: Source, piece: Piece, to: Place, kind: str, meter: Meter, pipe: Pipe
-) -> None:
-    """Send a piece, and see that the host found the hash of what was sent."""
-    sent = hash_of(kind)
-    for chunk in source.chunks(piece):
-        if not pipe.send(chunk):
-            break
-        sent.update(chunk)
-        meter.add(len(chunk))
-    pipe.finish()
-    if answered(pipe, "write", to) != [sent.hexdigest()]:
-        raise to.damaged("write")
-
-
-@dataclass
-class _Upload:
-    host: Carries
-    place: Place
-    source: Source
-    mode: int
-    meter: Meter
-    lacked: int = -1
-
-    def small(self, gained: Callable[[], None]) -> str:
-        whole = bytes(self.source.read(0, self.source.size))
-        temporary = f".labkit-{secrets.token_hex(6)}"
-        words = scripts.words(
-            scripts.SMALL, *self.place.folder, self.place.name, temporary, f"{self.mode:o}",
-            _kib(len(whole)), str(len(whole)), digest("sha256", whole), digest("cksum", whole),
+    def sent() -> str:
+        words = place.words(
+            PUT, f".labkit-{secrets.token_hex(6)}", f"{permissions:o}",
+            str(-(-hashes.size // 1024)), str(hashes.size), hashes.sha256, hashes.cksum,
         )  # fmt: skip
-        lines = self.place.ask(self.host, "write", words, stdin=whole)
-        self.meter.add(len(whole))
-        return lines[0]
+        return _answer(host, place, words, content)
 
-    def large(self) -> str:
-        stage = self.place.stage(self.source.identity)
-        try:
-            return surviving(partial(self.once, stage))
-        except (Unreachable, TimedOut):
-            raise
-        except BaseException:
-            with suppress(LabkitError):
-                self.host.run(*scripts.words(scripts.DROP, *self.place.folder, stage))
-            raise
-
-    def once(self, stage: str, gained: Callable[[], None]) -> str:
-        identity = self.source.identity
-        blocks = Blocks(self.source.size)
-        kind, where, there = self.planned(stage, blocks)
-        lacking = blocks.lacking(self.source.read, kind, there)
-        if where == "target" and not lacking:
-            return kind
-        if len(lacking) < self.lacked:
-            gained()
-        self.lacked = len(lacking)
-        self.meter.there(blocks.size - blocks.total(lacking))
-        lanes = Lanes.up(self.host)
-        parts = blocks.pieces(lacking, lanes.shares)
-        lanes.run(self.work(piece, stage, kind) for piece in parts)
-        if self.source.identity != identity:
-            raise self.place.refused("write", "the local file changed while it was sent")
-        self.commit(stage)
-        return kind
-
-    # A commit whose answer was lost may have been done: then the target is what we want.
-    def planned(self, stage: str, blocks: Blocks) -> tuple[str, str, list[str]]:
-        words = scripts.words(
-            scripts.PLAN, *self.place.folder, self.place.name, stage, _kib(blocks.size),
-            str(blocks.size), *blocks.words, "yes" if self.lacked >= 0 else "",
-        )  # fmt: skip
-        lines = self.place.ask(self.host, "write", words)
-        kind, where, *there = first_words(lines if len(lines) > 1 else [*lines, "nothing"])
-        return kind, where, there
-
-    def work(self, piece: Piece, stage: str, kind: str) -> Work:
-        words = scripts.words(scripts.PIECE, *self.place.below(stage), "part", *piece.units)
-        return Work(words, partial(send_piece, self.source, piece, self.place, kind, self.meter))
-
-    def commit(self, stage: str) -> None:
-        words = scripts.words(
-            scripts.COMMIT, *self.place.folder, stage, self.place.name, f"{self.mode:o}",
-            str(self.source.size),
-        )  # fmt: skip
-        self.place.ask(self.host, "write", words)
+    return Copied(path, hashes.size, twice(sent).strip())
 
 
-def _kib(size: int) -> str:
-    return str(-(-size // 1024))
+def _answer(host: Carries, place: Place, words: tuple[str, ...], content: bytes | Path) -> str:
+    try:
+        done = host.run(*words, stdin=content, seconds=SECONDS)
+    except HostError as failed:  # nobody wants to read the script
+        what = failed.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
+        raise type(failed)(what, said=failed.said, hint=failed.hint) from failed
+    if done.code:
+        hint = ""
+        if "it arrived damaged" in done.stderr:
+            hint = "did it change while it was copied? otherwise suspect a disk or its memory"
+        raise place.refused("write", done.stderr or f"it ended with code {done.code}", hint)
+    return done.stdout
+
+
+def _looked_at(content: bytes | Path) -> tuple[Hashes, int]:
+    hashes = Hashes()
+    if isinstance(content, bytes):
+        hashes.update(content)
+        return hashes, 0o644
+    if not isinstance(content, Path):
+        raise BadInput(f"{content!r:.60} cannot be copied", hint="give bytes or a Path")
+    try:
+        found = content.stat()
+        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for without end
+            raise BadInput(f"{content} is not a regular file", hint="pack a folder with tar first")
+        with content.open("rb") as file:
+            while part := file.read(CHUNK):
+                hashes.update(part)
+    except OSError as refused:
+        raise BadInput(f"cannot read {content}", said=str(refused)) from None
+    return hashes, found.st_mode & 0o777

@@ -4,15 +4,6 @@ no() { printf '%s\n' "$*" >&2; exit 9; }
 if command -v openssl; then kind=sha256; sum_of() { openssl dgst -sha256 -r; }
 elif command -v sha256sum; then kind=sha256; sum_of() { sha256sum; }
 else kind=cksum; sum_of() { cksum; }; fi >/dev/null 2>&1
-into() {
- cd -P "$1" || exit 9
- [ "$2" ] || return 0
- top=$(pwd -P; echo .); top=${top%??}; [ "$top" != / ] || top=
- cd -P "./$2" || exit 9
- [ "$(pwd -P; echo .)" = "$top/$2
-." ] || no "a folder on the way is a link, and links are not followed"
-}
-mine() { cd -P "./$1" && [ -O . ] || no "$1 is gone, or not ours"; }
 target() {
  [ ! -L "./$1" ] || no "it is a link, and links are not followed"
  [ ! -d "./$1" ] || no "it is a directory"
@@ -24,10 +15,6 @@ room() {
  [ -z "$free" ] || [ "$free" -ge "$1" ] || no "it needs $1 KiB and $free KiB are free"
 }
 kept() { sync "$1" 2>/dev/null || fsync "$1" 2>/dev/null || sync; }
-blocks() {
- i=0; while [ "$i" -lt "$2" ]; do
-  dd if="$1" bs=262144 skip="$i" count="$3" 2>/dev/null | sum_of; i=$((i + $3)); done
-}
 place() {
  case $(mv -T 2>&1) in *'nvalid opt'*|*'nrecognized opt'*|*'llegal opt'*) mv -f "$1" "$2";;
  *) mv -fT "$1" "$2";; esac || exit 9

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from IPython.display import display
 
 from labkit import charts
 from labkit.errors import LabkitError
-from labkit.files import Moved, Tell
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine import records
@@ -26,7 +24,6 @@ from labkit.machine.places import out
 from labkit.machine.stopping import together
 from labkit.pages.staying import StayingOutput
 from labkit.pages.tables import Table, conditions, safe, table
-from labkit.pages.terminal import ProgressLine
 from labkit.results import Results
 from labkit.running.open_lab import note
 from labkit.study import Study
@@ -58,23 +55,6 @@ def alone() -> bool:
 def show(thing: object) -> None:
     """Display something below the cell that runs."""
     display(thing)  # type: ignore[no-untyped-call]
-
-
-@contextmanager
-def copying() -> Iterator[Tell]:
-    """A bar below the cell that shows how far a copy has come: `host.put(..., tell=tell)`."""
-    if alone():
-        with ProgressLine() as line:
-            yield line.copied
-        return
-    bar = widgets.FloatProgress(max=1.0, layout={"width": "100%"})
-    show(bar)
-
-    def tell(moved: Moved) -> None:
-        bar.value, bar.tooltip = moved.share, moved.what
-        bar.description = f"{moved.done / 1e6:.0f} of {moved.of / 1e6:.0f} MB"
-
-    yield tell
 
 
 def look(host: Host, role: str) -> dict[str, str]:

@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import Any, TextIO
 
 from labkit.errors import readable
-from labkit.files import Moved
 from labkit.runs.progress import Progress
 
 BAR = 24
@@ -128,15 +127,6 @@ class ProgressLine:
         if progress.step == "measuring" or progress.step == "finished":
             self._plain(_drawn(progress, progress.seconds_left))
         self.progress, self.since = progress, time.monotonic()
-
-    def copied(self, moved: Moved) -> None:
-        """Show how far a copy has come; this is a `tell` for `put` and its like."""
-        full, mb = round(BAR * moved.share), 1e-6
-        bar = f"[{'#' * full}{'.' * (BAR - full)}]"
-        self.progress = None
-        self.text = f"{bar} {mb * moved.done:.1f} of {mb * moved.of:.1f} MB: {readable(moved.what)}"
-        if moved.done == moved.of:
-            self._plain(self.text)
 
     # A dumb terminal, such as a shell in an editor, cannot wipe a line.
     @property

@@ -39,7 +39,7 @@ class Running:
         self, host: Ending, shell: Shell, words: tuple[str, ...], seconds: float, cap: int,
         waited: float = 0.0,
     ) -> None:  # fmt: skip
-        self.words, self.seconds, self.text = words, seconds, ""
+        self.words, self.seconds = words, seconds
         self._host, self._shell = host, shell
         self._streams = (Kept(cap), Kept(cap))
         self._lines: deque[Line] = deque()
@@ -48,8 +48,7 @@ class Running:
         self._result: Completed | None = None
         self._failed: HostError | None = None
         self._told: bool | None = None
-        self.begin()
-        self._waited = waited
+        self._begun, self._at, self._waited = time.monotonic(), time.time(), waited
 
     def __enter__(self) -> Running:
         return self
@@ -58,13 +57,8 @@ class Running:
         if self._order and not self._order.ended and not self._failed:
             self._stop()
 
-    def begin(self) -> None:
-        """Count its seconds from now on."""
-        self._begun, self._at, self._waited = time.monotonic(), time.time(), 0.0
-
     def give(self, text: str) -> None:
         """Send it; what the shell's end means for it is said when its result is asked for."""
-        self.text = text
         with suppress(Gone):
             self._order = self._shell.give(text, *self._streams)
 

@@ -61,7 +61,7 @@ class Sessions:
         finally:
             free.release()
 
-    def open(self, seconds: float, window: int | None = None, patient: bool = True) -> Session:
+    def open(self, seconds: float, patient: bool = True) -> Session:
         """A new session. One that was not opened has run nothing, so trying again is safe.
 
         Where a connection hangs, a new one takes its place; but not for the impatient.
@@ -71,7 +71,7 @@ class Sessions:
             connection = self._picked(self._roomy)
             asked = time.monotonic()
             try:
-                channel = self._opened(connection, window, seconds)
+                channel = self._opened(connection, seconds)
                 self._count(connection, held=1)
                 return Session(self.closed, connection, channel)
             except LOST as refused:
@@ -89,11 +89,9 @@ class Sessions:
             finally:
                 self._count(connection, asked=-1)
 
-    def _opened(
-        self, connection: Connection, window: int | None, seconds: float
-    ) -> paramiko.Channel:
+    def _opened(self, connection: Connection, seconds: float) -> paramiko.Channel:
         begun = time.monotonic()
-        channel = connection.client.open_session(window_size=window, timeout=seconds)
+        channel = connection.client.open_session(timeout=seconds)
         connection.round_trip = min(connection.round_trip, time.monotonic() - begun)
         return channel
 

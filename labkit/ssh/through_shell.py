@@ -5,13 +5,11 @@ from __future__ import annotations
 import secrets
 import shlex
 import threading
-from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from labkit.errors import BadInput, HostError, LabkitError
-from labkit.files import WINDOW
+from labkit.errors import BadInput, LabkitError
 from labkit.host import KEPT, NOTHING, Completed
 from labkit.ssh.pipes import ShellPipe
 from labkit.ssh.running import CHUNK, NotRun, Running, RunningCommand
@@ -38,9 +36,7 @@ class ThroughShell:
         """Wait until the host has room for another command; yields how long that took."""
         return nullcontext(0.0)
 
-    def _channel(
-        self, script: str, spare: bool, window: int | None = None
-    ) -> AbstractContextManager[Channel]:
+    def _channel(self, script: str, spare: bool) -> AbstractContextManager[Channel]:
         """Start `sh -c script`; `spare` for one that has not waited for its turn."""
         raise NotImplementedError
 
@@ -69,26 +65,6 @@ class ThroughShell:
                             return command.done
             with self._once(words, stdin, env, seconds, cap, waited) as command:
                 return command.done
-
-    def batch(
-        self, commands: Sequence[tuple[str, ...]], *, seconds: float = 60.0, cap: int = KEPT
-    ) -> list[Completed]:
-        """Run commands in turn; where a shell ends after one, the next shell takes the rest."""
-        for words in commands:
-            checked(self.name, words, seconds=seconds)
-        completed: list[Completed] = []
-        try:
-            while rest := commands[len(completed) :]:
-                before = len(completed)
-                with self._turn(rest[0], seconds):
-                    for done in self._pipelined(rest, seconds, cap):
-                        completed.append(done)
-                if len(completed) == before:
-                    completed.append(self.run(rest[0], seconds=seconds, cap=cap))
-        except HostError as failed:
-            failed.completed = tuple(completed)
-            raise
-        return completed
 
     def begin(
         self, words: tuple[str, ...], *, seconds: float = 60.0, cap: int = KEPT
@@ -119,9 +95,7 @@ class ThroughShell:
             yield command
 
     @contextmanager
-    def raw(
-        self, words: tuple[str, ...], *, window: int = WINDOW, seconds: float = 60.0
-    ) -> Iterator[ShellPipe]:
+    def raw(self, words: tuple[str, ...], *, seconds: float = 60.0) -> Iterator[ShellPipe]:
         """Run one command whose streams stay open; on leaving, they are closed."""
         checked(self.name, words, seconds=seconds)
         mark = f"labkit-ended-{secrets.token_hex(8)}"
@@ -131,36 +105,10 @@ class ThroughShell:
         script = f"{setting}; trap : TERM; {begin}; {shlex.join(words)}; {end}"
         with (
             self._turn(words, seconds),
-            self._channel(script, False, window) as channel,
+            self._channel(script, False) as channel,
             ShellPipe(self.name, channel, mark) as one,
         ):
             yield one
-
-    # As many as one shell runs: none where the host has no such shell; all, unless one of them
-    # leaves something behind, and then none after it has been run.
-    def _pipelined(
-        self, commands: Sequence[tuple[str, ...]], seconds: float, cap: int
-    ) -> Iterator[Completed]:
-        with self._loop(seconds) as shell:
-            texts = ((words, line(words, NOTHING, False, once=False)) for words in commands)
-            following, sent = next(texts, None), 0
-            if shell is None:
-                return
-            given: deque[Running] = deque()
-            while given or following:
-                while following and sent + len(following[1]) <= LONGEST_LINE:
-                    given.append(Running(self, shell, following[0], seconds, cap))
-                    given[-1].give(following[1])
-                    sent += len(following[1])
-                    following = next(texts, None)
-                if not given:
-                    return
-                with suppress(NotRun), given.popleft() as command:
-                    command.begin()
-                    yield command.done
-                    sent -= len(command.text)
-                if shell.foreign or not shell.up:
-                    return
 
     @contextmanager
     def _once(

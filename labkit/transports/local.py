@@ -49,7 +49,7 @@ class Local(ThroughShell):
         """Nothing to let go of."""
 
     @contextmanager
-    def _channel(self, script: str, spare: bool, window: int | None = None) -> Iterator[Channel]:
+    def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
         with closing(Process(self.sudo.line(script) if self.sudo else script, self.name)) as one:
             if self.sudo:
                 self.sudo.admit(one, self.name)

@@ -81,10 +81,10 @@ class Ssh(ThroughShell):
             yield waited
 
     @contextmanager
-    def _channel(self, script: str, spare: bool, window: int | None = None) -> Iterator[Channel]:
+    def _channel(self, script: str, spare: bool) -> Iterator[Channel]:
         seconds = SPARE_SECONDS if spare else CONNECT_SECONDS
         line = f"exec sh -c {shlex.quote(script)}"
-        with closing(self._started(line, seconds, not spare, window)) as session:
+        with closing(self._started(line, seconds, not spare)) as session:
             yield session
 
     @contextmanager
@@ -154,10 +154,8 @@ class Ssh(ThroughShell):
         return True
 
     # `line` is read by the login shell, which may be of any kind.
-    def _started(
-        self, line: str, seconds: float, patient: bool = True, window: int | None = None
-    ) -> Session:
-        session = self._all.open(seconds, window, patient)
+    def _started(self, line: str, seconds: float, patient: bool = True) -> Session:
+        session = self._all.open(seconds, patient)
         try:
             session.start(for_any_shell(self.sudo.line(line) if self.sudo else line))
             if self.sudo:

@@ -3,7 +3,6 @@
     _peers.py TOOL commands COUNT HOSTS     COUNT commands in turn on one open connection
     _peers.py TOOL words COUNT HOSTS        the same, where the login shell answers by itself
     _peers.py TOOL eight COUNT HOSTS        the same, eight of them at any time
-    _peers.py TOOL batch COUNT HOSTS        COUNT commands of which none waits for another
     _peers.py TOOL fleet 1 HOSTS            one command on each host, before and after logging in
     _peers.py TOOL fleet-words 1 HOSTS      the same, where the login shell answers by itself
 
@@ -220,9 +219,6 @@ class Labkit:
         with ThreadPoolExecutor(EIGHT) as pool:
             list(pool.map(lambda _: self.run(host), range(count)))
 
-    def batch(self, host, count):
-        assert [done.code for done in host.batch([(PROGRAM,)] * count)] == [0] * count
-
     def fleet(self, hosts):
         from labkit.fleet.fleet import Fleet
 
@@ -270,10 +266,9 @@ def main():
         connection = tool.connect(hosts[0])
         for _ in range(3):
             tool.run(connection)
-        if task in ("batch", "eight"):
-            if task == "eight":
-                tool.eight(connection, 8 * EIGHT)
-            found = took(lambda: getattr(tool, task)(connection, count))
+        if task == "eight":
+            tool.eight(connection, 8 * EIGHT)
+            found = took(lambda: tool.eight(connection, count))
         else:
             found = took(lambda: [tool.run(connection) for _ in range(count)])
     print(json.dumps(found), flush=True)

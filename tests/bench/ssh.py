@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from tests.helpers.sshd import serving
 from tests.helpers.wire import delayed
 
-ROUNDS, COMMANDS, HOSTS, ROUND_TRIP, BATCH = 5, 40, 32, 0.020, 20
+ROUNDS, COMMANDS, HOSTS, ROUND_TRIP = 5, 40, 32, 0.020
 PACKAGES = "paramiko asyncssh fabric parallel-ssh mitogen ansible-core pyinfra".split()  # noqa: SIM905
 TOOLS = "paramiko paramiko-nodelay fabric parallel-ssh asyncssh mitogen".split()  # noqa: SIM905
 EIGHTS = ["labkit", "asyncssh", "mitogen"]
@@ -174,21 +174,16 @@ def has_ended(where):
             time.sleep(0.01)
 
 
-def batches(where):
-    found = [told(sys.executable, "labkit", "batch", BATCH, where)["wall"] for _ in range(ROUNDS)]
-    return median(found)
-
-
 def on_one_connection(python):
     with hosts(1) as where:
         near = in_turn(python, where, COMMANDS, ["labkit", *TOOLS])
-        batch_near, floor = batches(where), on_this_machine(BY_COPY)
-        direct, many = on_this_machine(DIRECTLY), on_this_machine(DIRECTLY, 8)
+        floor, direct = on_this_machine(BY_COPY), on_this_machine(DIRECTLY)
+        many = on_this_machine(DIRECTLY, 8)
         eight = in_turn(python, where, 8 * COMMANDS, EIGHTS, "eight")
         words = in_turn(python, where, COMMANDS, [ANSWERING, *TOOLS], "words")
     with hosts(1, ROUND_TRIP) as where:
         far = in_turn(python, where, COMMANDS // 2, ["labkit", *TOOLS])
-        way, batch_far = bare(where), batches(where)
+        way = bare(where)
     ours = 1 / near.pop("labkit")
     yield at_least("per-second-asyncssh", "commands a second on one connection", ours, "asyncssh",
                    1 / near["asyncssh"], 2.5)  # fmt: skip
@@ -219,8 +214,6 @@ def on_one_connection(python):
     for tool in TOOLS:
         yield at_most(f"round-trips-{tool}", "seconds a command at a round trip of 20 ms", mine,
                       f"{tool} ({far[tool] / way:.2f} round trips)", far[tool], 1)  # fmt: skip
-    yield at_most("batch", f"seconds that 20 ms add to {BATCH} commands at once",
-                  batch_far - batch_near, "one byte there and back", way, 1.2)  # fmt: skip
 
 
 def fleet(python, count, tools, task="fleet"):

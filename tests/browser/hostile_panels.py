@@ -12,9 +12,8 @@ from IPython.display import display
 
 from labkit import find_study
 from labkit.condition import Condition
-from labkit.files.lanes import Moved
 from labkit.pages.dial_panel import DialPanel
-from labkit.pages.lab_panel import LabPanel, LadderPanel, copying
+from labkit.pages.lab_panel import LabPanel, LadderPanel
 from labkit.pages.study_panel import StudyPanel, _View, standing
 from labkit.results import Results, Run
 
@@ -57,6 +56,3 @@ def show(texts) -> None:
     dials = DialPanel(None)
     display(dials.view())
     dials.say(" ".join(texts))
-    with copying() as tell:
-        for text in texts:
-            tell(Moved(text, 1, 2))

@@ -89,7 +89,7 @@ PARTS = [*HOSTILE, *"azAZ09é漢 \t\n\r'\"\\$`|&;<>(){}[]*?!#~=%-", "\x1b]0;x\a"
 
 @pytest.mark.slow
 def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(host):
-    """F77: as words, as a batch, in the environment and beside standard input."""
+    """F77: as words, in the environment and beside standard input."""
     pick = Random(77)
     for _ in range(10):
         words = ["".join(pick.choices(PARTS, k=pick.randrange(9))) for _ in range(1000)]
@@ -97,10 +97,7 @@ def test_ten_thousand_random_words_arrive_byte_for_byte_whatever_carries_them(ho
         show = ("sh", "-c", 'printf "%s\\0" "$@"', "sh")
         assert (
             host.run(*show, *words[:470]).stdout_bytes
-            + host.run(*show, *words[470:940], stdin=b"x").stdout_bytes
-            + b"".join(
-                done.stdout_bytes for done in host.batch([(*show, word) for word in words[940:990]])
-            )
+            + host.run(*show, *words[470:990], stdin=b"x").stdout_bytes
             + b"".join(
                 host.run("sh", "-c", 'printf "%s\\0" "$X"', env={"X": word}).stdout_bytes
                 for word in words[990:]
@@ -116,9 +113,8 @@ def test_the_first_word_is_a_program_and_never_a_word_of_the_shell(host, words):
 
 @pytest.mark.parametrize("words", [(), ("echo", "a\0b"), ("echo", "\ud800"), ("echo", 5)])
 def test_what_cannot_be_a_command_is_refused(host, words):
-    for give in (lambda: host.run(*words), lambda: host.batch([words])):
-        with pytest.raises(BadInput, match="cannot be a command"):
-            give()
+    with pytest.raises(BadInput, match="cannot be a command"):
+        host.run(*words)
 
 
 def test_what_is_no_time_is_refused_before_anything_runs(host, tmp_path):

@@ -109,14 +109,11 @@ def test_each_new_connection_is_judged_anew(server, tmp_path):
 
 ASKED = {
     "run": lambda host, _: host.run("true"),
-    "batch": lambda host, _: host.batch([("true",)]),
     "stream": lambda host, _: host.stream("true").__enter__(),
     "raw": lambda host, _: host.raw("true").__enter__(),
     "as root": lambda host, _: host.as_root().run("true"),
     "put": lambda host, folder: host.put(b"x", f"{folder}/there"),
     "get": lambda host, folder: host.get(f"{folder}/log"),
-    "put_tree": lambda host, folder: host.put_tree(folder / "tree", f"{folder}/there"),
-    "get_tree": lambda host, folder: host.get_tree(f"{folder}/tree", folder / "there"),
     "start": lambda host, _: host.start("true", key="swapped", seconds=5),
     "jobs": lambda host, _: host.jobs(),
     "settings": lambda host, _: hello(host),

@@ -87,7 +87,6 @@ def test_a_command_waits_for_its_turn_within_its_own_seconds(server, monkeypatch
             for asked in (
                 lambda: host.run("touch", mark, seconds=0.2),
                 lambda: host.run("touch", mark, stdin=b"x", seconds=0.2),
-                lambda: host.batch([("touch", mark)], seconds=0.2),
                 lambda: host.stream("touch", mark, seconds=0.2).__enter__(),
                 lambda: host.raw("touch", mark, seconds=0.2).__enter__(),
             ):

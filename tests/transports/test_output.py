@@ -1,4 +1,4 @@
-"""What commands print, leave behind and do to their shell; batches, and lines as they come."""
+"""What commands print, leave behind and do to their shell; and lines as they come."""
 
 import _thread
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from sshd import gone_soon, tell, written
 
-from labkit.errors import BadInput, CommandFailed, HostError, OutcomeUnknown, TimedOut
+from labkit.errors import CommandFailed, HostError, OutcomeUnknown, TimedOut
 
 PROGRAMS = ("setsid",)
 
@@ -132,49 +132,7 @@ def test_hostile_output_never_reaches_the_terminal_in_an_error(host):
     assert "\x1b" not in str(failed.value) and "\\x1b[2Jno" in str(failed.value)
 
 
-# --- batches and streams ----------------------------------------------------------------------
-
-
-def test_a_batch_answers_in_order_whatever_the_codes(host):
-    commands = [("sh", "-c", f"echo {n}; echo e{n} >&2; exit {n % 3}") for n in range(20)]
-    found = host.batch(commands)
-    assert [(d.code, d.stdout, d.stderr) for d in found] == [
-        (n % 3, f"{n}\n", f"e{n}\n") for n in range(20)
-    ]
-    assert [done.words for done in found] == commands
-    assert host.batch([]) == []
-
-
-@pytest.mark.slow
-def test_a_batch_goes_on_after_a_command_that_leaves_something_behind(host, tmp_path):
-    log = tmp_path / "log"
-    leave = f"echo ran >>{log}; sleep 1 &"
-    found = host.batch([("true",), ("sh", "-c", leave), ("echo", "b"), ("sh", "-c", leave)])
-    assert [done.left_behind for done in found] == [False, True, False, True]
-    assert found[2].stdout == "b\n" and log.read_text() == "ran\n" * 2
-
-
-@pytest.mark.slow
-def test_a_batch_that_fails_keeps_the_results_before_and_runs_nothing_after(host, tmp_path):
-    after = ("touch", str(tmp_path / "after"))
-    with pytest.raises(TimedOut, match="sleep 60") as late:
-        host.batch([("echo", "a"), ("sleep", "60"), after], seconds=0.4)
-    with pytest.raises(OutcomeUnknown) as unknown:
-        host.batch([("echo", "a"), ("sh", "-c", "kill -9 $PPID; sleep 0.1"), after])
-    for failed in (late, unknown):
-        assert [done.stdout for done in failed.value.completed] == ["a\n"]
-    assert not (tmp_path / "after").exists()
-    with pytest.raises(BadInput):
-        host.batch([after, ()])
-    assert not (tmp_path / "after").exists()
-
-
-@pytest.mark.slow
-def test_a_batch_longer_than_what_is_sent_at_once(host):
-    found = host.batch([("echo", f"{n:0400}") for n in range(100)])
-    assert [done.stdout for done in found] == [f"{n:0400}\n" for n in range(100)]
-    found = host.batch([("printf", "%s", "x" * 15_000 + str(n)) for n in range(6)])
-    assert [done.stdout[-1] for done in found] == list("012345")
+# --- streams -----------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -1,6 +1,0 @@
-into "$1" "$2"
-[ "$4" ] || [ ! -L "./$3" ] || no "it is a link, and links are not followed"
-[ -e "./$3" ] || no "no such file"
-[ ! -d "./$3" ] || no "it is a directory"
-[ -f "./$3" ] || no "it is no regular file"
-[ -r "./$3" ] || no "no permission to read it"
