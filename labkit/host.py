@@ -18,7 +18,6 @@ from labkit import files
 from labkit import job as detached
 from labkit.errors import CommandFailed, HostError
 from labkit.job import Job, JobStatus, Tell, silent
-from labkit.machine.own_database import OwnDatabase
 from labkit.machine.process import LabkitProcess
 from labkit.programs.packages import installable
 
@@ -187,8 +186,6 @@ class Host:
     """The key of the run that is being made; commands of it that last are jobs."""
     run_name: str = field(default="", repr=False, compare=False)
     """The results that this run is for, as its jobs are called where they are found."""
-    database: OwnDatabase | None = field(default=None, repr=False, compare=False)
-    """A database of its owner that a workload may ask; labkit neither starts nor ends it."""
 
     def verb(self, verb: str, *others: str) -> str:
         """The command to type for a verb of labkit about it, and about other hosts of its lab.

@@ -15,8 +15,6 @@
     jump = "gate.example.com"          # as `ssh -J`
     become = "sudo"                    # for a user that is not root: all is done by sudo
     password_command = "pass lab"      # prints sudo's password; without it keyring, then a prompt
-    database = "shop@10.0.0.10:1433"   # a SQL Server of your own, which is only asked
-    database_password = "shop.word"    # a file beside this one, which nobody else may read
 
     [hosts.guest]                      # a virtual machine on the server
     vm = "lab"                         # what libvirt or ESXi on the server calls it
@@ -40,8 +38,7 @@ from labkit.errors import BadInput, BoxError, Unknown
 from labkit.fleet.fleet import Fleet
 from labkit.gates import gate
 from labkit.host import Guest, Host
-from labkit.machine import own_database, records
-from labkit.machine.own_database import OwnDatabase
+from labkit.machine import records
 from labkit.machine.places import HOME
 from labkit.ssh.address import NOT_READ, Address
 from labkit.ssh.sudo import by_command
@@ -49,7 +46,7 @@ from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {
     "control", "address", "interface", "user", "port", "key", "jump", "vm", "become",
-    "password_command", *own_database.KEYS,
+    "password_command",
 }  # fmt: skip
 ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 BECOME = ("", "sudo")
@@ -98,7 +95,6 @@ class Lab:
             raise BadInput(f"{path}: no hosts", hint="add a table such as [hosts.client]")
         hosts = {role: _host(path, role, table, defaults) for role, table in tables.items()}
         hosts |= _with_guests(path, tables, hosts)
-        _refuse_shared(path, hosts)
         tier, accelerator = made_of.get("tier", "hosts"), made_of.get("accelerator", "")
         name, engine = str(asked.get("name", path.stem)), made_of.get("containers", "")
         tolerates, links = _gates(path, asked.get("tolerates", [])), asked.get("links", {})
@@ -197,21 +193,7 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
     )  # fmt: skip
     lab = str(path.absolute())
     reached = _as_root(path, role, Ssh(at), text)
-    own = OwnDatabase.of(path, role, text)
-    return Host(
-        role, text["address"] or control, reached, text["interface"], lab=lab, database=own
-    )  # fmt: skip
-
-
-# A shop is made new before each run, so that two of them in one database would end each other.
-def _refuse_shared(path: Path, hosts: Mapping[str, Host]) -> None:
-    known: dict[str, str] = {}
-    for role, at in ((role, host.database.address) for role, host in hosts.items()
-                     if host.database):  # fmt: skip
-        other = known.setdefault(at.rpartition("@")[2], role)
-        if other != role:
-            raise BadInput(f"{path}: {other} and {role} name the same database, at {at}",
-                           hint="each needs a server of its own")  # fmt: skip
+    return Host(role, text["address"] or control, reached, text["interface"], lab=lab)
 
 
 # The password itself is in no file: a command, the keyring or a human has it.

@@ -74,8 +74,6 @@ def _words() -> argparse.ArgumentParser:
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--ledger", type=Path, help="keep what was committed in this file")
     words.add_argument("--until", type=Path, help="end once this file is there, or time is up")
-    words.add_argument("--durability", choices=("durable", "fast"),
-                       help="of SQL Server; without it, as the database is")  # fmt: skip
     words.add_argument("--go-on", action="store_true", help="with the shop as it is")
     for settings in (Mix, Pace):
         for one in fields(settings):
@@ -100,7 +98,9 @@ def _do(asked: argparse.Namespace, number: int, started: Callable[[], None]) -> 
         return serve(shop.served, [shop.prepared() for _ in range(pace.users)])
     awaited(shop.speaks, shop.at, shop.secret)
     before = _before(asked, shop)
-    _settled(asked, shop)
+    with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
+        (row,) = database.query(shop.speaks.about)
+    _tell((row[0] or b"").decode("utf-8", "replace"))
     if asked.verb == "fill":
         return
     ledger = Ledger.kept(asked.ledger) if asked.ledger else Ledger()
@@ -164,18 +164,6 @@ def _before(asked: argparse.Namespace, shop: _Shop) -> Counts:
         return fresh(asked.engine, shop.at, shop.secret, asked.size, asked.seed, _tell)
     with closing(shop.speaks(shop.at, shop.secret, TEMPLATE)) as stock:
         return counts(stock)
-
-
-def _settled(asked: argparse.Namespace, shop: _Shop) -> None:
-    if asked.durability and not shop.speaks.durable:
-        raise BadInput(
-            f"{asked.engine} takes no --durability: the start of its server decides that"
-        )
-    with closing(shop.speaks(shop.at, shop.secret, DATABASE)) as database:
-        if asked.durability:
-            database.query(shop.speaks.durable[asked.durability == "durable"])
-        (row,) = database.query(shop.speaks.about)
-    _tell((row[0] or b"").decode("utf-8", "replace"))
 
 
 def _report(driver: Driver, customers: Customers, used: float) -> None:

@@ -23,27 +23,11 @@ class ShopRows(Protocol):
     def __iter__(self) -> Iterator[Values]: ...
 
 
-class ByteWire(Protocol):
-    """A carrier of words: a socket, or one that encrypts them."""
-
-    def sendall(self, words: bytes, /) -> None:
-        """Send all of it."""
-
-    def recv(self, most: int, /) -> bytes:
-        """Wait for what comes."""
-
-    def fileno(self) -> int:
-        """The file descriptor that a selector waits for."""
-
-    def close(self) -> None:
-        """Leave."""
-
-
 class Asked(Protocol):
     """A connection that a loop of many asks: to a database, or to a web server before it."""
 
     @property
-    def socket(self) -> ByteWire:
+    def socket(self) -> socket.socket:
         """The wire for requests to it and answers from it."""
 
     def prepare(self) -> None:

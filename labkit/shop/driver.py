@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 import selectors
+import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from labkit.errors import BadInput, LabkitError
-from labkit.shop.answers import Asked, ByteWire, Refused, Rowset, Short
+from labkit.shop.answers import Asked, Refused, Rowset, Short
 from labkit.shop.ledger import Ledger
 from labkit.shop.mix import Customers, Order
 from labkit.shop.tally import Ended, Seconds, Write, never
@@ -55,7 +56,7 @@ class Pace:
 class User:
     """One customer after another, on one connection."""
 
-    def __init__(self, driver: Driver, database: Asked, sock: ByteWire) -> None:
+    def __init__(self, driver: Driver, database: Asked, sock: socket.socket) -> None:
         self.driver, self.database, self.socket = driver, database, sock
         self.order: Order | None = None
         self.ref = 0

@@ -15,7 +15,6 @@ from labkit.shop.stock import COLUMNS, Size, StockTable, script, tables
 ENGINES = {
     "postgresql": "labkit.shop.postgres:Postgres",
     "mariadb": "labkit.shop.mariadb:MariaDb",
-    "sqlserver": "labkit.shop.sqlserver:SqlServer",
 }
 DATABASE, TEMPLATE = "labkit_shop", "labkit_stock"
 FORM = 1
@@ -28,10 +27,6 @@ Tell = Callable[[str], None]
 class Database(Asked, Protocol):
     """A connection to any of the engines."""
 
-    summed: ClassVar[str]
-    """The SQL that adds up whole numbers, however many there are."""
-    durable: ClassVar[Mapping[bool, str]]
-    """The SQL that makes a database durable or not; empty if its server is started that way."""
     about: ClassVar[str]
     """The query for its name and version."""
 
@@ -140,8 +135,7 @@ def counts(shop: Database) -> dict[str, tuple[int, int]]:
     return {
         name: (rows[0], rows[1])
         for name, (_, summed) in COLUMNS.items()
-        for total in [shop.summed.format(summed)]
-        for rows in [numbers(shop, f"SELECT count(*), coalesce({total}, 0) FROM {name}")]
+        for rows in [numbers(shop, f"SELECT count(*), coalesce(sum({summed}), 0) FROM {name}")]
     }
 
 

@@ -73,8 +73,6 @@ ASKS: Mapping[str, Callable[..., str]] = {
 class MariaDb:
     """One connection; `message` and `answer` are for a loop that has many of them."""
 
-    summed: ClassVar[str] = "sum({})"
-    durable: ClassVar[Mapping[bool, str]] = {}
     about: ClassVar[str] = "SELECT concat('MariaDB ', version())"
 
     def __init__(self, at: Listening, secret: str, database: str = FIRST) -> None:

@@ -53,8 +53,6 @@ ASKS = {
 class Postgres:
     """One connection; `message` and `answer` are for a loop that has many of them."""
 
-    summed: ClassVar[str] = "sum({})"
-    durable: ClassVar[Mapping[bool, str]] = {}
     about: ClassVar[str] = "SELECT version()"
 
     def __init__(

@@ -30,7 +30,6 @@ from labkit.workloads._database import (
     serving_shop,
 )
 from labkit.workloads._own_place import own_folder
-from labkit.workloads._own_shop import asked_only, own_shop, unnamed
 
 PROGRAMS = ("postgres", "python3")
 
@@ -60,8 +59,7 @@ class DvdStore(Workload):
 
     The mix is the DVD Store's and the code is not: orders a minute are not comparable with its own.
     A purchase that stock does not suffice for is undone, and counted, as there. `fast` is how the
-    document's kit sets PostgreSQL: neither `synchronous_commit` nor `full_page_writes`. SQL Server
-    is the reader's own: labkit starts none, and sets its delayed durability alone.
+    document's kit sets PostgreSQL: neither `synchronous_commit` nor `full_page_writes`.
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server")
@@ -70,7 +68,7 @@ class DvdStore(Workload):
         "orders per minute", "response time", "undone", "driver cpu per order",
     )  # fmt: skip
     programs: ClassVar[tuple[str, ...]] = ("python3",)
-    ours: ClassVar[tuple[str, ...]] = ("postgres", "mariadbd", "sqlservr", "nginx", "python3")
+    ours: ClassVar[tuple[str, ...]] = ("postgres", "mariadbd", "nginx", "python3")
 
     engine: str = "postgresql"
     size: str = "10MB"
@@ -132,9 +130,7 @@ class DvdStore(Workload):
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """The client needs Python, the server a database or the place for one."""
-        own = asked_only(self.engine)
-        why = unnamed(hosts, self.instances, self.nodes) if own else ""
-        why = why or absent(self.engine, self.way, hosts)
+        why = absent(self.engine, self.way, hosts)
         return why or (one_node(hosts) if self.nodes else "")
 
     def run(self, hosts: Mapping[str, Host]) -> str:
@@ -206,8 +202,6 @@ class DvdStore(Workload):
             yield served
 
     def _served(self, hosts: Mapping[str, Host], number: int, lasts: float) -> Any:
-        if asked_only(self.engine):
-            return own_shop(hosts, number, self.way == "web")
         wanted = WantedShop(
             self.engine, self.size, self.seed, self.nodes, self.durability == "durable",
             self.buffers, self.users + 8,
@@ -221,8 +215,6 @@ class DvdStore(Workload):
             "new": self.new_customers, "searches": self.searches, "batch": self.batch,
             "items": self.items, "rate": self.rate, "patience": self.patience,
         }  # fmt: skip
-        if engine_of(self.engine).durable:
-            given["durability"] = self.durability
         options = [word for name, value in given.items() for word in (f"--{name}", f"{value}")]
         each: list[str] = []
         for one in served:

@@ -45,7 +45,7 @@ def serializable(served):
     speaks = filling.engine_of("postgresql")
 
     def isolation(level):
-        with closing(speaks(served.by_postgres, served.secret)) as first:
+        with closing(speaks(served.at, served.secret)) as first:
             first.query(f"ALTER ROLE shop SET default_transaction_isolation TO '{level}'")
 
     isolation("serializable")

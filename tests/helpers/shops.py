@@ -37,10 +37,6 @@ class Served:
         return Listening("127.0.0.1", self.port)
 
     @property
-    def by_postgres(self):
-        return self.at
-
-    @property
     def secret(self):
         return (self.folder / "secret").read_text()
 
@@ -107,49 +103,6 @@ class Served:
         return found
 
 
-class ServedInStead(Served):
-    """What stands in for SQL Server: its protocol, and PostgreSQL behind it."""
-
-    def __init__(self, place, *options):
-        super().__init__("sqlserver", place)
-        self.behind, self.options = Served("postgresql", place), options
-        self.folder = self.behind.folder
-
-    @property
-    def by_postgres(self):
-        return self.behind.at
-
-    def start(self, durability="durable"):
-        if not self.behind.process or self.behind.process.poll() is not None:
-            self.behind.start()
-        words = [sys.executable, Path(__file__).with_name("tds_server.py"), "--port", self.port,
-                 "--behind", self.behind.port, "--secret", self.folder / "secret",
-                 *self.options]  # fmt: skip
-        ways = os.pathsep.join([str(Path(__file__).parents[2]), str(Path(__file__).parent)])
-        with self.log.open("a") as log:
-            self.process = subprocess.Popen(
-                [*map(str, words)], stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": ways}
-            )
-        until = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
-                return
-            assert self.process.poll() is None and time.monotonic() < until, self.log.read_text()
-            time.sleep(0.05)
-
-    def kill(self):
-        self.behind.kill()
-        self.process.kill()
-        self.process.wait(30)
-
-    def write_seldom(self):
-        self.behind.write_seldom()
-
-    def stop(self):
-        super().stop()
-        self.behind.stop()
-
-
 PID = {"postgresql": "postmaster.pid", "mariadb": "pid"}
 
 
@@ -177,7 +130,7 @@ def removed(folder):
 def served(engine, at=None):
     with contextlib.ExitStack() as stack:
         where = at or stack.enter_context(place())
-        found = ServedInStead(where) if engine == "sqlserver" else Served(engine, where)
+        found = Served(engine, where)
         try:
             found.start()
             yield found

@@ -22,7 +22,7 @@ SCANNED = (
 BEGUN = (
     "__init__.py", "__main__.py", "cli.py", "programs/__main__.py",
     # the engine is named in the words
-    "shop/__main__.py", "shop/mariadb.py", "shop/postgres.py", "shop/sqlserver.py",
+    "shop/__main__.py", "shop/mariadb.py", "shop/postgres.py",
     # the cell of the front page's notebook
     "front/front_page.py",
 )  # fmt: skip

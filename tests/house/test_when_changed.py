@@ -27,7 +27,7 @@ def item(*places, file=TEST, slow=True):
         (TEST, True),
         ("tests/box/conftest.py", True),
         ("tests/helpers/leftovers.py", True),  # which it imports
-        ("tests/helpers/tsql.py", False),
+        ("tests/helpers/shops.py", False),
         ("tests/helpers/synthetic.py", False),
         ("labkit/boxes.py", False),
         ("README.md", False),

@@ -33,21 +33,16 @@ PROGRAMS = ("nginx",)
 
 HERE = Host("here", "127.0.0.1", Local("here"))
 # disk_full, however it was seen
-FULL = {"postgresql": "53100", "mariadb": "full", "sqlserver": "53100 error 1105"}
+FULL = {"postgresql": "53100", "mariadb": "full"}
 OURS = {"postgresql": "/usr/lib/postgresql", "mariadb": "/usr/sbin/mariadbd"}
-THERE = {**OURS, "sqlserver": "/usr/lib/postgresql"}
-"""SQL Server cannot run here: what stands in for it has PostgreSQL behind it."""
-
-
-# What takes long is done with the one; the others have their turn in `make torture`.
-ONE_OF_ALL = ["postgresql", *(pytest.param(one, marks=pytest.mark.torture) for one in
-                              ("mariadb", "sqlserver"))]  # fmt: skip
+# What takes long is done with the one; the other has its turn in `make torture`.
+ONE_OF_ALL = ["postgresql", pytest.param("mariadb", marks=pytest.mark.torture)]
 one_of_all = pytest.mark.parametrize("served", ONE_OF_ALL, indirect=True)
 
 
-@pytest.fixture(scope="module", params=list(THERE))
+@pytest.fixture(scope="module", params=list(OURS))
 def served(request):
-    if not Path(THERE[request.param]).exists():
+    if not Path(OURS[request.param]).exists():
         pytest.skip(f"{request.param} is not installed")
     with shops.served(request.param) as found:
         done = subprocess.run(found.words("fill"), capture_output=True, text=True)
@@ -281,7 +276,7 @@ def test_customers_go_on_until_what_happens_meanwhile_has_ended(kept):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", list(OURS))
 def test_a_database_that_does_not_come_up_says_why(kept, engine):
-    if not Path(THERE[engine]).exists():
+    if not Path(OURS[engine]).exists():
         pytest.skip(f"{engine} is not installed")
     folder = kept / f"{engine}-1"
     folder.mkdir(0o711, parents=True)
@@ -301,7 +296,7 @@ def test_a_database_that_does_not_come_up_says_why(kept, engine):
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.mark.parametrize("engine", ONE_OF_ALL)
 def test_a_disk_that_is_full_in_mid_run_is_named_and_no_order_is_lost(engine):
-    if not Path(THERE[engine]).exists():
+    if not Path(OURS[engine]).exists():
         pytest.skip(f"{engine} is not installed")
     with shops.small_disk(400) as disk, shops.served(engine, disk) as served:
         keep = ("--ledger", served.ledger, *SHORT)
