@@ -25,7 +25,6 @@ from labkit.box.network.shaping import Shaping
 from labkit.box.network.subnets import free_pair
 from labkit.box.rootless import sudo, user_namespace
 from labkit.box.rootless.inside import inside, ssh_config
-from labkit.box.rootless.plain_user import Plain
 from labkit.box.rootless.user_namespace import Rootless
 from labkit.box.sshd import KeyPair, known_hosts
 from labkit.box.status import BoxStatus, in_force, is_ours, left_over, status
@@ -63,11 +62,8 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
         if not _serves(status(name), made_of):
             sudo.box("up", name, tell, *([made_of] if made_of else []))
         return folder.lab
-    if not needs.is_root() and _in_namespace(name):
+    if not needs.is_root() and (Rootless(name).exists or user_namespace.possible()):
         return Rootless(name).up(tell, made_of)
-    if not needs.is_root():
-        _refuse_unless_plain(made_of)
-        return Plain(name).up(tell)
     _refuse_unless_possible(name, plan)
     with _disk_errors_named(folder), folder.locked(tell):
         now = status(name)
@@ -90,11 +86,6 @@ def up(name: str = "lab", tell: Tell = silent, *, made_of: str = "") -> Path:
     return folder.lab
 
 
-# What a plain user has up stays what it is.
-def _in_namespace(name: str) -> bool:
-    return Rootless(name).exists or (user_namespace.possible() and not Plain(name).exists)
-
-
 def _serves(now: BoxStatus, made_of: str) -> bool:
     if now.state == "up" and made_of and topology.find(made_of).name != now.topology:
         raise BoxError(
@@ -107,12 +98,9 @@ def _serves(now: BoxStatus, made_of: str) -> bool:
 def down(name: str = "lab", tell: Tell = silent) -> None:
     """Take box `name` down, whatever is left of it; nothing else is touched."""
     check_name(name)
-    for own in (Rootless(name), Plain(name)):
-        if needs.is_root() or not own.exists:
-            continue
+    if not needs.is_root() and Rootless(name).exists:
         tell(f"taking box {name} down")
-        own.down()
-        return
+        return Rootless(name).down()
     if not left_over(name) and not Folder(name).lock.exists():
         tell(f"box {name} is not up")
         return
@@ -294,19 +282,14 @@ def _boot(host: Host, layout: Layout, role: str) -> None:
     host.check(kind, f"@{role}", "start", seconds=BOOT_SECONDS)
 
 
-def _refuse_unless_plain(made_of: str) -> None:
-    if made_of not in ("", DEFAULT):
-        raise BoxError(
-            f"a box made of {made_of} needs root, to make namespaces and links",
-            hint="use sudo, or omit the topology to get a plain user's box",
-        )
-
-
 def _refuse_unless_root() -> None:
     if not needs.is_root():
+        why, command = user_namespace.lacking()
+        once = f", or type `{command}` once" if command else ""
         raise BoxError(
-            "the lab in a box needs root, to make namespaces and links",
-            hint="use sudo, or look at recorded results with --where recorded",
+            "the lab in a box needs root, or a user who may make namespaces",
+            said=why,
+            hint=f"use sudo{once}, or look at recorded results with --where recorded",
         )
 
 

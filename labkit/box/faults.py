@@ -26,8 +26,6 @@ from labkit.box.layout import Layout
 from labkit.box.network.link import LinkPlan
 from labkit.box.network.links import wires
 from labkit.box.network.shaping import shaped
-from labkit.box.rootless.plain_user import TIER as PLAIN
-from labkit.box.rootless.plain_user import Plain
 from labkit.box.rootless.user_namespace import Rootless
 from labkit.errors import BadInput, BoxError, LabkitError, Unknown
 from labkit.host import Host
@@ -160,12 +158,6 @@ class Faults:
             return made
         if Rootless(self.name).alive:
             return self._made_in_there([fault, *asked])
-        if Plain(self.name).exists:
-            raise BoxError(
-                f"box {self.name} is of tier {PLAIN}, where no faults can be made: its hosts"
-                " are this machine at other addresses",
-                hint="`labkit doctor` says how to get links and real hosts",
-            )
         raise BoxError("the faults of a box need root", hint="use sudo")
 
     @contextmanager

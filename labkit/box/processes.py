@@ -5,16 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 
 from labkit.box.cgroup import Cgroup
-from labkit.box.rootless.plain_user import Plain
 from labkit.box.rootless.user_namespace import Rootless
 from labkit.errors import BoxError
 
 
 def processes(name: str) -> list[int]:
     """Their numbers; those that they start are found below them."""
-    for own in (Rootless(name), Plain(name)):
-        if own.exists:
-            return own.processes()
+    if Rootless(name).exists:
+        return Rootless(name).processes()
     with suppress(BoxError):  # without control groups there is no such box
         return Cgroup.of(name).pids()
     return []

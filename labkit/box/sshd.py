@@ -35,13 +35,13 @@ class KeyPair:
         return cls(private, public.decode())
 
 
-def sshd_config(address: str, user: str = "root", place: str = PLACE) -> str:
+def sshd_config(address: str) -> str:
     """The settings of a host's sshd: keys only, one user only, on the control address only."""
     return f"""\
 ListenAddress {address}
-HostKey {place}/host_key
-AuthorizedKeysFile {place}/authorized_keys
-AllowUsers {user}
+HostKey {PLACE}/host_key
+AuthorizedKeysFile {PLACE}/authorized_keys
+AllowUsers root
 PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no

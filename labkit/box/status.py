@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -20,10 +18,7 @@ from labkit.box.layout import OUR_MAC, Layout, check_name, link_name
 from labkit.box.network.splice import stems
 from labkit.box.rootless import user_namespace
 from labkit.box.rootless.inside import inside, tier
-from labkit.box.rootless.of_user import kept
-from labkit.box.rootless.plain_user import GUEST, HOSTS, TOPOLOGY, Plain
-from labkit.box.rootless.plain_user import TIER as PLAIN
-from labkit.box.rootless.user_namespace import Rootless
+from labkit.box.rootless.user_namespace import Rootless, kept
 from labkit.errors import LabkitError
 from labkit.host import Host
 from labkit.lab import held, opened
@@ -43,8 +38,6 @@ class HostStatus:
     alive: bool
     memory: str = ""
     """The most that it may use; empty is no limit. A guest sees this as its memory."""
-    port: int = 22
-    user: str = "root"
 
 
 @dataclass(frozen=True)
@@ -83,8 +76,6 @@ def status(name: str = "lab") -> BoxStatus:
     check_name(name)
     if not needs.is_root() and Rootless(name).exists:
         return _rootless(Rootless(name))
-    if not needs.is_root() and Plain(name).exists:
-        return _plain(Plain(name))
     left = left_over(name)
     if not left:
         return BoxStatus(name, "down")
@@ -135,31 +126,6 @@ def _rootless(box: Rootless) -> BoxStatus:
         told[key] = tuple(kind(**fields) for fields in told[key])
     hosts = tuple(replace(host, cpus=tuple(host.cpus)) for host in told["hosts"])
     return BoxStatus(**{**told, "hosts": hosts, "left": tuple(told["left"])})
-
-
-# A box of this user's own, who may have none of the machine's.
-def _plain(box: Plain) -> BoxStatus:
-    left = (f"folder {box.path}", f"{len(box.processes())} processes")
-    if not box.lab.exists():
-        return BoxStatus(box.name, "broken", TOPOLOGY.name, tier=PLAIN, left=left)
-    with opened(box.lab) as lab:
-        hosts = tuple(
-            HostStatus(
-                f"{box.name}-{role}", role, box.address(role), host.address, host.interface,
-                tuple(sorted(os.sched_getaffinity(0))), box.alive(role), port=box.ports()[role],
-                user="root" if role == GUEST else getpass.getuser(),
-            )
-            for role, host in lab.hosts.items()
-        )  # fmt: skip
-        guests = tuple(
-            GuestStatus(host.role, "server", "running" if host.alive else "stopped")
-            for host in hosts if host.role not in HOSTS
-        )  # fmt: skip
-        up = all(host.alive for host in hosts)
-        return BoxStatus(
-            box.name, "up" if up else "broken", TOPOLOGY.name, PLAIN, lab.accelerator,
-            str(box.lab), hosts, guests, left=() if up else left,
-        )  # fmt: skip
 
 
 def names() -> list[str]:

@@ -20,7 +20,7 @@ from labkit.box import needs
 from labkit.box.cgroup import hierarchy
 from labkit.box.containers import container
 from labkit.box.needs import CHECKOUT, TUN
-from labkit.box.rootless import plain_user, sudo, user_namespace
+from labkit.box.rootless import sudo, user_namespace
 from labkit.machine import account
 from labkit.machine.places import HOME
 from labkit.programs.declared import declared_under
@@ -34,7 +34,6 @@ DEMO = "make demo" if CHECKOUT else "labkit demo"
 TIERS = {
     "root": "everything: the lab in a box runs here",
     "rootless": "the lab in a box, all of it in a user namespace of yours",
-    "user": "hosts on loopback by sshd of your own, and an emulated guest; no links to measure",
     "recorded": "recorded runs, and hosts of your own by their lab.toml; no lab in a box",
 }
 LACKS = {
@@ -42,9 +41,7 @@ LACKS = {
     "rootless": "beside root: containers and memory limits of hosts (both take control groups),"
     " live migration, settings of the machine itself. Also a guest's CPU of its own (real-time"
     " priority), unless the limit `priority` below allows it",
-    "user": "beside rootless: hosts with addresses and links of their own, guests on those links,"
-    " other topologies",
-    "recorded": "beside user: any host on this machine",
+    "recorded": "beside rootless: any host on this machine",
 }
 """The abilities that a tier lacks and the next better one has."""
 DOCKER = "containers by the engine that most people use, one daemon on each host of the box"
@@ -81,9 +78,7 @@ def examine() -> Report:
     checks = (*_python_checks(), *map(_program_check, needs.NEEDS.items()), _docker_check(),
               *_kernel_checks(), _rootless_check(), *_priority_check())  # fmt: skip
     tier = _tier(checks)
-    why = plain_user.impossible() if tier == "recorded" and not needs.is_root() else ""
-    lacks = f"{LACKS[tier]}: {why}" if why else LACKS[tier]
-    return Report(tier, TIERS[tier], lacks, _next(checks, tier), _machine(), checks)
+    return Report(tier, TIERS[tier], LACKS[tier], _next(checks, tier), _machine(), checks)
 
 
 def _tier(checks: Iterable[Ability]) -> str:
@@ -93,7 +88,7 @@ def _tier(checks: Iterable[Ability]) -> str:
     for tier, other in (("root", user_namespace.TIER), (user_namespace.TIER, "root")):
         if not wrong - {other}:
             return tier
-    return plain_user.TIER if not needs.is_root() and not plain_user.impossible() else "recorded"
+    return "recorded"
 
 
 def packages() -> list[str]:

@@ -153,10 +153,10 @@ def _box_ssh(asked: argparse.Namespace) -> None:
     words = ["ssh", "-F", str(own) if own.is_file() else "none", "-i", str(folder / "key")]
     words += [word for option in options for word in ("-o", option)]
     host = there[asked.host]
-    at = ["-p", str(host.port), f"{host.user}@{host.control}"]
+    at = f"root@{host.control}"
     sys.stdout.flush()
     command = [shlex.join(asked.words)] if asked.words else []
-    os.execvp("ssh", [*words, *at, *command])
+    os.execvp("ssh", [*words, at, *command])
 
 
 def _box_topologies(asked: argparse.Namespace) -> None:

@@ -91,14 +91,8 @@ def _next(more: str) -> str:
 # Before the notebook runs: here sudo can ask for a password, and everyone sees what comes up.
 def _demo_box_up(topology: str) -> Path | None:
     from labkit import box
-    from labkit.box import needs
-    from labkit.box.rootless import sudo, user_namespace
     from labkit.pages.terminal import progress_line
 
-    if not needs.is_root() and not (sudo.possible() or user_namespace.possible()):
-        print("without root, a box has no links to measure\n\nSo you see a recorded run;"
-              " `labkit doctor` says more.\n")  # fmt: skip
-        return None
     try:
         with progress_line() as line:
             return box.up(BOX, line.say, made_of=topology)

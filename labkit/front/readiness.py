@@ -15,7 +15,7 @@ from labkit.study import Study
 
 YES, PARTLY, NO, UNKNOWN = "yes", "in part", "no", "not known"
 IN_A_BOX = ("root", "rootless")
-"""Tiers whose box has links to measure."""
+"""Tiers that have a box."""
 NEEDS_HOSTS = "needs hosts of your own; recorded runs open here"
 
 

@@ -208,16 +208,19 @@ def test_a_link_is_shaped_and_measured(user, up):
     assert 50.0 <= float(link["measured"]["delay"].split()[0]) < 90.0
 
 
-def test_the_doctor_names_the_tier_and_what_it_lacks(user):
+def test_who_may_make_no_namespaces_is_told_how_to_and_has_recorded_runs(user):
     report = json.loads(user.labkit("doctor", "--json").stdout)
     assert report["tier"] == "rootless" and "containers" in report["lacks"]
     (user.home / "subuid").rename(user.home / "kept")
     try:
         report = json.loads(user.labkit("doctor", "--json").stdout)
+        refused = user.labkit("box", "up", "--name", f"{NAME}x")
     finally:
         (user.home / "kept").rename(user.home / "subuid")
+    assert refused.returncode == 1 and "a user who may make namespaces" in refused.stderr
+    assert "sudo usermod --add-subuids" in refused.stderr and "--where recorded" in refused.stderr
     (row,) = [check for check in report["checks"] if check["name"] == "rootless"]
-    assert (report["tier"], row["ok"]) == ("user", False)
+    assert (report["tier"], row["ok"]) == ("recorded", False)
     assert row["fix"].startswith("sudo usermod --add-subuids") and row["found"]
 
 

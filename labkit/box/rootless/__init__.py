@@ -1,4 +1,1 @@
-"""Boxes without root.
-
-Start with `user_namespace.py`; `plain_user.py` is for machines that allow even less.
-"""
+"""Boxes without root: start with `user_namespace.py`."""

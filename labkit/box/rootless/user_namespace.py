@@ -6,13 +6,16 @@ outside goes through `dial.py`. When the keeper is killed, everything in there e
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +25,6 @@ from typing import Any
 from labkit.box.folder import BOXES, Tell
 from labkit.box.needs import SEARCHED, TUN, is_root
 from labkit.box.rootless.inside import MARK, TIER
-from labkit.box.rootless.of_user import OfUser, kept
 from labkit.errors import BoxError
 from labkit.machine import account
 from labkit.machine.scripts import beside
@@ -30,7 +32,7 @@ from labkit.programs.packages import install_words
 
 PROGRAMS = ("ip", "mount", "newuidmap", "nsenter", "setpriv", "setsid", "unshare")
 
-__all__ = ["TIER", "Rootless", "lacking", "outside", "possible"]
+__all__ = ["TIER", "Rootless", "kept", "lacking", "outside", "possible"]
 
 OUTER = ("unshare", "--user", "--map-root-user", "--map-auto", "--net", "--mount", "--pid",
          "--fork", "--kill-child", "--mount-proc")  # fmt: skip
@@ -40,9 +42,29 @@ KEEPER = beside(__file__, "user_namespace_keeper.sh")
 """It waits for nobody, so who ends in there is forgotten at once."""
 
 
+KILL_SECONDS = 15.0
+
+
+def kept() -> Path:
+    """The folder of this user's boxes."""
+    return account.state() / "boxes"
+
+
 @dataclass(frozen=True)
-class Rootless(OfUser):
+class Rootless:
     """One inside namespaces that a keeper holds; its folder is /run/labkit/NAME in there."""
+
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Its folder."""
+        return kept() / self.name
+
+    @property
+    def lab(self) -> Path:
+        """Its lab.toml."""
+        return self.path / "lab.toml"
 
     @property
     def keeper(self) -> Path:
@@ -144,19 +166,49 @@ class Rootless(OfUser):
                 raise BoxError("the namespaces of the box could not be made", said=said)
         begun.wait()
 
+    def down(self) -> None:
+        """End its processes, and remove its files."""
+        with self._locked():
+            self._remove()
+
     # The first process of a namespace takes the others there along, and goes after them.
     def _remove(self) -> None:
-        super()._remove()
+        until = time.monotonic() + KILL_SECONDS
+        while left := self.processes():
+            for pid in left:
+                self._kill(pid)
+            if time.monotonic() > until:
+                raise BoxError(f"processes {left} of box {self.name} do not end")
+            time.sleep(0.005)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(self.path)
         for file in (self.path.with_name(f"{self.name}.lock"), self.keeper):
             file.unlink(missing_ok=True)
 
-    def _still(self, pid: int) -> bool:
-        return self._carries(pid)
+    # The descriptor stands for one process for good; the number alone may be another's by now.
+    def _kill(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            process = os.pidfd_open(pid)
+            try:
+                if self._carries(pid):
+                    signal.pidfd_send_signal(process, signal.SIGKILL)
+            finally:
+                os.close(process)
 
-    # Not that of all boxes, which is taken in there.
-    @property
-    def _gate(self) -> Path:
-        return kept().parent
+    # The lock is not that of all boxes, which is taken in there.
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            kept().mkdir(parents=True, exist_ok=True)
+        except OSError as refused:
+            hint = "set XDG_STATE_HOME to a folder that you may write to"
+            raise BoxError(f"no place for boxes: {kept()}", said=str(refused), hint=hint) from None
+        descriptor = os.open(kept().parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
 
 
 def outside(place: str) -> str:
