@@ -37,8 +37,7 @@ def add(verbs: Any) -> None:
 
 
 def _columns(asked: argparse.Namespace) -> None:
-    from labkit.telemetry.counters import counters
-    from labkit.telemetry.kept import cached
+    from labkit.telemetry.counters import counters, read
     from labkit.telemetry.matching import matching
 
     names = counters(asked.file)
@@ -52,7 +51,7 @@ def _columns(asked: argparse.Namespace) -> None:
     if not alone:
         raise BadInput(f"{asked.file}: several counters have the name {chosen[0]!r}")
     with busy(f"reading {asked.file}"):
-        found = cached(asked.file, alone)
+        found = read(asked.file, alone)
     files = _written(asked, found)
     _print(asked, found, files, len(chosen) - len(alone))
 

@@ -1,7 +1,7 @@
 r"""Counters from the CSV that `esxtop -b` and Windows' perfmon write: 20,000 columns are usual.
 
-polars reads the file as it lies. If that may not be all of it, a cleaned copy is read. At last each
-field is read by hand, to say what is wrong and where. What a field may hold:
+polars reads the file as it lies. If that may not be all of it, each field is read by hand: that
+also says what is wrong and where. What a field may hold:
 
     "12.34"  12  -1e3       a number, quoted or not
     ""  " "  nan            not a number: the counter had no value then
@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit.errors import BadInput, ResultsError
-from labkit.telemetry.lines import Numbers, Rows, Times, by_hand, long_lines, repaired
+from labkit.telemetry.lines import Numbers, Rows, Times, by_hand, long_lines
 
 if TYPE_CHECKING:
     import polars as pl
@@ -122,18 +122,10 @@ def _read(path: Path, head: _Head, wanted: Sequence[int]) -> tuple[Times, Number
     except _Odd:
         pass
     with opened(path) as file:
-        try:
-            return _cleaned(_rows(path, file, head), wanted)
-        except (_Odd, ResultsError):
-            file.seek(0)
-            rows = _rows(path, file, head)
-            return *by_hand(rows, wanted), rows.cut
-
-
-def _rows(path: Path, file: BufferedReader, head: _Head) -> Rows:
-    for _ in range(head.lines):
-        file.readline()
-    return Rows(path, file, head.line, head.lines + 1, len(head.names) + 1)
+        for _ in range(head.lines):
+            file.readline()
+        rows = Rows(path, file, head.line, head.lines + 1, len(head.names) + 1)
+        return *by_hand(rows, wanted), rows.cut
 
 
 # The last field of a row is there, and none after it, only if polars found all fields of the row.
@@ -182,15 +174,6 @@ def _times(found: pl.Series) -> Times:
         raise _Odd
     exact: Times = times.to_numpy()
     return exact
-
-
-def _cleaned(rows: Rows, wanted: Sequence[int]) -> tuple[Times, Numbers, str]:
-    with tempfile.TemporaryDirectory(prefix="labkit-") as folder:
-        copy = Path(folder) / "rows.csv"
-        with copy.open("wb") as file:
-            for row in rows:
-                file.write(repaired(row) + b"\n")
-        return *_as_it_lies(copy, 0, rows.fields, wanted), rows.cut
 
 
 # A search, ten times as fast as a look at each byte where lines are long; none if the last is cut.

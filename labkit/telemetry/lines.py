@@ -25,7 +25,6 @@ NUMBER = re.compile(rb" *([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?) *")
 NO_VALUE = re.compile(rb" *(?:nan)? *", re.IGNORECASE)
 # With no comma between, esxtop -a prints A/MPERF before the next value in quotes.
 JOINED = re.compile(rb' +[-\d.]+("[^"]*")')
-JOINED_IN_A_LINE = re.compile(rb', +[-\d.]+(?="[^",]*"(?:[,\r\n]|$))')
 
 
 @dataclass(frozen=True)
@@ -153,12 +152,6 @@ def long_lines(path: Path, file: BinaryIO) -> Iterator[bytes]:
             yield line
     except OSError as failed:
         raise ResultsError(f"{path}: cannot be read", said=str(failed)) from None
-
-
-def repaired(row: Row) -> bytes:
-    """Its text with a comma only where a field ends: without the unnamed number of `esxtop -a`."""
-    text = row.text.rstrip(b"\r")
-    return JOINED_IN_A_LINE.sub(b",", text) if b", " in text else text
 
 
 def by_hand(rows: Rows, wanted: Sequence[int]) -> tuple[Times, Numbers]:

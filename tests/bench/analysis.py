@@ -64,10 +64,9 @@ def ours(path, what):
     import polars  # noqa: F401  # as the others, so that its import is not counted
 
     from labkit.telemetry.counters import counters, read
-    from labkit.telemetry.kept import cached
 
     names = list(chosen(counters(path))) if what == "few" else None
-    told(lambda: (cached if what == "again" else read)(path, names))
+    told(lambda: read(path, names))
 
 
 def polars(path, what):
@@ -201,12 +200,6 @@ def all_columns():
             found, times = columns(path, rows)
             figures += found
             took.append(times)
-        child(sys.executable, "ours", str(path), "again")
-        again = median(
-            [child(sys.executable, "ours", str(path), "again")[0] for _ in range(ROUNDS)]
-        )
-        figures.append(at_most("again", "all columns again, from the cache, s", again,
-                               "the limit", 0.005, 1))  # fmt: skip
     finally:
         path.unlink(missing_ok=True)
     growth = ROWS[-1] // ROWS[0]
