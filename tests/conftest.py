@@ -54,7 +54,7 @@ OWN = tuple(
 UNTIMED = tuple(
     f"tests/box/test_{name}.py" for name in (
         "going_on", "guest_settings", "host_settings", "hosts", "jobs", "killed_kernel", "life",
-        "made_by_plan", "plain", "run", "shared_devices", "silence",
+        "made_by_plan", "run", "shared_devices", "silence",
     )
 )  # fmt: skip
 

@@ -19,12 +19,12 @@ from labkit.campaign.compare import (
 )
 from labkit.errors import readable
 from labkit.machine.units import capital
+from labkit.pages.old_and_new import delta, within
 from labkit.pages.tables import Table
 from labkit.pages.terminal import paragraph
-from labkit.statistics.interval import ends
 from labkit.verdict import one_risk
 
-HEAD = ("point", "what", "new against old", "95 % interval", "outcome")
+HEAD = ("point", "figure", "delta", "interval", "verdict")
 ORDER = (WORSE, BETTER, CHANGED, UNCLEAR, ALIKE)
 
 
@@ -99,7 +99,8 @@ def _suite(root: ElementTree.Element, name: str, some: list[Compared]) -> None:
         case = ElementTree.SubElement(
             suite, "testcase", classname=readable(name), name=readable(one.what)
         )
-        said = readable(f"{one.outcome}: {_effect(one)} {_interval(one)} {one.verdict.why}")
+        change = delta(one.verdict.effect, one.ratio), within(one.verdict, one.ratio)
+        said = readable(" ".join([f"{one.outcome}:", *change, one.verdict.why]))
         if one.outcome == WORSE:
             ElementTree.SubElement(case, "failure", message=said)
         else:
@@ -113,25 +114,12 @@ def _shown(those: Comparisons) -> list[Compared]:
 
 
 def _row(one: Compared) -> tuple[str, ...]:
-    return one.point, one.what, _effect(one), _interval(one), _outcome(one)
+    change = delta(one.verdict.effect, one.ratio), within(one.verdict, one.ratio)
+    return one.point, one.what, *change, _outcome(one)
 
 
 def _outcome(one: Compared) -> str:
     return f"{one.outcome} ({one.was}, now {one.is_now})" if one.was else one.outcome
-
-
-def _effect(one: Compared) -> str:
-    return "" if one.verdict.effect is None else _said(one, one.verdict.effect)
-
-
-def _interval(one: Compared) -> str:
-    v = one.verdict
-    return "" if v.effect is None else ends(v.low, v.high, lambda end: _said(one, end))
-
-
-# A share of the old where both are above 0, else the difference.
-def _said(one: Compared, effect: float) -> str:
-    return f"{100 * (effect - 1):+.1f} %" if one.ratio else f"{effect:+.3g}"
 
 
 def _risk(those: Comparisons) -> str:

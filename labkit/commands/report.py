@@ -63,7 +63,10 @@ def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
     from labkit.pages.old_and_new import old_and_new
 
     with busy("comparing"):
-        found = old_and_new(new, old)
+        if new.study != old.study:
+            what = f"{new.path} is of {new.study}, {old.path} of {old.study}"
+            raise BadInput(what, hint="compare two results of one study")
+        found = old_and_new(old, new)
     if asked.json:
         print_json({"found": found.found(), **asdict(found.difference)})
     elif asked.html:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from labkit.results import Results, Run
     from labkit.running.compared import Fact
-    from labkit.verdict import Verdict
 
 LISTED = """
 select results.path, study, label, lab, tier, damaged, count(runs.id) as runs,
@@ -72,11 +71,11 @@ def _add_looking(inner: Any) -> None:
     )  # fmt: skip
     one.add_argument("what", metavar="RESULTS", nargs="*", help=f"{RESULTS}; without it, all")
     one = verb(
-        inner, "diff", _diff, "show how settings, facts and results differ",
-        "lat_ping data/recorded/lat_ping.labkit | the newest beside the recorded",
+        inner, "diff", _diff, "show how results, settings and facts differ",
+        "data/recorded/lat_ping.labkit lat_ping | from the recorded to the newest",
     )  # fmt: skip
-    one.add_argument("a", metavar="A", help=RESULTS)
-    one.add_argument("b", metavar="B", help="results to compare with, given like A")
+    one.add_argument("old", metavar="OLD", help=RESULTS)
+    one.add_argument("new", metavar="NEW", help="results to compare with these, given like OLD")
     one = verb(
         inner, "query", _query, "ask all runs with SQL: tables results, runs, rows",
         "'select condition, metric, p99 from rows join runs on runs.id = run'",
@@ -246,52 +245,29 @@ def _wrong(path: Path) -> list[str]:
 
 
 def _diff(asked: argparse.Namespace) -> None:
-    from labkit.pages import tables
-    from labkit.running import compared
-    from labkit.verdict import one_risk
+    from labkit.pages.old_and_new import old_and_new
 
-    (a, run_a), (b, run_b) = _named(asked.a), _named(asked.b)
-    if (run_a is None) != (run_b is None):
+    (old, old_run), (new, new_run) = _named(asked.old), _named(asked.new)
+    if (old_run is None) != (new_run is None):
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
-    if (run_a.path if run_a else a.path) == (run_b.path if run_b else b.path):
-        raise BadInput(f"{asked.a} and {asked.b} are the same")
-    found = (
-        compared.of_runs((a, run_a), (b, run_b)) if run_a and run_b else compared.of_results(a, b)
-    )
+    found = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
     if asked.json:
-        print_json(asdict(found))
+        print_json({"found": found.found(), **asdict(found.difference)})
         return
-    print(readable(f"a  {found.a}\nb  {found.b}\n"))
-    if found.facts:
-        print(_side_by_side(found.facts))
-    else:
-        print("No known difference between them.")
-    effects = tuple((compared.A_IS[v.verdict], _figure(v)) for v in found.effects)
-    if effects:
-        alone = "Each comparison by itself has a risk of 5 % of a wrong answer."
-        risk = one_risk(v.among for v in found.effects) or alone
-        print("\n" + tables.Table(("a is", "figure"), effects, risk).text())
-    print(readable("\n".join(found.why_not)))
+    print(found.text(), end="\n\n")
+    facts = found.difference.facts
+    print(_side_by_side(facts) if facts else "No known difference between them.")
 
 
 # Two columns where there is room for them, else one below the other.
 def _side_by_side(facts: Sequence[Fact]) -> str:
     from labkit.pages import tables, terminal
 
-    widest = max(len(f.what) for f in facts) + max(len(f.a) for f in facts)
+    widest = max(len(f.what) for f in facts) + max(len(f.old) for f in facts)
     if widest < shutil.get_terminal_size().columns - 28:
-        return tables.table([asdict(f) for f in facts], ("what", "a", "b")).text()
-    lines = [line for f in facts for line in (f.what, f"    a: {f.a}", f"    b: {f.b}")]
+        return tables.table([asdict(f) for f in facts], ("what", "old", "new")).text()
+    lines = [line for f in facts for line in (f.what, f"    old: {f.old}", f"    new: {f.new}")]
     return "\n".join(terminal.paragraph(readable(line)) for line in lines)
-
-
-# A figure that lacks samples does not say by itself what it is of.
-def _figure(v: Verdict) -> str:
-    why, against = (
-        v.why.removeprefix("the other way round: "),
-        v.statement.split(" lower than ")[-1],
-    )
-    return why if against in why else f"{against}: {why}"
 
 
 def _export(asked: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from labkit.machine.units import figure, shown
 from labkit.pages import terminal
 from labkit.pages.paper import PAPER
 from labkit.pages.tables import Table, safe
-from labkit.results import Results
+from labkit.results import Results, Run
 from labkit.running import compared
 from labkit.running.compared import Difference, Sides
 from labkit.running.open_lab import note
@@ -42,8 +42,6 @@ class OldAndNew:
     """The changes from old results to new ones, and where both came from."""
 
     study: str
-    old: str
-    new: str
     difference: Difference
     note: str = ""
 
@@ -58,7 +56,7 @@ class OldAndNew:
         if not self.changed:
             return f"None of {number} figures of {self.study} has clearly changed."
         verdict, sides = max(self.changed, key=lambda one: abs((one[0].effect or 1.0) - 1))
-        by, word = _delta(verdict, sides).lstrip("+-"), compared.A_IS[verdict.verdict]
+        by, word = _delta(verdict, sides).lstrip("+-"), compared.OUTCOMES[verdict.verdict]
         said = f"{sides.condition} ({_statistic(sides)}) is {by} {word} than it was"
         return f"{len(self.changed)} of {number} figures of {self.study} have changed; {said}."
 
@@ -73,7 +71,7 @@ class OldAndNew:
     def chart(self) -> str:
         """New over old as SVG; empty where no figure is above 0."""
         drawn = [
-            Changed(_figure_of(s), v.effect, v.low, v.high, compared.A_IS[v.verdict])
+            Changed(_figure_of(s), v.effect, v.low, v.high, compared.OUTCOMES[v.verdict])
             for v, s in self._each() if s.ratio and v.effect
         ]  # fmt: skip
         if not drawn:
@@ -85,33 +83,34 @@ class OldAndNew:
         """For a terminal: the conditions as headings, so that it fits 80 columns."""
         head = ("", *COLUMNS)
         lines = terminal.table([row[1:] for row in self.rows()], head).splitlines()
-        parts = [self.found(), f"old  {self.old}\nnew  {self.new}", self.note]
+        parts = [self.found(), f"old  {self.difference.old}\nnew  {self.difference.new}", self.note]
         parts = [readable(terminal.paragraph(p) if p is not parts[1] else p) for p in parts if p]
         parts.append("\n".join(self._headed(lines)) if self.rows() else "")
-        parts += map(terminal.paragraph, (self._caption(), *self.difference.why_not))
+        parts += map(terminal.paragraph, (self._caption(), *self._why_not()))
         return readable("\n\n".join(part for part in parts if part))
 
     def markdown(self) -> str:
         """For a page of Markdown, such as a comment on a change."""
-        aside = [*self.difference.why_not, self._facts()]
+        aside = [*self._why_not(), self._facts()]
         parts = [f"**{self.found()}**", self.table().markdown(), *aside]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def page(self) -> str:
         """One HTML file without scripts, for light and dark screens and for paper."""
-        title = safe(f"{self.study}: {_name(self.new)} against {_name(self.old)}")
+        new, old = map(_name, (self.difference.new, self.difference.old))
+        title = safe(f"{self.study}: {new} against {old}")
         return PAGE.format(title=title, style=PAPER + STYLE, section=self.section())
 
     def section(self) -> str:
         """The same without a head, to stand in another page."""
-        facts = [(f.what, f.b, f.a) for f in self.difference.facts]
+        facts = [(f.what, f.old, f.new) for f in self.difference.facts]
         other = Table(("what else differs", "old", "new"), tuple(facts)).html()
         drawn = self.chart()
         parts = [
             f"<p><b>{safe(self.found())}</b></p>",
             f'<div class="labkit-chart">{drawn}</div>' if drawn else "",
             self.table().html(),
-            *(f"<p>{safe(why)}</p>" for why in self.difference.why_not),
+            *(f"<p>{safe(why)}</p>" for why in self._why_not()),
             f"<details><summary>{safe(self._facts())}</summary>{other}</details>",
         ]
         return "\n".join(filter(None, parts))
@@ -128,41 +127,55 @@ class OldAndNew:
             before = condition
             yield line
 
+    # What no interval could be given for, and what was not compared at all.
+    def _why_not(self) -> list[str]:
+        without = [f"{s.condition}, {_statistic(s)}: {v.why}" for v, s in self._each()
+                   if v.effect is None]  # fmt: skip
+        return [*without, *self.difference.why_not]
+
     def _caption(self) -> str:
         said = "Old and new are pooled over all runs. The interval is of the delta, 95 %."
-        return f"{said} {one_risk(v.among for v in self.difference.effects)}".strip()
+        alone = "Each comparison by itself has a risk of 5 % of a wrong answer."
+        return f"{said} {one_risk(v.among for v in self.difference.effects) or alone}"
 
     def _facts(self) -> str:
         number = len(self.difference.facts)
         return f"What else differs, such as settings and versions: {number}."
 
 
-def old_and_new(new: Results, old: Results) -> OldAndNew:
-    """Compare new results of a study with old ones."""
-    if new.study != old.study:
-        what = f"{new.path} is of {new.study}, {old.path} of {old.study}"
-        raise BadInput(what, hint="compare two results of one study")
-    if new.path == old.path:
-        raise BadInput(f"{new.path} is both old and new", hint="name two results")
-    found = compared.of_results(new, old)
-    return OldAndNew(new.judged_as, str(old.path), str(new.path), found, note(new))
+def old_and_new(old: Results, new: Results, runs: tuple[Run, Run] | None = None) -> OldAndNew:
+    """Compare old results with new ones of the same metric, or one run of each."""
+    named = runs or (old, new)
+    if named[0].path == named[1].path:
+        raise BadInput(f"{named[0].path} is both old and new: they are the same")
+    if runs:
+        found = compared.of_runs((old, runs[0]), (new, runs[1]))
+    else:
+        found = compared.of_results(old, new)
+    return OldAndNew(new.judged_as, found, note(new))
 
 
 def _five(v: Verdict, s: Sides) -> tuple[str, ...]:
     unit = shown(s.unit)
-    within = "" if v.effect is None else ends(v.low, v.high, lambda end: _change(end, s))
-    old, new = (f"{figure(value)} {unit}".strip() for value in (s.b, s.a))
-    return old, new, _delta(v, s), within, compared.A_IS[v.verdict]
+    old, new = (f"{figure(value)} {unit}".strip() for value in (s.old, s.new))
+    return old, new, _delta(v, s), within(v, s.ratio, s.unit), compared.OUTCOMES[v.verdict]
 
 
 def _delta(v: Verdict, s: Sides) -> str:
-    return "" if v.effect is None else _change(v.effect, s)
+    return delta(v.effect, s.ratio, s.unit)
 
 
-# A share of the old where both are above 0, else in the unit of the figures.
-def _change(effect: float, s: Sides) -> str:
-    if not s.ratio:
-        return f"{effect:+.3g} {shown(s.unit)}".strip()
+def within(v: Verdict, ratio: bool, unit: str = "") -> str:
+    """The 95 % interval of a change, in the words of `delta`."""
+    return "" if v.effect is None else ends(v.low, v.high, lambda end: delta(end, ratio, unit))
+
+
+def delta(effect: float | None, ratio: bool, unit: str = "") -> str:
+    """A change in words: a share of the old where both are above 0, else in the figures' unit."""
+    if effect is None:
+        return ""
+    if not ratio:
+        return f"{effect:+.3g} {shown(unit)}".strip()
     share = 100 * (effect - 1)
     return f"{share:+.1f} %" if abs(share) < 10 else f"{share:+,.0f} %"
 

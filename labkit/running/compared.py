@@ -19,8 +19,13 @@ from labkit.statistics.pooled import as_blocks
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 
-A_IS = {HOLDS: "lower", CONTRADICTED: "higher", SAME: "the same", UNDECIDED: "not clearly other"}
-"""Words about a for each verdict, if b is asked to be higher."""
+OUTCOMES = {
+    HOLDS: "lower",
+    CONTRADICTED: "higher",
+    SAME: "the same",
+    UNDECIDED: "not clearly other",
+}
+"""Words about the new figure for each verdict, if it is asked to be lower than the old one."""
 NO_FACTS = ("format", "controls: results")
 """Fields on how results are kept and where their lab's controls lie, not on what was measured."""
 PERCENTILES = (50.0, 99.0)
@@ -34,19 +39,19 @@ class Fact:
     """One thing that was not the same; an empty side did not have it."""
 
     what: str
-    a: str
-    b: str
+    old: str
+    new: str
 
 
 @dataclass(frozen=True)
 class Sides:
-    """One figure of a condition in both executions; `ratio` if the effect is a over b."""
+    """One figure of a condition, or of a metric of one run; `ratio` if the effect is new / old."""
 
     condition: str
     statistic: Statistic
     unit: str
-    a: float
-    b: float
+    old: float
+    new: float
     ratio: bool
 
 
@@ -54,49 +59,49 @@ class Sides:
 class Difference:
     """The facts that differ, the comparisons of what was measured, and why some were not made.
 
-    `sides` has the figures of each effect, if whole executions are compared.
+    `effects` are verdicts of new against old, and `sides` has the figures of each.
     """
 
-    a: str
-    b: str
+    old: str
+    new: str
     facts: tuple[Fact, ...]
     effects: tuple[Verdict, ...]
+    sides: tuple[Sides, ...]
     why_not: tuple[str, ...] = ()
-    sides: tuple[Sides, ...] = ()
 
 
-def of_runs(a: tuple[Results, Run], b: tuple[Results, Run]) -> Difference:
+def of_runs(old: tuple[Results, Run], new: tuple[Results, Run]) -> Difference:
     """The differences between two runs."""
-    sides = [{**_asked(results), **_told(run)} for results, run in (a, b)]
-    names = ("a", "b") if a[1].condition == b[1].condition else (a[1].condition, b[1].condition)
-    values = [{s.metric: s.values for s in measured.samples(*side)} for side in (a, b)]
-    effects = [
-        compare(values[0][metric], values[1][metric], q, names)
-        for metric in values[0]
-        if metric in values[1]
-        for q in PERCENTILES
-    ]
-    return Difference(str(a[1].path), str(b[1].path), _facts(*sides), tuple(effects))
+    facts = _facts(*({**_asked(results), **_told(run)} for results, run in (old, new)))
+    before, after = ({s.metric: s for s in measured.samples(*side)} for side in (old, new))
+    effects, sides = [], []
+    for metric, sample in before.items():
+        for q in PERCENTILES if metric in after else ():
+            both = {"new": as_blocks(after[metric].values, -1000, metric),
+                    "old": as_blocks(sample.values, -2000, metric)}  # fmt: skip
+            effects.append(compare(after[metric].values, sample.values, q, ("new", "old")))
+            sides.append(_sides(metric, q, sample.unit, both))
+    return Difference(str(old[1].path), str(new[1].path), facts, tuple(effects), tuple(sides))
 
 
-def of_results(a: Results, b: Results) -> Difference:
+def of_results(old: Results, new: Results) -> Difference:
     """The differences between two executions of a study, condition by condition.
 
     All comparisons share one risk of 5 % of a wrong answer (Holm).
     """
-    sides = [{**_asked(one), **_conditions(one)} for one in (a, b)]
-    metrics = [measured.main_metric(one) for one in (a, b)]
+    facts = _facts(*({**_asked(one), **_conditions(one)} for one in (old, new)))
+    metrics = [measured.main_metric(one) for one in (old, new)]
     if metrics[0] != metrics[1]:
-        raise BadInput(f"{a.path} measured {metrics[0]}, {b.path} {metrics[1]}: not comparable")
-    ours, theirs = (measured.of_metric(one, metrics[0]) for one in (a, b))
-    unit, why_not = _unit(a, metrics[0]), []
+        raise BadInput(f"{old.path} measured {metrics[0]}, {new.path} {metrics[1]}: not comparable")
+    before, after = (measured.of_metric(one, metrics[0]) for one in (old, new))
+    unit, why_not = _unit(new, metrics[0]), []
     pairs: dict[Order, tuple[Sides, dict[str, Blocks]]] = {}
-    for name in _names((a, b), (ours, theirs)):
-        if name not in ours or name not in theirs:
-            why_not.append(f"{name}: only {'the first' if name in ours else 'the second'} has it")
+    for name in _names((old, new), (before, after)):
+        if name not in before or name not in after:
+            why_not.append(f"{name}: only the {'old' if name in before else 'new'} one has it")
             continue
         try:
-            pairs |= _pairs(name, unit, ours[name], theirs[name])
+            pairs |= _pairs(name, unit, before[name], after[name])
         except LabkitError as refused:
             why_not.append(f"{name}: {refused.what}")
     both = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
@@ -104,8 +109,8 @@ def of_results(a: Results, b: Results) -> Difference:
     why_not += [f"{s.condition}: {v.why}" for v, s in judged if v.verdict == NOT_TESTABLE]
     kept = [(v, s) for v, s in judged if v.verdict != NOT_TESTABLE]
     return Difference(
-        str(a.path), str(b.path), _facts(*sides), tuple(v for v, _ in kept), tuple(why_not),
-        tuple(s for _, s in kept),
+        str(old.path), str(new.path), facts, tuple(v for v, _ in kept), tuple(s for _, s in kept),
+        tuple(why_not),
     )  # fmt: skip
 
 
@@ -125,26 +130,31 @@ def _unit(results: Results, metric: str) -> str:
 
 # Block 3 of one execution has nothing to do with block 3 of another, so no number is in both.
 def _pairs(
-    name: str, unit: str, ours: Mapping[int, Any], theirs: Mapping[int, Any]
+    name: str, unit: str, before: Mapping[int, Any], after: Mapping[int, Any]
 ) -> dict[Order, tuple[Sides, dict[str, Blocks]]]:
-    names = (f"a ({name})", f"b ({name})")
-    apart = {-1 - block: values for block, values in theirs.items()}
-    both = {n: as_blocks(given, 0, name) for n, given in zip(names, (ours, apart), strict=True)}
-    ratio = all((np.asarray(v) > 0).all() for side in (ours, theirs) for v in side.values())
-    one_a_run = all(percentiles.count(side) == len(side) for side in (ours, theirs))
+    names = (f"new ({name})", f"old ({name})")
+    apart = {-1 - block: values for block, values in before.items()}
+    both = {n: as_blocks(given, 0, name) for n, given in zip(names, (after, apart), strict=True)}
+    one_a_run = all(percentiles.count(side) == len(side) for side in (before, after))
     asked: tuple[Statistic, ...] = ("mean",) if one_a_run else PERCENTILES
-    pairs = {}
-    for q in asked:
-        order = Order(f"{name}, {q}", f"a is lower than b ({name})", "", (q,), names)
-        a, b = (estimated(Quantity(f"'{n}'", q), both).value for n in names)
-        pairs[order] = Sides(name, q, unit, a, b, ratio), both
-    return pairs
+    return {
+        Order(f"{name}, {q}", f"new is lower than old ({name})", "", (q,), names):
+            (_sides(name, q, unit, both), both)
+        for q in asked
+    }  # fmt: skip
+
+
+# `both` has the new side first.
+def _sides(name: str, q: Statistic, unit: str, both: Mapping[str, Blocks]) -> Sides:
+    new, old = (estimated(Quantity(f"'{side}'", q), both).value for side in both)
+    ratio = all((np.asarray(v) > 0).all() for side in both.values() for v in side.values())
+    return Sides(name, q, unit, old, new, ratio)
 
 
 # The name of the condition stands once.
 def _plain(v: Verdict) -> Verdict:
-    name = v.statement.removeprefix("a is lower than b (").removesuffix(")")
-    return replace(v, claim="compare", why=v.why.replace(f"a ({name})", "a"))
+    name = v.statement.removeprefix("new is lower than old (").removesuffix(")")
+    return replace(v, claim="compare", why=v.why.replace(f"new ({name})", "new"))
 
 
 def _asked(results: Results) -> dict[str, str]:
@@ -174,8 +184,8 @@ def _flat(whole: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
             yield f"{above}{key}", ", ".join(map(str, value)) if several else str(value)
 
 
-def _facts(a: Mapping[str, str], b: Mapping[str, str]) -> tuple[Fact, ...]:
-    tops = list(dict.fromkeys(name.partition(":")[0] for name in [*a, *b]))
-    names = [name for name in dict.fromkeys([*a, *b]) if a.get(name) != b.get(name)]
+def _facts(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[Fact, ...]:
+    tops = list(dict.fromkeys(name.partition(":")[0] for name in [*old, *new]))
+    names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
     names.sort(key=lambda name: tops.index(name.partition(":")[0]))
-    return tuple(Fact(name, a.get(name, ""), b.get(name, "")) for name in names)
+    return tuple(Fact(name, old.get(name, ""), new.get(name, "")) for name in names)

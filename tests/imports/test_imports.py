@@ -273,7 +273,7 @@ def test_labkit_results_import_from_show_and_diff(home, capsys):
     runs = [str(run.path) for run in Results.open(Path(taken["path"])).runs()]
     assert main(["results", "diff", *runs, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert {"what": "condition", "a": "bare", "b": "guest"} in found["facts"]
+    assert {"what": "condition", "old": "bare", "new": "guest"} in found["facts"]
     assert found["effects"][0]["verdict"] == "undecided"
     assert main(["results", "verify", taken["path"]]) == 0
     assert main(["results", "import", "--from", "oracle", files[0]]) == 2

@@ -34,7 +34,7 @@ def both(tmp_path_factory) -> tuple[Results, Results]:
 @pytest.mark.slow
 def test_five_columns_say_what_became_of_each_figure(both):
     new, old = both
-    table = old_and_new(new, old).table()
+    table = old_and_new(old, new).table()
     assert table.head[2:] == ("old", "new", "delta", "interval", "verdict")
     rows = {row[:2]: row[2:] for row in table.rows}
     verdicts = {condition: rows[condition, "median"][-1] for condition in synthetic.SHAPES}
@@ -106,7 +106,7 @@ def test_only_two_results_of_one_study_are_compared(both, capsys):
 
 @pytest.mark.slow
 def test_the_chart_shows_the_numbers_of_the_table(both):
-    found = old_and_new(*both)
+    found = old_and_new(*reversed(both))
     drawn = [charts.Changed("x, median", 1.5, 1.2, None, "higher")]
     rows = charts.frame(charts.changes(drawn)).filter(layer="point")
     assert np.isclose(rows["value"][0], 1.5) and "higher" in rows["verdict"].to_list()
