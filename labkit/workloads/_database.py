@@ -23,7 +23,7 @@ PROGRAMS = ("/usr/lib/postgresql/*/bin/postgres", "initdb", "mariadbd", "my_prin
             "nginx", "python3")  # fmt: skip
 
 ENGINES = {"postgresql": "/usr/lib/postgresql/*/bin/postgres", "mariadb": "mariadbd"}
-"""The server of each engine; the table of packages knows what brings it. Others are only asked."""
+"""The server of each engine; the table of packages knows what brings it."""
 KEPT = LASTING
 """Beginning of the folder of filled shops: one for each engine and number, each filled once."""
 READY_SECONDS = 300
@@ -163,8 +163,6 @@ def absent(engine: str, way: str, hosts: Mapping[str, Host]) -> str:
             return f"Python 3.9 or newer is missing on {host.name}: {brings('python3')}"
     if way == "web" and not server.run("sh", "-c", FIND, "find", "nginx").ok:
         return f"nginx is missing on {server.name}, to get it: {brings('nginx')}"
-    if engine not in ENGINES:
-        return ""
     if not server.run("sh", "-c", FIND, "find", engine).ok and not could_bring(engine, server):
         how = brings(ENGINES[engine])
         return f"{engine} is missing on {server.name}, to get it: {how}"
