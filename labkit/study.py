@@ -88,11 +88,11 @@ class Study:
     """Conditions that this run leaves out, though claims may speak of them."""
 
     sizes: Mapping[str, int | str] = field(default_factory=dict)
-    """How many guests and the like its conditions have, by name: at first what fits a box."""
+    """Numbers of guests and the like in its conditions, by name: at first those that fit a box."""
     made: Callable[..., tuple[Condition, ...]] | None = None
     """Its conditions for other `sizes`, which are its keywords."""
     chosen: Mapping[str, int | str] = field(default_factory=dict)
-    """Those of the `sizes` that were asked for otherwise."""
+    """Sizes that are not those that fit a box."""
 
     def __post_init__(self) -> None:
         twice(f"a condition of {self.name}", [one.name for one in self.conditions])

@@ -22,9 +22,9 @@ TASK = re.compile(r"^task (\d+) ns (\d+) moves (\d*) (\d*) on ?([\d ]*)$", re.AS
 
 
 def watched(host: Host, seconds: float, process: str, guests: tuple[str, ...] = ()) -> str:
-    """Watch all processes of a name, or these guests of the host, for so many seconds.
+    """Text of all processes of a name, or of these guests of the host, after these seconds.
 
-    A host without such counters is waited for all the same, and says nothing.
+    It takes as long on a host without such counters, and is empty then.
     """
     machines = [host.guests.get(name, Guest(name, "")).vm for name in guests]
     words = ("guests", *machines) if guests else ("process", process)

@@ -19,8 +19,12 @@ from labkit.transports.local import Local
 PAGE = HOME / "notebooks/docs/proof/claims.md"
 LABS = {"box": ("box", "docker", "linux"), "KVM": ("kvm", "docker", "linux"), "ESXi": ("esxi",)}
 """Kinds of lab, and what the hosts of each are that run guests."""
-GUESTS = {f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)}
-VIRTUAL = ("guest", "client")
+LARGE = ("large", "larger", "largest")
+GUESTS = {
+    **{f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)},
+    **{name: Guest(name, "192.0.2.1") for name in LARGE},
+}
+VIRTUAL = ("guest", "client", *LARGE)
 """Prefixes of the roles that are plain Linux on any lab."""
 
 
@@ -128,7 +132,7 @@ def _known(name: str, conditions: Sequence[Condition]) -> bool:
 # What needs a program, such as OpenOnload, is brought to a host of one's own.
 def _lacking(study: Study, condition: Condition, lab: str) -> Iterator[str]:
     roles = {player for role in study.workload.roles for player in condition.players(role)}
-    if lab == "ESXi" and not any(role.startswith("guest") for role in roles):
+    if lab == "ESXi" and not any(role.startswith(("guest", *LARGE)) for role in roles):
         yield f"{condition.name}: VMkernel would answer, no machine"
     stood = {one.instead_of for one in condition.optional}
     for setting in condition.settings:

@@ -84,6 +84,11 @@ def _four(name: str) -> Condition:
     )
 
 
+def numbered(kind: str, many: int) -> tuple[str, ...]:
+    """Roles of a lab: the first has no number, those beside it are counted from 2."""
+    return tuple(kind + (str(n) if n > 1 else "") for n in range(1, many + 1))
+
+
 def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:
     """The settings that do not matter for guests that are paused or off."""
     return tuple(

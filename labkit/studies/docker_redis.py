@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labkit.claims import published
+from labkit.condition import Condition
+from labkit.settings.processes import TEST_NIC, InterruptCpus, ServiceRunning
 from labkit.studies._places import TOPOLOGY
 from labkit.studies._six_places import six_places
 from labkit.study import Study
@@ -10,6 +14,21 @@ from labkit.workloads.redis import Redis
 
 # redis-benchmark has one thread, as the server has, and nothing else to do.
 ASKING = ("busy client",)
+
+
+# Those of the network, of the machine or of the guest that the server is in.
+def _conditions(interrupts: str) -> tuple[Condition, ...]:
+    plain = six_places(*ASKING)
+    return tuple(_bound(one, interrupts) for one in plain) if interrupts else plain
+
+
+def _bound(one: Condition, cpus: str) -> Condition:
+    role = "guest" if one.in_guest else "server"
+    bound = (
+        ServiceRunning("irqbalance", False, role=role), InterruptCpus(TEST_NIC, cpus, role=role),
+    )  # fmt: skip
+    return replace(one, settings=(*one.settings, *bound))
+
 
 study = Study(
     name="docker_redis",
@@ -22,6 +41,8 @@ study = Study(
     metric="throughput",
     unit="1/s",
     topology=TOPOLOGY,
-    conditions=six_places(*ASKING),
+    conditions=_conditions(""),
+    sizes={"interrupts": ""},
+    made=_conditions,
     claims=published.of("docker_redis"),
 )

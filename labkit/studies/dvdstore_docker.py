@@ -2,22 +2,88 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from labkit.claims import published
 from labkit.condition import Condition
+from labkit.errors import BadInput
 from labkit.settings.guest_power import GuestPower
-from labkit.studies._guests import unused
+from labkit.studies._guests import numbered, unused
 from labkit.study import Study
 from labkit.workloads.dvdstore import DvdStore
 
-GUESTS = ("guest", "guest2")
-CONTAINERS = ("container", "container2", "container3", "container4")
-IN_GUESTS = tuple(f"vm{name}" for name in CONTAINERS)
-OFF = tuple(GuestPower("paused", guest) for guest in GUESTS)
-ON = tuple(GuestPower("on", guest) for guest in GUESTS)
-SCALED = "scaled to the box: four databases on one CPU for sixteen on thirty-two, asked directly"
+FITTING = {"databases": 4, "guests": 2}
+"""The document has sixteen in all, and eight guests."""
 # All CPUs are committed, as the document's were: who waits for one is what is compared.
 BUSY = ("steal", "busy client", "clock step", "paused")
 NEEDED = "several NUMA nodes"
+FAST = "PostgreSQL set as the document's kit sets it: synchronous_commit and full_page_writes off"
+
+
+# Databases are dealt out evenly: each server of a condition has as many as the others.
+def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
+    named, each = numbered("guest", guests), _shared(databases, guests)
+    containers, off = numbered("container", databases), _resting(named)
+    scaled = f"{databases} databases, asked as `way` says"
+    plain: dict[str, Any] = {**off, "expects": BUSY, "in_guest": False}
+    native = {**plain, "knobs": {"instances": databases}}
+    contained = {**plain, "roles": {"server": containers}}
+    on = tuple(GuestPower("on", guest) for guest in named)
+    running: dict[str, Any] = {"settings": on, "expects": BUSY, "in_guest": True}
+    return (
+        Condition(
+            "Native-16S",
+            means="sixteen databases on the bare machine, each with its web server",
+            here=f"{scaled}, on this machine's own kernel; no guest is running",
+            **native,
+        ),
+        Condition(
+            "Native-Docker-16S",
+            means="sixteen Docker containers with a database each, behind Docker's bridge",
+            here=f"{scaled}, each in a container behind its engine's bridge",
+            **contained,
+        ),
+        Condition(
+            "VM-8VMs-16S",
+            means="eight virtual machines of four CPUs with two databases each",
+            here=f"{scaled}: {guests} guests with {each} of them each",
+            roles={"server": named},
+            knobs={"instances": each},
+            **running,
+        ),
+        Condition(
+            "VM-Docker-8VMs-16S",
+            means="eight virtual machines with two Docker containers each",
+            here=f"{scaled}: {guests} guests with {each} containers each, by crun",
+            roles={"server": numbered("vmcontainer", databases)},
+            **running,
+        ),
+        Condition(
+            "Native-Docker-16S, pinned",
+            means="the containers of Native-Docker-16S, half of them on each NUMA node",
+            here="each database in its container on the CPUs of one NUMA node, in turn",
+            **{**contained, "knobs": {"nodes": True}},
+        ),
+        Condition(
+            "Native-16S, not durable",
+            means=f"as Native-16S, and {FAST}",
+            here=f"{scaled}, on this machine's own kernel, and both of these off",
+            **{**native, "knobs": {"instances": databases, "durability": "fast"}},
+        ),
+    )
+
+
+def _shared(databases: int, guests: int) -> int:
+    if databases % guests:
+        what = f"dvdstore_docker: {databases} databases cannot be shared by {guests} guests"
+        raise BadInput(what, hint="a multiple of the guests, such as 16 for 8")
+    return databases // guests
+
+
+def _resting(guests: tuple[str, ...]) -> dict[str, Any]:
+    paused = tuple(GuestPower("paused", guest) for guest in guests)
+    return {"optional": paused, "indifferent": unused(guests)}
+
 
 study = Study(
     name="dvdstore_docker",
@@ -30,69 +96,9 @@ study = Study(
     metric="orders per minute",
     unit="1/min",
     topology="shops",
-    conditions=(
-        Condition(
-            "Native-16S",
-            means="sixteen databases on the bare machine, each with its web server",
-            here=f"{SCALED}, on this machine's own kernel; no guest is running",
-            optional=OFF,
-            indifferent=unused(GUESTS),
-            expects=BUSY,
-            knobs={"instances": 4},
-            in_guest=False,
-        ),
-        Condition(
-            "Native-Docker-16S",
-            means="sixteen Docker containers with a database each, behind Docker's bridge",
-            here=f"{SCALED}, each in a container behind its engine's bridge",
-            optional=OFF,
-            indifferent=unused(GUESTS),
-            roles={"server": CONTAINERS},
-            expects=BUSY,
-            in_guest=False,
-        ),
-        Condition(
-            "VM-8VMs-16S",
-            means="eight virtual machines of four CPUs with two databases each",
-            here=f"{SCALED}: two guests of one CPU with two databases each",
-            settings=ON,
-            roles={"server": GUESTS},
-            expects=BUSY,
-            knobs={"instances": 2},
-            in_guest=True,
-        ),
-        Condition(
-            "VM-Docker-8VMs-16S",
-            means="eight virtual machines with two Docker containers each",
-            here=f"{SCALED}: two guests of one CPU with two containers each, by crun",
-            settings=ON,
-            roles={"server": IN_GUESTS},
-            expects=BUSY,
-            in_guest=True,
-        ),
-        Condition(
-            "Native-Docker-16S, pinned",
-            means="the containers of Native-Docker-16S, half of them on each NUMA node",
-            here="each database in its container on the CPUs of one NUMA node, in turn",
-            optional=OFF,
-            indifferent=unused(GUESTS),
-            roles={"server": CONTAINERS},
-            expects=BUSY,
-            knobs={"nodes": True},
-            in_guest=False,
-        ),
-        Condition(
-            "Native-16S, not durable",
-            means="as Native-16S, and PostgreSQL set as the document's kit sets it: "
-            "synchronous_commit and full_page_writes off",
-            here=f"{SCALED}, on this machine's own kernel, and both of these off",
-            optional=OFF,
-            indifferent=unused(GUESTS),
-            expects=BUSY,
-            knobs={"instances": 4, "durability": "fast"},
-            in_guest=False,
-        ),
-    ),
+    conditions=_conditions(**FITTING),
+    sizes=FITTING,
+    made=_conditions,
     claims=published.of("dvdstore_docker"),
     takes={"dvdstore-docker-05": NEEDED, "dvdstore-docker-06": NEEDED},
 )

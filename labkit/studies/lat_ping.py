@@ -24,7 +24,7 @@ study = Study(
     untold={
         **SHARED_CPU,
         # Guests answer in 120 us here, however they are set, and the bare machine in 18.
-        "lat-ping-06": "in a box, what stands in for the guest's own adapter and CPU is most of "
-        "its round trip, so no setting can cut that to three fifths",
+        "lat-ping-06": "in a box, the substitutes for an adapter and a CPU of its own are most "
+        "of a guest's round trip: no setting cuts that to three fifths",
     },
 )

@@ -9,6 +9,7 @@ from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.processes import FIRST_NODE, TEST_NIC, InterruptCpus, ServiceRunning
+from labkit.studies._guests import numbered
 from labkit.studies._places import place
 from labkit.study import Study
 from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
@@ -20,12 +21,8 @@ FITTING = 2
 """Guests, and containers of each kind: eight take a small machine many minutes to start."""
 
 
-def _numbered(kind: str, many: int) -> list[str]:
-    return [kind + (str(n) if n > 1 else "") for n in range(1, many + 1)]
-
-
 def _roles(kind: str, many: int) -> dict[str, str]:
-    where = _numbered(kind, many) if kind else ["server"]
+    where = numbered(kind, many) if kind else ("server",)
     each = {role: where[at % len(where)] for at, role in enumerate(SERVERS)}
     return {"host": "server", **each}
 
@@ -38,11 +35,11 @@ def _served(name: str, one: bool, many: int) -> str:
 
 # Guests that serve nothing are paused: those of the bare machine, and all but the first of one.
 def _condition(name: str, one: bool, many: int) -> Condition:
-    plain, guests = place(name), _numbered("guest", many)
+    plain, guests = place(name), numbered("guest", many)
     used = (1 if one else len(guests)) if plain.in_guest else 0
     knobs: dict[str, Any] = {"servers": 1} if one else {}
     if used:
-        knobs["guests"] = tuple(guests[:used])
+        knobs["guests"] = guests[:used]
     return replace(
         plain,
         name=f"{name} [servers=1]" if one else name,

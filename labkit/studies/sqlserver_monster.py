@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from labkit.claims import published
@@ -11,30 +12,76 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_cores import GuestCores
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import VirtualNuma
+from labkit.studies._guests import numbered
 from labkit.study import Study
 from labkit.workloads.dvdstore import DvdStore
 
-SMALL, LARGE = ("guest", "guest2"), "large"
+FITTING = {"small": 2, "large": 1, "larger": 1}
+"""Guests that fill the host: the document has eight of 8 CPUs, four of 16, and two of 32."""
+KINDS = {8: "guest", 16: "large", 32: "larger", 64: "largest"}
+"""Roles of the first guests, by their CPUs."""
+SMALL, LARGE = KINDS[8], KINDS[16]
+USERS = 4
+"""Customers of each small guest; the others share as many as all small ones have together."""
 SCALED = "scaled to the box, PostgreSQL in place of SQL Server, guests emulated by QEMU"
 BUSY = ("steal", "busy client", "clock step", "paused")
 
 
-def _resting(*guests: str) -> dict[str, Any]:
+def _resting(guests: Iterable[str]) -> dict[str, Any]:
     """These guests do not run, and whatever else is set of them is left so."""
+    names = tuple(guests)
     own = (
-        (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in guests else (),
-        (ExclusiveCpu(guest=SMALL[0]),) if SMALL[0] in guests else (),
+        (VirtualNuma(vm=LARGE, cpus_per_node=1),) if LARGE in names else (),
+        (ExclusiveCpu(guest=SMALL),) if SMALL in names else (),
     )
-    paused = tuple(GuestPower("paused", guest) for guest in guests)
+    paused = tuple(GuestPower("paused", guest) for guest in names)
     return {"optional": paused, "indifferent": (*own[0], *own[1])}
 
 
-def _alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> Condition:
-    others = [one for one in (LARGE, *SMALL) if one != guest]
-    return Condition(
-        name, means, here, (GuestPower("on", guest), *settings), roles={"server": guest},
-        expects=BUSY, knobs={"users": 8} if guest == LARGE else {}, in_guest=True,
-        **_resting(*others),
+def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
+    counts = {8: small, 16: large, 32: larger, 64: 1}
+    named = {cpus: numbered(KINDS[cpus], many) for cpus, many in counts.items()}
+    each = {cpus: max(1, USERS * small // many) for cpus, many in counts.items()}
+    every = (*named[16], *named[8])
+
+    def whole(cpus: int, means: str, here: str) -> Condition:
+        names = named[cpus]
+        return Condition(
+            f"VM [vcpus={cpus}]", means, here, tuple(GuestPower("on", one) for one in names),
+            roles={"server": names}, expects=BUSY, in_guest=True,
+            knobs={} if cpus == 8 else {"users": each[cpus]},
+            **_resting(one for one in every if one not in names),
+        )  # fmt: skip
+
+    def alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> Condition:
+        return Condition(
+            name, means, here, (GuestPower("on", guest), *settings), roles={"server": guest},
+            expects=BUSY, knobs={"users": each[16]} if guest == LARGE else {}, in_guest=True,
+            **_resting(one for one in every if one != guest),
+        )  # fmt: skip
+
+    return (
+        whole(8, "eight guests of eight CPUs fill the host",
+              f"{SCALED}: {small} guests of one CPU"),
+        whole(16, "guests of sixteen CPUs fill the host",
+              f"{SCALED}: guests of two CPUs ({large}), with as many customers as the small ones"),
+        whole(32, "guests of thirty-two CPUs fill the host", "none: it would take four CPUs"),
+        whole(64, "one guest of sixty-four CPUs fills the host", "none: it would take eight CPUs"),
+        alone(LARGE, "VM [cpus=cores]", "a guest whose CPUs are bound to physical cores",
+              f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
+              GuestCores(vm=LARGE)),
+        alone(LARGE, "VM [cpus=threads]", "the same guest bound to as many hyper-threads",
+              f"{SCALED}: the same guest on the two hyper-threads of one core",
+              GuestCores(vm=LARGE, each="threads")),
+        alone(LARGE, "VM [vnuma=1]", "a guest whose CPUs are shown as nodes of their own",
+              f"{SCALED}: the guest of two CPUs sees each of them as a NUMA node",
+              VirtualNuma(vm=LARGE, cpus_per_node=1)),
+        alone(SMALL, "VM", "a guest as it comes",
+              f"{SCALED}: one guest of one CPU, and the other CPU idle but for the customers",
+              ExclusiveCpu(False, guest=SMALL)),
+        alone(SMALL, "VM, latency-sensitive", "a guest with Latency Sensitivity set to High",
+              f"{SCALED}: the same guest with real-time priority, on the host's last CPU",
+              ExclusiveCpu(guest=SMALL)),
     )  # fmt: skip
 
 
@@ -44,56 +91,14 @@ study = Study(
     question="How many orders a minute does a host process with guests of few CPUs and of many? "
     "And what do affinity, nodes and latency sensitivity change?",
     source="Monster Performance with SQL Server VMs on vSphere 5.5",
-    workload=DvdStore(duration=10, warm_up=8, users=4, buffers=32),
+    workload=DvdStore(duration=10, warm_up=8, users=USERS, buffers=32),
     quick={"repeats": 1, "duration": 4, "warm_up": 6},
     metric="orders per minute",
     unit="1/min",
     topology="monsters",
-    conditions=(
-        Condition(
-            "VM [vcpus=8]",
-            means="eight guests of eight CPUs fill the host",
-            here=f"{SCALED}: two guests of one CPU",
-            settings=tuple(GuestPower("on", guest) for guest in SMALL),
-            roles={"server": SMALL},
-            expects=BUSY,
-            in_guest=True,
-            **_resting(LARGE),
-        ),
-        _alone(LARGE, "VM [vcpus=16]", "guests of sixteen CPUs fill the host",
-               f"{SCALED}: one guest of two CPUs, with as many customers as the two small ones"),
-        Condition(
-            "VM [vcpus=32]",
-            means="guests of thirty-two CPUs fill the host",
-            here="none: it would take four CPUs",
-            roles={"server": "larger"},
-            expects=BUSY,
-            in_guest=True,
-        ),
-        Condition(
-            "VM [vcpus=64]",
-            means="one guest of sixty-four CPUs fills the host",
-            here="none: it would take eight CPUs",
-            roles={"server": "largest"},
-            expects=BUSY,
-            in_guest=True,
-        ),
-        _alone(LARGE, "VM [cpus=cores]", "a guest whose CPUs are bound to physical cores",
-               f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
-               GuestCores(vm=LARGE)),
-        _alone(LARGE, "VM [cpus=threads]", "the same guest bound to as many hyper-threads",
-               f"{SCALED}: the same guest on the two hyper-threads of one core",
-               GuestCores(vm=LARGE, each="threads")),
-        _alone(LARGE, "VM [vnuma=1]", "a guest whose CPUs are shown as nodes of their own",
-               f"{SCALED}: the guest of two CPUs sees each of them as a NUMA node",
-               VirtualNuma(vm=LARGE, cpus_per_node=1)),
-        _alone(SMALL[0], "VM", "a guest as it comes",
-               f"{SCALED}: one guest of one CPU, and the other CPU idle but for the customers",
-               ExclusiveCpu(False, guest=SMALL[0])),
-        _alone(SMALL[0], "VM, latency-sensitive", "a guest with Latency Sensitivity set to High",
-               f"{SCALED}: the same guest with real-time priority, on the host's last CPU",
-               ExclusiveCpu(guest=SMALL[0])),
-    ),
+    conditions=_conditions(**FITTING),
+    sizes=FITTING,
+    made=_conditions,
     claims=published.of("sqlserver_monster"),
     takes={"sqlserver-monster-03": "hyper-threads and CPUs to spare"},
-)  # fmt: skip
+)

@@ -14,6 +14,7 @@ from labkit.host import Host
 from labkit.probes import cpu_time
 from labkit.programs.packages import brings
 from labkit.runs.capacity import Capacity, capacity, smallest
+from labkit.settings._ways import cpu_list
 from labkit.workload import Sample, Workload
 from labkit.workloads import _compiled
 from labkit.workloads._sections import parted
@@ -60,6 +61,8 @@ class Fio(Workload):
     duration: int = 4
     jobs: int = 8
     limit: int = 0
+    pin: str = ""
+    """The CPUs that all of its threads are kept on (the document's taskset); empty for all."""
 
     def __post_init__(self) -> None:
         for name, low, high in (
@@ -69,6 +72,8 @@ class Fio(Workload):
             value = getattr(self, name)
             if type(value) is not int or not low <= value <= high:
                 raise BadInput(f"fio: {name} must be {low} to {high}, not {value!r}")
+        if self.pin:
+            cpu_list(self.pin)
         if 0 < self.limit < self.jobs:
             raise BadInput(f"fio: a limit of {self.limit} leaves nothing for each of {self.jobs}")
 
@@ -139,8 +144,9 @@ class Fio(Workload):
 
     def words(self, file: str) -> list[str]:
         """The command: what holds for all loads, then each of them."""
+        pinned = [f"--cpus_allowed={self.pin}"] if self.pin else []
         every = [
-            "fio", "--output-format=json", f"--filename={file}", f"--size={self.size}m",
+            "fio", *pinned, "--output-format=json", f"--filename={file}", f"--size={self.size}m",
             "--direct=1", "--ioengine=libaio", "--thread", "--group_reporting",
             "--randrepeat=0", "--norandommap",
             "--name=layout", "--rw=write", "--bs=1m", "--iodepth=4", "--refill_buffers",

@@ -72,9 +72,9 @@ NEEDED = ("cmdstat_get", "cmdstat_set", "server_time_usec", "keyspace_hits", "ke
 class RedisScaleout(Workload):
     """Clients, HAProxy, several twemproxies, several servers (Scaling Out Redis, section Setup).
 
-    One server is asked directly by one instance, as the post's baseline is: by as many clients in
-    all, three quarters of which ask. 250 million keys would take 26 GB: how many there are here is
-    `keys`, and all are there before it begins, so that each GET finds one.
+    One server is asked directly by one instance, as in the post's baseline: its clients are shared
+    out, three to GET and one to SET. 250 million keys would take 26 GB: `keys` is their number
+    here. All are there before it begins, so that each GET finds one.
     """
 
     roles: ClassVar[tuple[str, ...]] = ("client", "balancer", "host", *SERVERS)

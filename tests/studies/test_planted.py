@@ -12,10 +12,15 @@ from planted import Planted, exact, judged, results
 
 from labkit import studies
 from labkit.claims import judging, published
+from labkit.errors import LabkitError
+from labkit.running import notebook
+from labkit.running.open_lab import check_parameters, knobs_among, with_load
 from labkit.running.who_decides import deciders
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
+from labkit.study import Study
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
+from labkit.workloads.fio import Fio
 from labkit.workloads.redis_scaleout import RedisScaleout
 
 CASES = Path(__file__).parents[1] / "cases"
@@ -189,3 +194,100 @@ def test_time_that_others_took_from_a_guest_is_none_that_its_servers_used(own):
     without = {s.metric: s.values[0] for s in RedisScaleout.parse(placed(own))}
     assert without["cpus of the servers"] <= 2.0, "the machine has two CPUs"
     assert (without["cpus of the servers"] < 0.3) == (own < 1)
+
+
+ORIGINAL = {
+    "redis_scaleout": {"guests": 8, "keys": 250_000_000},
+    "dvdstore_docker": {"databases": 16, "guests": 8, "way": "web", "users": 4},
+    "sqlserver_monster": {"small": 8, "large": 4, "larger": 2},
+    "docker_redis": {"pin": "0", "interrupts": "1"},
+    "docker_fio": {"pin": "0-7", "mebibytes": 10_240},
+}
+"""The documents' own numbers, as a reader asks for them."""
+
+
+@pytest.mark.parametrize("name", ORIGINAL)
+def test_the_documents_own_numbers_can_be_asked_for_by_name(name):
+    """As `labkit run -p` reads them; nothing changes for who does not ask."""
+    study = studies.find(name)
+    given = {key: str(value) for key, value in ORIGINAL[name].items()}
+    values = notebook.read_parameters(notebook.notebook(name), given)
+    assert values == ORIGINAL[name]
+    check_parameters(study, {"where": "box", "label": "x", **values})
+    asked = with_load(study, **knobs_among(study, values))
+    assert asked.asked("box", 1) != study.asked("box", 1)
+    assert [one.name for one in asked.conditions] == [one.name for one in study.conditions]
+    defaults = {one: notebook.parameters(notebook.notebook(name))[one]["default"] for one in given}
+    plain = notebook.read_parameters(
+        notebook.notebook(name), {one: said.strip("'\"") for one, said in defaults.items()}
+    )
+    assert with_load(study, **plain).asked("box", 1) == study.asked("box", 1)
+
+
+def played(name, condition):
+    """The roles of a lab that play servers, at the document's own numbers."""
+    study = studies.find(name)
+    asked = with_load(study, **knobs_among(study, ORIGINAL[name]))
+    load, one = asked.workload, asked.condition(condition)
+    roles = [role for role in load.roles if role.startswith("server")]
+    return {player for role in roles for player in one.players(role)}, one.load(load)
+
+
+@pytest.mark.parametrize("name, condition, servers, each", [
+    ("redis_scaleout", "VM", 8, None), ("redis_scaleout", "VM-Docker", 8, None),
+    ("redis_scaleout", "Native-Docker", 8, None), ("redis_scaleout", "Native", 1, None),
+    ("dvdstore_docker", "Native-16S", 1, 16), ("dvdstore_docker", "Native-Docker-16S", 16, 1),
+    ("dvdstore_docker", "VM-8VMs-16S", 8, 2), ("dvdstore_docker", "VM-Docker-8VMs-16S", 16, 1),
+    ("sqlserver_monster", "VM [vcpus=8]", 8, 1), ("sqlserver_monster", "VM [vcpus=16]", 4, 1),
+    ("sqlserver_monster", "VM [vcpus=32]", 2, 1), ("sqlserver_monster", "VM [vcpus=64]", 1, 1),
+])  # fmt: skip
+def test_conditions_have_as_many_servers_as_the_document(name, condition, servers, each):
+    players, load = played(name, condition)
+    assert len(players) == servers and getattr(load, "instances", None) == each
+
+
+def test_all_sizes_of_guests_are_asked_by_as_many_customers_in_all():
+    shared = {len(players) * load.users for players, load in (
+        played("sqlserver_monster", f"VM [vcpus={cpus}]") for cpus in (8, 16, 32, 64))}  # fmt: skip
+    assert shared == {32}
+
+
+def test_a_size_that_cannot_be_is_refused_by_name_and_value():
+    scaled, shops = studies.find("redis_scaleout"), studies.find("dvdstore_docker")
+    for study, knobs, said in (
+        (scaled, {"guests": 0}, "guests must be 1 to 64, not 0"), (scaled, {"guest": 2}, "guest"),
+        (shops, {"databases": 16, "guests": 3}, "16 databases cannot be shared by 3 guests"),
+        (studies.find("docker_redis"), {"interrupts": "one"}, "'one' is not a list of CPUs"),
+        (studies.find("docker_fio"), {"pin": "one"}, "'one' is not a list of CPUs"),
+    ):  # fmt: skip
+        with pytest.raises(LabkitError, match=said):
+            with_load(study, **knobs)
+
+
+def test_results_of_other_sizes_are_judged_by_the_hosts_that_they_had(tmp_path):
+    """Eight guests of one CPU are eight CPUs; two of them would be too few to judge."""
+    study = studies.find("redis_scaleout")
+    kinds = ("guest", "container", "inner")
+    names = ["server", *(f"{kind}{n}".removesuffix("1") for kind in kinds for n in range(1, 9))]
+    hosts = {"hosts": {name: {"cpus": "8" if name == "server" else "1"} for name in names}}
+    (claim,) = [one for one in study.claims if one.id == "redis-scaleout-08"]
+    levels = [5 if "servers=1" not in name else 1 for name in claim.names()]
+    values = exact(claim, levels, np.random.default_rng(1))
+
+    class Measured(Study):
+        def measured(self, _):
+            return values
+
+    made = Measured(**vars(study))
+    for size, wanted in (({}, NOT_TESTABLE), ({"sizes": {"guests": 8}}, HOLDS)):
+        found = made.judge(results(tmp_path, lab=hosts, **size))
+        (verdict,) = [one for one in found if one.claim == claim.id]
+        assert verdict.verdict == wanted
+        assert ("here they have 2" in verdict.why) is (not size)
+
+
+def test_fio_keeps_its_threads_on_the_cpus_that_were_asked_for():
+    before = Fio().words("/file")
+    pinned = Fio(pin="0-7").words("/file")
+    assert [word for word in pinned if word not in before] == ["--cpus_allowed=0-7"]
+    assert pinned.index("--cpus_allowed=0-7") < pinned.index("--name=layout"), "of all jobs"
