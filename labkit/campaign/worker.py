@@ -118,6 +118,7 @@ def _work(
             found = _answer(folder, point, attempt, wire, locks)
         _hear_no_more()
         _keep(own, found)
+        found.insist()
     except (LabkitError, KeyboardInterrupt) as ended:
         _hear_no_more()
         stopped = isinstance(ended, Stopped | KeyboardInterrupt)

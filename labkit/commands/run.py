@@ -8,6 +8,11 @@ from typing import Any
 from labkit.commands._verb import json_flag, label_flag, now, show_answer, verb
 from labkit.errors import BadInput
 
+TEXT = """\
+Run a study: verdicts, notebook, report. Runs that a gate finds spoiled are measured again, up to
+three times in all. The exit code is 1 if more than half of the runs have no valid repetition.
+"""
+
 
 def add(verbs: Any) -> None:
     """Add the verb."""
@@ -17,6 +22,7 @@ def add(verbs: Any) -> None:
         "lat_ping --where recorded | a recorded run, judged again",
         "lat_ping --where lab.toml -p repeats=10 | on your own hosts, ten blocks",
     )  # fmt: skip
+    parser.description = TEXT
     parser.add_argument("study", metavar="STUDY", help="a name that `labkit studies` lists")
     parser.add_argument("--quick", action="store_true", help="a few short runs, to try it")
     parser.add_argument(
@@ -40,10 +46,11 @@ def _run(asked: argparse.Namespace) -> None:
         given.setdefault(name, value)
     if asked.quick:
         given["quick"] = "true"
-    show_answer(study, given, asked)
+    found = show_answer(study, given, asked)
     if given["where"] == "box" and not asked.json:
         own = f" --name {study.topology}" if study.topology else ""
         print(f"box       stays up for the next run; `labkit box down{own}` ends it")
+    found.insist()
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from labkit.errors import HostError, LabkitError, OutcomeUnknown
+from labkit.errors import HostError, LabkitError, OutcomeUnknown, ResultsError
 from labkit.fleet.fleet import Fleet
 from labkit.gates import gate, generator
 from labkit.host import Host
@@ -25,6 +25,7 @@ ALONE = frozenset({"clock step", "paused"})
 LATE, LATE_SECONDS = 5, 60
 """A run may take this many times what its workload says, and this many seconds more."""
 MOST_SHOWN = 3
+HELPED = "if these hosts cannot avoid it, list the gate under `tolerates` in the lab file"
 
 
 # What a host counted, when it was asked by the monotonic clock, for how long, and how far our
@@ -139,6 +140,22 @@ def left_out(results: Results) -> dict[str, str]:
         run.condition: f"none of its {tries[run.condition]} runs was valid: {_one_line(run.why)}"
         for run in bad
     }
+
+
+def insist(results: Results) -> None:
+    """Raise if more than half of the runs that were planned have no valid repetition."""
+    runs = results.readable()[0]
+    good, bad = (
+        {(run.condition, run.block): run for run in runs if run.state == state}
+        for state in ("finished", "invalid")
+    )
+    lost = [run for of, run in bad.items() if of not in good]
+    if 2 * len(lost) > len({*good, *bad}):
+        raise ResultsError(
+            f"{len(lost)} of {len({*good, *bad})} runs of {results.study} have no valid repetition",
+            said="\n".join(dict.fromkeys(_one_line(run.why) for run in lost[:MOST_SHOWN])),
+            hint=HELPED,
+        )
 
 
 def remarks(results: Results, loads: Sequence[Workload] = ()) -> list[str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from labkit.errors import LabkitError, readable
+from labkit.gates import watch
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
@@ -52,6 +53,11 @@ class Answer:
     """The time that the finished runs took beside their measuring."""
     controls: list[str] = field(default_factory=list)
     """The results of the lab's controls, a sentence each."""
+
+    def insist(self) -> None:
+        """Raise if most runs were lost; stored results were measured before, and judged only."""
+        if not is_stored(self.where):
+            watch.insist(Results.open(Path(self.results)))
 
 
 class Watching(Protocol):

@@ -58,8 +58,8 @@ def run(
             _through(visit, study, able, int(repeats), width, most)
     if not results.finished():
         whys = "\n".join(watch.left_out(results).values())
-        helped = "if these hosts cannot avoid it, list the gate under `tolerates` in the lab file"
-        raise ResultsError(f"no run of {study.name} could be used", said=f"{whys}\n{helped}")
+        what = f"no run of {study.name} could be used"
+        raise ResultsError(what, said=whys, hint=watch.HELPED)
     return results
 
 
