@@ -68,7 +68,7 @@ def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
             raise BadInput(what, hint="compare two results of one study")
         found = old_and_new(old, new)
     if asked.json:
-        print_json({"found": found.found(), **asdict(found.difference)})
+        print_json({"found": found.found(), "beside": found.beside, **asdict(found.difference)})
     elif asked.html:
         print(found.page())
     else:

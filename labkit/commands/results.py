@@ -252,7 +252,7 @@ def _diff(asked: argparse.Namespace) -> None:
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
     found = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
     if asked.json:
-        print_json({"found": found.found(), **asdict(found.difference)})
+        print_json({"found": found.found(), "beside": found.beside, **asdict(found.difference)})
         return
     print(found.text(), end="\n\n")
     facts = found.difference.facts

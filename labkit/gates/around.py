@@ -1,9 +1,8 @@
 """The machine around a lab in a box: what else it did while a run was measured.
 
 The hosts of a box see their own processes alone, and counters of CPUs count all. So this looks at
-the processes of the machine: those of the box, labkit's own, and all others, whose CPU time is
-`other`. What a process took, and what its ended children took, is counted together: so a compiler
-that lived for a moment is counted by its parent. The kernel's own threads serve everybody.
+all processes of the machine but those of the box, and labkit's own. What ended meanwhile is counted
+by its parent, such as a compiler that lived for a moment. The kernel's own threads serve everybody.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MOST_SHARE, MOST_CPUS = 0.1, 0.5
 """The share of the CPUs that other work may take, and the most CPUs."""
 # Of a kernel of Jupyter: who started it, as jupyter_client says.
 STARTED_BY = "JPY_PARENT_PID"
-PRESSURE, LOAD = "/proc/pressure/cpu", "/proc/loadavg"
+STAT, PRESSURE, LOAD = "/proc/stat", "/proc/pressure/cpu", "/proc/loadavg"
 
 
 @dataclass(frozen=True)
@@ -65,32 +64,46 @@ def look(box: Collection[int]) -> str:
     """Count what the machine's processes took so far; `box` are processes of the lab."""
     stats = dict(_stats())
     ours = _below(stats, {*box, os.getpid()}) | {int(os.environ.get(STARTED_BY, 0) or 0)}
-    took = {pid: one for pid, one in stats.items() if not one.kernel}
-    inside = sum(one.ticks for pid, one in took.items() if pid in ours)
+    others = {pid: one for pid, one in stats.items() if pid not in ours and not one.kernel}
     lines = {
         "at": f"{time.monotonic():.3f}", "cpus": str(len(os.sched_getaffinity(0))),
-        "ours": str(inside), "other": str(sum(one.ticks for one in took.values()) - inside),
+        **{file: _first(Path(file)) for file in (STAT, PRESSURE, LOAD)},
+        **{f"{pid} {one.started}": f"{one.own} {one.children}" for pid, one in others.items()},
     }  # fmt: skip
-    files = {file: _first(Path(file)) for file in ("/proc/stat", PRESSURE, LOAD)}
-    return "".join(f"{name}:{said}\n" for name, said in {**lines, **files}.items())
+    return "".join(f"{name}:{said}\n" for name, said in lines.items())
 
 
 def between(before: str, after: str) -> OtherWork | None:
     """Compare two looks; None where they do not say."""
     try:
         first, last = (_lines(text) for text in (before, after))
-        seconds = float(last["at"]) - float(first["at"])
-        cpus = [[int(n) for n in one["/proc/stat"].split()[1:9]] for one in (first, last)]
-        times = [b - a for a, b in zip(*cpus, strict=True)]
-        other = (int(last["other"]) - int(first["other"])) / TICKS / seconds
+        seconds, cpus = float(last["at"]) - float(first["at"]), int(last["cpus"])
+        each = [[int(n) for n in one[STAT].split()[1:9]] for one in (first, last)]
+        times = [b - a for a, b in zip(*each, strict=True)]
         begun, ended = (_waited(one.get(PRESSURE, "")) for one in (first, last))
-        share = None if begun is None or ended is None else (ended - begun) / 1e6 / seconds
-        return OtherWork(
-            seconds, int(last["cpus"]), max(0.0, other), share,
-            times[7] / max(sum(times), 1), float(last[LOAD].split()[0]),
-        )  # fmt: skip
+        waited = None if begun is None or ended is None else min((ended - begun) / 1e6 / seconds, 1)
+        other = min(_took(_processes(first), _processes(last)) / TICKS / seconds, cpus)
+        load = float(last[LOAD].split()[0])
+        return OtherWork(seconds, cpus, other, waited, times[7] / max(sum(times), 1), load)
     except (KeyError, ValueError, IndexError, ZeroDivisionError):
         return None
+
+
+# Process and its start -> what it took, and what its ended children took.
+Took = Mapping[str, tuple[int, int]]
+
+
+# Parents hold all that their ended children ever took: what these had taken before goes off.
+def _took(before: Took, after: Took) -> int:
+    alone = sum(own - before.get(one, (0, 0))[0] for one, (own, _) in after.items())
+    ended = sum(sum(took) for one, took in before.items() if one not in after)
+    through = sum(children - before.get(one, (0, 0))[1] for one, (_, children) in after.items())
+    return alone + max(0, through - ended)
+
+
+def _processes(lines: Mapping[str, str]) -> Took:
+    named = ((name, said.split()) for name, said in lines.items() if " " in name)
+    return {name: (int(own), int(children)) for name, (own, children) in named}
 
 
 def of_run(run: Run) -> OtherWork | None:
@@ -116,18 +129,21 @@ def told(results: Results) -> str:
 @dataclass(frozen=True)
 class _Stat:
     parent: int
-    ticks: int
+    own: int
+    children: int
+    started: int
     kernel: bool
 
 
-# Fields 4, 9 and 14 to 17 of proc(5): the last four are its own time and that of ended children.
+# Fields 4, 9, 14 to 17 and 22 of proc(5). The newest comes first: one that ends meanwhile is then
+# counted by itself, and not lost.
 def _stats() -> Iterable[tuple[int, _Stat]]:
-    for name in filter(str.isdigit, os.listdir("/proc")):
+    for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
         with suppress(OSError, ValueError, IndexError):
-            words = Path("/proc", name, "stat").read_text("utf-8", "replace").rpartition(")")[2]
-            each = words.split()
-            kernel = bool(int(each[6]) & KERNEL_THREAD)
-            yield int(name), _Stat(int(each[1]), sum(map(int, each[11:15])), kernel)
+            text = Path("/proc", str(pid), "stat").read_text("utf-8", "replace")
+            each = [int(word) for word in text.rpartition(")")[2].split()[1:20]]
+            own, children = each[10] + each[11], each[12] + each[13]
+            yield pid, _Stat(each[0], own, children, each[18], bool(each[5] & KERNEL_THREAD))
 
 
 def _below(stats: Mapping[int, _Stat], some: Collection[int]) -> set[int]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from labkit import charts
 from labkit.charts.changed import Changed
 from labkit.errors import BadInput, readable
+from labkit.gates import around
 from labkit.machine.units import figure, shown
 from labkit.pages import terminal
 from labkit.pages.paper import PAPER
@@ -44,6 +45,8 @@ class OldAndNew:
     study: str
     difference: Difference
     note: str = ""
+    beside: str = ""
+    """The other work that the machine did while either was measured, in words."""
 
     @property
     def changed(self) -> list[tuple[Verdict, Sides]]:
@@ -83,7 +86,8 @@ class OldAndNew:
         """For a terminal: the conditions as headings, so that it fits 80 columns."""
         head = ("", *COLUMNS)
         lines = terminal.table([row[1:] for row in self.rows()], head).splitlines()
-        parts = [self.found(), f"old  {self.difference.old}\nnew  {self.difference.new}", self.note]
+        parts = [self.found(), f"old  {self.difference.old}\nnew  {self.difference.new}"]
+        parts += [self.beside, self.note]
         parts = [readable(terminal.paragraph(p) if p is not parts[1] else p) for p in parts if p]
         parts.append("\n".join(self._headed(lines)) if self.rows() else "")
         parts += map(terminal.paragraph, (self._caption(), *self._why_not()))
@@ -92,7 +96,7 @@ class OldAndNew:
     def markdown(self) -> str:
         """For a page of Markdown, such as a comment on a change."""
         aside = [*self._why_not(), self._facts()]
-        parts = [f"**{self.found()}**", self.table().markdown(), *aside]
+        parts = [f"**{self.found()}**", self.beside, self.table().markdown(), *aside]
         return "\n\n".join(part for part in parts if part) + "\n"
 
     def page(self) -> str:
@@ -108,6 +112,7 @@ class OldAndNew:
         drawn = self.chart()
         parts = [
             f"<p><b>{safe(self.found())}</b></p>",
+            f"<p>{safe(self.beside)}</p>" if self.beside else "",
             f'<div class="labkit-chart">{drawn}</div>' if drawn else "",
             self.table().html(),
             *(f"<p>{safe(why)}</p>" for why in self._why_not()),
@@ -152,7 +157,14 @@ def old_and_new(old: Results, new: Results, runs: tuple[Run, Run] | None = None)
         found = compared.of_runs((old, runs[0]), (new, runs[1]))
     else:
         found = compared.of_results(old, new)
-    return OldAndNew(new.judged_as, found, note(new))
+    return OldAndNew(new.judged_as, found, note(new), _beside({"old": old, "new": new}))
+
+
+def _beside(both: Mapping[str, Results]) -> str:
+    told = [f"{name}: {said}" for name, one in both.items() if (said := around.told(one))]
+    if not told:
+        return ""
+    return f"The machine was busy with other work ({'; '.join(told)}). That alone changes figures."
 
 
 def _five(v: Verdict, s: Sides) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from shlex import join
 from typing import Any
 
 from labkit import controls
+from labkit.gates import around
 from labkit.pages.tables import Table, chip, safe
 from labkit.results import Results, Run
 from labkit.running import notebook
@@ -104,6 +105,7 @@ def _facts(study: Study, results: Results) -> dict[str, str]:
     return {
         "when": " to ".join(dict.fromkeys(days[:1] + days[-1:])) + " UTC" if days else "",
         "on": note(results) or "real hosts",
+        "beside it": around.told(results),
         "hosts": "; ".join(_hosts(results)),
         "labkit": ", ".join(_versions(runs)),
         "command": command(study, results),

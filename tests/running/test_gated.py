@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -150,6 +151,20 @@ def test_when_no_run_can_be_used_the_reason_is_the_error(results):
     jumps = {n for n in range(2, 100) if n % 2 == 0}
     with pytest.raises(ResultsError, match=r"(?s)no run of lat_ping could be used.*clock step"):
         loop.run(a_study(A), a_lab(Jumping("j", jumps)), results, repeats=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("jumps", "lost"), [((), 0), ((2, 4, 6), 1), ((2, 4, 6, 8, 10, 12), 2)])
+def test_a_study_that_lost_more_than_half_of_its_runs_is_no_success(results, jumps, lost):
+    loop.run(a_study(A), a_lab(Jumping("j", {*jumps})), results, repeats=3)
+    found = Answer("s", "lab.toml", "", str(results.path), "", "", [], [], [], [], "")
+    assert sum(run.state == "finished" for run in results.runs()) == 3 - lost
+    if lost < 2:
+        return found.insist()
+    with pytest.raises(ResultsError, match=r"(?s)2 of 3 runs of lat_ping have no valid.*clock st"):
+        found.insist()
+    # What is judged again was lost when it was measured.
+    replace(found, where=str(results.path)).insist()
 
 
 @pytest.mark.slow
