@@ -23,6 +23,8 @@ def declared(file: Path) -> tuple[str, ...]:
     if file.suffix != ".py":
         found = SHELL.search(text)
         return tuple(found[1].split()) if found else ()
+    if NAME not in text:
+        return ()
     return next((_words(node, file) for node in ast.parse(text).body if _is_ours(node)), ())
 
 

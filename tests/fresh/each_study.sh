@@ -1,6 +1,6 @@
 #!/bin/sh
 # In a fresh Debian after the README's commands: every study that is no draft, quickly, one by one.
-# A study that needs a program which is not free has been told so and was brought it by NON_FREE.
+# Nothing but free programs is there.
 set -eu
 names=$(.venv/bin/labkit studies --json | .venv/bin/python -c '
 import json, sys

@@ -1,5 +1,6 @@
 """A skip that is on no list of expected ones fails, and a table of all skips ends the log."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import skips
+
+from labkit.programs.packages import names_of, this_system
 
 HOME = Path(__file__).parents[2]
 MODULE = """
@@ -75,11 +78,32 @@ def test_what_is_expected_depends_on_the_machine():
     assert skips.expected("needs netperf", root), "it is not free"
 
 
-def test_in_a_fresh_debian_nothing_may_be_missing(monkeypatch):
-    monkeypatch.setenv("LABKIT_SKIPS", "strict")
-    assert "without_packages" not in skips.this_machine()
-    monkeypatch.setenv("LABKIT_SKIPS", "")
-    assert "without_packages" in skips.this_machine()
+@pytest.mark.parametrize(
+    ("missing", "system", "user", "strict"),
+    [([], "debian", 0, True), ([], "debian12", 0, True), (["sshd"], "debian", 0, False),
+     ([], "ubuntu", 0, False), ([], "debian", 1000, False)],
+)  # fmt: skip
+def test_on_a_debian_that_has_every_program_no_test_may_miss_one(
+    monkeypatch, missing, system, user, strict
+):
+    monkeypatch.setattr(skips, "missing", lambda: missing)
+    monkeypatch.setattr(skips, "this_system", lambda: system)
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert ("without_packages" not in skips.this_machine.__wrapped__()) is strict
+
+
+def test_what_set_up_brings_for_the_tests_is_what_they_may_not_miss():
+    makefile = (HOME / "Makefile").read_text("utf-8")
+    assert f"$(LACKING) {' '.join(skips.PLACES)})" in makefile
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may install packages")
+def test_set_up_has_brought_every_package_that_this_debian_has():
+    """Else what a test misses would be skipped, and nobody would know."""
+    lists = [*Path("/var/lib/apt/lists").glob("*_Packages*")]
+    if os.environ.get("SYSTEM") == "no" or not lists or not this_system().startswith("debian"):
+        pytest.skip("set-up installs no packages here")
+    assert names_of(skips.missing(), this_system()) == [], "see the first lines of `make test`"
 
 
 def test_each_reason_that_stands_in_a_test_is_on_the_list():

@@ -34,7 +34,7 @@ from labkit.workloads.ping import Ping
 from labkit.workloads.redis import Redis
 from labkit.workloads.sockperf import Sockperf
 
-PROGRAMS = ("netperf", "netserver", "ping")
+PROGRAMS = ("netperf", "ping", "sockperf")
 
 pytestmark = pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping")
 HOME = Path(__file__).resolve().parents[2]
@@ -173,12 +173,24 @@ def lacking(here, load):
     return pairs.missing_tool(load, {"": hosts}, absent) or load.lacking(hosts)
 
 
+def server_at(address):
+    return lambda port: ("sockperf", "server", "--tcp", "-i", address, "-p", str(port))
+
+
+def answers(here, address, port):
+    """Whether what serves there answers a client, whose command is a job of the run."""
+    words = ("sockperf", "ping-pong", "--tcp", "-i", address, "-p", str(port), "-t", "1")
+    return "percentile" in checked(here, *words, seconds=30)
+
+
+needs_sockperf = pytest.mark.skipif(not shutil.which("sockperf"), reason="needs sockperf")
+
+
 @pytest.mark.slow
+@needs_sockperf
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_server_of_a_run_is_found_again_unless_it_ended_unasked(here, gone):
-    def command(port):
-        return ("netserver", "-D", "-4", "-L", "127.0.0.1", "-p", str(port))
-
+    command = server_at("127.0.0.1")
     with pytest.raises(Unreachable), serving_on(here, here, command, 60) as port:
         raise Unreachable("as if the connection had been lost")
     (job,) = here.jobs()
@@ -186,25 +198,21 @@ def test_a_server_of_a_run_is_found_again_unless_it_ended_unasked(here, gone):
         job.cancel()
     with serving_on(here, here, command, 60) as again:
         assert (again == port) is not gone
-        assert checked(here, "netperf", "-4", "-H", "127.0.0.1", "-p", str(again), "-l", "1",
-                       seconds=30)  # fmt: skip
+        assert answers(here, "127.0.0.1", again)
     assert here.jobs() == {}
 
 
 @pytest.mark.slow
+@needs_sockperf
 def test_two_servers_of_a_run_on_one_host_serve_beside_each_other(here):
-    def at(address):
-        return lambda port: ("netserver", "-D", "-4", "-L", address, "-p", str(port))
-
     first, second = "127.0.0.1", "127.0.0.2"
     with (
-        serving_on(here, here, at(first), 60) as one,
-        serving_on(here, here, at(second), 60) as two,
+        serving_on(here, here, server_at(first), 60) as one,
+        serving_on(here, here, server_at(second), 60) as two,
     ):
         assert len(here.jobs()) == 2
         for address, port in ((first, one), (second, two)):
-            assert checked(here, "netperf", "-4", "-H", address, "-p", str(port), "-l", "1",
-                           seconds=30)  # fmt: skip
+            assert answers(here, address, port)
     assert here.jobs() == {}
 
 
