@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from labkit.errors import NotInstalled
 
-COMMAND = "pip install 'labkit[cluster]'"
+COMMAND = "in a checkout of labkit: pip install -e '.[cluster]'"
+"""The package index has another project of this name."""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit import __version__
-from labkit.campaign.cluster.extra import needing_extra
+from labkit.campaign.cluster.extra import COMMAND, needing_extra
 from labkit.errors import BadInput, NoScheduler, NoWorker, UnlikeVersions
 from labkit.running.open_lab import is_stored
 
@@ -61,8 +61,8 @@ def insist_alike(found: Mapping[str, Any]) -> None:
         parts = set(SAME) - ({"labkit"} if name == "the scheduler" else set())
         for part in sorted(part for part in parts if there.get(part) != here.get(part)):
             what = f"{part} is {there.get(part) or 'missing'} on {name}, {here[part]} here"
-            hint = f"install the same everywhere: pip install '{part}=={here[part]}'"
-            raise UnlikeVersions(what, hint=hint)
+            same = COMMAND if part == "labkit" else f"pip install '{part}=={here[part]}'"
+            raise UnlikeVersions(what, hint=f"the same everywhere: {same}")
 
 
 def _versions(told: Mapping[str, Any] | None) -> dict[str, str]:

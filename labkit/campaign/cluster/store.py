@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from labkit.campaign.cluster.extra import needing_extra
+from labkit.campaign.cluster.extra import COMMAND, needing_extra
 from labkit.errors import BadInput, NoCredentials, StoreRefused, last_words
 from labkit.machine import records
 
@@ -200,7 +200,7 @@ def _refusal(url: str, refused: Exception) -> StoreRefused:
         return NoCredentials(f"{url}: asks for credentials", said=said, hint=hint)
     hint = "may this account write there? is there room? on each worker too?"
     if isinstance(refused, ImportError):
-        hint = "pip install 'labkit[cluster]' brings S3; other stores need their fsspec package"
+        hint = f"for S3, {COMMAND}; other stores need their fsspec package"
     elif "Connect" in kind or "EndpointConnection" in kind:
         hint = "check the address; AWS_ENDPOINT_URL names one that is not Amazon's"
     return StoreRefused(f"{url}: cannot be used: {kind}", said=said, hint=hint)
