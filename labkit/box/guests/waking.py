@@ -15,6 +15,10 @@ place. While it deals with the first file, a signal may come and overwrite the r
 of each answer of a disk once, so a disk can fall silent for good. With the library the kernel
 hears of one file at a time.
 
+CPUs with AMX have more registers than that kernel has room for. The kernel around it takes them
+whole or not at all, so no guest gets as far as its first program ("Attempted to kill init"). The
+library hands over what the guest knows, with zeros behind it.
+
 It is machine code, so that no machine needs a compiler; elf(5) describes the file around it.
 """
 
@@ -22,6 +26,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 
 from labkit.box import needs
@@ -75,10 +80,60 @@ b8 e8 00 00 00        mov eax, 232          epoll_wait
 0f 05                 syscall
 c3                    ret
 """
-PLACE_OF_KEPT = b"...."
+PTRACE = """\
+8d 47 ff              lea eax, [rdi-1]
+83 f8 02              cmp eax, 2
+76 56                 jbe peek              its answer is what it reads
+49 89 c8              mov r8, rcx
+81 ff 05 42 00 00     cmp edi, 0x4205       PTRACE_SETREGSET
+75 38                 jne call
+81 fa 02 02 00 00     cmp edx, 0x202        NT_X86_XSTATE
+75 30                 jne call
+81 79 08 00 40 00 00  cmp [rcx+8], 0x4000
+77 27                 ja call
+56                    push rsi
+57                    push rdi
+48 8b 31              mov rsi, [rcx]
+48 8b 49 08           mov rcx, [rcx+8]
+4c 8d 05 ..v.         lea r8, [vector]
+48 8d 3d ..r.         lea rdi, [registers]
+49 89 38              mov [r8], rdi
+68 00 40 00 00        push 0x4000
+41 8f 40 08           pop [r8+8]
+f3 a4                 rep movsb
+5f                    pop rdi
+5e                    pop rsi
+48 89 d1              call: mov rcx, rdx
+48 63 d6              movsxd rdx, esi
+89 fe                 mov esi, edi
+6a 65                 push 101              ptrace
+5f                    pop rdi
+31 c0                 xor eax, eax
+ff 25 ..s.            jmp [syscall]         of the C library, which sets errno
+6a 00                 peek: push 0
+49 89 e0              mov r8, rsp
+48 89 d1              mov rcx, rdx
+48 63 d6              movsxd rdx, esi
+89 fe                 mov esi, edi
+6a 65                 push 101
+5f                    pop rdi
+31 c0                 xor eax, eax
+ff 15 ..s.            call [syscall]
+5a                    pop rdx
+48 85 c0              test rax, rax
+78 03                 js out
+48 89 d0              mov rax, rdx
+c3                    out: ret
+"""
+KEPT, SYSCALL, VECTOR, REGISTERS = b"....", b"..s.", b"..v.", b"..r."
+"""The places of data in these listings."""
+MOST_REGISTERS = 0x4000
 PAGE, HEAD, SEGMENT, SYMBOL = 0x1000, 64, 56, 24
-FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait": EPOLL_WAIT}
-NAMES = b"".join(b"\0" + name.encode() for name in FUNCTIONS) + b"\0"
+FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait": EPOLL_WAIT,
+             "ptrace": PTRACE}  # fmt: skip
+ASKED = "syscall"
+"""The function of the C library that the code calls."""
+NAMES = b"".join(b"\0" + name.encode() for name in (*FUNCTIONS, ASKED)) + b"\0"
 
 
 def best() -> str:
@@ -102,24 +157,28 @@ def library() -> bytes:
     codes = list(map(_assembled, FUNCTIONS.values()))
     many = len(codes)
     hashed = HEAD + 4 * SEGMENT
-    # One bucket for all symbols: the first, and after each the next.
-    table = struct.pack(f"<{4 + many}I", 1, many + 1, 1, 0, *range(2, many + 1), 0)
+    # One bucket for all symbols of ours: the first, and after each the next.
+    table = struct.pack(f"<{5 + many}I", 1, many + 2, 1, 0, *range(2, many + 1), 0, 0)
     symbols = _aligned(hashed + len(table))
-    names = symbols + (many + 1) * SYMBOL
+    moved = symbols + (many + 2) * SYMBOL
+    names = moved + SYMBOL
     places = [_aligned(names + len(NAMES))]
     for code in codes:
         places.append(_aligned(places[-1] + len(code)))
     *firsts, data = places
-    dynamic = _dynamic(hashed, names, symbols)
-    kept = PAGE + data + len(dynamic)
-    linked = {at: _linked(code, at, kept) for code, at in zip(codes, firsts, strict=True)}
-    called = [NAMES.index(f"{name}\0".encode()) for name in FUNCTIONS]
+    dynamic = _dynamic(hashed, names, symbols, moved)
+    syscall = PAGE + data + len(dynamic)
+    at_run = {SYSCALL: syscall, KEPT: syscall + 8, VECTOR: syscall + 16, REGISTERS: syscall + 32}
+    linked = {at: _linked(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
+    called = [NAMES.index(f"\0{name}\0".encode()) + 1 for name in (*FUNCTIONS, ASKED)]
+    ours = map(_symbol, called, firsts, linked.values())
+    kept = struct.pack("<qi", 0, -1)
     parts = {
-        0: _header(), HEAD: _segments(data, len(dynamic)), hashed: table, names: NAMES, **linked,
-        symbols: bytes(SYMBOL) + b"".join(map(_symbol, called, firsts, linked.values())),
-        data: dynamic + struct.pack("<i", -1),
+        0: _header(), HEAD: _segments(data, len(dynamic), len(kept)), hashed: table, names: NAMES,
+        symbols: bytes(SYMBOL) + b"".join(ours) + _symbol_of_others(called[-1]),
+        moved: _filled_with(many + 1, syscall), **linked, data: dynamic + kept,
     }  # fmt: skip
-    whole = bytearray(data + len(dynamic) + 4)
+    whole = bytearray(data + len(dynamic) + len(kept))
     for at, part in parts.items():
         whole[at : at + len(part)] = part
     return bytes(whole)
@@ -131,10 +190,13 @@ def _assembled(listing: str) -> bytes:
                     for line in codes for code in line)  # fmt: skip
 
 
-# Where the file of epoll is kept is given by how far it is from the next instruction.
-def _linked(code: bytes, at: int, kept: int) -> bytes:
-    place = code.find(PLACE_OF_KEPT)  # nowhere, if it is not needed
-    return code.replace(PLACE_OF_KEPT, struct.pack("<i", kept - (at + place + 4)))
+# Data is given by how far it is from the next instruction.
+def _linked(code: bytes, at: int, at_run: Mapping[bytes, int]) -> bytes:
+    for name, address in at_run.items():
+        while (place := code.find(name)) >= 0:
+            there = struct.pack("<i", address - (at + place + 4))
+            code = code[:place] + there + code[place + 4 :]
+    return code
 
 
 def _aligned(at: int) -> int:
@@ -150,23 +212,36 @@ def _header() -> bytes:
 
 
 # Read and run, read and written, the linker's part of the latter, and a stack that is not run.
-def _segments(data: int, dynamic: int) -> bytes:
-    def segment(kind: int, flags: int, at: int, base: int, size: int, align: int) -> bytes:
-        return struct.pack("<IIQQQQQQ", kind, flags, at, base + at, base + at, size, size, align)
+def _segments(data: int, dynamic: int, kept: int) -> bytes:
+    def segment(
+        kind: int, flags: int, at: int, base: int, size: int, align: int, zeros: int = 0
+    ) -> bytes:
+        places = at, base + at, base + at
+        return struct.pack("<IIQQQQQQ", kind, flags, *places, size, size + zeros, align)
 
     return (
         segment(1, 5, 0, 0, data, PAGE)
-        + segment(1, 6, data, PAGE, dynamic + 4, PAGE)
+        + segment(1, 6, data, PAGE, dynamic + kept, PAGE, zeros=32 + MOST_REGISTERS)
         + segment(2, 6, data, PAGE, dynamic, 8)
         + segment(0x6474E551, 6, 0, 0, 0, 16)
     )
 
 
-def _dynamic(hashed: int, names: int, symbols: int) -> bytes:
-    pairs = ((4, hashed), (5, names), (6, symbols), (10, len(NAMES)), (11, SYMBOL), (0, 0))
+def _dynamic(hashed: int, names: int, symbols: int, moved: int) -> bytes:
+    pairs = ((4, hashed), (5, names), (6, symbols), (10, len(NAMES)), (11, SYMBOL), (7, moved),
+             (8, SYMBOL), (9, SYMBOL), (0, 0))  # fmt: skip
     return b"".join(struct.pack("<QQ", *pair) for pair in pairs)
 
 
 # A function (2) for everybody (1), of no section that this file would describe.
 def _symbol(name: int, at: int, code: bytes) -> bytes:
     return struct.pack("<IBBHQQ", name, 0x12, 0, 1, at, len(code))
+
+
+# One that another library has, and the place that its address is to be put at (R_X86_64_GLOB_DAT).
+def _symbol_of_others(name: int) -> bytes:
+    return struct.pack("<IBBHQQ", name, 0x12, 0, 0, 0, 0)
+
+
+def _filled_with(symbol: int, at: int) -> bytes:
+    return struct.pack("<QQq", at, symbol << 32 | 6, 0)
