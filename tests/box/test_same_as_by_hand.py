@@ -1,19 +1,21 @@
 """labkit's figures are those of the tool itself, typed by hand into ssh on the same box."""
 
+import re
 import shlex
 import shutil
 import subprocess
 import time
 import tomllib
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from by_hand import insist_same, turn_about
+from by_hand import CLEAR, by_chance, insist_same
 
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.ping import Ping
 
-PROGRAMS = ("netperf", "netserver", "ping", "ssh")
+PROGRAMS = ("netperf", "netserver", "ping", "sockperf", "ssh")
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 PORT = 19_761
@@ -40,11 +42,28 @@ def by_hand(words):
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout
 
 
-def test_what_is_worse_by_a_third_is_seen_as_such():
-    calm = np.log([50, 51, 52, 50, 51, 53])
-    insist_same(calm, calm[::-1] + np.log(1.01))
+def given(values):
+    return iter(values).__next__
+
+
+def test_what_is_worse_by_a_third_is_seen_as_such_and_what_is_alike_passes_at_once():
+    calm = [50, 51, 52, 50, 51, 53, 49, 50, 52, 51, 50, 53, 51, 50, 52]
+    left = given(calm)
+    insist_same(left, given([1.01 * one for one in calm[::-1]]))
+    assert left() == calm[6], "the first look was enough"
     with pytest.raises(AssertionError, match="apart"):
-        insist_same(calm + np.log(4 / 3), calm)
+        insist_same(given(calm), given([one * 4 / 3 for one in calm]))
+
+
+def test_on_a_machine_too_busy_to_tell_nothing_is_told():
+    wild = [50, 90, 20, 200, 70, 30, 300, 40, 10, 80, 160, 25, 60, 110, 45]
+    with pytest.raises(pytest.skip.Exception, match="too busy to tell two ways apart"):
+        insist_same(given(wild), given([70] * 15))
+
+
+def test_two_ways_that_are_alike_are_seldom_told_apart():
+    assert by_chance([1.0] * 15) < CLEAR < by_chance([1.0] * 13 + [-1.0] * 2)
+    assert by_chance([1.0, -1.0]) == 1
 
 
 def test_pings_median_is_that_of_ping_typed_by_hand(lab, ssh):
@@ -55,32 +74,50 @@ def test_pings_median_is_that_of_ping_typed_by_hand(lab, ssh):
     def median(text):
         return np.median(load.parse(text)[0].values)
 
-    insist_same(*turn_about(
-        lambda: median(load.run(hosts)), lambda: median(by_hand(ssh("client", typed)))
-    ))  # fmt: skip
+    insist_same(lambda: median(load.run(hosts)), lambda: median(by_hand(ssh("client", typed))))
+
+
+def median_of(load, hosts):
+    return {s.metric: s.values[0] for s in load.parse(load.run(hosts))}["netperf p50"]
+
+
+@contextmanager
+def served(words, client):
+    """A server typed by hand, from when a client of it gets an answer."""
+    away = subprocess.DEVNULL
+    with subprocess.Popen(
+        ["ssh", "-tt", *words[1:]], stdin=subprocess.PIPE, stdout=away, stderr=away
+    ) as server:
+        try:
+            end = time.monotonic() + 20
+            while subprocess.run(client, capture_output=True).returncode:
+                assert time.monotonic() < end, "the server did not start"
+            yield
+        finally:
+            server.terminate()
 
 
 @pytest.mark.skipif(not shutil.which("netperf"), reason="needs netperf")
 def test_netperfs_median_is_that_of_netperf_typed_by_hand(lab, ssh):
     load, hosts = Netperf(duration=1), {r: lab.host(r) for r in ("client", "server")}
     at = lab.host("server").address
-    serves = ssh("server", f"exec netserver -D -4 -L {at} -p {PORT}")
-    typed = f"netperf -4 -H {at} -p {PORT} -t TCP_RR -l 1 -- -r 256,256 -k P50_LATENCY"
+    client = ssh(
+        "client", f"netperf -4 -H {at} -p {PORT} -t TCP_RR -l 1 -- -r 256,256 -k P50_LATENCY"
+    )
+    with served(ssh("server", f"exec netserver -D -4 -L {at} -p {PORT}"), client):
+        insist_same(lambda: median_of(load, hosts),
+                    lambda: by_hand(client).rpartition("P50_LATENCY=")[2])  # fmt: skip
 
-    def ours():
-        return {s.metric: s.values[0] for s in load.parse(load.run(hosts))}["netperf p50"]
+
+@pytest.mark.skipif(not shutil.which("sockperf"), reason="needs sockperf")
+def test_a_free_netperfs_median_is_that_of_sockperf_typed_by_hand(lab, ssh):
+    load, hosts = Netperf(duration=1, free=True), {r: lab.host(r) for r in ("client", "server")}
+    at = lab.host("server").address
+    how = f"--tcp -i {at} -p {PORT}"
+    client = ssh("client", f"sockperf ping-pong {how} --full-rtt -m 256 -t 1")
 
     def hand():
-        return by_hand(ssh("client", typed)).rpartition("P50_LATENCY=")[2]
+        return re.search(r"percentile 50\.000 = +(\S+)", by_hand(client))[1]
 
-    away = subprocess.DEVNULL
-    with subprocess.Popen(
-        ["ssh", "-tt", *serves[1:]], stdin=subprocess.PIPE, stdout=away, stderr=away
-    ) as server:
-        try:
-            end = time.monotonic() + 20
-            while subprocess.run(ssh("client", typed), capture_output=True).returncode:
-                assert time.monotonic() < end, "netserver did not start"
-            insist_same(*turn_about(ours, hand))
-        finally:
-            server.terminate()
+    with served(ssh("server", f"exec sockperf server {how}"), client):
+        insist_same(lambda: median_of(load, hosts), hand)
