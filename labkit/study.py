@@ -154,9 +154,9 @@ class Study:
 
     def asked(self, where: str, seed: int) -> dict[str, Any]:
         """Everything a run of this study asks for, apart from the lab."""
-        load = {"name": type(self.workload).__name__, **asdict(self.workload)}
+        load = _asked(self.workload)
         names = [condition.name for condition in self.conditions]
-        also = [{"name": type(one).__name__, **asdict(one)} for one in self.also]
+        also = [_asked(one) for one in self.also]
         return {
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
             **({"also": also} if also else {}),
@@ -197,8 +197,12 @@ class Study:
         return parsed[self.metric]
 
     def samples(self, run: Run) -> list[Sample]:
-        """All metrics of one run, read from its raw text."""
-        found = [sample for load in self.loads for sample in pairs.samples(load, run)]
+        """All metrics of one run, read from its raw text.
+
+        A load beside the study's own is left out where nothing but that one's tool was at hand.
+        """
+        loads = (self.workload, *(one for one in self.also if f"{one.name}.txt" in run.raw))
+        found = [sample for load in loads for sample in pairs.samples(load, run)]
         return [*found, *event_samples(self.events(run.condition), self.loads, kept_text(run))]
 
     def events(self, condition: str) -> tuple[Event, ...]:
@@ -271,6 +275,12 @@ def twice(kind: str, names: Sequence[str]) -> None:
     """Refuse a name that two things have: what is kept by name would be mixed up."""
     if again := [name for name, many in Counter(names).items() if many > 1]:
         raise BadInput(f"{kind} is there twice: {again[0]!r}", hint="give each a name of its own")
+
+
+# What free tools may do is asked for as it was before they could.
+def _asked(load: Workload) -> dict[str, Any]:
+    knobs = {name: knob for name, knob in asdict(load).items() if name != "free" or knob}
+    return {"name": type(load).__name__, **knobs}
 
 
 def _framed(sample: Sample, facts: Mapping[str, Any], tier: str) -> pl.DataFrame:

@@ -126,6 +126,15 @@ class Workload(ABC):
         """KiB of files that a run writes on each server; 0 where that is little."""
         return 0
 
+    def freed(self) -> Workload:
+        """The same load by free tools; itself where no tool of it has one that stands in."""
+        return self
+
+    @property
+    def substitutes(self) -> str:
+        """The tools in place of the document's, in words; empty where there are none."""
+        return ""
+
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Reason why these hosts cannot run it as it is; empty if they can."""
         return ""

@@ -26,7 +26,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield from (Finding(WARNING, f"a study cannot be read: {odd.what}") for odd in broken)
     asked = dict.fromkeys(one for study in known for one in possible.settings(study, lab))
     planned = plan(asked, lab.hosts)
-    for study in known:
+    for study in (possible.with_free_tools(one, lab) for one in known):
         refused = possible.refusals(study, lab, planned)
         for one in study.conditions:
             yield _finding(place, study, one, refused.get(one.name, ""))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from labkit.check import FAILED, OK, WARNING, Check, Finding, Subject
 from labkit.machine.scripts import beside
-from labkit.programs.packages import brings, os_release, system_of
+from labkit.programs.packages import brings, os_release, package_of, system_of
 
 PROGRAMS = ("ip", "netperf", "ping")
 
@@ -19,6 +19,8 @@ TOOLS = {
     "netserver": ANSWERS,
 }
 REQUIRED = {"ping", "ip"}
+# Free tools of this list do their tests where they are missing.
+NOT_FREE = {tool for tool in TOOLS if package_of(tool).source}
 SHOWN = beside(__file__, "tools_shown.sh")
 # The paper's load, for two packets to the host itself: what counts is whether ping can do it.
 PING = ("ping", "-n", "-D", "-s", "256", "-i", "0.001", "-c", "2", "127.0.0.1")
@@ -28,7 +30,7 @@ def _look(place: Subject) -> Iterator[Finding]:
     asks = place.role == "client"
     wanted = [t for t, end in TOOLS.items() if end in (BOTH, ASKS if asks else ANSWERS)]
     lines = place.shown(SHOWN, *wanted).splitlines()
-    absent = [line[1:] for line in lines if line.startswith("-")]
+    absent = [line[1:] for line in lines if line.startswith("-") and line[1:] not in NOT_FREE]
     there = [_version(line[1:]) for line in lines if line.startswith("+")]
     system = next((line[1:] for line in lines if line.startswith("=")), "")
     if absent:

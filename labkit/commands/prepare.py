@@ -102,6 +102,6 @@ def _lines(one: Lack) -> list[str]:
         fix = one.command or f"install Debian's {' '.join(one.packages)}, as your system calls them"
         lines.append(f"  as root: {fix}")
     for name, instead in one.not_free.items():
-        without = f"; without it, only {instead} measures" if instead else ""
+        without = f"; without it, {instead} do its tests" if instead else ""
         lines.append(f"  {name} is not free: --non-free installs it{without}")
     return [*lines, *(f"  {name} comes with {who}" for name, who in one.elsewhere.items())]

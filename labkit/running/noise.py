@@ -30,6 +30,7 @@ def measure(
 ) -> Noise:
     """Run a condition of the study (the first that the lab can do) against itself, and keep it."""
     check_label(label)
+    study = possible.with_free_tools(study, lab)
     chosen = _chosen(study, lab, condition)
     both = (replace(chosen, name=ONE), replace(chosen, name=OTHER))
     itself = replace(study, conditions=both, claims=())

@@ -96,6 +96,7 @@ def study_results(
             "here": here,
             **({"kernels": on} if on else {}),
             **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
+            **({"substitutes": tools} if (tools := sizes.substitutes(study)) else {}),
             **_controls(lab, path),
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
@@ -250,13 +251,15 @@ def _interfaces(lab: Lab) -> dict[str, str]:
 
 
 def note(results: Results) -> str:
-    """The label that every figure carries: what is emulated, and what was scaled.
+    """The label that every figure carries: what is emulated, scaled, or done by another tool.
 
     Where conditions differ in it, it says which ran on the machine's own kernel.
     """
     scaled = results.asked.get("scaled", "")
     odd = f"Emulated or not: {integrity.EDITED}" if integrity.edited(results) else ""
-    parts = (odd, _made(results), f"Sizes here: {scaled}" if scaled else "")
+    tools = results.asked.get("substitutes", "")
+    parts = (odd, _made(results), f"Sizes here: {scaled}" if scaled else "",
+             f"Tools here: {tools}" if tools else "")  # fmt: skip
     return ". ".join(filter(None, parts))
 
 

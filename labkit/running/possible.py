@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from labkit.changes.plan import Plan
 from labkit.changes.plan import plan as make_plan
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.lab import Lab
+from labkit.programs.packages import installable, package_of
 from labkit.running import ways
 from labkit.setting import Setting
 from labkit.study import Study
@@ -39,6 +41,23 @@ def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, s
         why = whys.get(c.name, "") or c.refusal(lab, load, planned, absent, prepare)
         whys[c.name] = why or traffic.refusal(c.load(load), c.pairs(lab, load).values())
     return {name: why for name, why in whys.items() if why}
+
+
+def with_free_tools(study: Study, lab: Lab) -> Study:
+    """The study with free tools alone, if one of its hosts lacks a tool that is not free.
+
+    All conditions get the same ones. A load beside the study's own goes if it would only ask the
+    same tool once more.
+    """
+    some = [load for load in study.loads if load.freed() != load]
+    there = [(c, load) for c in study.conditions for load in some if not c.lacks_host(lab, load)]
+    absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
+    words = {word for host in absent.values() for word in host if installable(word)}
+    if not any(package_of(word).source for word in words):
+        return study
+    first, others = study.workload.freed(), [one.freed() for one in study.also]
+    also = [one for one in others if not one.tools or one.tools.keys() - first.tools.keys()]
+    return replace(study, workload=first, also=tuple(also))
 
 
 def prepare_command(study: Study, lab: Lab) -> str:

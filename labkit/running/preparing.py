@@ -74,6 +74,7 @@ def _of_conditions(study: Study) -> Iterable[dict[str, str]]:
     for condition in study.conditions:
         for load in study.loads:
             yield _called(condition.load(load))
+            yield _called(load.freed())
         for setting in (*condition.settings, *condition.optional):
             yield _called(setting)
 
@@ -85,8 +86,9 @@ def _of_lab(studies: Iterable[Study], lab: Lab) -> dict[str, dict[str, str]]:
             for load in study.loads if not condition.lacks_host(lab, study.workload) else ():
                 for pair in condition.pairs(lab, load).values():
                     for role in (role for role in load.roles if role not in load.beside):
-                        called = _called_by(condition.load(load), role)
-                        found.setdefault(pair[role].name, {}).update(called)
+                        for one in (condition.load(load), load.freed()):
+                            called = _called_by(one, role)
+                            found.setdefault(pair[role].name, {}).update(called)
             for setting in condition.asked(lab):
                 if setting.role in found:
                     found[setting.role].update(_called(setting))

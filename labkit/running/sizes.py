@@ -40,8 +40,9 @@ class Demand:
         each = [AROUND_SECONDS + sum(load.seconds for load in some) + more
                 for some, more in zip(loads, beside, strict=True)]  # fmt: skip
         every = [load for some in loads for load in some]
+        differs = "; ".join(filter(None, (scaled(study), substitutes(study))))
         return cls(
-            scaled(study), repeats * len(each), repeats * sum(each),
+            differs, repeats * len(each), repeats * sum(each),
             max((load.memory for load in every), default=0),
             max((load.disk for load in every), default=0),
         )  # fmt: skip
@@ -72,10 +73,14 @@ class Demand:
 
 
 def fitted(study: Study, lab: Lab | None) -> Study:
-    """The study with the sizes that its lab has room for; of stored results, as it is."""
+    """The study with sizes that its lab has room for and tools that it has; as it is without one.
+
+    What is not free, and not there, is done with free tools.
+    """
     if lab is None:
         return study
     with all_on(lab, possible.plan(study, lab)):
+        study = possible.with_free_tools(study, lab)
         there = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
         return _fitted(study, _capacities(_places(there, study, lab)))
 
@@ -101,6 +106,7 @@ def foretold(
 
     What a guest that is off or paused has is not known.
     """
+    study = possible.with_free_tools(study, lab)
     whys = {step.setting: step.why for step in plan.steps}
     chosen: Sequence[Condition] = [study.condition(condition)] if condition else study.conditions
     able = [
@@ -111,6 +117,11 @@ def foretold(
     awake = [one for one in able if not off & set(one.settings)]
     found = _capacities(_places(awake, study, lab))
     return Demand.of(_fitted(study, found), able, repeats), found
+
+
+def substitutes(study: Study) -> str:
+    """The tools in place of the document's, in words; empty where there are none."""
+    return "; ".join(dict.fromkeys(filter(None, (load.substitutes for load in study.loads))))
 
 
 def scaled(study: Study) -> str:

@@ -61,6 +61,8 @@ class FiveTests(Workload):
     """Seconds of each load of fio, of netperf and of Redis."""
     threads: int = 0
     """Of LINPACK and STREAM."""
+    free: bool = False
+    """Whether sockperf asks in place of netperf."""
 
     def __post_init__(self) -> None:
         if type(self.duration) is not int or not 1 <= self.duration <= 3600:
@@ -74,7 +76,7 @@ class FiveTests(Workload):
             "linpack": Linpack(self.percent, self.threads),
             "stream": Stream(self.millions, self.trials, self.threads),
             "fio": Fio(self.mebibytes, self.duration),
-            "netperf": Netperf(size=1, duration=self.duration),
+            "netperf": Netperf(size=1, duration=self.duration, free=self.free),
             "redis": Redis(duration=self.duration),
         }
 
@@ -82,6 +84,15 @@ class FiveTests(Workload):
     def tools(self) -> Mapping[str, str]:
         """The tools of each test."""
         return {name: how for load in self.loads.values() for name, how in load.tools.items()}
+
+    def freed(self) -> FiveTests:
+        """The same five by free tools."""
+        return replace(self, free=True)
+
+    @property
+    def substitutes(self) -> str:
+        """The tools in place of the document's, test by test."""
+        return "; ".join(filter(None, (load.substitutes for load in self.loads.values())))
 
     @property
     def seconds(self) -> float:

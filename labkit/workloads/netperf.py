@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +14,9 @@ from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.programs.packages import brings
 from labkit.workload import Sample, Workload
-from labkit.workloads import _lasting
+from labkit.workloads import _free_netperf, _lasting
 from labkit.workloads._server import SPARE_SECONDS, serving_on
+from labkit.workloads.sockperf import Sockperf
 
 PROGRAMS = ("netperf", "netserver")
 
@@ -47,13 +48,15 @@ class Netperf(Workload):
         "netperf throughput", "netperf sent", "netperf rate", "netperf min", "netperf mean",
         "netperf p50", "netperf p90", "netperf p99", "netperf max",
     )  # fmt: skip
-    programs: ClassVar[tuple[str, ...]] = ("netperf",)
-    ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf")
+    programs: ClassVar[tuple[str, ...]] = ("netperf", *_free_netperf.PROGRAMS)
+    ours: ClassVar[tuple[str, ...]] = ("netserver", "netperf", *_free_netperf.PROGRAMS)
     only: ClassVar[Mapping[str, str]] = {"netperf": "client", "netserver": "server"}
 
     test: str = "TCP_RR"
     size: int = 256
     duration: int = 3
+    free: bool = False
+    """Whether free tools do the test: sockperf asks, iperf3 streams."""
 
     def __post_init__(self) -> None:
         if self.test not in (*ASKING, *STREAMS):
@@ -65,16 +68,40 @@ class Netperf(Workload):
             raise BadInput(
                 f"netperf: duration must be whole seconds, 1 to 86400, not {self.duration!r}"
             )
+        if self.free and self._asks:
+            _ = self._sockperf  # refuses what it cannot send
+
+    @property
+    def _asks(self) -> bool:
+        return self.test in ASKING
+
+    @property
+    def _sockperf(self) -> Sockperf:
+        return _free_netperf.sockperf(self.test, self.size, self.duration)
 
     @property
     def tools(self) -> Mapping[str, str]:
-        """Both come in one package."""
-        return {word: brings(word) for word in PROGRAMS}
+        """Both ends of netperf come in one package, as do those of each free tool."""
+        free = ("sockperf",) if self._asks else ("iperf3",)
+        return {word: brings(word) for word in (free if self.free else PROGRAMS)}
+
+    def freed(self) -> Netperf:
+        """The same test by sockperf or iperf3."""
+        return replace(self, free=True)
+
+    @property
+    def substitutes(self) -> str:
+        """The free tool, and how many bytes it sends at least."""
+        if not self.free:
+            return ""
+        size = self._sockperf.size if self._asks else self.size
+        bytes_too = f", with {size} bytes for {self.size}" if size != self.size else ""
+        return f"{', '.join(self.tools)} in place of netperf{bytes_too}"
 
     @property
     def seconds(self) -> float:
         """About how long one run takes."""
-        return float(self.duration)
+        return self._sockperf.seconds if self.free and self._asks else float(self.duration)
 
     @property
     def _most_seconds(self) -> float:
@@ -85,12 +112,20 @@ class Netperf(Workload):
         with self.asking(hosts) as words:
             return _lasting.checked(hosts["client"], *words, seconds=self._most_seconds)
 
+    def asking(self, hosts: Mapping[str, Host]) -> AbstractContextManager[tuple[str, ...]]:
+        """The client's command, while a server listens on the server's test address only."""
+        if not self.free:
+            return self._netperf(hosts)
+        if self._asks:
+            return self._sockperf.asking(hosts)
+        lasts = SPARE_SECONDS + self._most_seconds
+        return _free_netperf.streaming(hosts, self.test, self.size, self.duration, lasts)
+
     @contextmanager
-    def asking(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
-        """The client's command, while netserver listens on the server's test address only."""
-        at, asks = hosts["server"].address, self.test in ASKING
-        sizes = ("-r", f"{self.size},{self.size}") if asks else self._of_each_write
-        wanted = ",".join(ASKED[asks])
+    def _netperf(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
+        at = hosts["server"].address
+        sizes = ("-r", f"{self.size},{self.size}") if self._asks else self._of_each_write
+        wanted = ",".join(ASKED[self._asks])
 
         def netserver(port: int) -> tuple[str, ...]:
             return ("netserver", "-D", "-4", "-L", at, "-p", str(port))
@@ -110,7 +145,9 @@ class Netperf(Workload):
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
-        """One value of each figure that netperf printed: rate and latencies, or throughput."""
+        """One value of each figure of netperf: rate and latencies, or throughput."""
+        if free := _free_netperf.figures(text):
+            return _told(free)
         found: dict[str, float] = {}
         banner = None
         for at, line in enumerate(text.split("\n"), 1):
@@ -139,4 +176,8 @@ def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -
               if name in found]  # fmt: skip
     if ladder != sorted(ladder):
         raise ResultsError("netperf: its percentiles are not in ascending order", said=last)
+    return _told(found)
+
+
+def _told(found: Mapping[str, float]) -> list[Sample]:
     return [Sample(*METRICS[name], np.array([value])) for name, value in found.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from labkit.errors import ResultsError
@@ -42,14 +42,25 @@ class Streams(Workload):
     size: int = 65_536
     """Bytes of each write."""
     duration: int = 2
+    free: bool = False
+    """Whether iperf3 streams in place of netperf."""
 
     def __post_init__(self) -> None:
-        _ = list(self._each())  # refuses what no netperf can have
+        _ = list(self._each())  # refuses what none can have
 
     @property
     def tools(self) -> Mapping[str, str]:
-        """netperf's."""
-        return Netperf().tools
+        """Those of a stream."""
+        return self._load("TCP_STREAM").tools
+
+    def freed(self) -> Streams:
+        """The same streams by iperf3."""
+        return replace(self, free=True)
+
+    @property
+    def substitutes(self) -> str:
+        """The free tool."""
+        return self._load("TCP_STREAM").substitutes
 
     @property
     def seconds(self) -> float:
@@ -62,7 +73,10 @@ class Streams(Workload):
         return 0.0
 
     def _each(self) -> Iterator[tuple[str, Netperf]]:
-        return ((way, Netperf(test, self.size, self.duration)) for way, test in WAYS.items())
+        return ((way, self._load(test)) for way, test in WAYS.items())
+
+    def _load(self, test: str) -> Netperf:
+        return Netperf(test, self.size, self.duration, self.free)
 
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One way after the other; client and host are looked at around each."""
