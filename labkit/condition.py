@@ -50,6 +50,17 @@ class Condition:
             raise Unknown("gate", odd[0], gate.NAMES)
 
     @property
+    def design(self) -> dict[str, Any]:
+        """All that decides what is measured under it, as text; the events are kept beside it."""
+        texts = {
+            "settings": [*map(repr, self.settings)], "optional": [*map(repr, self.optional)],
+            "indifferent": [*map(repr, self.indifferent)],
+            "roles": {role: list(self.players(role)) for role in self.roles},
+            "knobs": {name: repr(value) for name, value in self.knobs.items()},
+        }  # fmt: skip
+        return {name: value for name, value in texts.items() if value}
+
+    @property
     def left(self) -> frozenset[str]:
         """The things that it leaves as they are."""
         return frozenset(setting.thing for setting in self.indifferent)

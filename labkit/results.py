@@ -38,6 +38,8 @@ PACKED = 6
 """Compression level of raw text: 9 takes eight times as long for a twentieth less."""
 RAW_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
 
+DESIGN = "design"
+"""Key of settings, roles and knobs of each condition in study.json; older results lack it."""
 BEGUN = ".begun"
 """Ending of a run's name until the run is kept."""
 FIGURE = re.compile(r"p\d[\d.]*|n|lost|max|min|mean")
@@ -187,9 +189,9 @@ class Results:
         if (path / "study.json").exists():
             there = cls.open(path)
             if dict(there.asked) != json.loads(json.dumps(whole)):
-                changed = sorted(key for key in whole if there.asked.get(key) != whole[key])
+                odd = records.unlike(there.asked, json.loads(json.dumps(whole)))
                 raise BadInput(
-                    f"{path} holds results of something else: {', '.join(changed)} differ",
+                    f"{path} holds results of something else: {odd} differ",
                     hint="give this run another label",
                 )
             return there

@@ -17,7 +17,7 @@ from labkit.claims.printed import figures
 from labkit.condition import Condition
 from labkit.errors import BadInput, Unknown
 from labkit.event import Event, event_samples, kept_text
-from labkit.results import Results, Run, facts_of
+from labkit.results import DESIGN, Results, Run, facts_of
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
@@ -159,6 +159,7 @@ class Study:
         also = [_asked(one) for one in self.also]
         return {
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
+            DESIGN: {condition.name: condition.design for condition in self.conditions},
             **({"also": also} if also else {}),
             **({"sizes": dict(self.chosen)} if self.chosen else {}),
             **({"events": events} if (events := self._asked_events) else {}),

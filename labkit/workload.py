@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from labkit.errors import BadInput
+from labkit.errors import BadInput, Unknown
 from labkit.host import Host
 from labkit.runs.capacity import Capacity
 from labkit.statistics.percentiles import PERCENTILES, percentile
@@ -31,6 +32,11 @@ class Sample:
     """`count`, or `share` where each value is a trial, 0 or 1: their intervals are exact."""
 
 
+KINDS: Mapping[str, tuple[str, type]] = {
+    "int": ("a whole number", Integral), "float": ("a number", Real), "str": ("a text", str),
+    "bool": ("true or false", bool),
+}  # fmt: skip
+"""Kinds of knobs by the types of their fields: words, and what they are an instance of."""
 Series = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Moments in seconds since 1970 by the client's clock, and the value at each."""
 
@@ -68,6 +74,18 @@ class Workload(ABC):
 
     only: ClassVar[Mapping[str, str]] = {}
     """Of its tools, those that one role alone needs: program, role."""
+
+    # Before a knob of a wrong kind is compared with anything.
+    def __new__(cls, *values: Any, **knobs: Any) -> Self:
+        """A load; a knob that is not known, or is of a wrong kind, is refused."""
+        kinds = {one.name: str(one.type) for one in fields(cls)}
+        for name, value in {**dict(zip(kinds, values, strict=False)), **knobs}.items():
+            if name not in kinds:
+                raise Unknown(f"knob of {cls.__name__}", name, kinds)
+            meant, kind = KINDS.get(kinds[name], ("", object))
+            if not isinstance(value, kind):
+                raise BadInput(f"{cls.__name__.lower()}: {name} must be {meant}, not {value!r}")
+        return super().__new__(cls)
 
     @property
     def tools(self) -> Mapping[str, str]:

@@ -235,8 +235,8 @@ class InForce:
 
     # What puts back whatever is left on any of the hosts.
     def _restores(self) -> str:
-        first, *others = self.hosts.values()
-        return first.verb("restore", *(host.name for host in others))
+        hosts = [*self.hosts.values()]
+        return hosts[0].verb("restore", *(one.name for one in hosts[1:])) if hosts else "nothing"
 
     def _barred(self) -> bool:
         return any(self.steps[one].barrier for one in self.changed.values())

@@ -112,6 +112,14 @@ class Greeting:
         anew = " (the host has rebooted since)" if since else ""
         return f"{name}: unfinished {self.open[0]}{anew}"
 
+    def refuse(self, host: Host) -> None:
+        """Refuse a host that somebody is changing, or on which something is not put back."""
+        if trouble := self.trouble(host.name):
+            back = host.verb("restore")
+            if self.held:
+                raise Busy(trouble, hint=f"wait; or, if that has certainly ended: {back} --break")
+            raise Unfinished(trouble, hint=f"restore it first: {back}")
+
 
 @dataclass(frozen=True)
 class Look:

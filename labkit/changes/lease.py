@@ -47,6 +47,11 @@ class Lease:
         """The lease of an answer; what a torn line lacks is `?`."""
         return cls(*(*fields, *"?????????")[:9])
 
+    def is_of(self, owner: Owner) -> bool:
+        """Whether the same process has it."""
+        keys = ("name", "controller", "pid", "started", "boot")
+        return all(getattr(self, key) == getattr(owner, key) for key in keys)
+
     @property
     def ended(self) -> bool:
         """Whether its process ran on this very machine and runs no more, as far as can be seen."""

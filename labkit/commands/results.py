@@ -239,7 +239,7 @@ def _wrong(path: Path) -> list[str]:
         *unreadable.values(),
         *(f"{results.path / 'runs'}: what was measured as number {one} is gone" for one in gaps),
         *dict.fromkeys(line for run in runs for line in run.check() or run.strange()),
-        *(line for line in integrity.remarks(results) if "was copied" in line),
+        *integrity.copies(runs),
         *(f"{half}: was being written when its writer ended; it is not a run" for half in left),
     ]
 

@@ -77,6 +77,16 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("it is nested too deep") from None
 
 
+def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The keys whose values differ, of a table also its own: `design (VM (knobs)), seed`."""
+    told = []
+    for key in sorted(key for key in before.keys() | now if before.get(key) != now.get(key)):
+        a, b = before.get(key), now.get(key)
+        parts = unlike(a, b) if isinstance(a, dict) and isinstance(b, dict) else ""
+        told.append(f"{key} ({parts})" if parts else key)
+    return ", ".join(told)
+
+
 def pretty(fields: Mapping[str, Any]) -> bytes:
     """JSON as it is stored: one field a line, no NaN."""
     return (json.dumps(fields, indent=1, allow_nan=False, default=str) + "\n").encode()

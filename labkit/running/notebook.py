@@ -339,7 +339,10 @@ def _told(failure: BaseException, target: Path, interrupted: bool) -> LabkitErro
     # More lines than a tool's last words belong to what happened: a line for each condition.
     if len(words) > LAST_WORDS:
         first, words = "\n  ".join([first, *words]), []
-    return _kind(failure, name)(
+    kind = _kind(failure, name)
+    if name and kind is LabkitError and name != "LabkitError":
+        first = f"cell {getattr(failure, 'exec_count', '?')} of the notebook: {name}: {first}"
+    return kind(
         first if name else f"the notebook did not finish: {first}",
         said="\n".join(words),
         hint="\n".join(hints),

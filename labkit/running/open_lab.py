@@ -35,11 +35,12 @@ FACTS = f"{READ}f cpus $(nproc); f allowed $({ALLOWED})"
 KEPT = ("kernel", "cpus", "allowed", "cpu", "clock")
 
 
-def open_lab(where: str, topology: str = "") -> Lab | None:
+def open_lab(where: str | Path, topology: str = "") -> Lab | None:
     """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results.
 
     A box made of another `topology` than the usual one is a box of its own, named after that.
     """
+    where = str(where)
     if is_stored(where):
         return None
     if where == "box":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 from labkit.gates import generator, watch
-from labkit.results import Results
+from labkit.results import DESIGN, Results
 from labkit.runs import integrity, lab_faults, link_limit, odd_runs
 from labkit.statistics import steady
 from labkit.study import Study
@@ -25,4 +26,17 @@ def remarks(study: Study, results: Results) -> list[str]:
     known = [*integrity.remarks(results), *lab_faults.remarks(results)]
     known += link_limit.remarks(results)
     spoilt = watch.remarks(results, study.loads)
-    return [*draft, *spoilt, *known, *odd, *steady.told(blocks), *closed]
+    return [*draft, *spoilt, *known, *_older(results), *odd, *steady.told(blocks), *closed]
+
+
+# Of results that do not say their design nobody knows whether it is that of today.
+def _older(results: Results) -> Iterator[str]:
+    label = results.asked.get("label")
+    files = results.path.parent.glob(f"{label}-*/study.json") if DESIGN in results.asked else ()
+    for file in files:
+        older = Results.open(file.parent).asked
+        if DESIGN not in older and older.get("label") == label:
+            yield (
+                f"the runs of {file.parent} are not used again: the older labkit that made them "
+                "kept no settings of conditions"
+            )

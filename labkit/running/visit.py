@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,8 +16,9 @@ import numpy as np
 
 from labkit.box.processes import processes
 from labkit.changes.in_force import BEAT_SECONDS, InForce
+from labkit.changes.left_open import refuse_left
 from labkit.condition import Condition
-from labkit.errors import LabkitError, SettingRefused, Stopped
+from labkit.errors import LabkitError, ResultsError, SettingRefused, Stopped
 from labkit.event import Happening, event_samples, happening
 from labkit.fleet.fleet import Fleet
 from labkit.gates import around, generator
@@ -29,7 +31,7 @@ from labkit.results import Results, Run
 from labkit.runs import looks
 from labkit.runs.progress import Progress, Tell, stop_asked, to_file
 from labkit.setting import Setting
-from labkit.workload import Workload, row
+from labkit.workload import Sample, Workload, row
 from labkit.workloads import _pairs as pairs
 from labkit.workloads._lasting import key_of, results_key, under_way
 
@@ -80,7 +82,7 @@ class Visit:
         self.done, self.looks = len(steps) - len(lacking), len(looks.taken(self.results))
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
-            _both(lambda: self._prepare(todo), self._take)
+            _both(lambda: self._prepare(todo), lambda: self._take(todo))
         with ThreadPoolExecutor(1) as self._writer:
             for step in todo:
                 if self.stop.is_set() or stop_asked():
@@ -93,8 +95,13 @@ class Visit:
             self._settle()
         self._say("finished", steps[-1], len(steps))
 
-    def _take(self) -> None:
+    # What a crash left in force would be measured too, on hosts that are not to be changed as well.
+    def _take(self, todo: list[PlannedRun]) -> None:
         self.changes.take(self.changes.possible_roles())
+        watches = (step.condition.watch(self.lab, self.loads) for step in todo)
+        hosts = {role: host for one in watches for role, host in one.hosts.items()}
+        ours = self.changes.sets
+        refuse_left({r: h for r, h in hosts.items() if r not in ours}, self.changes.owner)
 
     # What a killed process of other results has left would be measured too; with what is of these
     # we may go on. What counts takes a guest without hardware support up to a second to start. One
@@ -203,9 +210,12 @@ class Visit:
         return whole, bool(drifts)
 
     def _rows(self, condition: Condition, raw: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
-        read = (pairs.parse(load, raw[f"{load.name}.txt"]) for load in self.loads)
+        samples: list[Sample] = []
+        for load in self.loads:
+            with _named(load, "parse"):
+                samples += pairs.parse(load, raw[f"{load.name}.txt"])
         happened = event_samples(condition.events, self.loads, raw.get)
-        return tuple(map(row, [*(one for samples in read for one in samples), *happened]))
+        return tuple(map(row, [*samples, *happened]))
 
     def _begun(self, step: PlannedRun, settings: list[Setting]) -> Run:
         wanted = {setting.thing: setting.wanted for setting in settings}
@@ -252,7 +262,11 @@ class Visit:
             ours = beside or self.changes.changed
             if not ours and (found := under_way(asked, together, key)):
                 raw["under_way.txt"] = found
-            raw[f"{load.name}.txt"] = pairs.run(asked, together, key, beside, self._name)
+            with _named(load, "run"):
+                text: object = pairs.run(asked, together, key, beside, self._name)
+                if not isinstance(text, str):
+                    raise TypeError(f"it returns the printed text, not {text!r}")
+                raw[f"{load.name}.txt"] = text
             beside = None
 
     @property
@@ -271,6 +285,18 @@ class Visit:
         progress = Progress(step, at.condition.name, at.block, self.done, of, left, remark)
         to_file(progress, self.results)
         self.tell(progress)
+
+
+# An author's mistake in a workload is told of it, not as a line of Python.
+@contextmanager
+def _named(load: Workload, method: str) -> Iterator[None]:
+    try:
+        yield
+    except (LabkitError, OSError):
+        raise
+    except Exception as odd:
+        what = f"{type(load).__name__}: its `{method}` failed"
+        raise ResultsError(what, said=f"{type(odd).__name__}: {odd}") from odd
 
 
 def _ended(by: BaseException) -> tuple[str, str]:

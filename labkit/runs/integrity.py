@@ -25,7 +25,7 @@ def remarks(results: Results) -> list[str]:
     found = [
         *unreadable.values(),
         *(f"what was measured as number {one} is gone" for one in gaps),
-        *_copies(runs), *_links(runs), *_changed(runs),
+        *copies(runs), *_links(runs), *_changed(runs), *_mixed(runs),
     ]  # fmt: skip
     return [*found, ASK] if found else []
 
@@ -56,7 +56,8 @@ def _differs(run: Run, name: str, wanted: dict[str, str]) -> bool:
 
 
 # No two runs begin in the same millisecond at the same place.
-def _copies(runs: list[Run]) -> Iterator[str]:
+def copies(runs: list[Run]) -> Iterator[str]:
+    """Name each measurement that is there several times, a sentence each."""
     seen = Counter((run.condition, run.block, run.order, run.started) for run in runs
                    if run.started and run.state == "finished")  # fmt: skip
     for (condition, block, order, _), times in seen.items():
@@ -81,6 +82,19 @@ def first_of_each(runs: Sequence[Run]) -> list[Run]:
             kept.append(run)
         known.add(key)
     return kept
+
+
+# One condition is one design: what somebody edited between two runs makes them another.
+def _mixed(runs: list[Run]) -> Iterator[str]:
+    found: dict[str, dict[str, str]] = {}
+    odd = set()
+    for run in runs:
+        if run.state == "finished":
+            first = found.setdefault(run.condition, {**run.settings})
+            odd |= {(run.condition, thing) for thing in first.keys() | run.settings
+                    if first.get(thing) != run.settings.get(thing)}  # fmt: skip
+    for condition, thing in sorted(odd):
+        yield f"the runs of {condition} are of different designs: {thing} is not the same in all"
 
 
 def _links(runs: list[Run]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import socket
 import time
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 
 import pytest
 from sshd import SSHD, serving
@@ -16,6 +17,7 @@ from labkit.lab import opened
 from labkit.running import possible
 from labkit.running.open_lab import study_results
 from labkit.running.ways import Ways
+from labkit.settings.mtu import Mtu
 
 PROGRAMS = ("ping",)
 pytestmark = [
@@ -159,3 +161,18 @@ def test_what_a_condition_lacks_is_mended_by_what_brings_it(sshd, tmp_path):
         )
     assert found.found == "cannot be measured: sockperf is missing on client"
     assert found.fix == "labkit prepare lat_ping"
+
+
+@pytest.mark.parametrize("head", ["", '[box]\ntier = "root"\n'])
+def test_an_edited_condition_is_another_question_in_a_box_too(sshd, tmp_path, head):
+    file, (first, *others) = lab_of(tmp_path, sshd, head=head), PING.conditions
+    mtu = (Mtu(1400, role="client"),)
+    edits = [
+        {}, {}, {"optional": mtu}, {"optional": (Mtu(1401, role="client"),)},
+        {"indifferent": mtu}, {"roles": {"server": "client"}}, {"knobs": {"size": 99}},
+    ]  # fmt: skip
+    asked = [replace(PING, conditions=(replace(first, **edit), *others)) for edit in edits]
+    assert len({begin(file, study).path for study in asked}) == len(edits) - 1
+    made = replace(first, settings=mtu), replace(first, settings=(Mtu(1401, role="client"),))
+    one, other = (replace(PING, conditions=(edited, *others)).asked("x", 1) for edited in made)
+    assert one != other

@@ -2,13 +2,15 @@
 
 import json
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from labkit import studies
 from labkit.commands.results import _wrong
-from labkit.results import Results
+from labkit.errors import BadInput
+from labkit.results import DESIGN, Results
 from labkit.running.open_lab import note, recorded
 from labkit.running.remarks import remarks
 from labkit.runs import index, integrity, lab_faults
@@ -92,3 +94,31 @@ def test_what_doctor_fails_is_said_again_of_the_runs():
     assert told(apart) == [missing] and told(one, tier="root") == []
     (_, odd) = told(apart, elsewhere={"client": "10.0.0.7"})
     assert odd.startswith("client: eth0 does not have the address 10.0.0.7, so test traffic may")
+
+
+def test_results_of_an_older_labkit_are_read_and_told_not_to_be_used_again(kept):
+    said = json.loads((kept / "study.json").read_text())
+    older = kept.with_name(f"{said['label']}-0123abcd")
+    shutil.copytree(kept, older)
+    assert DESIGN not in said and "used again" not in told(older)
+    (kept / "study.json").write_text(json.dumps({**said, DESIGN: {}}))
+    assert f"the runs of {older} are not used again" in told(kept)
+
+
+def test_runs_of_one_condition_with_different_settings_are_named(kept):
+    results = Results.open(kept)
+    run = results.finished()[0]
+    texts = {name: run.text(name) for name in run.raw}
+    other = {**run.settings, "TimeToLive of server": "10"}
+    results.keep(replace(run, block=99, order=99, settings=other), texts)
+    wanted = f"the runs of {run.condition} are of different designs: TimeToLive of server"
+    assert wanted in told(kept)
+
+
+def test_a_question_that_differs_is_refused_with_what_differs(kept):
+    asked = {**Results.open(kept).asked, DESIGN: {"VM": {"knobs": {"size": "9"}}, "Native": {}}}
+    Results.begin(kept / "new", asked)
+    edited = {**asked, DESIGN: {"VM": {"knobs": {"size": "10"}}, "Native": {}}, "seed": 77}
+    with pytest.raises(BadInput, match=r"design \(VM \(knobs \(size\)\)\), seed differ") as refused:
+        Results.begin(kept / "new", edited)
+    assert "another label" in refused.value.hint

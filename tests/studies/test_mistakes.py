@@ -1,14 +1,21 @@
 """The mistakes of an author: each is answered with file, line and claim before anything runs."""
 
 import sys
+from pathlib import Path
 
 import pytest
+from papermill.exceptions import PapermillExecutionError
 
-from labkit import studies
+from labkit import applied, compare, open_lab, studies
 from labkit.claims import printed, published
 from labkit.cli import main
+from labkit.errors import BadInput
 from labkit.front.cards import Known, cards_html
 from labkit.pages.scorecard import scorecard
+from labkit.running.notebook import _told
+from labkit.settings.mtu import Mtu
+from labkit.workloads.ping import Ping
+from labkit.workloads.sockperf import Sockperf
 
 STUDY = """
 from labkit.claims import published
@@ -197,3 +204,38 @@ def test_a_study_without_a_notebook_takes_no_other_down(files, capsys):
     assert '"notebook": null' in capsys.readouterr().out
     page = cards_html(Known().cards(), ())
     assert "lat-ping.ipynb" in page and "mine has no notebook" in page
+
+
+def apply(settings):
+    with applied(settings, {}):
+        raise AssertionError("nothing was refused")
+
+
+WRONG = {
+    "a place that is no text": (lambda: open_lab(Path("no.toml")), "no lab file no.toml"),
+    "a setting for a list": (
+        lambda: apply(Mtu(1400, role="client")),
+        "a list of settings is needed",
+    ),
+    "a word for a setting": (lambda: apply(["Mtu"]), "a list of settings is needed, not ['Mtu']"),
+    "a text for a number": (lambda: Sockperf(size="big"), "sockperf: size must be a whole number"),
+    "an unknown knob": (lambda: Ping(cuont=3), "did you mean 'count'"),
+}
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_a_wrong_kind_of_thing_is_answered_by_labkit_and_not_by_python(mistake):
+    call, said = WRONG[mistake]
+    with pytest.raises(BadInput) as refused:
+        call()
+    assert said in str(refused.value)
+
+
+def test_sizes_whose_quotient_is_too_large_are_no_error_of_python():
+    huge, tiny = ({n: [size * (1 + n / 9)] * 3 for n in range(1, 6)} for size in (1e307, 1e-307))
+    assert compare(huge, tiny).verdict == "not testable here"
+
+
+def test_an_error_in_a_cell_names_the_cell_and_the_kind_of_error(tmp_path):
+    failed = PapermillExecutionError(3, 2, "quick['count']", "KeyError", "'count'", [])
+    assert "cell 2 of the notebook: KeyError: 'count'" in str(_told(failed, tmp_path, False))

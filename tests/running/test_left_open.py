@@ -1,0 +1,98 @@
+"""What stands in the way of a study: settings that a crash has left, a workload with a mistake."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from knobs import Knob
+
+from labkit.changes.in_force import applied
+from labkit.changes.restore import restore
+from labkit.errors import LabkitError, ResultsError
+from labkit.host import Host
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.running import loop
+from labkit.transports.local import Local
+from labkit.workloads.ping import Ping
+from tests.running.test_study import A, a_study
+
+PROGRAMS = ("ping",)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not shutil.which("ping"), reason="needs iputils-ping"),
+]
+
+
+@pytest.fixture
+def lab():
+    hosts = {role: Host(role, "127.0.0.1", Local("here")) for role in ("client", "server")}
+    return Lab("loopback", hosts, tier="loopback")
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results.begin(tmp_path, {"study": "lat_ping", "seed": 1, "refused": {}})
+
+
+def left_by_a_crash(knob, lab):
+    """The change set of a process that was killed with a setting in force."""
+
+    def die():
+        with applied([Knob(str(knob), "new")], lab.hosts):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    knob.write_text("old\n")
+    child = multiprocessing.get_context("fork").Process(target=die)
+    child.start()
+    child.join(60)
+    assert child.exitcode == -signal.SIGKILL and knob.read_text() == "new\n"
+    (left,) = Path(os.environ["LABKIT_CHANGES"]).glob("*.open")
+    return left
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_nothing_is_measured_on_what_a_crash_left_whatever_the_study_can_change(
+    lab, results, tmp_path, damaged
+):
+    left = left_by_a_crash(tmp_path / "knob", lab)
+    whole = left.read_bytes()
+    if damaged:
+        left.write_bytes(whole.replace(b"old", b"odl"))
+    with pytest.raises(LabkitError, match="unfinished change set") as refused:
+        loop.run(a_study(A), lab, results, repeats=1)
+    assert "labkit restore" in str(refused.value) and results.runs() == []
+    left.write_bytes(whole)
+    assert restore(lab.host("server"), "a test").lines
+    loop.run(a_study(A), lab, results, repeats=1)
+    assert len(results.finished()) == 1
+
+
+def test_a_block_of_ones_own_around_a_study_is_meant(lab, results, tmp_path):
+    (tmp_path / "knob").write_text("old\n")
+    with applied([Knob(str(tmp_path / "knob"), "new")], lab.hosts):
+        loop.run(a_study(A), lab, results, repeats=1)
+    assert len(results.finished()) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "does", "said"),
+    [
+        ("run", lambda self, hosts: 1 / 0, r"Broken: its `run` failed\n  ZeroDivisionError"),
+        ("run", lambda self, hosts: None, r"(?s)Broken: its `run` failed.*printed text, not None"),
+        ("parse", lambda text: {}["x"], r"(?s)Broken: its `parse` failed.*KeyError: 'x'"),
+    ],
+)
+def test_a_mistake_in_a_workload_is_told_of_it_and_kept(lab, results, method, does, said):
+    does = staticmethod(does) if method == "parse" else does
+    broken = type("Broken", (Ping,), {method: does, "name": "ping"})
+    study = replace(a_study(A), workload=broken(count=2, interval=0.002))
+    with pytest.raises(ResultsError, match=said):
+        loop.run(study, lab, results, repeats=1)
+    (run,) = results.runs()
+    assert run.state == "failed" and "Broken" in run.why
