@@ -57,10 +57,6 @@ class TimeLine:
         """End of its last phase."""
         return max(phase.ended for phase in self.phases)
 
-    def phase(self, name: str) -> Phase | None:
-        """The phase of a name, if it came to it."""
-        return next((phase for phase in self.phases if phase.name == name), None)
-
     def rows(self) -> list[dict[str, Any]]:
         """Its phases as rows, in seconds since it began."""
         return [

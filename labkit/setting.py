@@ -19,8 +19,6 @@ from labkit.host import Host
 Words = tuple[str, ...]
 KINDS = ("esxi", "box", "kvm", "docker", "linux")
 """Kinds of host, the most particular first; a host may be of several: box, docker and linux."""
-NEEDS = ("root", "guest restart", "reboot")
-"""Things that a change may need, besides the host."""
 
 
 def _anything(_: str) -> str:
@@ -94,7 +92,7 @@ class Way:
     refuses: Callable[[str], str] = _anything
     """Reason why a host that shows this text cannot take the setting; empty if it can."""
     needs: frozenset[str] = frozenset()
-    """The entries of NEEDS that the change needs."""
+    """The needs of the change: root, a guest restart, a reboot."""
     legal: str = ""
     """The values that can be asked for, in words."""
     more: Details = PLAIN

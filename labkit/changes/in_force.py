@@ -8,7 +8,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeVar
 
 from labkit.changes.change_set import DEADMAN_SECONDS, SILENCE_SECONDS, ChangeSet
 from labkit.changes.drift import Drift, read_again, refusal
@@ -23,7 +22,6 @@ from labkit.machine.stopping import undisturbed
 from labkit.setting import Setting, refuse_conflicts
 from labkit.ssh.pins import check_pin
 
-T = TypeVar("T")
 PERIOD_SECONDS = 5.0
 """Seconds between two readings of the settings in force while something is measured."""
 BEAT_SECONDS = 15.0

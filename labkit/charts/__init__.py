@@ -6,7 +6,7 @@ Start with `latency.py`; `look.py` holds colours and axes.
 from __future__ import annotations
 
 from labkit.charts.changed import Changed, changes
-from labkit.charts.compared import Fit, downtime, ratios, speed_up
+from labkit.charts.compared import ratios
 from labkit.charts.export import frame, save
 from labkit.charts.heat import cores
 from labkit.charts.latency import ladder, named, spread
@@ -25,13 +25,13 @@ from labkit.charts.look import (
     svg,
 )
 from labkit.charts.one_run import round_trips, thinned
-from labkit.charts.over_time import Happened, over_time, shares
+from labkit.charts.over_time import Happened, over_time
 from labkit.charts.scaled_out import speed_ups
 
 __all__ = [
     "COLOURS", "EMBEDDED", "PERCENTILES", "POINTS", "SCALES", "SHAPES", "SLOWEST", "V5",
-    "V5_SCHEMA", "Changed", "Fit", "Happened", "bundle", "changes", "cores", "downtime", "enable",
-    "frame", "ladder", "named", "over_time", "ratios", "round_trips", "save", "shares", "speed_up",
+    "V5_SCHEMA", "Changed", "Happened", "bundle", "changes", "cores", "enable",
+    "frame", "ladder", "named", "over_time", "ratios", "round_trips", "save",
     "speed_ups", "spread", "svg", "thinned",
 ]  # fmt: skip
 

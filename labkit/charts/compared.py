@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
@@ -27,20 +26,12 @@ from labkit.charts.look import (
     tip,
 )
 from labkit.errors import BadInput, LabkitError, Unknown
-from labkit.machine.units import capital, figure, shown
+from labkit.machine.units import capital, figure
 from labkit.statistics.estimate import estimated
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.verdict import MARGIN, check_margin
 
 OURS = COLOURS[3]
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A law fitted to a speed-up: its name with its figures, and the points of its curve."""
-
-    name: str
-    points: Sequence[tuple[float, float]]
 
 
 def ratios(
@@ -103,98 +94,6 @@ def even(rows: Rows) -> dict[str, Any]:
     return {"type": "log", "nice": False, "padding": 12} if above else {"zero": False}
 
 
-def speed_up(
-    measured: Mapping[float, Blocks],
-    fits: Iterable[Fit] = (),
-    published: Mapping[float, float] | None = None,
-    *,
-    by: str = "workers",
-    runs: Runs | None = None,
-    title: str = "",
-    note: str = "",
-) -> alt.LayerChart:
-    """Draw how much more some workers do than the fewest, beside the ideal and the laws fitted.
-
-    `runs` names the run of a number of workers (`"8"`) and block.
-    """
-    named = {f"{x:g}": blocks for x, blocks in sorted(measured.items())}
-    insist(named)
-    first = min(measured)
-    rows = [
-        {**measured_ratio(f"{x:g}", f"{first:g}", named, "mean", runs), "x": x}
-        for x in sorted(measured) if x != first
-    ]  # fmt: skip
-    if not (rows := ends.reaching(rows, 1.0)):
-        raise BadInput("a speed-up needs two points", hint="measure more workers than one")
-    basis = runs_of(runs, f"{first:g}", measured[first])
-    rows.insert(0, {"x": first, "value": 1.0, **ends.bar(None, 0), "from": "the basis",
-                    "runs": basis})  # fmt: skip
-    lines = [{"law": "ideal", "x": x, "value": x / first} for x in sorted(measured)]
-    lines += [{"law": f.name, "x": x, "value": y} for f in fits for x, y in f.points]
-    x = alt.X("x:Q", title=by).axis(values=sorted(measured), format="~g")
-    y = alt.Y("value:Q", title=f"times as much as {first:g}")
-    base = alt.Chart(inline(rows)).encode(x=x, tooltip=_speed_tips(by))
-    laws = alt.Chart(inline(lines)).mark_line(strokeDash=[6, 4]).encode(
-        x=x, y=y, color=alt.Color("law:N", title=None, sort=None).legend(orient="top")
-    )  # fmt: skip
-    bars = base.mark_rule(strokeWidth=2).encode(y="low:Q", y2="high:Q")
-    ours = base.encode(color=alt.value(OURS))
-    layers = [laws, bars.transform_filter("isValid(datum.low)").encode(color=alt.value(OURS)),
-              base.mark_point(filled=True, opacity=1, size=90, color=OURS).encode(y=y),
-              *ends.arrows(rows, ours, "y", _speed_tips(by))]  # fmt: skip
-    if published:
-        theirs: Rows = [{"x": x, "value": v} for x, v in published.items()]
-        diamonds = alt.Chart(inline(theirs)).mark_point(
-            shape="diamond", filled=True, opacity=1, size=90, color=GREY
-        )
-        layers.append(diamonds.encode(x=x, y=y, tooltip=tip("value", ",~f", "the document's")))
-    said = "; ".join(f"{row['x']:g}: {figure(row['value'])}" for row in rows)
-    legend = f"Dots: measured. Bars: 95 % intervals. {ends.legend(rows)}Dashed: laws."
-    legend += " Grey diamonds: the document's." * bool(published)
-    whole, drawn = f"Speed-up by {by}", alt.LayerChart(layer=layers)
-    return framed(drawn, 340, title or whole, legend, note, f"{whole}: {said}")
-
-
-def downtime(
-    parts: Mapping[str, Mapping[str, float]],
-    published: Mapping[str, float] | None = None,
-    *,
-    unit: str = "s",
-    runs: Mapping[str, str] | None = None,
-    title: str = "",
-    note: str = "",
-) -> alt.LayerChart:
-    """Draw the parts of a time without service, one bar for each condition, part upon part.
-
-    `runs` names the run of each condition.
-    """
-    rows: Rows = [
-        {"condition": name, "part": part, "value": rounded(value), "place": place,
-         "all": rounded(sum(told.values())), "run": (runs or {}).get(name, "")}
-        for name, told in parts.items() for place, (part, value) in enumerate(told.items())
-    ]  # fmt: skip
-    if not rows or any(row["value"] < 0 for row in rows):
-        raise BadInput("nothing to draw: a downtime has parts, and none is below 0")
-    order = list(dict.fromkeys(row["part"] for row in rows))
-    title_of_x = f"time without service ({shown(unit)})"
-    x, y = alt.X("value:Q", title=title_of_x).axis(BELOW_NAMES), alt.Y("condition:N")
-    bars = alt.Chart(inline(rows)).mark_bar(stroke=GREY, strokeWidth=0.5).encode(
-        x=x.stack("zero"), y=y.sort(list(parts)).title(None), order="place:O",
-        color=colour(order, "part"),
-        tooltip=[tip("condition"), tip("part"), tip("value", ",~f", shown(unit)),
-                 tip("all", ",~f", "in all"), *([tip("run")] if runs else [])],
-    )  # fmt: skip
-    theirs: Rows = [
-        {"condition": n, "value": v} for n, v in (published or {}).items() if n in parts
-    ]
-    layers = [bars, *([_diamonds(theirs, x, list(parts))] if theirs else [])]
-    said = "; ".join(f"{name} {figure(sum(told.values()))}" for name, told in parts.items())
-    legend = "Grey diamonds: the document's." if theirs else ""
-    whole, drawn = "Time without service", alt.LayerChart(layer=layers)
-    said = f"{whole} in {shown(unit)}: {said}"
-    return framed(drawn, max(80, 40 * len(parts)), title or whole, legend, note, said)
-
-
 def measured_ratio(
     name: str, under: str, measured: Mapping[str, Blocks], q: Statistic, named: Runs | None
 ) -> dict[str, Any]:
@@ -230,10 +129,6 @@ def _diamonds(rows: Rows, x: alt.X, names: Sequence[str]) -> alt.Chart:
 def _tips(over: str) -> list[alt.Tooltip]:
     return [tip("condition"), tip("value", ".4~f", over or "times"), interval_tip(),
             tip("from", title="measured"), tip("runs")]  # fmt: skip
-
-
-def _speed_tips(by: str) -> list[alt.Tooltip]:
-    return [tip("x", "~g", by), *_tips("")[1:]]
 
 
 def _plain(names: Sequence[str]) -> alt.Color:

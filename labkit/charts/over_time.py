@@ -75,53 +75,6 @@ def over_time(
     return framed(drawn, 280, title, "Band: least to most" if banded else "", note, said)
 
 
-def shares(
-    series: Series,
-    *,
-    metric: str = "bandwidth",
-    of: float | None = None,
-    run: str = "",
-    title: str = "",
-    note: str = "",
-) -> alt.Chart:
-    """Draw each one's share of a line over time: of `of`, or of what all of them got together.
-
-    `run` says which run it was.
-    """
-    if of is not None and of <= 0:
-        raise BadInput(f"a line carries more than 0, not {of}")
-    rows: Rows = [
-        {"condition": name, "at": t, "value": v, "share": rounded(v / (of or 1))}
-        for name, (at, values) in _aligned(series).items()
-        for t, v in zip(map(rounded, at), map(rounded, values), strict=True)
-    ]
-    if not rows or any(row["value"] < 0 for row in rows):
-        raise BadInput("nothing to draw: shares are of values, and none is below 0")
-    # A line that is not full must look so; more may be got than it was said to carry.
-    whole = alt.Scale(domain=[0, max(1.0, _most(rows))]) if of else alt.Scale()
-    areas, told = of_run(alt.Chart(inline(rows)).mark_area(), run)
-    drawn: alt.Chart = areas.encode(
-        x=alt.X("at:Q", title="time (s)").scale(nice=False),
-        y=alt.Y("share:Q", title=f"share of the {metric}").axis(format="%").scale(whole)
-        .stack("zero" if of else "normalize"),
-        color=colour(list(series)),
-        tooltip=[tip("condition"), tip("at", ",.2f", "s"), tip("value", ",~f", metric), *told],
-    )  # fmt: skip
-    total = sum(_mean(values) for _, values in series.values())
-    said = "; ".join(
-        f"{name} {_mean(values) / (of or total or 1):.0%}" for name, (_, values) in series.items()
-    )
-    named = f"Shares of the {metric}"
-    return framed(drawn, 280, title or named, "", note, f"{named}: {said}")
-
-
-def _most(rows: Rows) -> float:
-    sums: dict[float, float] = {}
-    for row in rows:
-        sums[row["at"]] = sums.get(row["at"], 0.0) + row["share"]
-    return max(sums.values())
-
-
 def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
     x, y = np.asarray(at, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if x.shape != y.shape or x.ndim != 1 or not (np.isfinite(x).all() and np.isfinite(y).all()):
@@ -145,16 +98,6 @@ def _binned(name: str, at: npt.ArrayLike, values: npt.ArrayLike) -> Rows:
 
 
 # What is stacked has to be of the same moments.
-def _aligned(series: Series) -> dict[str, tuple[Values, Values]]:
-    each = {name: _binned(name, at, values) for name, (at, values) in series.items()}
-    moments = np.unique([row["at"] for rows in each.values() for row in rows])
-    grid = moments[:: max(1, math.ceil(moments.size / (POINTS // 2)))]
-    return {
-        name: (grid, np.interp(grid, [r["at"] for r in rows], [r["value"] for r in rows]))
-        for name, rows in each.items() if rows
-    }  # fmt: skip
-
-
 def _marked(events: Sequence[Happened], x: alt.X) -> list[alt.Chart]:
     if not events:
         return []

@@ -131,12 +131,6 @@ def cells(text: str) -> Iterator[tuple[str, str, str]]:
         yield "markdown", rest, ""
 
 
-def shared() -> list[str]:
-    """The cells of code that the notebooks of studies have in common."""
-    text = (SKELETON / "notebook.md").read_text("utf-8")
-    return [code for _, code, mark in cells(text) if mark == "shared"]
-
-
 def _notebook(number: int, words: Mapping[str, str]) -> dict[str, Any]:
     made = [
         _cell(f"{number:02d}-{n:02d}", *one)

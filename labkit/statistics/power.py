@@ -15,7 +15,6 @@ from labkit.statistics.spending import FIRST
 
 POWER = 0.8
 HALVINGS = 60
-MOST = 1e4
 
 
 def per_block(found: Interval, blocks: int) -> float:

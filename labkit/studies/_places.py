@@ -10,7 +10,6 @@ from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 
 TOPOLOGY = "places"
-NETWORKS = ("bridge", "host")
 MEANS = {
     "Native": "Linux on the bare machine",
     "Native-Docker": "a Docker container on the bare machine",

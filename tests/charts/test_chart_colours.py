@@ -72,7 +72,6 @@ def test_what_is_written_is_9_pixels_high_in_the_narrowest_cell():
         charts.ratios(runs, names[0], note=note),
         charts.round_trips(runs[names[0]][1], note=note),
         charts.over_time(dict.fromkeys(names, (moments, moments))),
-        charts.downtime({name: {"part": 1.0} for name in names}),
         dial_panel.histogram({"now": moments}),
     ):  # fmt: skip
         drawn = charts.svg(charts.bundle(chart.to_dict())[charts.V5])

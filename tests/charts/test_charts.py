@@ -251,15 +251,6 @@ def test_speed_ups_are_of_each_place_over_itself_beside_the_ideal():
         charts.speed_ups({"Native": SCALED[8]}, {}, 8)
 
 
-def test_a_speed_up_starts_at_one_beside_the_ideal_and_the_laws():
-    chart = charts.speed_up(SCALED, [charts.Fit("law", [(1, 1), (8, 6)])])
-    assert rows(chart, x=1, value=1.0)
-    assert {row["law"] for row in rows(chart) if "law" in row} == {"ideal", "law"}
-    assert rows(chart, law="ideal", x=8)[0]["value"] == 8
-    with pytest.raises(BadInput, match="two points"):
-        charts.speed_up({1: SCALED[1]})
-
-
 @pytest.mark.slow
 def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
     chart = charts.over_time({"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1")
@@ -270,14 +261,6 @@ def test_a_dip_of_a_millisecond_in_a_million_values_is_drawn():
     assert {row["event"] for row in rows(chart) if "event" in row} == {"migration", "switch-over"}
 
 
-@pytest.mark.slow
-def test_shares_are_of_the_same_moments_whatever_the_series_have():
-    found = rows(charts.shares({"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500))
-    moments = {name: [row["at"] for row in found if row["condition"] == name] for name in "ab"}
-    assert moments["a"] == moments["b"] and len(moments["a"]) <= charts.POINTS
-    assert max(row["share"] for row in found) == pytest.approx(0.4, rel=1e-3)
-
-
 @pytest.mark.parametrize(
     "draw",
     [
@@ -286,10 +269,6 @@ def test_shares_are_of_the_same_moments_whatever_the_series_have():
         lambda: charts.over_time({"a": ([], [])}),
         lambda: charts.over_time({"a": ([1, 2], [1])}),
         lambda: charts.over_time({"a": ([1.0], [float("nan")])}),
-        lambda: charts.shares({"a": ([1.0, 2.0], [1.0, -1.0])}),
-        lambda: charts.shares({"a": ([1.0], [1.0])}, of=0),
-        lambda: charts.downtime({}),
-        lambda: charts.downtime({"a": {"b": -1.0}}),
         lambda: charts.ratios({}, "a"),
     ],
 )

@@ -40,10 +40,7 @@ DRAWN_OF = {
     "spread": {"001-Native-b1", "002-VM-SRIOV-b2"},
     "round trips": {"001-Native-b1"},
     "ratios": {"003-VM-b3", "004-Native-b4"},
-    "speed-up": {"001-8-b1"},
-    "downtime": {"001-small-b1"},
     "over time": {"001-VM-b1"},
-    "shares": {"001-a-b1"},
 }
 
 

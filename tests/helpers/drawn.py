@@ -28,7 +28,6 @@ SCALED = {x: {k: np.array([100.0 * x**0.9 + k]) for k in range(4)} for x in (1, 
 MOMENTS = np.linspace(0, 60, 1_000_000)
 DIP = np.where((MOMENTS > 30) & (MOMENTS < 30.001), 0.0, 1000.0)
 EVENTS = [charts.Happened("migration", 10, 31), charts.Happened("switch-over", 30)]
-PARTS = {"small": {"noticed": 30.0, "start": 380.0}, "large": {"noticed": 35.0, "start": 425.0}}
 RUNS = {(name, k): f"00{k}-{name}-b{k}" for name in (*MEASURED, *RATES, "8") for k in range(6)}
 BUSY = [
     {"cpu": f"cpu{cpu}", "begun": n / 5, "ended": (n + 1) / 5, "busy": cpu / 16, "stolen": 0.0}
@@ -45,9 +44,6 @@ PICTURES = {
     ),
     "ratios": lambda: charts.ratios(RATES, "Native", {"VM": 0.98}, runs=RUNS, note=NOTE),
     "ratios and noise": lambda: charts.ratios(RATES, "Native", noise=0.04, note=NOTE),
-    "speed-up": lambda: charts.speed_up(
-        SCALED, [charts.Fit("law", [(1, 1), (8, 6)])], {8: 5.6}, runs=RUNS, note=NOTE
-    ),
     "speed-ups": lambda: charts.speed_ups(
         {"Native": SCALED[8], "VM": SCALED[4]},
         {"Native": SCALED[1], "VM": SCALED[1]},
@@ -56,14 +52,8 @@ PICTURES = {
         runs=RUNS,
         note=NOTE,
     ),
-    "downtime": lambda: charts.downtime(
-        PARTS, {"small": 410, "gone": 1}, runs={"small": "001-small-b1"}, note=NOTE
-    ),
     "over time": lambda: charts.over_time(
         {"orders": (MOMENTS, DIP)}, EVENTS, run="001-VM-b1", note=NOTE
-    ),
-    "shares": lambda: charts.shares(
-        {"a": (MOMENTS, DIP), "b": (MOMENTS[::7], DIP[::7])}, of=2500, run="001-a-b1", note=NOTE
     ),
     "cores": lambda: charts.cores(BUSY, run="001-Native-b1", note=NOTE),
     "round trips, many": lambda: charts.round_trips(np.arange(1, 2e5), note=NOTE),

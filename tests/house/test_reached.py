@@ -1,175 +1,175 @@
-"""No foundation without a caller: all that labkit offers is used by a command or a notebook.
+"""No foundation without a caller: each definition is used by another, a notebook, or a registry.
 
-Names are followed, not types: a name that any reached code mentions counts as used.
+What an import names is followed to its very definition; a method counts as used where an attribute
+of its name is asked for outside the method itself.
 """
 
 import ast
 import json
 import re
+from collections import defaultdict
 from pathlib import Path
 
-from trees import nodes, tree
+from trees import tree
 
 HOME = Path(__file__).resolve().parents[2]
 PACKAGE = HOME / "labkit"
-WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# A string that is a name, or several with dots or commas between: prose uses nothing.
-WHOLE = re.compile(r"[A-Za-z_][\w.]*(, ?[A-Za-z_]\w*)*")
-# Folders that are looked through, where each file is found by being there, and what is begun with.
-SCANNED = (
-    "checks", "commands", "events", "imports", "probes", "settings", "studies", "workloads",
-)  # fmt: skip
-BEGUN = (
-    "__init__.py", "__main__.py", "cli.py", "programs/__main__.py",
-    # the engine is named in the words
-    "shop/__main__.py", "shop/mariadb.py", "shop/postgres.py",
-    # the cell of the front page's notebook
-    "front/front_page.py",
-)  # fmt: skip
-HANDED = (
-    "Changes", "Claim", "Completed", "Faults", "Host", "Lab", "Plan", "Results", "Run", "Study",
-)  # fmt: skip
-"""Classes that a notebook has objects of: all of their public methods may be called."""
-# What Python, argparse, json, papermill or another library calls by its name.
-CALLED_BY_OTHERS = {
+DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
+WORD = re.compile(r"[A-Za-z_]\w*")
+SAID = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+# What each registry takes out of a module of its folder, by name or because of what it is.
+TAKEN = {"checks": {"check"}, "commands": {"add"}, "imports": {"read", "left_out"},
+         "studies": {"study"}}  # fmt: skip
+CLASSES = ("events", "probes", "settings", "workloads")
+BY_KIND = re.compile(r"on_\w+")
+# What Python, argparse, json, papermill or another library calls by its name, or a test looks at.
+BY_OTHERS = {
+    "PROGRAMS",  # `labkit.programs.declared` reads it in the text of a module
     "execute_managed_notebook", "listdir", "pretty_path",  # papermill
-    "_freeze", "_lose", "_skew",  # `Faults`, by the name of the fault
+    "_cut", "_fill", "_freeze", "_lose", "_shape", "_skew",  # `Faults`, by the name of the fault
     "_fill_text",  # argparse
     "do_GET", "log_message",  # http.server
     "_render_traceback_",  # IPython
-    # paramiko, in place of its own
-    "_parse_disconnect", "_verify_key", "preferred_ciphers", "preferred_keys", "preferred_macs",
-    "read_all", "readline",
+    # paramiko, in place of its own; PRIVATE says which of them a new version lacks
+    "PRIVATE", "_parse_disconnect", "_verify_key", "preferred_ciphers", "preferred_keys",
+    "preferred_macs", "read_all", "readline",
+    "FrontPage",  # the cell of the front page's notebook, which is written where it is wanted
 }  # fmt: skip
-DEFINED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
-def words(node):
-    """All names and words of strings in a piece of code, the names of what it defines aside."""
-    found = set()
-    for part in ast.walk(node):
-        if isinstance(part, ast.Name):
-            found.add(part.id)
-        elif isinstance(part, ast.Attribute):
-            found.add(part.attr)
-        elif isinstance(part, ast.keyword) and part.arg:
-            found.add(part.arg)
-        elif isinstance(part, ast.alias):
-            found |= {part.name.rpartition(".")[2]}
-        elif isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found |= {*WORD.findall(part.value)} if WHOLE.fullmatch(part.value) else set()
-    return found
-
-
-def pieces():
-    """Each function, class and method of labkit, as (module, name) -> the words of its own code.
-
-    What stands in a module beside them belongs to the module, and is reached with any part of it.
-    """
+def modules():
+    """The tree of each module of labkit, by its name."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        module, body = str(path.relative_to(PACKAGE)), tree(path).body
-        plain = [n for n in body if not isinstance(n, (*DEFINED, ast.Import, ast.ImportFrom))]
-        found[module, ""] = set().union(*map(words, plain))
-        for node in body:
-            if isinstance(node, ast.ClassDef):
-                inner = [n for n in node.body if isinstance(n, DEFINED)]
-                rest = [n for n in node.body if n not in inner]
-                outside = [*rest, *node.bases, *node.keywords, *node.decorator_list]
-                found[module, node.name] = set().union(*map(words, outside))
-                for one in inner:
-                    found[module, f"{node.name}.{one.name}"] = words(one)
-            elif isinstance(node, DEFINED):
-                found[module, node.name] = words(node)
+        parts = path.relative_to(HOME).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = tree(path)
     return found
 
 
-def imports(path):
-    """The modules of labkit that a file imports, wherever in it."""
-    found = set()
-    for node in nodes(path):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            found |= {node.value} if node.value.startswith("labkit.") else set()
-            plain = node.value.endswith(".py") and "/" not in node.value
-            beside = path.with_name(node.value) if plain else PACKAGE
-            found |= {named(beside)} if beside.is_file() else set()
-    return {file for name in found for file in files_of(name)}
+def notebooks():
+    """The tree of all code of each notebook."""
+    for path in HOME.glob("notebooks/*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        code = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "code")
+        yield f"notebook {path.stem}", ast.parse(re.sub(r"^[%!].*", "", code, flags=re.MULTILINE))
 
 
-def named(path):
-    """The name under which a file is imported."""
-    return ".".join(["labkit", *path.relative_to(PACKAGE).with_suffix("").parts])
+def values(node):
+    """The names that an assignment gives."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [one.id for target in targets for one in ast.walk(target) if isinstance(one, ast.Name)]
 
 
-def files_of(name):
-    """The file of a module, and the __init__ of each room on the way there."""
-    parts = name.split(".")
-    if parts[0] != "labkit":
-        return []
-    rooms = ["/".join([*parts[1:n], "__init__.py"]) for n in range(1, len(parts) + 1)]
-    return [one for one in [*rooms, "/".join(parts[1:]) + ".py"] if (PACKAGE / one).is_file()]
-
-
-def begun_with():
-    """The words of all notebooks' code, and what they import."""
-    code = [
-        "".join(cell["source"])
-        for path in HOME.glob("notebooks/*.ipynb")
-        for cell in json.loads(path.read_text("utf-8"))["cells"]
-        if cell["cell_type"] == "code"
-    ]
-    named = re.findall(r"(?:from|import) (labkit[.\w]*)", "\n".join(code))
-    return {*WORD.findall("\n".join(code))}, {file for name in named for file in files_of(name)}
-
-
-def loaded(files):
-    """All modules that these import, and that those import, and so on."""
-    found, waiting = set(), set(files)
-    while waiting:
-        found |= waiting
-        waiting = set().union(*(imports(PACKAGE / one) for one in waiting)) - found
+def imported(code):
+    """The full name of each name that is imported, wherever."""
+    found = {}
+    for node in ast.walk(code):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {one.asname: one.name for one in node.names if one.asname}
     return found
 
 
-def unreached():
-    """What no command and no notebook comes to: modules, and functions, classes, methods."""
-    left = pieces()
-    said, files = begun_with()
-    scanned = {module for module, _ in left if module.split("/")[0] in SCANNED}
-    there = loaded({*files, *scanned, *BEGUN})
-    alone = {module for module, _ in left} - there
-    left = {key: one for key, one in left.items() if key[0] in there}
-    for key in [key for key in left if is_begun(*key, scanned)]:
-        said |= left.pop(key)
-    while waiting := [key for key in left if is_said(key, said, left)]:
-        for key in waiting:
-            said |= left.pop(key)
-    return alone | {f"{module}: {name}" for module, name in left}
+class Uses:
+    """Who uses what: by full name, and by the name of an attribute."""
+
+    def __init__(self, known):
+        self.known, self.names, self.attributes = known, defaultdict(list), defaultdict(list)
+        self.held = set()
+        """Modules that somebody holds as a value: their functions are attributes."""
+
+    def of(self, module, code):
+        """Note all that a module or notebook uses."""
+        self.env = imported(code)
+        for node in code.body:
+            names = values(node) if isinstance(node, ast.Assign | ast.AnnAssign) else []
+            names = [node.name] if isinstance(node, DEFINED) else names
+            self.env |= {name: f"{module}.{name}" for name in names}
+        self._walk(code, ())
+
+    def _walk(self, node, inside):
+        for child in ast.iter_child_nodes(node):
+            self._look(child, node, inside)
+            self._walk(child, (*inside, child) if isinstance(child, DEFINED) else inside)
+
+    def _look(self, node, above, inside):
+        if isinstance(node, ast.Attribute):
+            self.attributes[node.attr].append(inside)
+        if full := self._named(node):
+            self.names[full].append(inside)
+            if full in self.known and not isinstance(above, ast.Attribute):
+                self.held.add(full)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            module, _, name = node.value.partition(":")
+            self.names[f"{module}.{name}"].append(inside)  # such as "labkit.shop.mariadb:MariaDb"
+
+    def _named(self, node):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return self.env.get(node.id)
+        if isinstance(node, ast.Attribute):
+            of = self._named(node.value)
+            return f"{of}.{node.attr}" if of in self.known else None
+        return None
 
 
-# What stands in a module beside functions and classes runs with its import; a public method of what
-# a notebook gets in its hands is begun with, and so is what a folder is scanned for.
-def is_begun(module, name, scanned):
-    whole, _, method = name.partition(".")
-    if not method:
-        return not name or module in BEGUN or module in scanned
-    return (whole in HANDED and not method.startswith("_")) or (
-        module in scanned and method.startswith("on_")
-    )
+def handed_on(known, uses):
+    """Whoever imports a name from where it was only imported to uses its definition."""
+    for module, code in known.items():
+        for name, full in imported(code).items():
+            uses.names[full] += uses.names[f"{module}.{name}"]
 
 
-# A method needs its class; Python, Jupyter and the libraries below call some by their names.
-def is_said(key, said, left):
-    whole, _, method = key[1].partition(".")
-    if not method:
-        return whole in said
-    by_others = method.startswith(("__", "_repr_", "_ipython_")) or method in CALLED_BY_OTHERS
-    return (key[0], whole) not in left and (method in said or by_others)
+def taken(module, name, node):
+    """Whether a registry, or somebody else's code, takes it by its name."""
+    room = module.split(".")[1] if "." in module else ""
+    public_class = isinstance(node, ast.ClassDef) and not name.startswith("_")
+    return (
+        name.startswith("__") or name in BY_OTHERS or name in TAKEN.get(room, ())
+        or (room in CLASSES and public_class)
+    )  # fmt: skip
 
 
-def test_all_that_labkit_offers_is_reached_by_a_command_or_a_notebook():
-    assert unreached() == set(), "wire it in, or delete it with its tests"
+def definitions(known):
+    """Each definition at the top of a module: its module, name and node."""
+    for module, code in known.items():
+        for node in code.body:
+            names = [node.name] if isinstance(node, DEFINED) else []
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                names = values(node)
+            yield from ((module, name, node) for name in names)
+
+
+def documented():
+    """Words of code in the pages of documentation: what a user may type."""
+    pages = [*HOME.glob("notebooks/docs/*.md"), PACKAGE / "running/skeleton/notebook.md"]
+    return {w for page in pages for c in SAID.findall(page.read_text("utf-8"))
+            for w in WORD.findall(c)}  # fmt: skip
+
+
+def unused():
+    """What nothing else uses."""
+    known = modules()
+    uses = Uses(known)
+    for module, code in [*known.items(), *notebooks()]:
+        uses.of(module, code)
+    handed_on(known, uses)
+    found, said = [], documented()
+    for module, name, node in definitions(known):
+        used = [*uses.names[f"{module}.{name}"]]
+        used += uses.attributes[name] if module in uses.held else []
+        if not (taken(module, name, node) or any(node not in inside for inside in used)):
+            found.append(f"{module}.{name}")
+        for one in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(one, METHODS) and not (
+                one.name.startswith(("__", "_repr_", "_ipython_")) or one.name in BY_OTHERS
+                or BY_KIND.fullmatch(one.name) or one.name in said
+                or any(one not in inside for inside in uses.attributes[one.name])
+            ):  # fmt: skip
+                found.append(f"{module}.{name}.{one.name}")
+    return found
+
+
+def test_all_that_labkit_defines_is_used_elsewhere_or_taken_by_a_registry():
+    assert unused() == [], "use it, or delete it with its tests"

@@ -127,7 +127,9 @@ def test_nothing_is_written_where_one_of_the_files_is_there(monkeypatch, tmp_pat
 def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
     """Each study's notebook has each of them, unless it takes its lab or tables in another way."""
     notebooks = [path for path in sorted((HOME / "notebooks").glob("*.ipynb")) if studied(path)]
-    lacking = dict.fromkeys(new_study.shared(), 0)
+    text = (new_study.SKELETON / "notebook.md").read_text("utf-8")
+    shared = [code for _, code, mark in new_study.cells(text) if mark == "shared"]
+    lacking = dict.fromkeys(shared, 0)
     for path in notebooks:
         found = {cell.source for cell in nbformat.read(path, as_version=4).cells}
         for cell in lacking:
