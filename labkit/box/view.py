@@ -73,6 +73,8 @@ def guest_files(
         found["labkit/bin/guest_changes.pl"] = File(script("guest_changes.pl"))
         found["labkit/bin/guest.sh"] = File(script("guest.sh"), 0o755)
         found[f"labkit/bin/{waking.LIBRARY}"] = File(waking.library(), 0o755)
+        only = waking.library(("ptrace",))
+        found[f"labkit/bin/{waking.REGISTERS_ONLY}"] = File(only, 0o755)
     for plan in layout.guests_on(host):
         place, uid = f"{GUESTS}/{plan.role}", layout.uid(plan.role)
         own = files(layout, plan.role, keys[plan.role], user)

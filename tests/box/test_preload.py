@@ -103,9 +103,14 @@ def test_epoll_tells_of_one_file_at_a_time(library):
     assert (done.stdout, done.stderr) == ("1 1 0\n", "")
 
 
-@pytest.mark.parametrize(("loaded", "written"), [(True, 0), (False, -1)])
-def test_registers_are_taken_from_a_guest_that_knows_only_some_of_them(library, loaded, written):
-    env = {"LD_PRELOAD": str(library)} if loaded else {}
+@pytest.mark.parametrize(
+    ("functions", "written"), [(tuple(waking.FUNCTIONS), 0), (("ptrace",), 0), ((), -1)]
+)
+def test_registers_are_taken_from_a_guest_that_knows_only_some_of_them(library, functions, written):
+    env = {}
+    if functions:
+        library.write_bytes(waking.library(functions))
+        env = {"LD_PRELOAD": str(library)}
     words = [sys.executable, "-c", REGISTERS]
     done = subprocess.run(words, capture_output=True, text=True, timeout=20, env=env)
     assert (done.stdout, done.stderr) == (f"0 {written} True -1 3\n", "")

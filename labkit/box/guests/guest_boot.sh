@@ -42,8 +42,15 @@ backing() {
     esac
 }
 
-# What keeps its wake-ups stands before its kernel's C library (waking.py).
-waking() { [ "$(value_of "$home/running" wakeups)" != kept ] || echo "env LD_PRELOAD=$awake"; }
+# What keeps its wake-ups stands before its kernel's C library (waking.py), as does what it needs on
+# CPUs with AMX.
+waking() {
+    if [ "$(value_of "$home/running" wakeups)" = kept ]; then
+        echo "env LD_PRELOAD=$awake"
+    elif grep -qs amx_tile /proc/cpuinfo; then
+        echo "env LD_PRELOAD=${awake%/*}/registers.so"
+    fi
+}
 
 # It has no rights but to read raw frames, so that what it shares with this host stays as it is.
 # What its kernel skips is a race of ways to compute RAID 6, a second long at each start.

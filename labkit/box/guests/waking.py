@@ -26,14 +26,14 @@ from __future__ import annotations
 
 import shutil
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from labkit.box import needs
 
 PROGRAMS = ("linux.uml",)
 
-LIBRARY = "waking.so"
+LIBRARY, REGISTERS_ONLY = "waking.so", "registers.so"
 WAKEUPS = ("kept", "lossy")
 """With the library, and as the kernel has them by itself."""
 X86_64 = 62
@@ -133,7 +133,6 @@ FUNCTIONS = {"epoll_create": EPOLL_CREATE, "sigsuspend": SIGSUSPEND, "epoll_wait
              "ptrace": PTRACE}  # fmt: skip
 ASKED = "syscall"
 """The function of the C library that the code calls."""
-NAMES = b"".join(b"\0" + name.encode() for name in (*FUNCTIONS, ASKED)) + b"\0"
 
 
 def best() -> str:
@@ -152,9 +151,10 @@ def possible(kernel: Path) -> bool:
     return ours and all(f"\0{name}\0".encode() in whole for name in FUNCTIONS)
 
 
-def library() -> bytes:
-    """The shared library, whole."""
-    codes = list(map(_assembled, FUNCTIONS.values()))
+def library(functions: Sequence[str] = tuple(FUNCTIONS)) -> bytes:
+    """The shared library with these functions, whole."""
+    listed = b"".join(b"\0" + name.encode() for name in (*functions, ASKED)) + b"\0"
+    codes = [_assembled(FUNCTIONS[name]) for name in functions]
     many = len(codes)
     hashed = HEAD + 4 * SEGMENT
     # One bucket for all symbols of ours: the first, and after each the next.
@@ -162,19 +162,19 @@ def library() -> bytes:
     symbols = _aligned(hashed + len(table))
     moved = symbols + (many + 2) * SYMBOL
     names = moved + SYMBOL
-    places = [_aligned(names + len(NAMES))]
+    places = [_aligned(names + len(listed))]
     for code in codes:
         places.append(_aligned(places[-1] + len(code)))
     *firsts, data = places
-    dynamic = _dynamic(hashed, names, symbols, moved)
+    dynamic = _dynamic(hashed, (names, len(listed)), symbols, moved)
     syscall = PAGE + data + len(dynamic)
     at_run = {SYSCALL: syscall, KEPT: syscall + 8, VECTOR: syscall + 16, REGISTERS: syscall + 32}
     linked = {at: _linked(code, at, at_run) for code, at in zip(codes, firsts, strict=True)}
-    called = [NAMES.index(f"\0{name}\0".encode()) + 1 for name in (*FUNCTIONS, ASKED)]
+    called = [listed.index(f"\0{name}\0".encode()) + 1 for name in (*functions, ASKED)]
     ours = map(_symbol, called, firsts, linked.values())
     kept = struct.pack("<qi", 0, -1)
     parts = {
-        0: _header(), HEAD: _segments(data, len(dynamic), len(kept)), hashed: table, names: NAMES,
+        0: _header(), HEAD: _segments(data, len(dynamic), len(kept)), hashed: table, names: listed,
         symbols: bytes(SYMBOL) + b"".join(ours) + _symbol_of_others(called[-1]),
         moved: _filled_with(many + 1, syscall), **linked, data: dynamic + kept,
     }  # fmt: skip
@@ -227,8 +227,8 @@ def _segments(data: int, dynamic: int, kept: int) -> bytes:
     )
 
 
-def _dynamic(hashed: int, names: int, symbols: int, moved: int) -> bytes:
-    pairs = ((4, hashed), (5, names), (6, symbols), (10, len(NAMES)), (11, SYMBOL), (7, moved),
+def _dynamic(hashed: int, names: tuple[int, int], symbols: int, moved: int) -> bytes:
+    pairs = ((4, hashed), (5, names[0]), (6, symbols), (10, names[1]), (11, SYMBOL), (7, moved),
              (8, SYMBOL), (9, SYMBOL), (0, 0))  # fmt: skip
     return b"".join(struct.pack("<QQ", *pair) for pair in pairs)
 
