@@ -16,28 +16,30 @@ from typing import ClassVar
 
 import numpy.typing as npt
 
+from labkit.comparison import (
+    MARGIN,
+    SAME,
+    Comparison,
+    Found,
+    check_margin,
+    figure,
+    found_of,
+    together,
+)
 from labkit.errors import BadInput
 from labkit.statistics.figure import check_statistic
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.pooled import as_blocks
 from labkit.statistics.quantity import Quantity, Statistic
-from labkit.statistics.spending import spent
+from labkit.statistics.spending import History
 from labkit.verdict import (
     CONTRADICTED,
     HOLDS,
-    MARGIN,
     NOT_TESTABLE,
-    RISK,
-    SAME,
     UNDECIDED,
-    Comparison,
-    Found,
     Verdict,
-    check_margin,
     close,
-    figure,
-    found_of,
-    together,
+    verdict_on,
     wanting,
 )
 
@@ -113,20 +115,8 @@ class Claim(ABC):
         return f"{shown.figures}, {where} {figure(c.low, 3)} to {figure(c.high, 3)}"
 
     def _verdict(self, verdict: str, why: str, found: Found | None) -> Verdict:
-        about = self.id, self.statement, self.form, verdict, why
-        if found is None:
-            return Verdict(*about, None, None, None, None, 0, self.source)
-        (low, high), printed = found.ends, found.comparison.printed
-        what = found.comparison.what
-        alone = what.ratio and not what.metric and not isinstance(what.statistic, str)
-        return Verdict(
-            *about, found.estimate.value, low, high, printed, found.blocks, self.source,
-            float(what.statistic) if alone else None, found.among, found.p, found.counted,
-            found.looks, spent(RISK, found.looks[0], found.looks[-1]) if found.looks else None,
-            found.more if verdict == UNDECIDED else None,
-            (found.second.low, found.second.high) if found.second else None,
-            found.comparison.margin or None,
-        )  # fmt: skip
+        about = self.id, self.statement, self.form
+        return verdict_on(about, verdict, why, self.source, found)
 
 
 @dataclass(frozen=True)
@@ -322,6 +312,7 @@ def judge(
     emulated: bool = False,
     decided: Mapping[str, str] | None = None,
     looks: Sequence[int] = (),
+    before: Mapping[str, History] | None = None,
     margin: float | None = None,
     floors: Mapping[float, float] | None = None,
     kinds: Mapping[str, str] | None = None,
@@ -331,7 +322,8 @@ def judge(
     `decided` are claims whose outcome something else decides, and what. `looks` are the blocks that
     there were at each look at these results; without them this is the first. What differs by less
     than `margin` is the same; without one the claim's own counts, else the lab's noise at that
-    percentile (`floors`), else 5 %. `kinds` of names are `count` and `share`.
+    percentile (`floors`), else 5 %. `kinds` of names are `count` and `share`. What was decided
+    `before`, at earlier looks, stays so.
     """
     check_margin(margin)
     claims = list(claims)
@@ -342,19 +334,24 @@ def judge(
     testable = [claim for claim in claims if not whys[claim.id]]
     asked = {
         c.id: [
-            one.asked_of(measured, kinds or {}).near(margin or c.margin, floors or {})
+            one.keyed(c.margin)
+            .asked_of(measured, kinds or {})
+            .near(margin or c.margin, floors or {})
             for one in c.comparisons()
         ]
         for c in testable
     }
     found, refused = found_of((c for claim in testable for c in asked[claim.id]), measured)
-    judged = {f.comparison: f for f in together(found, looks)}
+    judged = {f.comparison: f for f in together(found, looks, before)}
     for claim in testable:
         whys[claim.id] = next((refused[c] for c in asked[claim.id] if c in refused), "")
     return [
         claim.not_testable(whys[claim.id])
         if whys[claim.id]
-        else claim.decide([judged[c] for c in asked[claim.id]])
+        else replace(
+            claim.decide([judged[c] for c in asked[claim.id]]),
+            comparisons={c.key: judged[c].history for c in asked[claim.id]},
+        )
         for claim in claims
     ]
 

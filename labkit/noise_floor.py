@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,13 @@ from labkit.results import Results, Run
 from labkit.statistics.distribution import Values
 from labkit.statistics.estimate import ratio
 from labkit.statistics.interval import FAR
-from labkit.statistics.percentiles import PERCENTILES, Interval, samples_needed
+from labkit.statistics.percentiles import NORMAL, PERCENTILES, Interval, samples_needed
 from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks
-from labkit.statistics.power import per_block, smallest
+from labkit.statistics.power import at_most, per_block, smallest
 from labkit.workload import Sample
 
 ONE, OTHER = "one", "the other"
+USUAL_BLOCKS = 5
 QUICK_BLOCKS = 3
 """Of `labkit noise --quick`."""
 
@@ -67,12 +69,22 @@ class Noise:
         level = next((found for found in self.levels if found.percentile == percentile), None)
         if level is None or not level.ratio.enough or self.blocks < FEWEST_BLOCKS:
             return None
-        return smallest(per_block(level.ratio, self.blocks), blocks, among)
+        # Few blocks may have shown too little, so that 80 of 100 would be fewer.
+        scatter = at_most(per_block(level.ratio, self.blocks), self.blocks)
+        return smallest(scatter, blocks, among)
 
     @property
-    def floors(self) -> dict[float, float]:
-        """The percentiles whose noise is known, and the noise."""
-        return {found.percentile: found.floor for found in self.levels if found.ratio.enough}
+    def margins(self) -> dict[float, float]:
+        """By percentile, what is too close to matter on this lab; none after a quick look.
+
+        It is how far equal medians of `USUAL_BLOCKS` come out apart in 95 of 100 studies: so it
+        comes from how blocks scatter, and not from how well that is known.
+        """
+        if self.blocks <= QUICK_BLOCKS:
+            return {}
+        reach = NORMAL / math.sqrt(USUAL_BLOCKS)
+        return {found.percentile: math.expm1(min(reach * per_block(found.ratio, self.blocks), 1.0))
+                for found in self.levels if found.ratio.enough}  # fmt: skip
 
     def remark(self, percentile: float, effect: float) -> str:
         """A remark to add to a verdict whose ratio drowns in the noise; empty if it does not."""

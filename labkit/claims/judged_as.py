@@ -19,6 +19,7 @@ from labkit.machine.units import shown
 from labkit.statistics.figure import Values, summary
 from labkit.statistics.percentiles import Blocks, count
 from labkit.statistics.quantity import Quantity
+from labkit.statistics.spending import History
 from labkit.verdict import NOT_TESTABLE, Verdict, named
 from labkit.workload import Sample
 
@@ -109,14 +110,15 @@ class Claimed:
 
     def judge(
         self, measured: Mapping[str, Blocks], looks: Sequence[int] = (),
-        margin: float | None = None,
+        margin: float | None = None, before: Mapping[str, History] | None = None,
     ) -> list[Verdict]:  # fmt: skip
         """A verdict on each claim. Metrics with one value a run are judged by their mean."""
         plain = published.of(self.study)
         asked = [_of_single(claim, measured) for claim in plain]
         of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}
         whys = {claim.id: _untold(claim, measured) for claim in asked}
-        found = judge((c for c in asked if not whys[c.id]), measured, looks=looks, margin=margin)
+        able = (claim for claim in asked if not whys[claim.id])
+        found = judge(able, measured, looks=looks, before=before, margin=margin)
         judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in found}
         return [
             claim.not_testable(whys[claim.id]) if whys[claim.id] else judged[claim.id]

@@ -48,9 +48,11 @@ def _explained(
     measured = {name: b for name, b in study.measured(results).items() if name not in untold}
     verdicts = judge(
         study.claims, measured, emulated=emulated, decided=decided(study, results),
-        looks=looks, margin=margin, floors=noise.floors if noise else {},
-        kinds=study.kinds(results),
+        looks=looks, before=kept_looks.histories(results), margin=margin,
+        floors=noise.margins if noise else {}, kinds=study.kinds(results),
     )  # fmt: skip
+    if margin is None:  # what another margin decides is for the one who asked for it
+        kept_looks.remember(results, verdicts)
     whys = {**refused, **study.unmeasured, **untold}
     other = [c.name for c in study.conditions if c.name in untold and c.name not in refused]
     return [reasons.other_here(reasons.explained(one, whys), other) for one in verdicts]

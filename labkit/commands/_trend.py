@@ -48,8 +48,9 @@ def _trend(asked: argparse.Namespace) -> int:
         f"{last.started[:10]}, {len(found.series)} series"
     ))  # fmt: skip
     rows = tuple(
-        (one.series, one.session, one.started[:16], f"{one.before:.4g}", f"{one.after:.4g}",
-         f"{one.p:.2g}") for one in found.changes
+        (one.series, f"drift since {one.session}" if one.drift else one.session,
+         one.started[:16], f"{one.before:.4g}", f"{one.after:.4g}", f"{one.p:.2g}")
+        for one in found.changes
     )  # fmt: skip
     head = ("what", "changed with", "at", "before", "after", "p")
     risk = f"All {len(found.series)} series share one risk of 5 % (Holm)."

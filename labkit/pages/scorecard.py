@@ -17,7 +17,7 @@ from labkit.pages import terminal
 from labkit.pages.tables import Table
 from labkit.results import Results
 from labkit.running import measured
-from labkit.runs import bundle
+from labkit.runs import bundle, looks
 from labkit.runs.index import chosen, found
 from labkit.statistics.interval import ends
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict, check_margin
@@ -25,6 +25,7 @@ from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, V
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
 NO_STUDY_YET = "no study yet"
 UNMEASURED = "not measured yet"
+PARTLY = "some of its runs are still to be made: labkit run goes on, labkit report judges these"
 COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
 """Categories of claims: one that could be tested but was not has no verdict."""
 ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
@@ -222,7 +223,10 @@ def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLin
     when = max((run.started for run in results.runs()), default="")
     when = when or str(results.asked.get("imported", ""))
     runs = len(results.finished())
-    verdicts = [verdict for verdict in measured.judged(results, margin) if verdict.claim in own]
+    if looks.unfinished(results):  # a look at them would take of the risk, and tell little
+        verdicts = [replace(one.not_testable(PARTLY), verdict=UNDECIDED) for one in own.values()]
+    else:
+        verdicts = [one for one in measured.judged(results, margin) if one.claim in own]
     if results.study == imports.STUDY:
         verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
     on = results.asked.get("kernels", {})

@@ -9,8 +9,8 @@ from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.results import Results, Run
+from labkit.runs import looks
 from labkit.runs.integrity import first_of_each
-from labkit.runs.looks import look
 from labkit.statistics.figure import Values
 from labkit.verdict import Verdict
 from labkit.workload import Sample
@@ -48,8 +48,13 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     """A verdict on each claim of the study that these runs are of, or were imported as."""
     if results.study != imports.STUDY:
         return studies.find(results.study).judge(results, margin)
-    claimed, looks = Claimed.of(results.asked), look(results)
-    return claimed.judge(of_claims(results), looks, margin) if claimed else []
+    if (claimed := Claimed.of(results.asked)) is None:
+        return []
+    taken, before = looks.look(results), looks.histories(results)
+    verdicts = claimed.judge(of_claims(results), taken, margin, before)
+    if margin is None:
+        looks.remember(results, verdicts)
+    return verdicts
 
 
 def of_claims(results: Results) -> Measured:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,11 +20,14 @@ from labkit.errors import BadInput, LabkitError, ResultsError
 from labkit.results import Results
 from labkit.runs import bundle
 from labkit.runs.index import chosen, found
-from labkit.statistics.change_points import ChangePoint, change_points
+from labkit.statistics.change_points import SHUFFLES, ChangePoint, change_points, drift
+from labkit.statistics.estimate import estimated
 from labkit.statistics.holm import RISK, holm
 from labkit.statistics.percentiles import percentile
 from labkit.study import Study
+from labkit.verdict import named
 
+PER_SERIES = 40
 FEWEST = 8
 """Of fewer sessions no order is unlikely enough."""
 DESIGN = ("workload", "also", "conditions", "events", "scaled")
@@ -50,6 +54,8 @@ class Change:
     after: float
     p: float
     """Among all series."""
+    drift: bool = False
+    """Whether it went from `before` to `after` little by little, from this session on."""
 
 
 @dataclass(frozen=True)
@@ -142,27 +148,48 @@ def _design(results: Results) -> dict[str, Any]:
 
 
 def _session(study: Study, at: str, results: Results) -> TrendSession:
-    figures = {v.claim: v.effect for v in study.judge(results) if v.effect is not None}
+    figures = _compared(study, results)
     for name, blocks in study.blocks(results).items():
         medians = sorted(percentile(values, 50) for values in blocks.values())
         figures[f"median of {name}"] = medians[len(medians) // 2]
     return TrendSession(str(results.path), str(results.asked.get("label", "")), at, figures)
 
 
+# Each comparison of a claim is a series. No verdict is made, so that no look is taken.
+def _compared(study: Study, results: Results) -> dict[str, float]:
+    measured, kinds, figures = study.measured(results), study.kinds(results), {}
+    for claim in study.claims:
+        if claim.missing(measured):
+            continue
+        for what in dict.fromkeys(c.asked_of(measured, kinds).what for c in claim.comparisons()):
+            of = f" at {named(what.statistic)}" if not isinstance(what.statistic, str) else ""
+            with suppress(LabkitError):
+                figures[f"{claim.id}: {what.shown}{of}"] = estimated(what, measured).value
+    return figures
+
+
 def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Change]:
     points: dict[str, list[ChangePoint]] = defaultdict(list)
+    series_of: dict[str, list[float]] = {}
+    # So many that the least p value of one is clear among all.
+    shuffles = max(SHUFFLES, PER_SERIES * len(series))
     for name in series:
         values = [one.figures[name] for one in sessions]
         above = min(values) > 0
-        points[name] = change_points([math.log(value) if above else value for value in values])
+        series_of[name] = [math.log(value) if above else value for value in values]
+        points[name] = change_points(series_of[name], shuffles=shuffles)
     least = [min((one.p for one in points[name]), default=1.0) for name in series]
     clear = dict(zip(series, holm(least), strict=True))
-    return [
-        Change(name, sessions[one.at].label or sessions[one.at].path, sessions[one.at].started,
-               _plain(sessions, name, one.before), _plain(sessions, name, one.after), clear[name])
-        for name in series if clear[name] <= RISK
-        for one in points[name]
-    ]  # fmt: skip
+    changes = []
+    for name in (one for one in series if clear[one] <= RISK):
+        line = drift(series_of[name], points[name])
+        steps = [(0, *line)] if line else [(one.at, one.before, one.after) for one in points[name]]
+        for at, *ends in steps:
+            before, after = (_plain(sessions, name, end) for end in ends)
+            since = sessions[at]
+            changes.append(Change(name, since.label or since.path, since.started, before, after,
+                                  clear[name], drift=bool(line)))  # fmt: skip
+    return changes
 
 
 # Where all figures lie above 0 a change counts by its factor.

@@ -112,7 +112,9 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
             continue
         conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))
-        if conditions and can_hope(verdict.more or 1, affordable):
+        # Half of a pair decides nothing, so all conditions of a claim are measured or none is.
+        whole = len(conditions) == len(_of(study, [verdict], _measured(study, results)))
+        if conditions and whole and can_hope(verdict.more or 1, affordable):
             hopeful.append(verdict)
         else:
             given_up[verdict.claim] = _given_up(study, results, verdict, len(conditions))
@@ -144,6 +146,11 @@ def _of(
     plain = {name.rpartition(": ")[2] for name in names}
     # A claim speaks of a condition, or of one at a point of its own.
     return tuple(c for c in among if any(n == c.name or n.startswith(f"{c.name} [") for n in plain))
+
+
+def _measured(study: Study, results: Results) -> list[Condition]:
+    names = {run.condition for run in results.finished()}
+    return [one for one in study.conditions if one.name in names]
 
 
 def _given_up(study: Study, results: Results, verdict: Verdict, conditions: int) -> looks.GivenUp:

@@ -83,6 +83,7 @@ class Visit:
         todo = [step for step in lacking if step.of not in self.left_out]
         if todo:
             _both(lambda: self._prepare(todo), lambda: self._take(todo))
+        looks.set_unfinished(self.results, unfinished=bool(todo))
         with ThreadPoolExecutor(1) as self._writer:
             for step in todo:
                 if self.stop.is_set() or stop_asked():
@@ -93,6 +94,7 @@ class Visit:
                     )
                 self._valid(step, len(steps))
             self._settle()
+        looks.set_unfinished(self.results, unfinished=False)
         self._say("finished", steps[-1], len(steps))
 
     # What a crash left in force would be measured too, on hosts that are not to be changed as well.

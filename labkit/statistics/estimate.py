@@ -87,11 +87,12 @@ def _paired(what: Quantity, sides: Sides, blocks: int) -> Estimate:
     down, up = max(down / t, stats.LEAST), max(up / t, stats.LEAST)
     return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(what, sides),
                     logarithmic, of_name, moves(what, {t: s.value for t, s in seen.items()}),
-                    )  # fmt: skip
+                    coarse=any(s.q > FAR_TAIL and s.pooled and s.pooled.spread_over
+                               for s in seen.values()))  # fmt: skip
 
 
 def moves(what: Quantity, figures: Mapping[Term, float]) -> float:
-    """How much it changes for each share by which one of its figures, or all of them, change."""
+    """Return how much it changes for each share by which one of its figures, or all, change."""
     if what.alone:
         return math.inf
     steps = [{t: x * (1 + STEP * (t in some)) for t, x in figures.items()}

@@ -78,7 +78,9 @@ class Estimate:
     range: tuple[float, float] = (-math.inf, math.inf)
     """Bounds of the figure whatever was measured: a share of positive figures is never below 0."""
     scale: float = math.inf
-    """How much it changes per share by which a figure in it does; infinite for one figure alone."""
+    """Its change per share by which a figure in it changes; infinite for one figure alone."""
+    coarse: bool = False
+    """Whether steps of a clock bias it by more than its error knows, as they do in a far tail."""
 
     @property
     def counts(self) -> str:

@@ -13,8 +13,15 @@ from labkit.statistics.holm import RISK
 from labkit.statistics.interval import Interval
 from labkit.statistics.spending import FIRST
 
-POWER = 0.8
+POWER, SURE = 0.8, 0.8
 HALVINGS = 60
+
+
+def at_most(scatter: float, blocks: int) -> float:
+    """The upper limit of 80 % for the scatter, if so many blocks showed this much."""
+    from scipy.special import chdtri
+
+    return scatter * math.sqrt((blocks - 1) / float(chdtri(blocks - 1, SURE)))
 
 
 def per_block(found: Interval, blocks: int) -> float:

@@ -11,15 +11,15 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from labkit.statistics.percentiles import Interval, spread, student
+from labkit.statistics.percentiles import Estimate, spread
 from labkit.statistics.pooled import FEWEST_BLOCKS, Blocks, Pooled
 from labkit.statistics.quantity import Quantity
 
 FAR_OFF = 1.5
 
 
-def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Interval | None:
-    """The ratio of the blocks' own percentiles, with Student's interval; None of anything else."""
+def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Estimate | None:
+    """The ratio of the blocks' own percentiles, with Student's error; None of anything else."""
     if not what.ratio or isinstance(what.statistic, str):
         return None
     over, under = (measured[name] for name in what.ratio)
@@ -31,14 +31,13 @@ def by_student(what: Quantity, measured: Mapping[str, Blocks]) -> Interval | Non
     if min(float(one.min()) for one in each) <= 0:
         return None
     logs = np.log(each[0] / each[1])
-    middle, off = float(logs.mean()), student(len(common) - 1) * spread(logs)
-    low, high = (math.exp(min(max(x, -700), 700)) for x in (middle - off, middle + off))
-    return Interval(math.exp(middle), low, high, enough=True)
+    at, error = float(logs.mean()), spread(logs)
+    return Estimate(math.exp(at), at, at, error, error, len(common) - 1, len(common), enough=True)
 
 
-def differs(own: Interval, other: Interval | None) -> bool:
+def differs(own: Estimate, other: Estimate | None) -> bool:
     """Whether one of two intervals above 0 is more than half as wide again as the other."""
-    if other is None or min(own.low, other.low) <= 0:
+    if other is None or min(own.interval().low, other.interval().low) <= 0:
         return False
-    widths = [math.log(one.high / one.low) for one in (own, other)]
+    widths = [math.log(one.high / one.low) for one in (own.interval(), other.interval())]
     return max(widths) > FAR_OFF * min(widths) and max(widths) > 1e-6

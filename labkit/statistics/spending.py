@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
@@ -31,6 +32,25 @@ POINTS = 48
 FARTHEST = 9.0
 RISKS = (1e-9, 1e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.05, 0.2, 0.9)
 """The risks at which p values are held against levels; between them it is interpolated."""
+
+
+@dataclass(frozen=True)
+class History:
+    """The looks at one comparison: its blocks at each, and the boundary that it crossed.
+
+    A boundary that was crossed stays crossed, as the risk of that look was paid for it.
+    """
+
+    looks: tuple[int, ...] = ()
+    crossed: str = ""
+    at: int = 0
+    """The blocks when it crossed."""
+    counted: float = 1.0
+    """The p value as it counted then."""
+
+    def with_look(self, blocks: int) -> tuple[int, ...]:
+        """The looks with one at this number of blocks; none if they have not become more."""
+        return (*self.looks, blocks) if blocks > max(self.looks, default=0) else self.looks
 
 
 def spent(risk: float, first: float, blocks: float, share: float = FIRST) -> float:

@@ -10,6 +10,7 @@ from labkit.claim import Bound, Order, Ratio, Shape, compare, judge
 from labkit.claims.printed import FOLDER
 from labkit.claims.published import read
 from labkit.errors import BadInput
+from labkit.noise_floor import Noise, levels
 from labkit.statistics.estimate import estimated
 from labkit.verdict import SAME, Comparison
 
@@ -119,6 +120,19 @@ def test_a_margin_wider_than_a_claims_band_never_swallows_it():
     for (ratio, loss), x in zip(found, np.linspace(-0.06, 0.06, 25), strict=True):
         assert ratio.verdict == loss.verdict
         assert ratio.verdict != SAME or 0.01 < abs(x) < 0.03
+
+
+def noise(blocks, seed=0):
+    rng = np.random.default_rng([blocks, seed])
+    sides = [{k: np.exp(rng.normal(0, 0.05)) * rng.lognormal(4, 0.1, 400) for k in range(blocks)}
+             for _ in range(2)]  # fmt: skip
+    return Noise("s", "l", "c", "m", "us", blocks, levels(*sides), "")
+
+
+def test_a_margin_never_grows_because_little_is_known_of_the_noise():
+    few, many = (np.median([noise(n, seed).margins[50] for seed in range(15)]) for n in (5, 20))
+    assert few <= 1.25 * many and 0.04 < many < 0.09
+    assert noise(3).margins == {}, "a quick look leaves the margin at 5 %"
 
 
 @pytest.mark.slow

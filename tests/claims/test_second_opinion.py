@@ -21,7 +21,7 @@ def blocks(scatter, count=6, samples=400, own=0.02):
 
 def test_it_is_students_interval_of_the_logarithms_of_the_blocks_ratios():
     measured = {"a": blocks(0.2), "b": blocks(0.2)}
-    found = by_student(Quantity("'a' / 'b'", 50), measured)
+    found = by_student(Quantity("'a' / 'b'", 50), measured).interval()
     logs = [np.log(np.median(np.sort(measured["a"][k])[199]) / np.sort(measured["b"][k])[199])
             for k in range(6)]  # fmt: skip
     known = scipy.stats.t.interval(0.95, 5, np.mean(logs), scipy.stats.sem(logs))
@@ -42,3 +42,12 @@ def test_it_is_shown_where_it_differs_by_more_than_half_and_only_there():
     (verdict,) = judge([order], plain)
     agree = not differs(by_student(Quantity("'a' / 'b'", 50), plain), None)
     assert agree and (verdict.student is None) == ("Student" not in verdict.why)
+
+
+def test_a_far_tail_of_a_coarse_clock_says_that_it_is_biased_and_a_median_does_not():
+    made = {name: {k: np.maximum(np.round(at * RNG.lognormal(0, 0.25, 400)), 1) for k in range(4)}
+            for name, at in (("a", 8.0), ("b", 9.6))}  # fmt: skip
+    tail, middle = (judge([Order("o", "s", "f", (q,), ("a", "b"))], made)[0].why for q in (99, 50))
+    assert "biased by its coarse clock" in tail and "biased" not in middle
+    fine = {name: {k: v + RNG.random(400) / 10 for k, v in x.items()} for name, x in made.items()}
+    assert "biased" not in judge([Order("o", "s", "f", (99,), ("a", "b"))], fine)[0].why

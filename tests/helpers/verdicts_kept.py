@@ -1,0 +1,194 @@
+"""The page of proof on looks, margins and trends, made from simulations with fixed seeds.
+
+`PYTHONPATH=.:tests/helpers .venv/bin/python tests/helpers/verdicts_kept.py` writes it; `make
+torture` holds it to what comes out now. A block is the logarithm of a ratio, whose luck is normal.
+"""
+
+from pathlib import Path
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from labkit.running.until_decided import FIRST_BLOCKS, next_step
+from labkit.statistics.change_points import change_points
+from labkit.statistics.holm import RISK
+from labkit.statistics.power import at_most, smallest
+from labkit.statistics.spending import FIRST, SAME_FIRST, levels
+
+PAGE = Path(__file__).resolve().parents[2] / "notebooks/docs/proof/looks.md"
+STUDIES, LUCK, MARGIN, BUDGET = 4000, 0.05, 0.05, 60
+PAIRS = ((1.0, 1.0), (1.02, 1.02), (1.03, 1.1), (1.0, 1.2), (1.05, 1.05), (1.2, 1.2))
+
+
+def at_looks(most=BUDGET):
+    """The blocks at each look of a claim that stays open: half as many more each time."""
+    found = [FIRST_BLOCKS]
+    while (step := next_step(found[-1], found[-1] // 2, most - found[-1])) > 0:
+        found.append(found[-1] + step)
+    return found
+
+
+def blocks(rng, effects, studies, most=BUDGET):
+    """[claim, study, block]: each condition over the one that all claims share."""
+    luck = LUCK * rng.standard_normal((len(effects) + 1, studies, most))
+    return np.log(effects)[:, None, None] + luck[1:] - luck[0]
+
+
+def doubts(some):
+    """The mean of each study, its error, and its p values: of its side, and of sameness."""
+    mean, n = some.mean(-1), some.shape[-1]
+    error = some.std(-1, ddof=1) / np.sqrt(n)
+    edge = np.log1p(MARGIN)
+    apart = 2 * stdtr(n - 1, -abs(mean) / error)
+    alike = stdtr(n - 1, -(edge - abs(mean)) / error)
+    return mean, error, apart, alike
+
+
+def until_decided(effects, studies=STUDIES, seed=1):
+    """What each claim of each study says at the end, and the interval that is shown of it.
+
+    A claim that is decided is looked at no more, and leaves its risk to the other.
+    """
+    every = blocks(np.random.default_rng([seed, *np.round(1000 * np.array(effects)).astype(int)]),
+                   effects, studies)  # fmt: skip
+    said = np.zeros(every.shape[:2], int)  # 1: apart, 2: the same
+    ends = {level: np.zeros((*said.shape, 2)) for level in ("look", "all")}
+    looks = at_looks()
+    for at, n in enumerate(looks):
+        mean, error, apart, alike = doubts(every[..., :n])
+        open_ = said == 0
+        for level, of in (("look", RISK), ("all", levels(looks[: at + 1])[-1])):
+            off = stdtrit(n - 1, 1 - of / 2) * error
+            ends[level][open_] = np.stack([mean - off, mean + off], -1)[open_]
+        left = (said != 1).sum(0)
+        for _ in range(len(effects)):  # Holm's steps
+            for risk_of in set(left):
+                level = levels(looks[: at + 1], RISK / max(risk_of, 1))[-1]
+                said[open_ & (left == risk_of) & (said == 0) & (apart <= level)] = 1
+            left = (said != 1).sum(0)
+        same = levels(looks[: at + 1], RISK / len(effects), SAME_FIRST)[-1]
+        said[open_ & (said == 0) & (alike <= same)] = 2
+    return said, ends
+
+
+def kept(effects):
+    """A row of the table."""
+    said, ends = until_decided(effects)
+    truth = np.log(effects)[:, None, None]
+    held = [100 * ((of[..., :1] <= truth) & (truth <= of[..., 1:])).mean() for of in ends.values()]
+    wrong = ((said == 1) & (np.array(effects) == 1)[:, None]).any(0).mean()
+    return [100 * (said == 1).mean(1), 100 * (said == 2).mean(1), 100 * wrong, held]
+
+
+def related(rng, count, alike, noise=0.03):
+    """Sessions of which each takes a part of the one before."""
+    at = rng.standard_normal(count + 40)
+    for k in range(1, at.size):
+        at[k] = alike * at[k - 1] + np.sqrt(1 - alike**2) * at[k]
+    return noise * at[40:]
+
+
+def alarms(alike, count=30, studies=200, series=1, shift=None, by=0.0):
+    """Of 100 studies of so many series, those in which one is said to have changed.
+
+    With a `shift`, one series changes `by` so much from there on, and it has to be that one.
+    """
+    rng, found = np.random.default_rng([count, series, int(10 * alike)]), 0
+    for _ in range(studies):
+        some = [related(rng, count, alike) for _ in range(1 if shift else series)]
+        if shift:
+            some[0][shift:] += by
+        points = (change_points(one, shuffles=max(499, 40 * series)) for one in some)
+        found += any(p.p <= RISK / series for one in points for p in one)
+    return 100 * found / studies
+
+
+def noise(count, sessions=3000):
+    """The median margin in percent after so many blocks of noise, and the power it promises."""
+    rng, scatter = np.random.default_rng([9, count]), LUCK * np.sqrt(2)
+    seen = scatter * np.sqrt(rng.chisquare(count - 1, sessions) / (count - 1))
+    margin = np.expm1(1.96 / np.sqrt(5) * np.median(seen))
+    told = []
+    for n in (5, 10, 20):
+        one = np.log1p(smallest(1.0, n))  # in proportion to the scatter
+        truth = one * np.array([at_most(x, count) for x in seen])
+        some = truth[:, None] + scatter * rng.standard_normal((sessions, n))
+        t = abs(some.mean(1)) / (some.std(1, ddof=1) / np.sqrt(n))
+        told.append(100 * (2 * stdtr(n - 1, -t) <= FIRST * RISK).mean())
+    return 100 * margin, told
+
+
+def _row(*parts):
+    return f"| {' | '.join(map(str, parts))} |"
+
+
+def _cells(some, form="{:.1f}"):
+    return " / ".join(form.format(x) for x in some)
+
+
+def page():
+    """The whole page."""
+    lines = [HEAD.format(many=STUDIES, looks=", ".join(map(str, at_looks())))]
+    for effects in PAIRS:
+        apart, same, wrong, held = kept(effects)
+        alarm = f"{wrong:.1f}" if 1.0 in effects else "-"
+        lines.append(_row(_cells(effects, "{:g}"), _cells(apart), _cells(same), alarm,
+                          *(f"{x:.1f}" for x in held)))  # fmt: skip
+    lines.append(TREND)
+    for alike in (0.0, 0.3, 0.5):
+        each = [alarms(alike), alarms(alike, 12), alarms(alike, studies=40, series=14)]
+        lines.append(_row(f"{alike:g}", *(f"{x:.1f}" for x in each)))
+    lines.append(FOUND)
+    for by in (1.05, 1.1, 3):
+        each = [alarms(0, studies=50, shift=15, by=np.log(by), series=n) for n in (1, 14, 26)]
+        lines.append(_row(f"{by:g}", *(f"{x:.0f}" for x in each)))
+    lines.append(NOISE)
+    for count in (3, 6, 12):
+        margin, told = noise(count)
+        known = "5 %" if count == 3 else f"{margin:.1f} %"
+        lines.append(_row(count, known, _cells(told, "{:.0f}")))
+    return "\n".join(lines) + "\n"
+
+
+HEAD = """# Looks: verdicts that are kept, margins, and changes over time
+
+Figures behind [statistics](../statistics.md), from simulations with fixed seeds. To repeat them:
+`.venv/bin/python -m pytest -m torture tests/statistics/test_looks_page.py`.
+
+## Two claims, measured until each is decided
+
+Two conditions are compared with a third; runs differ by 5 %. {many:,} studies each. A claim is
+looked at with {looks} blocks, until it is decided. A decided claim
+is looked at no more, so no verdict is ever taken back. *Held* is how often the interval at the end
+holds the truth: as if that look were the only one, and at the level of the last look, as shown.
+
+| true ratios | different, of 100 | the same | false alarms | held, one look | held, as shown |
+|---|---|---|---|---|---|"""
+TREND = """
+## Changes over time
+
+Of 100 histories in which nothing changed, those with an alarm. Sessions differ by 3 %, and each
+takes a part of its deviation from the one before. 200 histories of one series, 40 of 14 series.
+
+| part | 30 sessions | 12 sessions | 30 sessions, 14 series |
+|---|---|---|---|"""
+FOUND = """
+Of 100 histories of 30 sessions (50 each), those in which a step from session 16 on is found: in
+one series, and in one among 14 and among 26.
+
+| factor | one series | among 14 | among 26 |
+|---|---|---|---|"""
+NOISE = """
+## Noise of a lab
+
+The margin comes from how runs scatter, and the smallest difference from how far they may scatter
+at most (a limit of 80 %). Runs differ by 5 %. Power is of 100 studies of 5 / 10 / 20 blocks with
+that difference.
+
+| blocks of noise | margin, median | power |
+|---|---|---|"""
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
+    print(PAGE)
