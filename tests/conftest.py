@@ -46,8 +46,8 @@ APART = tuple(f"tests/box/test_{name}.py" for name in ("recorded", "reborn", "po
 # These have mostly boxes and machines of their own, and none compares times.
 OWN = tuple(
     f"tests/box/test_{name}.py" for name in (
-        "containers", "disks", "hung", "labs", "migration", "moving", "narrow", "rivals",
-        "rootless", "topologies",
+        "containers", "disks", "hung", "labs", "migration", "moving", "narrow", "own_hosts",
+        "rivals", "rootless", "topologies",
     )
 )  # fmt: skip
 # These use the pair of boxes and compare no times, so that others may measure beside them.

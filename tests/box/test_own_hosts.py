@@ -1,0 +1,121 @@
+"""The README's commands for hosts of one's own, on two hosts of a box as if they were remote."""
+
+import json
+import re
+import threading
+from pathlib import Path
+
+import pytest
+from boxes import NAME
+from leftovers import another
+
+from labkit.gates import gate
+from labkit.machine.places import HOME
+from labkit.results import Results
+
+pytestmark = [
+    pytest.mark.box, pytest.mark.slow,
+    pytest.mark.when_changed("labkit/gates/", "labkit/running/", "labkit/commands/", "README.md"),
+]  # fmt: skip
+
+HOST = """
+[hosts.{role}]
+control = "{at.control}"
+address = "{address}"
+interface = "{interface}"
+user = "{at.user}"
+port = {port}
+key = "{at.key}"
+"""
+SECTION = re.compile(r"^## Your own hosts\n.*?```\n(.*?)```", re.MULTILINE | re.DOTALL)
+STAMP = re.compile(r"^\[(\d+\.\d+)\] .* icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def two():
+    """Two hosts and no guest."""
+    with another(f"{NAME}-6", "[hosts.client]\n[hosts.server]\n") as lab:
+        yield lab
+
+
+def lab_toml(lab, folder, tolerates):
+    """The box's hosts, described as somebody would who knows nothing of a box."""
+    rows = [
+        HOST.format(role=role, at=host.transport.at, address=host.address,
+                    port=host.transport.at.port or 22, interface=host.interface)
+        for role, host in lab.hosts.items()
+    ]  # fmt: skip
+    file = folder / "lab.toml"
+    file.write_text(f'ssh_config = "none"\ntolerates = {json.dumps(tolerates)}\n{"".join(rows)}')
+    return file
+
+
+def trusted(labkit, file):
+    """Each key is shown first, and kept when its fingerprint was said."""
+    for role in ("client", "server"):
+        shown = labkit("trust", role, "--lab", str(file), "--json")
+        for one in re.findall(r"SHA256:[A-Za-z0-9+/=]+", shown.stdout + shown.stderr):
+            done = labkit("trust", role, "--lab", str(file), "--yes", one)
+        assert done.returncode == 0, (shown, done)
+
+
+def missed(text, interval=0.001):
+    """The share of requests that were due and not sent, by all time stamps of a ping."""
+    found = [(float(at) - float(ms) / 1000, int(number)) for at, number, ms in STAMP.findall(text)]
+    (first, begun), (last, ended) = found[0], found[-1]
+    return 1 - (ended - begun) * interval / (last - first)
+
+
+def test_all_commands_of_the_readme_end_well_and_ping_was_in_time(two, labkit, tmp_path):
+    asked = SECTION.search((HOME / "README.md").read_text("utf-8"))[1].splitlines()
+    lines = [line.partition("#")[0].split() for line in asked if "apply" not in line]
+    verbs = [verb for _, verb, *_ in lines]
+    assert verbs == ["trust", "doctor", "prepare", "plan", "run", "restore"]
+    # Other tests share this machine.
+    file = lab_toml(two, tmp_path, gate.NAMES)
+    trusted(labkit, file)
+    said = {}
+    for _, verb, *words in lines[1:]:
+        words = [str(file) if word == "lab.toml" else word for word in words]
+        done = labkit(verb, *words, *(("--quick", "--json") if verb == "run" else ()))
+        assert done.returncode == 0, (verb, done.stdout[-2000:], done.stderr)
+        said[verb] = done.stdout
+    answer = json.loads(said["run"])
+    assert {row["condition"] for row in answer["rows"]} == {"Native"}
+    assert answer["note"] == "", "real hosts, as far as their lab.toml says"
+    assert len(answer["verdicts"]) >= 7 and all(one["why"] for one in answer["verdicts"])
+    # ping spins for a millisecond, and is late only where its own time stamps say so.
+    runs = Results.open(Path(answer["results"])).finished()
+    assert len(runs) == 3
+    for run in runs:
+        late = "load generator" in run.gates.get("client", {})
+        assert late is (missed(run.text("ping.txt")) > 0.05)
+
+
+def busy_after_first(host, results, ended):
+    """Keep a host busy from the first finished run on, with what has nothing to do with it."""
+    while not ended.wait(0.05) and not list(results.glob("lat_ping/*/runs/*/run.json")):
+        pass
+    pid = host.check("sh", "-c", "while :; do :; done >/dev/null 2>&1 & echo $!").strip()
+    ended.wait()
+    host.run("kill", "-9", pid)
+
+
+def test_a_study_that_loses_most_of_its_runs_says_so_and_ends_with_1(two, labkit, tmp_path):
+    file = lab_toml(two, tmp_path, [name for name in gate.NAMES if name != "foreign load"])
+    trusted(labkit, file)
+    ended = threading.Event()
+    asked = two.host("client"), tmp_path / "results", ended
+    beside = threading.Thread(target=busy_after_first, args=asked)
+    beside.start()
+    try:
+        short = ("-p", "repeats=6", "-p", "count=200", "--json")
+        done = labkit("run", "lat_ping", "--where", str(file), *short)
+    finally:
+        ended.set()
+        beside.join()
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"[45] of 6 runs of lat_ping have no valid repetition", done.stderr)
+    assert "client: foreign load: sh took" in done.stderr and "tolerates" in done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    assert {row["condition"] for row in rows} == {"Native"}, "what is left is told"
