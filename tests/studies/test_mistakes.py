@@ -1,6 +1,7 @@
 """The mistakes of an author: each is answered with file, line and claim before anything runs."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,13 @@ def apply(settings):
         raise AssertionError("nothing was refused")
 
 
+@dataclass(frozen=True)
+class Own(Ping):
+    """A load of one's own, in a file whose annotations are no texts."""
+
+    times: int = 3
+
+
 WRONG = {
     "a place that is no text": (lambda: open_lab(Path("no.toml")), "no lab file no.toml"),
     "a setting for a list": (
@@ -219,6 +227,10 @@ WRONG = {
     ),
     "a word for a setting": (lambda: apply(["Mtu"]), "a list of settings is needed, not ['Mtu']"),
     "a text for a number": (lambda: Sockperf(size="big"), "sockperf: size must be a whole number"),
+    "a text for a number of one's own": (
+        lambda: Own(times="x"),
+        "own: times must be a whole number",
+    ),
     "an unknown knob": (lambda: Ping(cuont=3), "did you mean 'count'"),
 }
 
