@@ -23,8 +23,8 @@ demo: system ## from nothing to a judged study: hosts up, ping between them, rep
 	@$(BIN)/labkit demo
 
 # Five processes of tests share the machine, with all hosts and guests that they have started: most
-# of the time they wait, for guests to boot or a clock to pass. How long each test took is in
-# out/durations.json; tests/again.toml says what becomes of those that fail.
+# of the time they wait, for guests to boot or a clock to pass. tests/again.toml says what becomes of
+# those that fail.
 test: system-test ## the tests that this machine can run; the others say why they were skipped
 	@code=0; $(PYTEST) -n 5 --dist loadscope || code=$$?; \
 	    $(BIN)/python tests/helpers/again.py $$code

@@ -19,7 +19,7 @@ from labkit.host import Host
 from labkit.machine.lean import start_lean
 from labkit.transports.local import Local
 
-pytest_plugins = ["boxes", "skips", "durations", "collecting"]
+pytest_plugins = ["boxes", "skips", "collecting"]
 
 # Seconds in each process of the tests, which are labkit's own; `house/test_import.py` looks at the
 # processes of users.

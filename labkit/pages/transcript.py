@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-import nbformat
-import papermill
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
@@ -24,7 +17,6 @@ FOLDER = HOME / "data" / "lessons"
 HOOK = "post_run_cell"
 LAB = "lab"
 """Name of the lab in lessons."""
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -77,31 +69,3 @@ def replayed(transcript: Transcript, names: Mapping[str, Any]) -> Any:
 
     show.__name__ = replayed.__name__
     return show
-
-
-def record(lesson: str, where: str) -> Path:
-    """Run a lesson on a lab and keep what its cells showed."""
-    with tempfile.TemporaryDirectory() as folder:
-        ran = Path(folder, "ran.ipynb")
-        source = HOME / "notebooks" / f"{lesson}.ipynb"
-        papermill.execute_notebook(source, ran, {"where": where}, progress_bar=False)
-        cells = nbformat.read(ran, as_version=4).cells  # type: ignore[no-untyped-call]
-    outputs = {
-        cell.source.strip(): [_kept(one) for one in cell.outputs]
-        for cell in cells
-        if cell.cell_type == "code" and cell.outputs
-    }
-    file = FOLDER / f"{lesson}.json"
-    said = {"recorded": f"{datetime.now(UTC):%Y-%m-%d}", "outputs": outputs}
-    file.write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", "utf-8")
-    return file
-
-
-def _kept(output: Any) -> dict[str, Any]:
-    if output.output_type == "stream":
-        return {"text": COLOURS.sub("", output.text)}
-    return {"data": dict(output.data)}
-
-
-if __name__ == "__main__":
-    print(record(*sys.argv[1:]))
