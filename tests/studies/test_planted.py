@@ -4,6 +4,7 @@ Each study judges values that were planted, on a lab of hosts and in a box.
 """
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,15 @@ from planted import Planted, exact, judged, results
 from labkit import studies
 from labkit.claims import judging, published
 from labkit.errors import LabkitError
+from labkit.host import Host
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, knobs_among, with_load
 from labkit.running.who_decides import deciders
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
+from labkit.settings.processes import InterruptCpus, ServiceRunning
 from labkit.study import Study
+from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads.fio import Fio
 from labkit.workloads.redis_scaleout import RedisScaleout
@@ -292,3 +296,26 @@ def test_fio_keeps_its_threads_on_the_cpus_that_were_asked_for():
     pinned = Fio(pin="0-7").words("/file")
     assert [word for word in pinned if word not in before] == ["--cpus_allowed=0-7"]
     assert pinned.index("--cpus_allowed=0-7") < pinned.index("--name=layout"), "of all jobs"
+
+
+NODE = Host("server", "192.0.2.1", Local(), "eth1")
+
+
+@pytest.mark.parametrize("shown, value", [
+    ("24=0-7\n25=0-7\n0-7\n", "node"), ("24=0-15\n25=0-15\n0-7\n", "0-15"),
+    ("24=0-7\n25=8\n0-7\n", "24=0-7 25=8"),
+])  # fmt: skip
+def test_interrupts_of_the_nic_are_on_the_node_only_if_all_are(shown, value):
+    way = InterruptCpus("NIC", "node").way("linux", NODE)
+    assert way.value(shown) == value and "eth1" in way.reads
+    with pytest.raises(LabkitError, match="does not say its `interface`"):
+        InterruptCpus("NIC", "node").way("linux", replace(NODE, interface=""))
+
+
+def test_pinning_to_a_node_takes_the_interrupts_along_and_keeps_irqbalance_away():
+    (pinned,) = [c for c in studies.find("redis_scaleout").conditions if c.name == "Native-pinned"]
+    assert InterruptCpus("NIC", "node") in pinned.settings
+    assert ServiceRunning("irqbalance", False) in pinned.settings
+    assert pinned.load(RedisScaleout()).pin == "node"
+    with pytest.raises(LabkitError, match="interrupts are the machine's"):
+        InterruptCpus("NIC", "node").way("box", NODE)
