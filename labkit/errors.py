@@ -185,6 +185,10 @@ class BoxError(LabkitError):
     """The lab in a box cannot do this on this machine."""
 
 
+class StayedBehind(LabkitError):
+    """A guest was on its way to another host, did not get there, and runs where it was."""
+
+
 class EndedAfterMove(BoxError):
     """A guest went on at its destination and ended: to wake its old memory would undo work."""
 

@@ -99,6 +99,19 @@ class Event(ABC):
         """The reason why it cannot happen in this lab; empty if it can."""
         return ""
 
+    def impossible(self, lab: str) -> str:
+        """The reason why it happens in no lab of this kind (`box`, `KVM`, `ESXi`), if any."""
+        return ""
+
+    def unseen(self, lab: str) -> Mapping[str, str]:
+        """By metric why this kind of lab (`box`, `KVM`, `ESXi`) does not give it."""
+        return {}
+
+    @staticmethod
+    def succeeded(text: str) -> bool:
+        """Whether it came to its end; a run in which it did not has no figures of that end."""
+        return True
+
     @staticmethod
     @abstractmethod
     def time_line(text: str) -> TimeLine:
@@ -239,6 +252,11 @@ def event_samples(events: Iterable[Event], loads: Iterable[Workload], text: Text
     for load in loads:
         over_time |= load.over_time(text(f"{load.name}.txt") or "")
     return [one for event, kept in texts.items() if kept for one in event.parse(kept, over_time)]
+
+
+def all_succeeded(events: Iterable[Event], text: Text) -> bool:
+    """Whether what happened in a run came to its end each time."""
+    return all(event.succeeded(text(f"{event.name}.txt") or "") for event in events)
 
 
 def kept_text(run: Run) -> Text:

@@ -15,8 +15,8 @@ from labkit.claim import Claim
 from labkit.claims import judging
 from labkit.claims.printed import figures
 from labkit.condition import Condition
-from labkit.errors import BadInput, Unknown
-from labkit.event import Event, event_samples, kept_text
+from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.event import Event, all_succeeded, event_samples, kept_text
 from labkit.results import DESIGN, Results, Run, facts_of
 from labkit.verdict import Verdict
 from labkit.workload import Sample, Workload
@@ -78,6 +78,8 @@ class Study:
 
     unmeasured: Mapping[str, str] = field(default_factory=dict)
     """Metrics that labkit measures on no lab, and why not: so nobody decides claims of them."""
+    lines: Mapping[str, float] = field(default_factory=dict)
+    """By condition the document's line in Mbit/s; one that was slower tells nothing of `untold`."""
     least_cpus: Mapping[str, int] = field(default_factory=dict)
     """The CPUs that servers need, also in guests, to confirm or contradict a claim."""
     apart: Mapping[str, str] = field(default_factory=dict)
@@ -186,16 +188,28 @@ class Study:
     def blocks(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """All values by condition and block, read from the raw text of the finished runs."""
         values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
-        for run in results.finished():
-            values[run.condition][run.block] = self.sample(run).values
+        for run in self._runs(results):
+            if (found := self.sample(run).values).size:
+                values[run.condition][run.block] = found
         return {c.name: values[c.name] for c in self.conditions if c.name in values}
 
+    # Those of a condition that the study had once, and has no more, are kept and say nothing.
+    def _runs(self, results: Results) -> list[Run]:
+        names = {one.name for one in self.conditions}
+        return [run for run in results.finished() if run.condition in names]
+
     def sample(self, run: Run) -> Sample:
-        """The study's metric in one run, read from its raw text."""
+        """The study's metric in one run, from its raw text; empty where an event failed."""
         parsed = {s.metric: s for s in self.samples(run)}
-        if self.metric not in parsed:
-            raise Unknown(f"metric of {self.name} in what was measured", self.metric, parsed)
-        return parsed[self.metric]
+        if self.metric in parsed:
+            return parsed[self.metric]
+        if not all_succeeded(self.events(run.condition), kept_text(run)):
+            return Sample(self.metric, self.unit, np.array([]))
+        raise ResultsError(
+            f"{run.path}: this run of {self.name} has no {self.metric}",
+            said=f"it has {', '.join(sorted(parsed))}",
+            hint="its raw text lies beside it; measure its condition again under another label",
+        )
 
     def samples(self, run: Run) -> list[Sample]:
         """All metrics of one run, read from its raw text.
@@ -213,7 +227,7 @@ class Study:
     def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """The `blocks` and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
         values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
-        for run in results.finished():
+        for run in self._runs(results):
             for sample in self.samples(run):
                 values[self._named(sample.metric, run.condition)][run.block] = sample.values
         return dict(values)

@@ -68,6 +68,10 @@ class JudgedStudy(Read, Protocol):
         """Things that no lab measures, and why not."""
 
     @property
+    def lines(self) -> Mapping[str, float]:
+        """By condition the rate of the document's line."""
+
+    @property
     def least_cpus(self) -> Mapping[str, int]:
         """By claim, the CPUs without which servers cannot decide it."""
 

@@ -44,8 +44,9 @@ def _explained(
     looks = kept_looks.look(results)
     refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
     emulated = results.asked.get("lab", {}).get("tier", "hosts") != "hosts"
-    untold = study.untold if emulated else {}
-    measured = {name: b for name, b in study.measured(results).items() if name not in untold}
+    untold = study.untold if emulated or _slower(study, results) else {}
+    silent = {*untold, *study.unmeasured}
+    measured = {name: b for name, b in study.measured(results).items() if name not in silent}
     verdicts = judge(
         study.claims, measured, emulated=emulated, decided=decided(study, results),
         looks=looks, before=kept_looks.histories(results), margin=margin,
@@ -53,9 +54,19 @@ def _explained(
     )  # fmt: skip
     if margin is None:  # what another margin decides is for the one who asked for it
         kept_looks.remember(results, verdicts)
-    whys = {**refused, **study.unmeasured, **untold}
-    other = [c.name for c in study.conditions if c.name in untold and c.name not in refused]
+    whys = {**results.asked.get("unseen", {}), **refused, **study.unmeasured, **untold}
+    other = [c.name for c in study.conditions if c.name in silent and c.name not in refused]
     return [reasons.other_here(reasons.explained(one, whys), other) for one in verdicts]
+
+
+# What was asked for is kept with the results: rates of links are those of the events.
+def _slower(study: JudgedStudy, results: Results) -> bool:
+    asked = results.asked.get("events", {})
+    return any(
+        0 < event.get("rate_mbit", 0) < line
+        for name, line in study.lines.items()
+        for event in asked.get(name, ())
+    )
 
 
 def lab_noise(study: JudgedStudy, results: Results) -> Noise | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ class Span:
 
 
 def samples(span: Span, loads: Mapping[str, Series]) -> list[Sample]:
-    """Depth, dips, time to recover and work lost, of the load that was there."""
+    """Depth, time to recover, work lost, and the load while memory was copied."""
     return [one for at, values in loads.values() for one in _of(span, at, values)]
 
 
@@ -50,7 +50,10 @@ def _of(span: Span, at: Values, values: Values) -> Iterable[Sample]:
         return
     yield _one("load before", "1/s", float(before.mean()))
     yield _one("depth", "share", max(0.0, 1 - float(share[meanwhile].min())))
-    yield replace(_one("dips", "1", _runs(share[meanwhile] < _fallen(before))), kind="count")
+    copying = (at >= span.begun) & (at <= span.ended) & ~_still(span, at)
+    if span.stopped is not None and copying.any():
+        yield _one("steady share", "share", float((share[copying] >= _fallen(before)).mean()))
+        yield _one("load while copying", "share", float(share[copying].mean()))
     yield _one("work lost", "1", _lost(at[meanwhile], before.mean() - values[meanwhile]))
     if span.resumed is not None and (back := _recovered(span.resumed, at, share)) is not None:
         yield _one("recovery time", "s", back)
@@ -61,14 +64,21 @@ def _fallen(before: Values) -> float:
     return max(LEAST, min(FALLEN, 1 - DEVIATIONS * spread))
 
 
-# Stretches of values one after another.
-def _runs(fallen: npt.NDArray[np.bool_]) -> int:
-    return int(fallen[0]) + int((fallen[1:] & ~fallen[:-1]).sum())
+# A value is of the time around its moment, so those next to the standing still belong to it.
+def _still(span: Span, at: Values) -> npt.NDArray[np.bool_]:
+    stopped = np.inf if span.stopped is None else span.stopped
+    resumed = span.ended if span.resumed is None else span.resumed
+    beside = _each(at) / 2
+    return (at >= stopped - beside) & (at <= resumed + beside)
 
 
 def _lost(at: Values, lacking: Values) -> float:
-    each = float(np.median(np.diff(at))) if at.size > 1 else 1.0
-    return max(0.0, float(lacking.sum()) * each)
+    return max(0.0, float(lacking.sum()) * _each(at))
+
+
+# Seconds between two values.
+def _each(at: Values) -> float:
+    return float(np.median(np.diff(at))) if at.size > 1 else 1.0
 
 
 # From where it goes on to the first value that is as before; none where that never comes.

@@ -2,40 +2,56 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
 
-from labkit.errors import HostError, LabkitError
+from labkit.errors import HostError, LabkitError, StayedBehind
 from labkit.event import Say
 from labkit.events._move import AskedMove
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine.scripts import beside
 from labkit.programs.packages import brings
 
-PROGRAMS = ("ping", "virsh")
+PROGRAMS = ("ip", "perl", "ping", "stat", "tc", "virsh")
 
 EVERY = 0.2
 US = "controller"
 # What `virsh event --all --loop --timestamp` prints of a domain that moves.
-LIFECYCLE = re.compile(r".*event 'lifecycle' for domain '?\S+?'?: (\w+) (\w+)", re.ASCII)
-ROUND = re.compile(
-    r".*event 'migration-iteration' for domain '?\S+?'?: iteration: '?(\d+)", re.ASCII
-)
+HEARD = re.compile(
+    r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}\+\d{4}): event '(?P<event>[\w-]+)' "
+    r"for domain '?(?P<vm>[^':]+)'?: (?P<about>.*)", re.ASCII,
+)  # fmt: skip
 EVENTS = {
-    ("Suspended", "Migrated"): "STOP",
-    ("Resumed", "Migrated"): "RESUME",
+    "Suspended Migrated": {"event": "STOP"},
+    "Resumed Migrated": {"event": "RESUME"},
+    "Stopped Migrated": {"event": "MIGRATION", "status": "completed"},
 }
+COMPLETED = '"status":"completed"'
 # What `virsh domjobinfo` prints of a job: a name, a figure, and its unit.
 FIGURE = re.compile(r"([A-Z][\w ]+):\s+([\d.]+)\s*(\S*)", re.ASCII)
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 CPU = re.compile(r"<cpu\b[^>]*?(?:/>|>.*?</cpu>)", re.DOTALL)
 KIND = re.compile(r"<domain type='(\w+)'", re.ASCII)
 NEAR = 1.2
-"""A link's round trip may differ from the requested one by this factor, up or down."""
+"""A link's round trip and rate may differ from those asked for by this factor, up or down."""
 MEASURED = re.compile(r" = [\d.]+/([\d.]+)/")
+ROUTE = re.compile(r" dev (\S+)", re.ASCII)
+DISK = re.compile(r"^\s*\w+\s+disk\s+\S+\s+(/\S+)", re.ASCII | re.MULTILINE)
+SAME = "%i %s %Y"
+RATE = """\
+cat "/sys/class/net/$1/speed" 2>/dev/null || echo
+tc qdisc show dev "$1" 2>/dev/null; tc class show dev "$1" 2>/dev/null; true"""
+SHAPED = re.compile(r"\brate (\d+(?:\.\d+)?)([KMGT]?)bit", re.ASCII)
+MBIT = {"b": 1e-6, "K": 1e-3, "M": 1.0, "G": 1e3, "T": 1e6}
+WATCHER = beside(__file__, "_libvirt_watch.pl")
+WATCH_SECONDS = 7_200.0
 
 
 def words(asked: AskedMove, vm: str, there: str) -> tuple[str, ...]:
@@ -61,30 +77,82 @@ def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine; where that fails libvirt leaves it running where it was."""
     here, there = lab.host(asked.origin), lab.host(asked.to)
     vm = _vm(lab, asked)
-    with _listened(here, vm, say), _listened(there, vm, say), _polled(here, vm, say):
+    with ExitStack() as watched:
+        for host, other in ((here, there), (there, here)):
+            watched.enter_context(_listened(host, vm, say))
+            watched.enter_context(_watched(host, vm, _link(host, other), say))
+        sent = watched.enter_context(_polled(here, vm, say))
         say(host=here.name, event="MIGRATION", status="setup", at=time.time(), by=US)
-        done = here.run(*words(asked, vm, there.address), seconds=asked.deadline + 600)
+        with _given_up(here, vm, asked) as late:
+            done = here.run(*words(asked, vm, there.address), seconds=asked.deadline + 600)
         if done.ok:
-            say(host=here.name, event="MIGRATION", status="completed", at=time.time(), by=US)
+            if COMPLETED not in say.text:
+                say(host=here.name, event="MIGRATION", status="completed", at=time.time(), by=US)
+            if figures := job(there.run("virsh", "domjobinfo", vm, "--completed").stdout):
+                say(host=here.name, said=figures, by=US)
     if not done.ok:
-        where = "and stays on" if _runs(here, vm) else "and does not run on"
-        raise HostError(
-            f"{vm} was not moved to {there.name}, {where} {here.name}", said=done.stderr,
-            hint="`virsh domjobinfo` says how far it came; another escape may help",
-        )  # fmt: skip
+        _not_moved(here, there, vm, done.stderr, under_way=bool(sent or late))
     if _runs(here, vm) or not _runs(there, vm):
         raise HostError(f"{vm} does not run on {there.name} alone after it has moved")
+
+
+# One that was under way and runs on has not arrived; one that never began says nothing of moves.
+def _not_moved(here: Host, there: Host, vm: str, why: str, under_way: bool) -> None:
+    stays = _runs(here, vm)
+    where = "and stays on" if stays else "and does not run on"
+    kind = StayedBehind if stays and under_way else HostError
+    raise kind(
+        f"{vm} was not moved to {there.name}, {where} {here.name}", said=why,
+        hint="`virsh domjobinfo` says how far it came; another escape may help",
+    )  # fmt: skip
+
+
+# libvirt has no way out of its own that leaves the machine where it is.
+@contextmanager
+def _given_up(host: Host, vm: str, asked: AskedMove) -> Iterator[list[float]]:
+    late: list[float] = []
+
+    def abort() -> None:
+        late.append(time.time())
+        host.run("virsh", "domjobabort", vm)
+
+    timer = threading.Timer(asked.deadline, abort)
+    timer.daemon = True
+    if asked.escape == "give up":
+        timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
 
 
 def back(lab: Lab, asked: AskedMove) -> None:
     """Move it back, if it is there."""
     here, there, vm = lab.host(asked.origin), lab.host(asked.to), _vm(lab, asked)
     if _runs(there, vm):
-        there.check(*words(asked, vm, here.address), seconds=asked.deadline + 600)
+        home = Homeward(asked.disks)
+        there.check(*words(home, vm, here.address), seconds=home.deadline + 600)
+
+
+@dataclass(frozen=True)
+class Homeward:
+    """The way back, as fast as it goes: whatever was asked for has been measured by then."""
+
+    disks: bool
+    guest: str = ""
+    origin: str = ""
+    to: str = ""
+    channels: int = 1
+    rate_mbit: float = 0.0
+    rtt_ms: float = 0.0
+    throttle: bool = False
+    post_copy: bool = False
+    deadline: float = 5.0
+    escape: str = "stop and copy"
 
 
 def refusal(lab: Lab, asked: AskedMove) -> str:
-    """It takes two hosts with libvirt, and a link as long as the one that is asked for."""
+    """It takes two hosts with libvirt, and a link and a storage that are as asked for."""
     if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
         return f"the lab has no host for it: no {missing[0]}"
     here, there = lab.host(asked.origin), lab.host(asked.to)
@@ -94,7 +162,13 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
         if not host.run("virsh", "version").ok:
             how = brings("virsh")
             return f"libvirt does not answer on {host.name}; to get it: {how}"
-    return _other_cpu(here, there, _vm(lab, asked)) or _too_near(here, there, asked.rtt_ms)
+    vm = _vm(lab, asked)
+    return (
+        _other_cpu(here, there, vm)
+        or _too_near(here, there, asked.rtt_ms)
+        or _other_rate(here, there, asked.rate_mbit)
+        or _stored(here, there, vm, asked.disks)
+    )
 
 
 # What libvirt says of it at the destination. A CPU that is passed through has no model to compare.
@@ -123,17 +197,55 @@ def _too_near(here: Host, there: Host, wanted: float) -> str:
     return f"the way to {there.name} takes {seen}, not {wanted:g} ms: delay it with tc netem"
 
 
+# As its NIC says, or as it was shaped; a line that is slower elsewhere is not seen from here.
+def _other_rate(here: Host, there: Host, wanted: float) -> str:
+    if not wanted:
+        return ""
+    for host, other in ((here, there), (there, here)):
+        link = _link(host, other)
+        found = rate(host.run("sh", "-c", RATE, "rate", link).stdout)
+        if not found or not wanted / NEAR <= found <= wanted * NEAR:
+            seen = f"has {found:g} Mbit/s" if found else "does not say its rate"
+            return f"{link or 'the link'} of {host.name} {seen}, not {wanted:g}: shape it with tc"
+    return ""
+
+
+def rate(text: str) -> float:
+    """Mbit/s of a link: the least of its NIC's speed and the rates of its queues; 0 if unknown."""
+    first, _, queues = text.partition("\n")
+    speed = [float(first)] if first.isdigit() else []
+    shaped = [float(n) * MBIT[unit or "b"] for n, unit in SHAPED.findall(queues)]
+    return min([*speed, *shaped], default=0.0)
+
+
+# Where its disks are on both hosts the same, only its memory can move, and else only all of it.
+def _stored(here: Host, there: Host, vm: str, disks: bool) -> str:
+    listed = here.run("virsh", "domblklist", vm, "--details").stdout
+    for path in DISK.findall(listed):
+        mine, other = (host.run("stat", "-L", "-c", SAME, path).stdout for host in (here, there))
+        shared = mine == other != ""
+        if shared == disks:
+            how = "is the same on both" if shared else f"of {here.name} is not shared"
+            return f"{path} {how}, so {'its disks do not move' if disks else 'they have to move'}"
+    return ""
+
+
+def _link(host: Host, other: Host) -> str:
+    found = ROUTE.search(host.run("ip", "-o", "route", "get", other.address).stdout)
+    return found[1] if found else host.interface
+
+
 @contextmanager
 def _listened(host: Host, vm: str, say: Say) -> Iterator[None]:
     done = threading.Event()
 
     def read() -> None:
-        command = ("virsh", "event", "--domain", vm, "--all", "--loop")
+        command = ("virsh", "event", "--all", "--loop", "--timestamp")
         with suppress(LabkitError), host.stream(*command, seconds=3600) as lines:
             for line in lines:
                 if done.is_set():
                     return
-                heard(host.name, line.text, say)
+                heard(host.name, vm, line.text, say)
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
@@ -143,30 +255,64 @@ def _listened(host: Host, vm: str, say: Say) -> Iterator[None]:
         done.set()
 
 
-def heard(host: str, text: str, say: Say) -> None:
-    """Say what a line of `virsh event` means, in QEMU's words."""
-    if found := LIFECYCLE.fullmatch(text):
-        if event := EVENTS.get((found[1], found[2])):
-            say(host=host, event=event, at=time.time(), by=US)
-    elif found := ROUND.match(text):
-        say(host=host, event="MIGRATION_PASS", at=time.time(), by=US,
-            **{"pass": int(found[1])})  # fmt: skip
+def heard(host: str, vm: str, text: str, say: Say) -> None:
+    """Say what a line of `virsh event` means, in QEMU's words and by that host's clock."""
+    found = HEARD.fullmatch(text)
+    if found is None or found["vm"] != vm:
+        return
+    at = datetime.fromisoformat(found["at"]).timestamp()
+    if found["event"] == "lifecycle" and (event := EVENTS.get(found["about"])):
+        say(host=host, **event, at=at)
+    elif found["event"] == "migration-iteration":
+        say(host=host, event="MIGRATION_PASS", at=at,
+            **{"pass": int(found["about"].rpartition(" ")[2].strip("'"))})  # fmt: skip
+
+
+# Bytes on the link and CPU time, by a program of ours on the host itself.
+@contextmanager
+def _watched(host: Host, vm: str, link: str, say: Say) -> Iterator[None]:
+    begun, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        words = ("perl", "-e", WATCHER, "--", vm, link)
+        with suppress(LabkitError), host.stream(*words, seconds=WATCH_SECONDS) as lines:
+            for line in lines:
+                if done.is_set():
+                    return
+                with suppress(ValueError):
+                    say(host=host.name, **json.loads(line.text))
+                    begun.set()
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        if not begun.wait(20):
+            raise HostError(
+                f"nothing was seen of the links of {host.name}, so {vm} was not moved",
+                hint=f"does perl run there? To get it: {brings('perl')}",
+            )
+        yield
+    finally:
+        done.set()
+        reader.join(5)
 
 
 @contextmanager
-def _polled(host: Host, vm: str, say: Say) -> Iterator[None]:
-    done = threading.Event()
+def _polled(host: Host, vm: str, say: Say) -> Iterator[list[float]]:
+    done, sent = threading.Event(), list[float]()
 
     def poll() -> None:
         while not done.wait(EVERY):
             with suppress(LabkitError):
                 if figures := job(host.run("virsh", "domjobinfo", vm).stdout):
                     say(host=host.name, said=figures, by=US)
+                    if figures.get("transferred"):
+                        sent.append(figures["transferred"])
 
     poller = threading.Thread(target=poll, daemon=True)
     poller.start()
     try:
-        yield
+        yield sent
     finally:
         done.set()
         poller.join(10)

@@ -19,7 +19,12 @@ SPAN = 0.5
 """Seconds that a bandwidth is the mean of: what is queued at once is no rate."""
 COUNTED_SECONDS = 0.02
 """Upper limit in seconds for a pass that only counts pages."""
-DONE = "completed"
+DONE, FAILED = "completed", "failed"
+ARRIVED = "ARRIVED"
+"""Said of the destination by a driver that sees no guest resume."""
+PROMISED = {"vsphere": ("migration time",)}
+"""By driver what it gives of each move that arrived; `bandwidth` where that took time enough."""
+USUALLY = ("migration time", "switchover time", "bandwidth")
 MEGABIT = 8e-6
 HELPERS = ("multifdsend", "live_migration")
 
@@ -78,13 +83,14 @@ class MoveSeen:
     def arrived(self) -> bool:
         """Whether it runs at the destination, all of it."""
         done = self.events(self.origin, "MIGRATION", status=DONE)
-        return bool(done) and self.resumed is not None
+        return bool(done) and bool(self.resumed is not None or self.events(self.to, ARRIVED))
 
     @cached_property
     def ended(self) -> float:
-        """Time when all of it was over."""
-        done = self.events(self.origin, "MIGRATION", status=DONE)
-        found = [*done, *([self.resumed] if self.resumed else [])]
+        """Time when all of it was over, or given up."""
+        over = [at for how in (DONE, FAILED)
+                for at in self.events(self.origin, "MIGRATION", status=how)]  # fmt: skip
+        found = [*over, *([self.resumed] if self.resumed else [])]
         return max(found) if found else float(self.lines[-1]["t"])
 
     @cached_property
@@ -152,7 +158,29 @@ def time_line(text: str) -> TimeLine:
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Mbit/s."""
     seen = MoveSeen(said(text))
-    return [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
+    found = [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
+    _insist(seen, {one.metric for one in found})
+    return found
+
+
+def arrived(text: str) -> bool:
+    """Whether the guest of these lines arrived; without lines nothing moved."""
+    return not text or MoveSeen(said(text)).arrived
+
+
+# A driver that gives half would leave the study without a figure, and say nothing.
+def _insist(seen: MoveSeen, found: set[str]) -> None:
+    driver = str(seen.about.get("driver", "qemu"))
+    short = seen.ended - seen.begun < 2 * SPAN
+    missing = [one for one in PROMISED.get(driver, USUALLY)
+               if one not in found and not (short and one == "bandwidth")]  # fmt: skip
+    if seen.arrived and missing:
+        raise ResultsError(
+            f"{driver} moved {seen.about['moves']} from {seen.origin} to {seen.to}, and gave no "
+            f"{', '.join(missing)}",
+            said=f"it gave {', '.join(sorted(found))}",
+            hint="measure the condition again; if it stays so, this driver cannot be used",
+        )
 
 
 def over_time(text: str) -> dict[str, Series]:
@@ -173,6 +201,8 @@ def _whole(seen: MoveSeen) -> _dip.Span:
 
 def _times(seen: MoveSeen) -> Iterable[Sample]:
     yield replace(_one("arrived share", "share", float(seen.arrived)), kind="share")
+    if not seen.arrived:
+        return
     yield _one("migration time", "s", seen.ended - seen.begun)
     if seen.stopped and seen.resumed:
         yield _one("switchover time", "s", seen.resumed - seen.stopped)
@@ -184,6 +214,7 @@ def _times(seen: MoveSeen) -> Iterable[Sample]:
         yield _one("first round", "MiB", seen.first_round / 2**20)
     if seen.said:
         yield _one("downtime by QEMU", "s", seen.said.get("downtime", 0) / 1000)
+    if seen.said.get("total"):
         yield _one("sent over memory", "share", seen.said["transferred"] / seen.said["total"])
 
 

@@ -1,28 +1,38 @@
 """vCenter: how a virtual machine moves by its API, where the lab has a host `vcenter`.
 
-The API says when a task began, how far it is and how it ended. It says nothing of rounds, nor of
-how long the machine stood still: for that the load has to be asked.
+The API says when a task began, how far it is and how it ended. It says nothing of rounds, of bytes,
+nor of how long the machine stood still: claims on those are not testable there.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from labkit.errors import BadInput, HostError, LoginRefused, Unknown
+from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
 from labkit.event import Say
 from labkit.events._move import AskedMove
+from labkit.host import Host
 from labkit.lab import Lab
+
+PROGRAMS = ("vmkping",)
 
 ROLE = "vcenter"
 EVERY = 0.05
 PORT = 443
 USER = "administrator@vsphere.local"
+GIVES = frozenset({"arrived share", "migration time", "load before", "depth", "work lost"})
+"""Metrics of a move by vCenter; those of a load are read from that."""
+SILENT = "vCenter says when a move began and ended, and no more of it"
+NEAR = 1.2
+"""A link's round trip and rate may differ from those asked for by this factor, up or down."""
+TRIP = re.compile(r"round-trip min/avg/max = [\d.]+/([\d.]+)/")
 
 
 @contextmanager
@@ -47,39 +57,49 @@ def connected(
         connect.Disconnect(session)
 
 
-def relocated(session: Any, vm: str, to: str, say: Say, *, deadline: float = 600.0) -> None:
-    """Move a machine to a host; a task that is not done by the deadline is cancelled."""
+def relocated(
+    session: Any, vm: str, to: str, say: Say, *,
+    roles: tuple[str, str] = ("server", "server2"), deadline: float = 600.0, disks: bool = False,
+) -> None:  # fmt: skip
+    """Move a machine between the hosts of two roles; what is not done by the deadline ends.
+
+    With its disks it goes to storage of the destination that its own host does not have.
+    """
     vim = importlib.import_module("pyVmomi").vim
     machine, host = _named(session, vim.VirtualMachine, vm), _named(session, vim.HostSystem, to)
-    before = machine.runtime.host.name
-    if before == to:
+    if machine.runtime.host.name == to:
         raise BadInput(f"{vm} is on {to} already")
     spec = vim.vm.RelocateSpec(host=host, pool=host.parent.resourcePool)
+    if disks:
+        spec.datastore = _new_store(machine, host)
     task = machine.RelocateVM_Task(spec, vim.VirtualMachine.MovePriority.highPriority)
-    say(host=before, event="MIGRATION", status="setup", at=time.time(), by="controller")
+    say(host=roles[0], event="MIGRATION", status="setup", at=time.time(), by="controller")
     try:
-        ended_well(task, say, before, deadline)
-    except HostError as failed:
-        now = machine.runtime.host.name
-        raise HostError(f"{vm} was not moved to {to}, and is on {now}", said=str(failed)) from None
+        ended_well(task, say, roles[0], deadline)
+    except (HostError, StayedBehind) as failed:
+        what = f"{vm} was not moved to {to}, and is on {machine.runtime.host.name}"
+        raise type(failed)(what, said=str(failed)) from None
     if machine.runtime.host.name != to:
         raise HostError(f"the task has ended well, and {vm} is not on {to}")
-    done = {"host": before, "at": time.time(), "by": "controller"}
-    say(event="MIGRATION", status="completed", **done)
+    done = {"at": time.time(), "by": "controller"}
+    say(host=roles[0], event="MIGRATION", status="completed", **done)
+    say(host=roles[1], event="ARRIVED", **done)
 
 
 def ended_well(task: Any, say: Say, host: str, deadline: float) -> None:
     """Follow a task to its end, and raise if that is no success; one that is late is cancelled."""
-    until = time.monotonic() + deadline
+    until, late, progress = time.monotonic() + deadline, False, 0
     while str(task.info.state) in ("queued", "running"):
-        say(host=host, progress=task.info.progress or 0, by="controller")
-        if time.monotonic() > until:
+        progress = task.info.progress or progress
+        say(host=host, progress=progress, by="controller")
+        if not late and time.monotonic() > until:
             _cancel(task)
-            until = float("inf")
+            late = True
         time.sleep(EVERY)
     info = task.info
     if str(info.state) != "success":
-        raise HostError(getattr(info.error, "msg", "") or type(info.error).__name__)
+        kind = StayedBehind if late or progress else HostError
+        raise kind(getattr(info.error, "msg", "") or type(info.error).__name__)
 
 
 # One that cannot be cancelled any more is waited for: what becomes of it has to be known.
@@ -93,7 +113,8 @@ def move(lab: Lab, asked: AskedMove, say: Say) -> None:
     """Move the machine of the role `guest`."""
     with _session(lab) as session:
         vm, to = _names(lab, asked)
-        relocated(session, vm, to, say, deadline=asked.deadline)
+        relocated(session, vm, to, say, roles=(asked.origin, asked.to), deadline=asked.deadline,
+                  disks=asked.disks)  # fmt: skip
 
 
 def back(lab: Lab, asked: AskedMove) -> None:
@@ -102,16 +123,75 @@ def back(lab: Lab, asked: AskedMove) -> None:
         vim = importlib.import_module("pyVmomi").vim
         vm, to = _names(lab, asked)
         if _named(session, vim.VirtualMachine, vm).runtime.host.name == to:
-            relocated(session, vm, lab.host(asked.origin).address, Say())
+            relocated(session, vm, lab.host(asked.origin).address, Say(), disks=asked.disks)
+
+
+def lacking(asked: AskedMove) -> str:
+    """The reason why vCenter cannot be asked for such a move at all."""
+    if asked.channels > 1:
+        return "vMotion chooses its number of connections, vCenter takes none with a move"
+    if asked.throttle or asked.post_copy or asked.escape != "give up":
+        return "vMotion slows a guest down as it sees fit, vCenter takes no other way out"
+    return ""
 
 
 def refusal(lab: Lab, asked: AskedMove) -> str:
-    """It takes pyVmomi here, and a guest that vCenter knows."""
+    """It takes pyVmomi here, a guest that vCenter knows, and a link and storage as asked for."""
     if importlib.util.find_spec("pyVmomi") is None:
         return "pyVmomi is missing here, to get it: pip install pyvmomi"
-    if asked.origin not in lab.hosts or asked.guest not in lab.host(asked.origin).guests:
+    if missing := [role for role in (asked.origin, asked.to) if role not in lab.hosts]:
+        return f"the lab has no host for it: no {missing[0]}"
+    if asked.guest not in lab.host(asked.origin).guests:
         return f"the lab has no guest {asked.guest} with a vm = on {asked.origin}"
+    here, there = lab.host(asked.origin), lab.host(asked.to)
+    if why := lacking(asked) or _other_trip(here, there, asked.rtt_ms):
+        return why
+    with _session(lab) as session:
+        return _other_rate(session, (here, there), asked.rate_mbit) or _stored(session, lab, asked)
+
+
+def _other_trip(here: Host, there: Host, wanted: float) -> str:
+    if not wanted:
+        return ""
+    found = TRIP.search(here.run("vmkping", "-c", "5", "-i", "0.2", there.address).stdout)
+    if found and wanted / NEAR <= float(found[1]) <= wanted * NEAR:
+        return ""
+    seen = f"takes {float(found[1]):g} ms" if found else "gives no answer"
+    return f"the way from {here.name} to {there.name} {seen}, not {wanted:g} ms"
+
+
+# What its NICs have together, as vMotion may use all of them.
+def _other_rate(session: Any, hosts: Iterable[Host], wanted: float) -> str:
+    if not wanted:
+        return ""
+    vim = importlib.import_module("pyVmomi").vim
+    for host in hosts:
+        nics = _named(session, vim.HostSystem, host.address).config.network.pnic
+        found = sum(one.linkSpeed.speedMb for one in nics if one.linkSpeed)
+        if not wanted / NEAR <= found <= wanted * NEAR:
+            return f"the NICs of {host.name} have {found} Mbit/s, not {wanted:g}"
     return ""
+
+
+# A machine whose storage both hosts have moves without it, and else only with it.
+def _stored(session: Any, lab: Lab, asked: AskedMove) -> str:
+    vim = importlib.import_module("pyVmomi").vim
+    vm, to = _names(lab, asked)
+    machine, host = _named(session, vim.VirtualMachine, vm), _named(session, vim.HostSystem, to)
+    there = {store.name for store in host.datastore}
+    alone = [store.name for store in machine.datastore if store.name not in there]
+    if asked.disks and not alone:
+        return f"both hosts have the storage of {vm}, so its disks do not move"
+    if asked.disks and _new_store(machine, host) is None:
+        return f"{to} has no storage of its own that the disks of {vm} could go to"
+    if alone and not asked.disks:
+        return f"{to} does not have {alone[0]}, where the disks of {vm} are: they have to move"
+    return ""
+
+
+def _new_store(machine: Any, host: Any) -> Any:
+    mine = {store.name for store in machine.runtime.host.datastore}
+    return next((store for store in host.datastore if store.name not in mine), None)
 
 
 def _session(lab: Lab) -> Any:

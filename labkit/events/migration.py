@@ -6,12 +6,13 @@ and vCenter where the lab has one. What they say is read in the same way.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import ClassVar
 
-from labkit.errors import BadInput
+from labkit.errors import BadInput, StayedBehind
 from labkit.event import Event, Say, TimeLine
 from labkit.events import _libvirt, _qemu, _seen, _vsphere
 from labkit.lab import Lab
@@ -21,8 +22,9 @@ MEASURES = {
     "arrived share": "share", "migration time": "s", "switchover time": "s", "rounds": "1",
     "second pass": "s", "first round": "MiB", "downtime by QEMU": "s", "sent over memory": "share",
     "bandwidth": "Mbit/s", "share of line": "share", "cpu utilization": "share",
-    "cpu of the helpers": "CPUs", "load before": "1/s", "depth": "share", "dips": "1",
-    "work lost": "1", "recovery time": "s", "round 1 bandwidth": "Mbit/s",
+    "cpu of the helpers": "CPUs", "load before": "1/s", "depth": "share",
+    "steady share": "share", "load while copying": "share", "work lost": "1",
+    "recovery time": "s", "round 1 bandwidth": "Mbit/s",
     "round 3 bandwidth": "Mbit/s",
 }  # fmt: skip
 ESCAPES = ("give up", "stop and copy", "post-copy", "throttle")
@@ -33,8 +35,9 @@ class LiveMigration(Event):
     """`guest` goes from the host `origin` to the host `to`, and back once the run has ended.
 
     `rate_mbit` and `rtt_ms` are those of the link between the two: a box makes one of its own, on
-    other hosts it is measured, and refused where it is another. `escape` says what is done when it
-    has not converged after `deadline` seconds.
+    other hosts it is looked at, and refused where it is another. `escape` says what is done when it
+    has not converged after `deadline` seconds. A move that was given up is a finished run, whose
+    guest has not arrived.
     """
 
     measures: ClassVar[Mapping[str, str]] = MEASURES
@@ -76,7 +79,11 @@ class LiveMigration(Event):
             moves=self.guest, origin=self.origin, to=self.to, driver=driver,
             channels=self.channels, rate_mbit=self.rate_mbit, rtt_ms=self.rtt_ms,
         )  # fmt: skip
-        _driver(lab).move(lab, self, say)
+        try:
+            _driver(lab).move(lab, self, say)
+        except StayedBehind as stays:
+            say(host=self.origin, event="MIGRATION", status=_seen.FAILED, at=time.time(),
+                by="controller", why=str(stays))  # fmt: skip
 
     def undo(self, lab: Lab) -> None:
         """Have the guest where it was before."""
@@ -85,6 +92,20 @@ class LiveMigration(Event):
     def refusal(self, lab: Lab) -> str:
         """The reason why this lab cannot move the guest so."""
         return str(_driver(lab).refusal(lab, self))
+
+    def impossible(self, lab: str) -> str:
+        """The reason why no lab of this kind moves a guest so."""
+        return _vsphere.lacking(self) if lab == "ESXi" else ""
+
+    def unseen(self, lab: str) -> Mapping[str, str]:
+        """What vCenter does not tell of a move."""
+        hidden = set(MEASURES) - _vsphere.GIVES if lab == "ESXi" else ()
+        return dict.fromkeys(sorted(hidden), _vsphere.SILENT)
+
+    @staticmethod
+    def succeeded(text: str) -> bool:
+        """Whether the guest arrived."""
+        return _seen.arrived(text)
 
     @staticmethod
     def time_line(text: str) -> TimeLine:

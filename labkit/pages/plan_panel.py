@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
+import numpy as np
 
 from labkit.events.migration import LiveMigration
 from labkit.models.migration import VARIANTS, Migrating, Observed, Planned
@@ -29,14 +30,14 @@ def observed(study: Study, results: Results) -> list[Observed]:
     """The data that the model is fitted to: each migration of a study that came to its end."""
     found = []
     for run in results.finished():
-        at = {sample.metric: float(sample.values[0]) for sample in study.samples(run)}
+        at = {sample.metric: float(np.median(sample.values)) for sample in study.samples(run)}
         needed = ("first round", "migration time", "switchover time", "rounds")
         event = next((e for e in study.events(run.condition) if isinstance(e, LiveMigration)), None)
-        load = study.condition(run.condition).load(study.workload)
+        load = study.workload
         if event and event.rate_mbit and isinstance(load, DirtyMemory) and set(needed) <= set(at):
             asked = Migrating(
                 memory=at["first round"] * MIB, line=event.rate_mbit * MBIT,
-                dirty=float(load.rate * PAGE), working_set=load.mebibytes * MIB,
+                dirty=at["writes"] * PAGE, working_set=load.mebibytes * MIB,
             )  # fmt: skip
             took, stopped = at["migration time"], at["switchover time"]
             found.append(Observed(asked, took, stopped, int(at["rounds"]), run.path.name))

@@ -95,12 +95,15 @@ class Figures:
             for run in runs:
                 if run.path not in self._values:
                     self._values[run.path] = self.study.sample(run).values
-            blocks = {run.block: self._values[run.path] for run in runs}
+            every = {run.block: self._values[run.path] for run in runs}
+            blocks = {block: values for block, values in every.items() if values.size}
             self._told[paths] = _figure(blocks, self.study.unit)
         return self._told[paths]
 
 
 def _figure(blocks: Mapping[int, Values], unit: str) -> str:
+    if not blocks:
+        return "no figure"
     found = interval(blocks, 50)
     if len(blocks) < 2:
         return f"{figure(found.value)} {shown(unit)}"

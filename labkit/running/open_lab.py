@@ -96,6 +96,7 @@ def study_results(
             "refused": refused,
             "here": here,
             **({"kernels": on} if on else {}),
+            **({"unseen": unseen} if (unseen := possible.unseen(study, lab)) else {}),
             **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
             **({"substitutes": tools} if (tools := sizes.substitutes(study)) else {}),
             **_controls(lab, path),

@@ -36,7 +36,7 @@ def refusals(study: Study, lab: Lab, planned: Plan | None = None) -> dict[str, s
     each = [(c, load) for c in study.conditions for load in study.loads]
     there = [(c, load) for c, load in each if not c.lacks_host(lab, load)]
     absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
-    prepare, traffic, whys = prepare_command(study, lab), ways.Ways(lab), dict[str, str]()
+    prepare, traffic, whys = prepare_command(study, lab), ways.Ways(lab), _blind(study, lab)
     for c, load in each:
         why = whys.get(c.name, "") or c.refusal(lab, load, planned, absent, prepare)
         whys[c.name] = why or traffic.refusal(c.load(load), c.pairs(lab, load).values())
@@ -58,6 +58,27 @@ def with_free_tools(study: Study, lab: Lab) -> Study:
     first, others = study.workload.freed(), [one.freed() for one in study.also]
     also = [one for one in others if not one.tools or one.tools.keys() - first.tools.keys()]
     return replace(study, workload=first, also=tuple(also))
+
+
+# An event whose driver does not tell the metric of the study would be of no use to it.
+def _blind(study: Study, lab: Lab) -> dict[str, str]:
+    return {
+        c.name: f"{study.metric} is not seen here: {whys[study.metric]}"
+        for c in study.conditions for event in c.events
+        if study.metric in (whys := event.unseen(_kind(lab)))
+    }  # fmt: skip
+
+
+def unseen(study: Study, lab: Lab) -> dict[str, str]:
+    """The metrics of events that this lab does not give, as claims call them; each says why."""
+    told = (event.unseen(_kind(lab)) for c in study.conditions for event in c.events)
+    return {name.replace(" ", "_"): why for each in told for name, why in each.items()}
+
+
+def _kind(lab: Lab) -> str:
+    if lab.emulated:
+        return "box"
+    return "ESXi" if "vcenter" in lab.hosts else "KVM"
 
 
 def prepare_command(study: Study, lab: Lab) -> str:

@@ -96,6 +96,7 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
     yield from [f"no condition {lacking[0].rpartition(': ')[2]}"] if lacking else []
     for condition in conditions:
         yield from _lacking(study, condition, lab)
+    yield from _by_events(study, claim, conditions, lab)
     if lab == "box" and claim.id in study.apart:
         yield "on fewer than three CPUs the client shares those of the guests"
     if lab == "box" and claim.id in study.least_cpus:
@@ -127,6 +128,21 @@ def _conditions(study: Study, claim: Claim) -> list[Condition]:
 def _known(name: str, conditions: Sequence[Condition]) -> bool:
     plain = name.rpartition(": ")[2]
     return any(plain == c.name or plain.startswith(f"{c.name} [") for c in conditions)
+
+
+# What drives an event there may not do it so, or may not tell what is asked of it.
+def _by_events(
+    study: Study, claim: Claim, conditions: Sequence[Condition], lab: str
+) -> Iterator[str]:
+    asked = [name.rpartition(": ")[0] or study.metric for name in claim.names()]
+    metrics = {study.metric, *asked}
+    for condition, event in ((c, e) for c in conditions for e in c.events):
+        if why := event.impossible(lab):
+            yield f"{condition.name}: {why}"
+        unseen = {name.replace(" ", "_"): why for name, why in event.unseen(lab).items()}
+        for metric in sorted(one.replace(" ", "_") for one in metrics):
+            if metric in unseen:
+                yield f"{metric}: {unseen[metric]}"
 
 
 # What needs a program, such as OpenOnload, is brought to a host of one's own.

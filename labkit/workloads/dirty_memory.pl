@@ -1,4 +1,5 @@
-# Writes a byte into random pages of its memory, RATE pages a second, or as many as it can for 0.
+# Writes a byte into random pages of its memory, RATE pages a second. For 0 it writes a random byte
+# of each page in turn, without a pause and without an end.
 # Prints, each 0.1 s of this machine's clock, seconds since it began and pages written so far.
 my ($mebibytes, $rate) = @ARGV;
 $| = 1;
@@ -15,7 +16,8 @@ for (;;) {
     my $due = $rate ? int($rate * $past) : $written + 1000;
     $due = $written + 1000 if $due > $written + 1000;
     for (; $written < $due; $written++) {
-        substr($memory, int(rand $pages) * 4096 + ($written & 4095), 1) = chr(1 + ($written & 127));
+        my $page = $rate ? int(rand $pages) : $written % $pages;
+        substr($memory, $page * 4096 + int(rand 4096), 1) = chr(1 + ($written & 127));
     }
     select(undef, undef, undef, 0.005) if $rate && $written >= int($rate * $past);
 }

@@ -7,7 +7,7 @@ from boxes import MOVING, NAME
 
 from labkit import box
 from labkit.box import Faults
-from labkit.errors import BadInput, BoxError
+from labkit.errors import BadInput, StayedBehind
 from tests.box.conftest import with_cpus
 
 PROGRAMS = ("ping",)
@@ -93,7 +93,7 @@ def check_that_a_cut_link_leaves_it(lab):
         going = pool.submit(box.migrate, MOVING, "guest", to="server2", bandwidth="10M", patience=2)
         while '"active"' not in server.check("guest", "qmp", "query-migrate"):
             assert not going.done(), going.exception()
-        with Faults(MOVING).cut("server2"), pytest.raises(BoxError, match="stays on") as failed:
+        with Faults(MOVING).cut("server2"), pytest.raises(StayedBehind, match="stays on") as failed:
             going.result()
     assert "nothing arrived" in str(failed.value)
     goes_on(guest, counted(guest))

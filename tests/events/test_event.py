@@ -165,14 +165,29 @@ def test_a_move_under_way_is_drawn_as_soon_as_something_of_it_was_seen():
     assert "switch-over" in whole.to_json()
 
 
-def test_a_load_that_falls_once_has_one_dip_and_recovers():
-    at = np.arange(0.0, 20.0)
-    values = np.where((at >= 10) & (at < 12), 20.0, 100.0)
-    found = _dip.samples(_dip.Span(8.0, 8.0, 10.0, 11.5, 12.0), {"orders": (at, values)})
-    figures = {one.metric: float(one.values[0]) for one in found}
-    assert figures["dips"] == 1 and figures["depth"] == pytest.approx(0.8)
-    assert figures["recovery time"] == pytest.approx(0.5)
-    assert figures["work lost"] == pytest.approx(160)
+def figures(span, values):
+    at = np.arange(values.size) + 0.5
+    found = _dip.samples(span, {"orders": (at, values)})
+    return {one.metric: float(one.values[0]) for one in found}
+
+
+def test_a_load_that_stands_still_with_its_guest_alone_was_steady_meanwhile():
+    at = np.arange(20) + 0.5
+    found = figures(_dip.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, 100.0))
+    assert found["depth"] == 1 and found["work lost"] == pytest.approx(100)
+    assert found["steady share"] == 1 and found["load while copying"] == 1
+    assert found["recovery time"] == pytest.approx(0.5)
+
+
+def test_a_load_that_is_low_for_the_whole_move_was_not_steady():
+    at = np.arange(20) + 0.5
+    low = np.where((at > 8) & (at < 16), 25.0, 100.0)
+    found = figures(_dip.Span(8, 8, 15, 16, 16.2), np.where((at > 15) & (at < 16), 0.0, low))
+    assert found["steady share"] == 0 and found["load while copying"] == pytest.approx(0.25)
+
+
+def test_without_a_word_on_when_the_guest_stood_still_nothing_is_said_of_the_copying():
+    assert "steady share" not in figures(_dip.Span(8, 8, None, None, 16), np.full(20, 100.0))
 
 
 def test_what_is_prepared_for_an_event_lowers_no_load_before_it():
@@ -184,12 +199,36 @@ def test_what_is_prepared_for_an_event_lowers_no_load_before_it():
 
 
 def test_what_a_load_does_by_itself_is_no_dip_of_an_event():
-    at = np.arange(0.0, 20.0)
-    values = np.where(at % 2 == 0, 80.0, 120.0)
-    still = _dip.samples(_dip.Span(10.0, 10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
-    values[15] = 20.0
-    fell = _dip.samples(_dip.Span(10.0, 10.0, 15.0, 16.0, 16.5), {"orders": (at, values)})
-    assert [one.values[0] for one in (*still, *fell) if one.metric == "dips"] == [0, 1]
+    values = np.where(np.arange(20) % 2 == 0, 80.0, 120.0)
+    span = _dip.Span(10, 10, 15, 16, 16.5)
+    assert figures(span, values)["steady share"] == 1
+    values[11] = 20.0
+    assert figures(span, values)["steady share"] == pytest.approx(3 / 4)
+
+
+def given_up():
+    say = Say()
+    say(moves="guest", origin="server", to="server2", rate_mbit=1000, t=0.9)
+    say(host="server", event="MIGRATION", status="setup", at=1.0, t=1.0)
+    say(host="server", event="MIGRATION", status="failed", at=9.0, t=9.0, why="late")
+    return say.text
+
+
+def test_a_move_that_was_given_up_has_not_arrived_and_took_no_time():
+    at = {one.metric: one.values for one in LiveMigration.parse(given_up(), {})}
+    assert at["arrived share"] == 0 and "migration time" not in at
+    assert not LiveMigration.succeeded(given_up()) and LiveMigration.succeeded(moved())
+
+
+def test_a_driver_that_gives_half_is_named_with_what_it_kept_back():
+    half = "".join(line for line in moved().splitlines(keepends=True) if "net" not in line)
+    with pytest.raises(
+        ResultsError, match="qemu moved guest from server to server2, and gave no b"
+    ):
+        LiveMigration.parse(half, {})
+    stood = "".join(line for line in moved().splitlines(keepends=True) if "STOP" not in line)
+    with pytest.raises(ResultsError, match="no switchover time"):
+        LiveMigration.parse(stood, {})
 
 
 def test_a_move_with_its_disks_begins_where_these_are_copied():
@@ -217,11 +256,14 @@ def test_lines_of_virsh_are_said_in_the_words_of_qemu():
         "event 'migration-iteration' for domain 'lab': iteration: '2'",
         "event 'lifecycle' for domain 'lab': Suspended Migrated",
         "event 'lifecycle' for domain 'lab': Resumed Migrated",
+        "event 'lifecycle' for domain 'lab': Stopped Migrated",
         "event 'lifecycle' for domain 'lab': Started Booted",
+        "event 'lifecycle' for domain 'other': Resumed Migrated",
     ):
-        _libvirt.heard("server", line, say)
+        _libvirt.heard("server", "lab", f"1970-01-01 00:00:05.250+0000: {line}", say)
     told = [json.loads(line) for line in say.lines]
-    assert [one["event"] for one in told] == ["MIGRATION_PASS", "STOP", "RESUME"]
+    assert [one["event"] for one in told] == ["MIGRATION_PASS", "STOP", "RESUME", "MIGRATION"]
+    assert {one["at"] for one in told} == {5.25} and told[0]["pass"] == 2
     text = "Job type:         Unbounded\nMemory processed: 1.5 MiB\nIteration:        3\n"
     assert _libvirt.job(text) == {"transferred": 1.5 * 2**20, "dirty-sync-count": 3}
 

@@ -153,10 +153,11 @@ class Inside:
 
 
 @contextmanager
-def namespaces(script, folder, *words, net=True):
+def namespaces(script, folder, *words, net=True, uts=False):
     """A process that holds namespaces in which a script has run; all in them ends with it."""
     text = f"mount --make-rprivate /\n{{ {script}\n}} >/dev/null\necho ready\nexec cat"
-    flags = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *["--net"] * net]
+    flags = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *["--net"] * net,
+             *["--uts"] * uts]  # fmt: skip
     process = subprocess.Popen(
         ["unshare", *flags, "sh", "-c", text, "world", str(folder), *words],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.box.guests.move import Move
 from labkit.box.guests.moving import LONGEST_STOP, WatchedMove
-from labkit.errors import BoxError, EndedAfterMove, LabkitError
+from labkit.errors import BoxError, EndedAfterMove, LabkitError, StayedBehind
 
 ENDED = ("completed", "failed", "cancelled")
 
@@ -34,7 +34,7 @@ class AwaitedMove:
             self._help(said)
             time.sleep(0.01)
         if said["status"] != "completed":
-            raise BoxError(said.get("error-desc", f"QEMU says that it {said['status']}"))
+            raise StayedBehind(said.get("error-desc", f"QEMU says that it {said['status']}"))
         self._runs()
         return said
 
@@ -49,7 +49,7 @@ class AwaitedMove:
         if said.get("transferred", 0) != self.sent:
             self.sent, self.since = said.get("transferred", 0), time.monotonic()
         if time.monotonic() - self.since > self.move.patience:
-            raise BoxError(
+            raise StayedBehind(
                 f"nothing arrived for {self.move.patience:g} s",
                 hint="is a link of its hosts cut? labkit box status shows them",
             )
@@ -69,7 +69,7 @@ class AwaitedMove:
             hard = {"cpu_throttle_initial": 60, "cpu_throttle_increment": 20}
             move.qmp(move.origin, "migrate-set-parameters", **hard)
         else:
-            raise BoxError(
+            raise StayedBehind(
                 f"it did not converge within {how.deadline:g} s: the guest writes faster than "
                 "its memory goes over",
                 hint='a longer deadline, a faster link, or another escape: "stop and copy", '

@@ -32,7 +32,14 @@ from labkit.box.network.links import (
 )
 from labkit.box.status import in_force, stands
 from labkit.box.view import GUESTS
-from labkit.errors import BadInput, BoxError, EndedAfterMove, LabkitError, Unknown
+from labkit.errors import (
+    BadInput,
+    BoxError,
+    EndedAfterMove,
+    LabkitError,
+    StayedBehind,
+    Unknown,
+)
 from labkit.host import Host
 from labkit.lab import Lab, opened
 from labkit.machine.scripts import beside
@@ -233,7 +240,8 @@ def _moved(move: Move, told: dict[str, dict[str, Any]]) -> dict[str, Any]:
     except BaseException as failed:
         _stay(move, new)
         if isinstance(failed, LabkitError):
-            raise BoxError(
+            kind = StayedBehind if isinstance(failed, StayedBehind) else BoxError
+            raise kind(
                 f"{move.guest} was not migrated, and stays on {move.origin.name}",
                 said=failed.said or str(failed), hint=failed.hint,
             ) from failed  # fmt: skip
