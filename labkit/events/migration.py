@@ -98,7 +98,7 @@ class LiveMigration(Event):
         return _vsphere.lacking(self) if lab == "ESXi" else ""
 
     def unseen(self, lab: str) -> Mapping[str, str]:
-        """What vCenter does not tell of a move."""
+        """The metrics of a move that vCenter does not tell."""
         hidden = set(MEASURES) - _vsphere.GIVES if lab == "ESXi" else ()
         return dict.fromkeys(sorted(hidden), _vsphere.SILENT)
 

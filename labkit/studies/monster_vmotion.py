@@ -19,10 +19,12 @@ MOVED = ("clock step", "paused")
 SLOW, HIGH = 2_000, 12_000
 """Pages written a second, where the document says no figure."""
 ALL, FAST = {"rate": 0}, 40
-"""Without a pause, as the document's program writes; from so many Gb/s on, where a guest that
-writes at a chosen rate is over there before its bandwidth has been seen often enough."""
+"""The document's program writes without a pause, as here over lines of so many Gb/s and more.
+
+At a chosen rate the guest would be there before its bandwidth was seen often enough.
+"""
 LEAST_SECONDS, PASSES = 10.0, 3
-"""A guest that writes without a pause moves for so long, and for so many passes; then it stops."""
+"""Seconds and passes for which a guest that writes without a pause moves; then it stops."""
 SCALED = "its lines are slower than the document's, so whether one is filled is the scale's doing"
 RELEASE = "its locks are those of vSphere 5.5: both releases are one mover here, in channels apart"
 
@@ -37,7 +39,7 @@ class Lines:
     mebibytes: int = MEBIBYTES
 
     def conditions(self) -> Iterator[Condition]:
-        """Those of Figure 5, of which the last is Figure 6's, then two chosen rates of writing."""
+        """Conditions of Figure 5, then that of Figure 6, then two chosen rates of writing."""
         yield from (self._helped(2, gbps) for gbps in (10, 20, 40, 80))
         yield from (self._helped(4, 40), self._helped(4, 80), self._helped(8, 80))
         yield from (self._scaling(f"6.0 [gbps={gbps}]", gbps) for gbps in (10, 20, 40))

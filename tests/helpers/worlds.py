@@ -155,7 +155,8 @@ class Inside:
 @contextmanager
 def namespaces(script, folder, *words, net=True, uts=False):
     """A process that holds namespaces in which a script has run; all in them ends with it."""
-    text = f"mount --make-rprivate /\n{{ {script}\n}} >/dev/null\necho ready\nexec cat"
+    # Its shell stays: what libvirt kills is nobody's child, and would wait for it as a zombie.
+    text = f"mount --make-rprivate /\n{{ {script}\n}} >/dev/null\necho ready\ncat\ntrue"
     flags = ["--mount", "--pid", "--fork", "--kill-child", "--mount-proc", *["--net"] * net,
              *["--uts"] * uts]  # fmt: skip
     process = subprocess.Popen(
