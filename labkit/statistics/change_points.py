@@ -26,6 +26,8 @@ STRONGEST = 0.9
 UNSURE = 12.0
 """An addition to that part, over the number of figures, as few hardly show it. With it a series
 without a change has one in 5 of 100 (tests/helpers/verdicts_kept.py)."""
+MOST_STEPS, PLAIN = 4, 0.4
+"""Further steps that are taken away, each if less than this part of the scatter is left."""
 AT_ONCE, ENOUGH = 100_000, 60
 """Distances computed at once, and series as unlike after which no more are made."""
 
@@ -101,11 +103,28 @@ def _split(values: Values, shuffles: int) -> tuple[int, float]:
 # The part that figures take from the one before, beside the step. What is estimated from few is too
 # small by about as much as is added, and its own error may be as large again.
 def _alike(values: Values, at: int) -> float:
-    beside = np.concatenate([part - part.mean() for part in (values[:at], values[at:])])
+    beside = _without_steps(values, at)
     if not (whole := float((beside**2).sum())):
         return 0.0
     seen, n = float((beside[1:] * beside[:-1]).sum()) / whole, values.size
     return float(min(max(seen + (2 * (1 + 3 * seen) + UNSURE) / n, 0.0), STRONGEST))
+
+
+# What is left beside that step, and beside further ones that are plain to see.
+def _without_steps(values: Values, at: int) -> Values:
+    parts = [values[:at], values[at:]]
+    for _ in range(MOST_STEPS):
+        beside = np.concatenate([part - part.mean() for part in parts])
+        tried = []
+        for k, part in enumerate(parts):
+            if part.size >= 2 * FEWEST:
+                (cut,) = map(int, _most_unlike(part[None])[0])
+                tried.append([*parts[:k], part[:cut], part[cut:], *parts[k + 1 :]])
+        sums = [sum(float(((p - p.mean()) ** 2).sum()) for p in some) for some in tried]
+        if not sums or min(sums) > PLAIN * float((beside**2).sum()):
+            return beside
+        parts = tried[int(np.argmin(sums))]
+    return np.concatenate([part - part.mean() for part in parts])
 
 
 def _by_chance(values: Values, alike: float, rng: np.random.Generator, many: int) -> Values:

@@ -128,7 +128,7 @@ def _off(
 # What runs that were not measured may make of it, at the least and at the most. Sides are in the
 # order of their figures, so that a ratio turned over has its interval turned over.
 def _unseen(what: Quantity, seen: Seen, scale: Scale, middle: float) -> tuple[float, float]:
-    order = sorted(seen.items(), key=lambda one: one[1].value)
+    order = sorted(seen.items(), key=lambda one: one[1].value) if cancels(what) else seen.items()
     far = {term: (s.pooled, s.q) for term, s in order if s.pooled and s.q > FAR_TAIL}
     if not far:
         return middle, middle

@@ -13,6 +13,7 @@ from labkit.statistics.estimate import estimated, ratio
 from labkit.statistics.interval import FAR, Interval, ends, lacking
 from labkit.statistics.percentiles import interval
 from labkit.statistics.quantity import Quantity
+from labkit.statistics.spending import levels
 
 
 def wild(rng, blocks=3, samples=4000, by=8.0):
@@ -90,7 +91,7 @@ def test_a_verdict_tells_no_limit_as_none():
 
 def test_an_end_that_a_verdict_rests_on_is_shown_however_far_it_is():
     measured = {"a": {k: np.array([v]) for k, v in enumerate((0.01, 100, 0.2, 4, 0.1))}}
-    i = estimated(Quantity("'a'", "mean"), measured).interval()
+    i = estimated(Quantity("'a'", "mean"), measured).interval(1 - levels([5])[0])
     assert i.most is None
     far, near = (Bound("b", "s", "f", ("'a'",), high=at, percentile="mean") for at in (1e9, 30))
     verdict = far.judge(measured)

@@ -109,7 +109,8 @@ def test_one_value_a_run_is_enough_for_a_verdict_and_few_runs_are_not():
 
 def test_an_undecided_quantity_says_how_many_more_blocks_and_so_many_do():
     rng = np.random.default_rng(4)
-    bound = Bound("b", "s", "f", ("1 - 'a' / 'b'",), high=0.05, percentile="mean")
+    what = ("1 - 'a' / 'b'",)
+    bound = Bound("b", "s", "f", what, high=0.05, percentile="mean", margin=0.001)
     verdict = bound.judge(levels(rng, {"a": 96, "b": 100}, blocks=4, own=0.01))
     assert verdict.verdict == "undecided"
     more = int(verdict.why.split("about ")[1].split()[0])
