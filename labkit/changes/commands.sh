@@ -6,18 +6,18 @@ forget_us() {
     unset IFS
     # shellcheck disable=SC2086
     unset -f \
-        encode decode all_lines next_line answer finish fail find_place make_place durable drop_torn_tail append \
+        encode decode all_lines next_line answer finish tell_plainly fail find_place make_place durable drop_torn_tail append \
         sum_of slow_sum add_byte note flush insist replace beside alone take_turn latest_turn \
         turn_is_taken born_of is_running forget_us look act question see look_at why_not strip \
         look_until is_wanted numbers insert last_number load frame record read_frames find_key mark_key \
-        get_key tell_whole is_whole load_or_refuse host_boot read_lease write_lease is_alive is_watched \
+        get_key tell_whole is_whole load_or_refuse host_boot host_since_start read_lease write_lease is_alive is_watched \
         state_of_lease detached acquire take keep_script refuse_unfinished tell_open still_ours free_lease \
         watch holds_lease listen put_back undo_key hand_down heir_of find_later restore_sets \
         restore_set tell_outcome tell_untouched close_set arm deadman somebody_works confirm \
         hello show show_next show_some show_beside show_again show_one heard introduce change \
         open_set hold keep_intent keep_on_disk give_back make_rounds make_round each begin_make \
         start_make await_make end_make acted not_made may_write refused refused_with restore \
-        is_gone leave by_hand journal
+        is_gone leave restore_by_hand journal
 }
 
 # Sets `text` to all that was printed, encoded; its code is the command's.

@@ -7,6 +7,14 @@ host_boot() {
     [ ! -r /proc/sys/kernel/random/boot_id ] || read boot < /proc/sys/kernel/random/boot_id
 }
 
+# Sets `which`: a name for this host as long as it runs. A host of a box that is made again has another.
+host_since_start() {
+    host_boot
+    which=$boot
+    { IFS= read -r which < /run/labkit-host || { echo "$token" > /run/labkit-host && which=$token; }; } 2> /dev/null ||
+        which=$boot
+}
+
 # Whoever holds it has been told its line when that was summed up, and says it the next time: `summed`.
 read_lease() {
     lease='' lease_token=- lease_line=
@@ -83,7 +91,8 @@ acquire() {
             ;;
     esac
     encode "$lease_line"
-    answer token "$token" "$code"
+    host_since_start
+    answer token "$token" "$code" "$which"
     is_alive "$token" || detached watch "$token" "$silence" || fail "no process can stay on this host to watch over the changes"
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from labkit.changes.change_set import restore_all
+from labkit.changes.copies import JournalCopy, lost
 from labkit.changes.journal import ScriptReply
 from labkit.changes.lease import Owner
 from labkit.host import Host
@@ -44,10 +45,13 @@ class Restored:
     others: tuple[RunJob, ...] = ()
     """Jobs that go on for a run whose process lives, or cannot be seen from here."""
 
+    lost: tuple[JournalCopy, ...] = ()
+    """Changes that the host has no journal of any more."""
+
     @property
     def ok(self) -> bool:
         """Whether everything is as it was."""
-        return not self.damaged and all(map(went_back, self.answers))
+        return not self.damaged and not self.lost and all(map(went_back, self.answers))
 
     @property
     def lines(self) -> list[str]:
@@ -56,6 +60,7 @@ class Restored:
             *map(outcome_words, self.answers),
             *(f"{one} was left by a killed run, and is ended" for one in self.ended),
             *(f"busy with {one}, which is left alone" for one in self.others),
+            *map(str, self.lost),
             *(f"{file} is damaged: nothing is put back by guessing; `labkit journal` says where, or"
               " that a later labkit wrote it, and shows the rest" for file in self.damaged),
         ]  # fmt: skip
@@ -79,4 +84,4 @@ def restore(
     others = tuple(one for one in of_runs(host) if one.goes_on)
     backs = tuple(answer for answer in answers if answer.word == "back")
     damaged = tuple(one.fields[0] for one in answers if one.word == "damaged")
-    return Restored(backs, damaged, tuple(ended), others)
+    return Restored(backs, damaged, tuple(ended), others, lost(host, forgetting))

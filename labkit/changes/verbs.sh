@@ -308,7 +308,8 @@ leave() {
     rm -f "$home/lease" "$home/alive-$token" "$home/beat"
 }
 
-by_hand() {
+restore_by_hand() {
+    by_hand=yes
     find_place || fail "nothing was changed here"
     token=hand-$$ me="hand-$$ by%20hand $(uname -n) $$ 0 0 restore" silence=900
     acquire restore
@@ -335,7 +336,7 @@ journal() {
 mark=${2:-labkit} our_lease='' joining=no breaking=no forgetting=no stranger=no fresh='' token=''
 case ${1:-} in
     hello | show | change | leave) "$1" ;;
-    restore) if [ $# -gt 1 ]; then restore "$3"; else by_hand; fi ;;
+    restore) if [ $# -gt 1 ]; then restore "$3"; else restore_by_hand; fi ;;
     confirm | journal) "$1" "$3" ;;
     watch | deadman)
         shift

@@ -22,6 +22,7 @@ tab=${cr%?}
 cr=${cr#?}
 dead_after=45
 answers=
+by_hand=
 marks=
 lasting=
 whole=
@@ -89,8 +90,29 @@ finish() {
     flush && { [ -z "$lasting" ] || durable "$file"; } ||
         { encode "$said"; answer failed "$code"; set -- 1; whole=; }
     [ -z "$whole" ] || tell_whole
-    printf %s "$answers"
+    if [ "$by_hand" ]; then tell_plainly; else printf %s "$answers"; fi
     exit "${1:-0}"
+}
+
+# In words, for whoever runs it by hand.
+tell_plainly() {
+    IFS=$nl
+    for line in $answers; do
+        IFS=' '
+        # shellcheck disable=SC2086
+        set -- $line
+        shift
+        case $1 in
+            held) decode "$3 on $4 (process $5) holds this host since $8, for $9: nothing was put back. If that process was killed, try again in a minute" ;;
+            back) decode "$3: $4" ;;
+            closed) plain="change set #$2 is put back" ;;
+            kept) plain="change set #$2 stays open" ;;
+            damaged) decode "$2 is damaged: nothing of it is put back by guessing" ;;
+            failed) decode "$2" ;;
+            *) continue ;;
+        esac
+        printf '%s\n' "$plain"
+    done
 }
 
 fail() {

@@ -87,7 +87,7 @@ def serving_shop(
                 str(_turn(server) + number) if asked.nodes else "")  # fmt: skip
 
     with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
-        secret = f"{own}/shop-{server.name}-{number}.secret"
+        secret = f"{own}/shop-{server.name}-{port}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
             yield Served(f"shop@{server.address}:{port}", secret, program, number, folder)

@@ -81,6 +81,27 @@ def test_the_controller_keeps_a_copy_of_what_was_there(bench, hosts):
         assert f"hold {bench.folder}/a old%0A" in copy.read_text()
 
 
+def test_a_journal_that_is_gone_on_the_host_is_named_by_the_copy_until_it_is_forgotten(
+    bench, hosts
+):
+    kept = bench.folder / "kept"
+    with pytest.raises(SettingRefused, match="gone"), applied([knob(bench, "a")], hosts):
+        (copy,) = (bench.folder / "out/journal/here").glob("*.log")
+        shutil.copytree(bench.changes, kept)
+        shutil.rmtree(bench.changes)
+    assert bench.values()["a"] == "new\n"
+    done = restore(hosts["server"])
+    (line,) = done.lines
+    assert not done.ok and str(copy) in line and f"{bench.folder}/a was 'old'" in line
+    shutil.rmtree(bench.changes, ignore_errors=True)
+    shutil.copytree(kept, bench.changes)
+    (bench.changes / "lease").unlink(missing_ok=True)
+    assert restore(hosts["server"]).ok and bench.values()["a"] == "old\n"
+    shutil.rmtree(bench.changes)
+    assert not restore(hosts["server"], forgetting=True).ok
+    assert restore(hosts["server"]).ok
+
+
 def test_without_room_for_the_copy_nothing_is_changed(bench, hosts):
     changes = InForce(hosts, Owner.me("x"))
     log = bench.folder / f"out/journal/here/{changes.owner.token}.log"
@@ -131,10 +152,16 @@ def test_putting_back_twice_is_harmless(bench):
 
 def test_a_host_puts_itself_back_by_hand_with_nothing_but_sh(bench):
     bench.apply()
-    (bench.changes / "lease").unlink()
     words = ["sh", str(bench.changes / "labkit.sh"), "restore"]
-    subprocess.run(words, env={**os.environ, "LABKIT_CHANGES": str(bench.changes)}, check=True)
-    assert bench.values() == OLD
+    asked = {"env": {**os.environ, "LABKIT_CHANGES": str(bench.changes)},
+             "capture_output": True, "text": True}  # fmt: skip
+    held = subprocess.run(words, **asked)
+    assert held.returncode == 1 and bench.values() == NEW
+    assert held.stdout.startswith("me on here (process ") and "nothing was put back" in held.stdout
+    (bench.changes / "lease").unlink()
+    done = subprocess.run(words, **asked)
+    assert done.returncode == 0 and bench.values() == OLD
+    assert done.stdout == "b: restored\na: restored\nchange set #1 is put back\n"
 
 
 def test_the_next_who_comes_is_told_of_an_unfinished_change_set(bench, hosts):
