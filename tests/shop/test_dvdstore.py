@@ -235,7 +235,7 @@ def test_customers_who_think_order_as_seldom_as_that_takes(served):
 def kept(monkeypatch):
     with shops.place() as folder:
         monkeypatch.setattr(_database, "KEPT", str(folder / "kept"))
-        yield folder / "kept"
+        yield folder / f"kept-{os.geteuid()}"
 
 
 @pytest.mark.when_changed("labkit/shop/", "labkit/workloads/dvdstore.py")
