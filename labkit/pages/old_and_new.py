@@ -18,7 +18,7 @@ from labkit.running import compared
 from labkit.running.compared import Difference, Sides
 from labkit.running.open_lab import note
 from labkit.statistics.interval import ends
-from labkit.verdict import CONTRADICTED, HOLDS, Verdict, one_risk
+from labkit.verdict import CONTRADICTED, HOLDS, UNDECIDED, Verdict, one_risk
 
 COLUMNS = ("old", "new", "delta", "interval", "verdict")
 PAGE = """<!DOCTYPE html>
@@ -56,6 +56,8 @@ class OldAndNew:
     def found(self) -> str:
         """The finding, in a sentence."""
         number = len(self.difference.effects)
+        if not number:
+            return f"No figure of {self.study} is in both."
         if not self.changed:
             return f"None of {number} figures of {self.study} has clearly changed."
         verdict, sides = max(self.changed, key=lambda one: abs((one[0].effect or 1.0) - 1))
@@ -90,12 +92,13 @@ class OldAndNew:
         parts += [self.beside, self.note]
         parts = [readable(terminal.paragraph(p) if p is not parts[1] else p) for p in parts if p]
         parts.append("\n".join(self._headed(lines)) if self.rows() else "")
-        parts += map(terminal.paragraph, (self._caption(), *self._why_not()))
+        parts += [terminal.paragraph(self._caption())]
+        parts += ["\n".join(map(terminal.paragraph, self._why_not()))]
         return readable("\n\n".join(part for part in parts if part))
 
     def markdown(self) -> str:
         """For a page of Markdown, such as a comment on a change."""
-        aside = [*self._why_not(), self._facts()]
+        aside = ["\n".join(f"- {why}" for why in self._why_not()), self._facts()]
         parts = [f"**{self.found()}**", self.beside, self.table().markdown(), *aside]
         return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -132,10 +135,10 @@ class OldAndNew:
             before = condition
             yield line
 
-    # What no interval could be given for, and what was not compared at all.
+    # What is not clear yet, and what was not compared at all.
     def _why_not(self) -> list[str]:
         without = [f"{s.condition}, {_statistic(s)}: {v.why}" for v, s in self._each()
-                   if v.effect is None]  # fmt: skip
+                   if v.verdict == UNDECIDED]  # fmt: skip
         return [*without, *self.difference.why_not]
 
     def _caption(self) -> str:

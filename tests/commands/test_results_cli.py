@@ -122,7 +122,7 @@ def test_two_executions_differ_by_what_was_asked_and_by_what_came_out(home, said
     shown = said("diff", str(other.with_name("a")), str(other))
     assert shown.index("\nNative") < shown.index("\nVM-Default") < shown.index("workload: count")
     assert shown.count("not clearly other") == 8 and "risk of 5 %" in shown
-    assert "Native, 99 %: old (Native): p99 needs" in shown
+    assert "\nNative, 99 %: p99 needs 10 samples beyond it and has 1" in shown
     assert "are the same" in said("diff", "lat_ping", "lat_ping", code=2)
     run = str(other / "runs" / "001-Native-b1")
     assert "the other is not" in said("diff", str(other), run, code=2)
