@@ -39,7 +39,7 @@ class Condition:
     """Settings whose things may be left as another condition made them, such as those of a guest
     that does not run."""
     knobs: Mapping[str, Any] = field(default_factory=dict)
-    """Knobs of the workload that are other than the study's."""
+    """Knobs of its workloads that are other than the study's."""
     in_guest: bool | None = None
     """Whether what is measured runs in a guest; None where the whole lab counts, its links too."""
     events: tuple[Event, ...] = ()
@@ -71,8 +71,9 @@ class Condition:
         return [role for role in named if role in lab.hosts]
 
     def load(self, workload: Workload) -> Workload:
-        """The workload as this condition runs it, with its own `knobs`."""
-        return replace(workload, **self.knobs) if self.knobs else workload
+        """The workload as this condition runs it, with those of its `knobs` that it has."""
+        known = vars(workload)
+        return replace(workload, **{n: v for n, v in self.knobs.items() if n in known})
 
     def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
         """The hosts that the workload runs between, by what plays its last role."""

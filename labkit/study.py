@@ -99,6 +99,10 @@ class Study:
     def __post_init__(self) -> None:
         twice(f"a condition of {self.name}", [one.name for one in self.conditions])
         twice(f"a claim of {self.name}", [one.id for one in self.claims])
+        knobs = [*dict.fromkeys(name for load in self.loads for name in vars(load))]
+        for one in self.conditions:
+            if odd_knob := next((name for name in one.knobs if name not in knobs), ""):
+                raise Unknown(f"knob of condition {one.name} of {self.name}", odd_knob, knobs)
         metrics = self._metrics()
         if metrics and _plain(self.metric) not in metrics:
             raise Unknown(f"metric of {self.name}", self.metric, metrics.values())

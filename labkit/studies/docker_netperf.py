@@ -6,8 +6,11 @@ from dataclasses import replace
 
 from labkit.claims import published
 from labkit.condition import Condition
+from labkit.errors import BadInput
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
+from labkit.settings.power import OnlineCpus
+from labkit.settings.sockets import WindowScaling
 from labkit.studies._guests import on_esxi
 from labkit.studies._places import place
 from labkit.studies._six_places import beside_its_host, six_places
@@ -48,6 +51,31 @@ def _tuned(name: str, network: str, ending: str, how: str) -> Condition:
     )
 
 
+def _conditions(streams: int, buffers: str, cpus: str) -> tuple[Condition, ...]:
+    every = (*six_places(*STREAMING), *(_tuned(*one, how) for how in TUNED for one in SIX))
+    return tuple(_asked(one, streams, buffers, cpus) for one in every)
+
+
+# Only containers in a guest sent over several connections. CPUs are taken from the client, and from
+# a bare machine, which then has as many as the guest.
+def _asked(one: Condition, streams: int, buffers: str, cpus: str) -> Condition:
+    ends = ("client", *one.players("server"))
+    scaled = (*(WindowScaling(role=role) for role in ends),) if buffers else ()
+    fewer = ("client",) if one.in_guest else ("client", "server")
+    knobs = {"streams": streams} if streams > 1 and one.name.startswith("VM-Docker") else {}
+    return replace(
+        one,
+        settings=(*one.settings, *(OnlineCpus(cpus, role=r) for r in fewer if cpus), *scaled),
+        knobs={**one.knobs, **knobs, **({"buffer": _bytes(buffers)} if buffers else {})},
+    )
+
+
+def _bytes(text: str) -> int:
+    if not text.isdecimal():
+        raise BadInput(f"docker_netperf: buffers are a number of bytes, not {text!r}")
+    return int(text)
+
+
 study = Study(
     name="docker_netperf",
     title="Streams and round trips in containers, in virtual machines, and in both",
@@ -60,7 +88,9 @@ study = Study(
     metric="netperf mean",
     unit="us",
     topology="wired",
-    conditions=(*six_places(*STREAMING), *(_tuned(*one, how) for how in TUNED for one in SIX)),
+    conditions=_conditions(1, "", ""),
+    sizes={"streams": 1, "buffers": "", "cpus": ""},
+    made=_conditions,
     claims=published.of("docker_netperf"),
     takes=dict.fromkeys(("docker-netperf-06", "docker-netperf-12"), "real-time priority"),
 )

@@ -1,4 +1,4 @@
-"""A stream each way over one connection, and the CPU time that each gigabyte costs."""
+"""A stream each way, and the CPU time that each gigabyte costs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from labkit.errors import ResultsError
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput, ResultsError
+from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.probes.busy import BusyCpus, spent
+from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.netperf import Netperf
@@ -18,13 +23,21 @@ WAYS = {"receive": "TCP_STREAM", "send": "TCP_MAERTS"}
 """The server's view: what it receives, the client streams to it."""
 SIDES = ("client", "host")
 GIGABYTE_MBIT = 8000.0
+SEND = "send"
+COUNT = "connections of send"
 SECONDS = re.compile(r"[1-9]\d{0,4}", re.ASCII)
+MOST = 32
+LEAST_BUFFER, LARGEST_BUFFER = 4096, 1 << 30
+# The kernel cuts larger ones without a word. A network namespace may not show its limits.
+LIMITS = ("net/core/rmem_max", "net/core/wmem_max")
+LIMIT = 'cd /proc/sys && for one; do [ ! -r "$one" ] || echo "$one $(cat "$one")"; done'
 
 
 @dataclass(frozen=True)
 class Streams(Workload):
     """netperf's TCP_STREAM and TCP_MAERTS, one connection each (section Netperf).
 
+    Only what a container in a guest sends goes over several in the document (`streams`).
     A link that is the limit makes every throughput equal. What it hides is the cost: the CPU time
     of the client, and of the machine that the server is or runs on, for each gigabyte.
     """
@@ -44,9 +57,21 @@ class Streams(Workload):
     duration: int = 2
     free: bool = False
     """Whether iperf3 streams in place of netperf."""
+    streams: int = 1
+    """Connections at the same time for what the server sends."""
+    buffer: int = 0
+    """Bytes of each socket's buffers at both ends, which the document does not name; 0: as TCP
+    finds them."""
 
     def __post_init__(self) -> None:
         _ = list(self._each())  # refuses what none can have
+        if not 1 <= self.streams <= MOST:
+            raise BadInput(f"streams: streams must be 1 to {MOST}, not {self.streams!r}")
+        if self.buffer and not LEAST_BUFFER <= self.buffer <= LARGEST_BUFFER:
+            raise BadInput(
+                f"streams: buffer must be {LEAST_BUFFER} to {LARGEST_BUFFER} bytes, or 0, "
+                f"not {self.buffer!r}"
+            )
 
     @property
     def tools(self) -> Mapping[str, str]:
@@ -78,13 +103,46 @@ class Streams(Workload):
     def _load(self, test: str) -> Netperf:
         return Netperf(test, self.size, self.duration, self.free)
 
+    @property
+    def _buffers(self) -> Words:
+        size = str(self.buffer)
+        netperf = ("-s", size, "-S", size)
+        return (("-w", size) if self.free else netperf) if self.buffer else ()
+
+    # iperf3 has a server for one client, which makes all connections; of netperf each has a client.
+    def _stream(self, client: Host, way: str, words: Words, seconds: float) -> dict[str, str]:
+        several = self.streams if way == SEND else 1
+        words = (*words, *self._buffers)
+        if several == 1 or self.free:
+            more = ("-P", str(several)) if several > 1 else ()
+            return {way: client.check(*words, *more, seconds=seconds)}
+        names = [way, *(f"{way} {n}" for n in range(2, several + 1))]
+        with Fleet(dict.fromkeys(names, client)).together(dict.fromkeys(names, words)) as line:
+            went = line.go(seconds=seconds).check()
+        return {COUNT: str(several), **{n: one.stdout.decode() for n, one in went.items()}}
+
+    def lacking(self, hosts: Mapping[str, Host]) -> str:
+        """Larger buffers than one end may have."""
+        if not self.buffer:
+            return ""
+        for host in (hosts["client"], hosts["server"]):
+            for line in host.check("sh", "-c", LIMIT, "limit", *LIMITS).splitlines():
+                name, most = line.replace("/", ".").split()
+                if int(most) < self.buffer:
+                    return (
+                        f"{host.name} has {name} = {most}, and buffers of {self.buffer} bytes "
+                        f'are asked for: labkit apply \'Sysctl("{name}", "{self.buffer}")\''
+                    )
+        return ""
+
     def run(self, hosts: Mapping[str, Host]) -> str:
         """One way after the other; client and host are looked at around each."""
         parts = {"seconds": str(self.duration)}
         for way, load in self._each():
             with load.asking(hosts) as words:
                 parts |= _looks(hosts, f"before {way}")
-                parts[way] = hosts["client"].check(*words, seconds=30 + 3 * load.seconds)
+                limit = 30 + 3 * load.seconds
+                parts |= self._stream(hosts["client"], way, words, limit)
                 parts |= _looks(hosts, f"after {way}")
         return joined(parts)
 
@@ -104,10 +162,15 @@ def _looks(hosts: Mapping[str, Host], when: str) -> dict[str, str]:
 
 
 def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:
-    told = {one.metric: one.values for one in Netperf.parse(parts[way] + "\n")}
-    if "netperf throughput" not in told or not told["netperf throughput"][0]:
-        raise ResultsError(f"streams: nothing was streamed to {way}", said=parts[way])
-    rate = told["netperf throughput"]
+    outputs = [parts[way]]
+    if way == SEND and COUNT in parts:
+        if not re.fullmatch(r"[1-9]\d?", parts[COUNT], re.ASCII):
+            raise ResultsError("streams: over how many connections?", said=parts[COUNT])
+        names = [f"{way} {n}" for n in range(2, int(parts[COUNT]) + 1)]
+        if missing := [name for name in names if name not in parts]:
+            raise ResultsError(f"the run did not finish: no {', '.join(missing)}")
+        outputs += [parts[name] for name in names]
+    rate = np.sum([_rate(one, way) for one in outputs], axis=0)
     yield Sample(f"throughput [way={way}]", "Mbit/s", rate)
     for side, name in (("host", "cpu per gigabyte"), ("client", "client cpu per gigabyte")):
         used = spent(parts[f"{side} before {way}"], parts[f"{side} after {way}"])
@@ -115,3 +178,10 @@ def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:
             gigabytes = rate * int(parts["seconds"]) / GIGABYTE_MBIT
             cost = used["CPU time"] / gigabytes
             yield Sample(f"{name} [way={way}]", "s/GB", cost)
+
+
+def _rate(text: str, way: str) -> npt.NDArray[np.float64]:
+    told = {one.metric: one.values for one in Netperf.parse(text + "\n")}
+    if "netperf throughput" not in told or not told["netperf throughput"][0]:
+        raise ResultsError(f"streams: nothing was streamed to {way}", said=text)
+    return told["netperf throughput"]

@@ -20,7 +20,9 @@ from labkit.running.open_lab import check_parameters, knobs_among, with_load
 from labkit.running.who_decides import deciders
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
+from labkit.settings.power import OnlineCpus
 from labkit.settings.processes import InterruptCpus, ServiceRunning
+from labkit.settings.sockets import WindowScaling
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
@@ -263,6 +265,8 @@ def test_a_size_that_cannot_be_is_refused_by_name_and_value():
         (scaled, {"guests": 0}, "guests must be 1 to 64, not 0"), (scaled, {"guest": 2}, "guest"),
         (shops, {"databases": 16, "guests": 3}, "16 databases cannot be shared by 3 guests"),
         (studies.find("docker_redis"), {"interrupts": "one"}, "'one' is not a list of CPUs"),
+        (studies.find("docker_netperf"), {"buffers": "4M"}, "a number of bytes, not '4M'"),
+        (studies.find("docker_netperf"), {"cpus": "two"}, "list of CPUs"),
         (studies.find("docker_fio"), {"pin": "one"}, "'one' is not a list of CPUs"),
     ):  # fmt: skip
         with pytest.raises(LabkitError, match=said):
@@ -289,6 +293,29 @@ def test_results_of_other_sizes_are_judged_by_the_hosts_that_they_had(tmp_path):
         (verdict,) = [one for one in found if one.claim == claim.id]
         assert verdict.verdict == wanted
         assert ("here they have 2" in verdict.why) is (not size)
+
+
+def test_streams_are_those_of_the_document_where_it_has_them():
+    study = with_load(studies.find("docker_netperf"), streams=4, buffers="1048576", cpus="0-1")
+    load = study.also[0]
+    several = {one.name for one in study.conditions if one.load(load).streams == 4}
+    assert several == {one.name for one in study.conditions if one.name.startswith("VM-Docker")}
+    for one in study.conditions:
+        fewer = {x.role for x in one.settings if isinstance(x, OnlineCpus) and x.cpus == "0-1"}
+        assert fewer == ({"client"} if one.in_guest else {"client", "server"})
+        scaled = {x.role for x in one.settings if isinstance(x, WindowScaling) and x.scaling}
+        assert scaled == {"client", *one.players("server")}
+        assert one.load(load).buffer == 1 << 20 and one.load(study.workload) == study.workload
+    plain = studies.find("docker_netperf")
+    assert all(one.load(load) == load for one in plain.conditions)
+    assert with_load(plain, streams=1).chosen == {} and study.asked("box", 1)["sizes"]
+
+
+def test_a_knob_that_no_workload_of_the_study_has_is_refused():
+    study = studies.find("docker_netperf")
+    odd = replace(study.conditions[0], knobs={"steams": 4})
+    with pytest.raises(LabkitError, match="did you mean 'streams'"):
+        replace(study, conditions=(odd,), claims=())
 
 
 def test_fio_keeps_its_threads_on_the_cpus_that_were_asked_for():

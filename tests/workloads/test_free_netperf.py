@@ -1,27 +1,31 @@
 """Where netperf, which is not free, is missing, free tools do its tests and are named for it."""
 
+import json
 import re
 import shutil
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from by_hand import insist_same
 
 from labkit import studies
 from labkit.condition import Condition
-from labkit.errors import BadInput
+from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.running import loop, possible, sizes
 from labkit.running.open_lab import note, study_results
 from labkit.transports.local import Local
 from labkit.workloads._pairs import FIND
+from labkit.workloads._sections import parted
 from labkit.workloads.five_tests import FiveTests
 from labkit.workloads.netperf import Netperf
-from labkit.workloads.streams import Streams
+from labkit.workloads.streams import WAYS, Streams
 
 PROGRAMS = ("iperf3", "sockperf")
+THREE = Path(__file__).parents[1] / "cases/Streams/three_connections_of_send/stdout.txt"
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("iperf3") and shutil.which("sockperf")), reason="needs iperf3 and sockperf"
@@ -161,3 +165,41 @@ def test_what_the_free_tool_cannot_send_is_refused():
     with pytest.raises(BadInput, match="size must be 14 to 65507"):
         Netperf(size=100_000, free=True)
     assert FiveTests().freed().free and not FiveTests().free
+
+
+@pytest.mark.slow
+def test_what_the_server_sends_goes_over_as_many_connections_as_asked_for_and_nothing_else():
+    here, load = Host("here", "127.0.0.1", Local("here")), Streams(duration=1, free=True)
+    hosts = dict.fromkeys(load.roles, here)
+    text = replace(load, streams=3, buffer=65_536).run(hosts)
+    parts = parted(text, *WAYS)
+    started = {way: json.loads(parts[way])["start"] for way in WAYS}
+    assert {way: len(one["connected"]) for way, one in started.items()} == {"receive": 1, "send": 3}
+    assert {one["sock_bufsize"] for one in started.values()} == {65_536}
+    each = [
+        one["receiver"]["bits_per_second"] for one in json.loads(parts["send"])["end"]["streams"]
+    ]
+    told = {one.metric: one.values[0] for one in load.parse(text)}
+    assert told["throughput [way=send]"] == pytest.approx(sum(each) / 1e6, rel=0.01)
+
+
+def test_buffers_that_an_end_cuts_short_leave_the_condition_out_with_the_limit():
+    here = Host("here", "127.0.0.1", Local("here"))
+    hosts = {**dict.fromkeys(Streams.roles, here)}
+    most = int(here.check("cat", "/proc/sys/net/core/rmem_max"))
+    assert Streams(buffer=most // 2).lacking(hosts) == ""
+    assert f"net.core.rmem_max = {most}" in Streams(buffer=2 * most).lacking(hosts)
+
+
+@pytest.mark.parametrize("knobs", [{"streams": 0}, {"streams": 33}, {"buffer": 100}])
+def test_streams_that_cannot_be_are_refused(knobs):
+    with pytest.raises(BadInput, match=f"{next(iter(knobs))} must be"):
+        Streams(**knobs)
+
+
+@pytest.mark.parametrize("cut", ["=== send 3 ===", "=== send 2 ===", "3\n=== send ==="])
+def test_a_connection_whose_figures_are_lost_is_missed(cut):
+    text = THREE.read_text()
+    assert Streams.parse(text) and cut in text
+    with pytest.raises(ResultsError):
+        Streams.parse(text.replace(cut, cut.replace("3", "x").replace("2", "x")))
