@@ -18,7 +18,7 @@ HALVINGS = 60
 
 
 def at_most(scatter: float, blocks: int) -> float:
-    """The upper limit of 80 % for the scatter, if so many blocks showed this much."""
+    """Limit of 80 % above the scatter that this number of blocks showed."""
     from scipy.special import chdtri
 
     return scatter * math.sqrt((blocks - 1) / float(chdtri(blocks - 1, SURE)))

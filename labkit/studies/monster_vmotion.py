@@ -19,7 +19,7 @@ MOVED = ("clock step", "paused")
 SLOW, HIGH = 2_000, 12_000
 """Pages written a second, where the document says no figure."""
 ALL, FAST = {"rate": 0}, 40
-"""The document's program writes without a pause, as here over lines of so many Gb/s and more.
+"""The document's program writes without a pause, as here over lines from 40 Gb/s on.
 
 At a chosen rate the guest would be there before its bandwidth was seen often enough.
 """

@@ -75,7 +75,7 @@ class Streams(Workload):
 
     @property
     def tools(self) -> Mapping[str, str]:
-        """Those of a stream."""
+        """Programs of a stream."""
         return self._load("TCP_STREAM").tools
 
     def freed(self) -> Streams:

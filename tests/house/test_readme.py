@@ -103,7 +103,8 @@ def test_every_check_of_hosts_is_a_part_of_some_step():
                     for name in ("linux", "kvm", "esxi"))  # fmt: skip
     named = {word for group in re.findall(r"\[([a-z, ]+)\](?!\()", pages)
              for word in group.split(", ")}  # fmt: skip
-    assert {check.name for check in all_checks()} == named
+    only_of_a_box = {"around"}
+    assert {check.name for check in all_checks()} - only_of_a_box == named
 
 
 def prose(path):

@@ -136,7 +136,8 @@ def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
             lacking[cell] += cell not in found
     assert len(lacking) == 5 and len(notebooks) >= 16
     assert sum(not count for count in lacking.values()) >= 3, lacking
-    assert max(lacking.values()) <= len(notebooks) / 3, lacking
+    # Studies that scale with the lab, or have a free tool to fall back on, fit themselves to it.
+    assert max(lacking.values()) <= len(notebooks) / 2, lacking
 
 
 def studied(path):
