@@ -4,6 +4,7 @@ pins() {
     printf '%s\n' "$shown" | awk '{ printf "%s%s", (NR > 1 ? " " : ""), $2 } END { print "" }'
     printf '%s\n' "$emulator" | awk '{ print $NF }'
 }
+owned_by() { for one; do virsh -q vcpupin "$one" || exit; done | wc -l; }
 each_cpu() { tr , '\n' | awk -F- '{ for (i = $1; i <= $NF; i++) print i }'; }
 pin() {
     vm=$1 guest=$2; shift 2

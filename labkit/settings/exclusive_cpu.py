@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from labkit.errors import Unknown
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
@@ -16,6 +17,7 @@ PROGRAMS = ("virsh",)
 
 EXCLUSIVE, SHARED = "last CPU, fifo", "all CPUs, other"
 NO_PRIORITY = "this host may give no process real-time priority (chrt)"
+ONE_CPU = "a box has its last CPU alone to own, and several guests would share it"
 CROWDED = "a guest of several CPUs would wait for itself on one of the host's"
 """Possible last lines of `guest placement host` (guest.pl)."""
 
@@ -35,8 +37,13 @@ class ExclusiveCpu(OfGuest):
 
     exclusive: bool = True
     guest: str = FIRST
-    alone: bool = field(default=False, kw_only=True)
-    """Whether no other guest of the lab owns CPUs; else each has others of them, on KVM."""
+    owners: tuple[str, ...] = field(default=(), kw_only=True)
+    """All guests that own CPUs, if not all of the lab's do; on KVM each has others of them."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.owners and self.guest not in self.owners:
+            raise Unknown("owner of CPUs", self.guest, self.owners)
 
     @property
     def wanted(self) -> str:
@@ -57,6 +64,8 @@ class ExclusiveCpu(OfGuest):
         )  # fmt: skip
 
     def _refused(self, text: str) -> str:
+        if self.exclusive and len(self.owners) > 1:
+            return ONE_CPU
         for why in (NO_PRIORITY, CROWDED):
             if self.exclusive and why in text:
                 return why
@@ -71,8 +80,8 @@ class ExclusiveCpu(OfGuest):
     # and all that emulates their devices on the others. Nobody else is kept from those CPUs: that
     # takes isolcpus, or a cpuset.
     def _on_kvm(self, host: Host) -> Way:
-        vm, of = self.machine(host), 1 if self.alone else len(host.guests)
-        nth = 0 if self.alone else sorted(host.guests).index(self.named)
+        vm, owners = self.machine(host), sorted(self.owners or host.guests)
+        of, nth = len(owners), owners.index(self.named)
 
         def refused(text: str) -> str:
             guest, _, cpus = text.strip("\n").split("\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from labkit.errors import Impossible
 from labkit.host import Host
@@ -19,20 +19,21 @@ READS = f'{CPUS}guest "@$1" placement && host_cpus'
 WRITE = 'guest "@$1" set "cpus=$2" policy=other'
 WRITE_FOUND = CPUS + beside(__file__, "other_cpus_set.sh")
 
-# libvirt: the CPUs of the machine, its emulator's, how many the owner has, and the host's.
-PINS = f'{CPUS}{PINNED_TO}pins "$1"; virsh -q vcpupin "$2" | wc -l; host_cpus'
+# libvirt: the CPUs of the machine, its emulator's, how many the owners have, and the host's.
+PINS = f'{CPUS}{PINNED_TO}pins "$1"; shift; owned_by "$@"; host_cpus'
 PIN = CPUS + PINNED_TO + beside(__file__, "other_cpus_pin.sh")
 
 
 @dataclass(frozen=True)
 class OtherCpus(OnHost):
-    """All threads of `guest` on all of the host's CPUs, or `apart` from a guest that owns the last.
+    """All threads of `guest` on all of the host's CPUs, or `apart` from guests that own the last.
 
-    It goes with ExclusiveCpu of the other guest: a CPU is owned when everybody else stays away.
+    It goes with ExclusiveCpu of the owners: a CPU is owned when everybody else stays away.
     """
 
     guest: str = "guest2"
     apart: bool = True
+    owners: tuple[str, ...] = field(default=(FIRST,), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -57,22 +58,22 @@ class OtherCpus(OnHost):
         )  # fmt: skip
 
     def on_kvm(self, host: Host) -> Way:
-        """`vcpupin` and `emulatorpin`; as many of the last CPUs as the first guest has are its."""
-        if missing := [name for name in (self.guest, FIRST) if name not in host.guests]:
+        """`vcpupin` and `emulatorpin`; as many of the last CPUs as the owners have are theirs."""
+        if missing := [name for name in (self.guest, *self.owners) if name not in host.guests]:
             raise Impossible(
                 f"{host.name}: no `vm` says which virtual machine is the {missing[0]}",
                 hint=f'add vm = "..." to [hosts.{missing[0]}] in lab.toml',
             )
-        vm, owner = (host.guests[name].vm for name in (self.guest, FIRST))
-        for machine in (vm, owner):
+        vm, *owners = (host.guests[name].vm for name in (self.guest, *self.owners))
+        for machine in (vm, *owners):
             named("virtual machine", machine)
 
         def writes(value: str) -> tuple[Words, ...]:
             told = {APART: ["apart"], SHARED: ["shared"]}.get(value) or value.split()
-            return (script(PIN, vm, owner, *told),)
+            return (script(PIN, vm, " ".join(owners), *told),)
 
         return Way(
-            script(PINS, vm, owner), writes, _pinned, self._no_rest, needs=ROOT,
+            script(PINS, vm, *owners), writes, _pinned, self._no_rest, needs=ROOT,
             legal="apart or not",
             more=Details(seconds=1, persists=True),
         )  # fmt: skip
@@ -88,7 +89,7 @@ class OtherCpus(OnHost):
     def _no_rest(self, text: str) -> str:
         *_, owned, allowed = text.splitlines()
         few = self.apart and int(owned) >= len(cpus_of(allowed))
-        return "the guest that owns CPUs has as many CPUs as this host" if few else ""
+        return "guests that own CPUs have as many CPUs as this host" if few else ""
 
     # What its ends mean is asked of the host: the numbers of its CPUs are its own.
     def _writes(self, value: str) -> tuple[Words, ...]:

@@ -1,6 +1,7 @@
 # programs: virsh
-vm=$1 owner=$2; shift 2
-guest=$(virsh -q vcpupin "$vm" | wc -l) && owned=$(virsh -q vcpupin "$owner" | wc -l) || exit
+vm=$1 owners=$2; shift 2
+# shellcheck disable=SC2086
+guest=$(virsh -q vcpupin "$vm" | wc -l) && owned=$(owned_by $owners) || exit
 [ "$1" = shared ] && owned=0
 case $1 in shared | apart)
     rest=$(host_cpus | each_cpu | head -n "-$owned" | paste -s -d , -)

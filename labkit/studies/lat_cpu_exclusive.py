@@ -2,22 +2,71 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.other_cpus import OtherCpus
-from labkit.studies._guests import on_esxi
+from labkit.studies._guests import numbered, on_esxi
 from labkit.study import Study
-from labkit.workloads.shared_host import SharedHost
+from labkit.workloads.shared_host import NEIGHBOURS, SERVERS, SharedHost
 
-ROLES = {"server": "guest", "host": "server", "neighbour": "guest2", "neighbour2": "guest3"}
-THERE = tuple(GuestPower("on", guest=name) for name in ("guest", "guest2", "guest3"))
 # A guest that is kept waiting for a CPU, which is what this is about, finds its time stolen, and
 # its clock runs unevenly.
 STARVED = ("clock step", "paused", "steal")
-SCALED = "scaled to the box: one guest answers and two compute, in place of two and four"
+USUAL = SharedHost(duration=16)
+FITTING = {"answering": 1, "computing": 2}
+"""The document has two that answer and four that compute, on twelve CPUs."""
+
+
+def _conditions(answering: int, computing: int) -> tuple[Condition, ...]:
+    guests = numbered("guest", answering + computing)
+    owners, others = guests[:answering], guests[answering:]
+    there = tuple(GuestPower("on", guest=name) for name in guests)
+    asked = {"servers": answering, "guests": guests}
+    scaled = f"{answering} answer and {computing} compute"
+    plain: dict[str, Any] = {
+        "roles": {
+            "host": "server",
+            **{role: owners[n % answering] for n, role in enumerate(SERVERS)},
+            **{role: others[n % computing] for n, role in enumerate(NEIGHBOURS)},
+        },
+        "expects": STARVED,
+        "knobs": {name: one for name, one in asked.items() if one != getattr(USUAL, name)},
+    }  # fmt: skip
+    return (
+        Condition(
+            "Run 1",
+            means="two guests answer, four compute, and none is latency-sensitive",
+            here=f"{scaled}; all on all CPUs of the host, packets batched",
+            settings=(
+                *there,
+                *(GuestNic("bridge", guest=one) for one in owners),
+                *(ExclusiveCpu(False, one, owners=owners) for one in owners),
+                *(OtherCpus(one, False, owners=owners) for one in others),
+            ),
+            optional=on_esxi(False, owners),
+            **plain,
+        ),
+        Condition(
+            "Run 2",
+            means="the same, and the two that answer have Latency Sensitivity set to High",
+            here=f"{scaled}; those that answer on the last CPU, in real time, not batching or "
+            "merging; those that compute on the others",
+            settings=(
+                *there,
+                *(GuestNic("bridge", batch=1, lro=False, guest=one) for one in owners),
+                *(ExclusiveCpu(guest=one, owners=owners) for one in owners),
+                *(OtherCpus(one, owners=owners) for one in others),
+            ),
+            optional=on_esxi(True, owners),
+            **plain,
+        ),
+    )
+
 
 study = Study(
     name="lat_cpu_exclusive",
@@ -26,44 +75,14 @@ study = Study(
     "beside it lose in the same run?",
     source="Heo and Singaravelu, Deploying Extremely Latency-Sensitive Applications in VMware "
     "vSphere 5.5",
-    workload=SharedHost(duration=16),
+    workload=USUAL,
     quick={"repeats": 2, "duration": 1},
     metric="response time",
     unit="us",
     topology="neighbours",
-    conditions=(
-        Condition(
-            "Run 1",
-            means="two guests answer, four compute, and none is latency-sensitive",
-            here=f"{SCALED}; all three on all CPUs of the host, packets batched",
-            settings=(
-                *THERE,
-                GuestNic("bridge"),
-                ExclusiveCpu(False, alone=True),
-                OtherCpus("guest2", False),
-                OtherCpus("guest3", False),
-            ),
-            optional=on_esxi(reserved=False),
-            roles=ROLES,
-            expects=STARVED,
-        ),
-        Condition(
-            "Run 2",
-            means="the same, and the two that answer have Latency Sensitivity set to High",
-            here=f"{SCALED}; the one that answers alone on the last CPU, in real time, not "
-            "batching or merging; the two that compute on the others",
-            settings=(
-                *THERE,
-                GuestNic("bridge", batch=1, lro=False),
-                ExclusiveCpu(alone=True),
-                OtherCpus("guest2"),
-                OtherCpus("guest3"),
-            ),
-            optional=on_esxi(reserved=True),
-            roles=ROLES,
-            expects=STARVED,
-        ),
-    ),
+    conditions=_conditions(**FITTING),
+    sizes=FITTING,
+    made=_conditions,
     claims=published.of("lat_cpu_exclusive"),
     apart={
         "lat-cpu-exclusive-01": "so its own waiting is in the response times",

@@ -23,7 +23,7 @@ ALL, REST = PLACES
 # its clock runs unevenly.
 # In a box of two CPUs the client shares its CPU with a neighbour, in all that is compared.
 STARVED = ("clock step", "paused", "steal", "load generator")
-OWNED, SHARED = ExclusiveCpu(alone=True), ExclusiveCpu(False, alone=True)
+OWNED, SHARED = ExclusiveCpu(owners=("guest",)), ExclusiveCpu(False, owners=("guest",))
 BATCHED, PROMPT = GuestNic("bridge"), GuestNic("bridge", batch=1, lro=False)
 
 

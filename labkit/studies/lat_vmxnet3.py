@@ -12,7 +12,7 @@ from labkit.study import Study
 from labkit.workloads.packet_rate import PacketRate
 
 ROLES = {"server": "guest", "host": "server"}
-SHARED = ExclusiveCpu(False, alone=True)
+SHARED = ExclusiveCpu(False, owners=("guest",))
 
 study = Study(
     name="lat_vmxnet3",

@@ -1,9 +1,10 @@
-"""Request and answer in one guest while others on the same host compute: both are measured."""
+"""Request and answer in guests while others on the same host compute: both are measured."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -15,16 +16,19 @@ from labkit.fleet.fleet import Fleet
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.probes.ready_time import Between, ReadyTime, between
+from labkit.setting import Words
 from labkit.workload import Sample, Workload
 from labkit.workloads import _lasting
 from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.sockperf import Sockperf
 
-NEIGHBOURS = ("neighbour", "neighbour2")
+SERVERS = ("server", *(f"server{n}" for n in range(2, 5)))
+NEIGHBOURS = ("neighbour", *(f"neighbour{n}" for n in range(2, 9)))
 # A transaction: 100 steps of the generator of Lewis, Goodman and Miller (1969), which fit into a
 # double without rounding. Each line says how many have been done.
 COMPUTE = beside(__file__, "shared_host_compute.sh")
+TOGETHER = beside(__file__, "shared_host_together.sh")
 # The count, beside the clock of the guest that made it.
 COUNTED = 'read -r up _ < /proc/uptime; echo "$(tail -n 1 "$1") $up"'
 COUNT = re.compile(r"(\d+) (\d+\.\d+)", re.ASCII)
@@ -36,15 +40,16 @@ LATE, LATE_SECONDS = 1.25, 5.0
 
 @dataclass(frozen=True)
 class SharedHost(Workload):
-    """`server` is a guest of `host`, and so are the neighbours, which compute all the time.
+    """Servers are guests of `host`, and so are the neighbours, which compute all the time.
 
-    The size is the latency-sensitivity paper's (section Impact of CPU Exclusive Access). The
-    document does not say what its neighbours computed. Here a transaction is 100 steps of a
-    generator of random numbers. Throughput is that of all neighbours, ready time and CPU time that
-    of their threads.
+    Each server is asked by a client program of its own, all at the same time. Roles beyond the
+    `guests` play no part. The size is the latency-sensitivity paper's (section Impact of CPU
+    Exclusive Access). The document does not say what its neighbours computed. Here a transaction is
+    100 steps of a generator of random numbers. Throughput is that of all
+    neighbours, ready time and CPU time that of their threads.
     """
 
-    roles: ClassVar[tuple[str, ...]] = ("client", "server", "host", *NEIGHBOURS)
+    roles: ClassVar[tuple[str, ...]] = ("client", "host", *SERVERS, *NEIGHBOURS)
     beside: ClassVar[tuple[str, ...]] = ("host",)
     loop: ClassVar[str] = "closed"
     measures: ClassVar[tuple[str, ...]] = (
@@ -56,12 +61,20 @@ class SharedHost(Workload):
     size: int = 1024
     duration: int = 3
     guests: tuple[str, ...] = ("guest", "guest2", "guest3")
-    """The host's names for the guests: that of `server`, then the neighbours."""
+    """The host's names for the guests: those of the servers, then the neighbours."""
+    servers: int = 1
+    """The guests that answer; the document has two, beside four that compute."""
 
     def __post_init__(self) -> None:
         _ = self._asking  # refuses what sockperf cannot have
-        if len(self.guests) != 1 + len(NEIGHBOURS):
-            raise BadInput(f"shared host: guests are three names, not {self.guests!r}")
+        if not 1 <= self.servers <= len(SERVERS):
+            raise BadInput(f"shared host: servers must be 1 to {len(SERVERS)}")
+        if not 1 <= len(self.guests) - self.servers <= len(NEIGHBOURS):
+            most = len(NEIGHBOURS)
+            raise BadInput(
+                f"shared host: 1 to {most} guests must compute beside {self.servers} that answer",
+                said=f"guests are {self.guests!r}",
+            )
 
     @property
     def name(self) -> str:
@@ -82,8 +95,12 @@ class SharedHost(Workload):
     def _asking(self) -> Sockperf:
         return Sockperf(size=self.size, duration=self.duration)
 
+    @property
+    def _neighbours(self) -> tuple[str, ...]:
+        return NEIGHBOURS[: len(self.guests) - self.servers]
+
     def run(self, hosts: Mapping[str, Host]) -> str:
-        """Ask the guest while the neighbours compute; look at the host before and after.
+        """Ask the servers while the neighbours compute; look at the host before and after.
 
         All of it is done again where the looks are not of the time in which it was asked.
         """
@@ -99,33 +116,51 @@ class SharedHost(Workload):
     # Only the client's command is a job: to begin and end one takes a starved guest longer than the
     # load lasts, if it is emulated. The server begins before the neighbours slow it down.
     def _once(self, hosts: Mapping[str, Host]) -> tuple[dict[str, str], float]:
-        neighbours = {role: hosts[role] for role in NEIGHBOURS}
+        neighbours = {role: hosts[role] for role in self._neighbours}
         client, limit = _lasting.apart(hosts["client"]), 120 + 3 * self.seconds
-        ends = {"client": client, "server": replace(hosts["server"], measuring="")}
         with ExitStack() as going:
-            words = going.enter_context(self._asking.asking(ends))
+            words = self._begun(client, hosts, going)
             files = going.enter_context(computing(neighbours))
             watched = going.enter_context(ReadyTime(self.guests).watching(hosts["host"], limit))
-            parts = {f"{role} before": counted(neighbours[role], files[role]) for role in files}
+            parts = {"servers": str(self.servers), "neighbours": str(len(files))}
+            parts |= {f"{role} before": counted(neighbours[role], files[role]) for role in files}
             parts["sockperf"], asked = _lasting.timed(client, words, lambda: words, limit)
             parts |= {f"{role} after": counted(neighbours[role], files[role]) for role in files}
         parts |= {"host before": watched.before, "host after": watched.after}
         return parts, asked
 
+    def _begun(self, client: Host, hosts: Mapping[str, Host], going: ExitStack) -> Words:
+        ends = [
+            {"client": client, "server": replace(hosts[role], measuring="")}
+            for role in SERVERS[: self.servers]
+        ]
+        each = [going.enter_context(self._asking.asking(one)) for one in ends]
+        if len(each) == 1:
+            return each[0]
+        return ("sh", "-c", TOGETHER, "together", *map(shlex.join, each))
+
     @staticmethod
     def parse(text: str) -> list[Sample]:
         """Response times, then one figure each of the neighbours and of the host."""
-        places = [f"{role} {when}" for role in NEIGHBOURS for when in ("before", "after")]
-        parts = parted(text, "sockperf", "host before", "host after", *places)
-        done = sum(_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in NEIGHBOURS)
-        (trips,) = Sockperf.parse(parts["sockperf"] + "\n")
+        parts = parted(text, "sockperf", "host before", "host after")
+        servers, computing = (
+            _many(parts, "servers", SERVERS),
+            _many(parts, "neighbours", NEIGHBOURS),
+        )
+        outputs = ["sockperf", *(f"sockperf {n}" for n in range(2, len(servers) + 1))]
+        places = [f"{role} {when}" for role in computing for when in ("before", "after")]
+        parts = parted(text, *outputs, *places)
+        done = sum(_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing)
+        trips = [one for name in outputs for one in Sockperf.parse(parts[name] + "\n")]
         host = between(parts["host before"], parts["host after"])
-        asked, *others = _in_order(parts["host before"])
+        guests = _in_order(parts["host before"])
+        asked, others = guests[: len(servers)], guests[len(servers) :]
         ready = 1000 * host.waited(*others) / host.seconds / len(others)
-        own = 1000 * host.waited(asked) / host.seconds
+        own = 1000 * host.waited(*asked) / host.seconds / len(asked)
         used = host.ran() / host.seconds / len(host.cpus)
+        answers, lost = np.concatenate([one.values for one in trips]), sum(x.lost for x in trips)
         return [
-            replace(trips, metric="response time"),
+            Sample("response time", trips[0].unit, answers, lost),
             Sample("throughput", "trans/s", np.array([done])),
             Sample("ready time", "ms/s", np.array([ready])),
             Sample("ready time of the latency guest", "ms/s", np.array([own])),
@@ -161,6 +196,15 @@ def counted(host: Host, file: str) -> str:
     return host.check("sh", "-c", COUNTED, "counted", file)
 
 
+# Older texts do not say it: there was one server, and there were two that computed.
+def _many(parts: Mapping[str, str], what: str, roles: Sequence[str]) -> Sequence[str]:
+    usual = {"servers": "1", "neighbours": "2"}
+    said = parts.get(what, usual[what])
+    if not re.fullmatch(rf"[1-{len(roles)}]", said, re.ASCII):
+        raise ResultsError(f"shared host: how many {what}?", said=said)
+    return roles[: int(said)]
+
+
 def _rate(before: str, after: str) -> float:
     first, last = COUNT.fullmatch(before), COUNT.fullmatch(after)
     if not first or not last or float(last[2]) <= float(first[2]):
@@ -171,7 +215,7 @@ def _rate(before: str, after: str) -> float:
 # A connection to the client that was lost for a while is there again after the load has ended.
 def _in_step(parts: Mapping[str, str], asked: float) -> bool:
     clocks = [[float(parts[f"{role} {when}"].split()[-1]) for when in ("before", "after")]
-              for role in NEIGHBOURS]  # fmt: skip
+              for role in _many(parts, "neighbours", NEIGHBOURS)]  # fmt: skip
     spans = [after - before for before, after in clocks]
     host = between(parts["host before"], parts["host after"])
     if isinstance(host, Between):

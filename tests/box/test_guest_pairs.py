@@ -29,10 +29,10 @@ pytestmark = [pytest.mark.box, pytest.mark.torture]
 PARTS = 12
 SETTINGS = [
     GuestNic("direct", batch=1, lro=False), GuestPower("paused"), GuestMemory("guest", 160),
-    ExclusiveCpu(alone=True), OtherCpus("guest2"), MemoryLock(), Reclaim(), Neighbour("busy"),
-    GuestNeighbour("memory", role="server"), Mtu(1400), Link(10), NicQueues(None, rx=1, tx=1),
-    Offloads(gro=False, role="server"), Offloads(gro=False), Mtu(1400, role="guest"),
-    Halting(False), Sysctl("net.core.somaxconn", "321", role="guest"),
+    ExclusiveCpu(owners=("guest",)), OtherCpus("guest2"), MemoryLock(), Reclaim(),
+    Neighbour("busy"), GuestNeighbour("memory", role="server"), Mtu(1400), Link(10),
+    NicQueues(None, rx=1, tx=1), Offloads(gro=False, role="server"), Offloads(gro=False),
+    Mtu(1400, role="guest"), Halting(False), Sysctl("net.core.somaxconn", "321", role="guest"),
 ]  # fmt: skip
 
 

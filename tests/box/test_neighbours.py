@@ -23,8 +23,10 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.reclaim import MemoryLock, Reclaim
 from labkit.workloads import _lasting, shared_host
 from labkit.workloads import _pairs as pairs
+from labkit.workloads._sections import parted
 from labkit.workloads.ping import Ping
 from labkit.workloads.shared_host import NEIGHBOURS, SharedHost
+from labkit.workloads.sockperf import Sockperf
 
 PROGRAMS = ("pgrep",)
 
@@ -103,7 +105,7 @@ def ready(lab, settings):
 
 # On a CPU of its own: elsewhere it would take its turns with all that is busy there.
 def test_a_guest_that_never_halts_is_found_running_though_it_has_nothing_to_do(lab):
-    owned = [ExclusiveCpu(alone=True)]
+    owned = [ExclusiveCpu(owners=("guest",))]
     with in_force(lab.hosts) as changes:
         changes.move_to(owned)
         halting = ran(lab)
@@ -169,7 +171,8 @@ def test_what_cannot_be_reclaimed_or_locked_is_refused_with_the_reason(lab):
 
 def playing(lab):
     hosts = {"client": lab.host("client"), "server": lab.host("guest"), "host": lab.host("server")}
-    return hosts | {role: lab.host(f"guest{n}") for n, role in enumerate(NEIGHBOURS, 2)}
+    guests = {"server2": "guest2", "neighbour": "guest2", "neighbour2": "guest3"}
+    return hosts | {role: lab.host(guest) for role, guest in guests.items()}
 
 
 def read(load, text):
@@ -181,8 +184,20 @@ def test_both_sides_are_measured_in_the_same_run(lab):
     found = read(load, load.run(hosts))
     assert len(found["response time"].values) > 50 and found["throughput"].values[0] > 0
     assert 0 < found["host cpu utilisation"].values[0] <= 1.05
-    for role in NEIGHBOURS:
+    for role in NEIGHBOURS[:2]:
         assert not computes(hosts[role]), "it goes on computing"
+
+
+def test_two_servers_are_asked_at_once_beside_one_that_computes(lab):
+    hosts, load = playing(lab), SharedHost(duration=1, servers=2)
+    hosts["neighbour"] = hosts["neighbour2"]
+    text = load.run(hosts)
+    assert text.count("[Valid Duration]") == 2
+    each = [len(Sockperf.parse(parted(text)[name] + "\n")[0].values)
+            for name in ("sockperf", "sockperf 2")]  # fmt: skip
+    found = read(load, text)
+    assert len(found["response time"].values) == sum(each) and min(each) > 20
+    assert found["throughput"].values[0] > 0 and "neighbour2 before" not in text
 
 
 def computes(host):

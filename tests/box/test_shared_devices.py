@@ -43,7 +43,7 @@ PAIRS = {
         GuestMemory("guest", 160), Sysctl("net.core.somaxconn", "321", role="guest"), BACK, BACK,
         REFUSED),
     "GuestNic, GuestPower": (SWAP, GuestPower("paused"), BACK, BACK, BACK),
-    "GuestNic, ExclusiveCpu": (SWAP, ExclusiveCpu(alone=True), BACK, BACK, BACK),
+    "GuestNic, ExclusiveCpu": (SWAP, ExclusiveCpu(owners=("guest",)), BACK, BACK, BACK),
     "Mtu, Offloads": (Mtu(1400, role="guest"), Offloads(gro=False), BACK, BACK, BACK),
     "Mtu, Link": (Mtu(1400), Link(10), BACK, BACK, BACK),
     "Link, NicQueues": (Link(10), NicQueues(None, rx=1, tx=1), BACK, BACK, BACK),

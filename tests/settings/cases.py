@@ -268,7 +268,7 @@ KVM += [
         (GuestNic("direct"), GuestNic("bridge")),
         (GuestNic("direct", 1, False), GuestNic("bridge")),
         (GuestNic("bridge", 128, False),),
-        (ExclusiveCpu(alone=True), ExclusiveCpu(False)),
+        (ExclusiveCpu(owners=("guest",)), ExclusiveCpu(False)),
         (OtherCpus("guest2"), OtherCpus("guest2", False)),
         (Neighbour("busy", "all CPUs but the last"), Neighbour()),
         (GuestNeighbour("busy", role=HOST), GuestNeighbour(role=HOST)),

@@ -14,18 +14,20 @@ from planted import Planted, exact, judged, results
 from labkit import studies
 from labkit.claims import judging, published
 from labkit.errors import LabkitError
-from labkit.host import Host
+from labkit.host import Guest, Host
 from labkit.running import notebook
 from labkit.running.open_lab import check_parameters, knobs_among, with_load
 from labkit.running.who_decides import deciders
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
+from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.power import OnlineCpus
 from labkit.settings.processes import InterruptCpus, ServiceRunning
 from labkit.settings.sockets import WindowScaling
 from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
+from labkit.workloads import shared_host
 from labkit.workloads.fio import Fio
 from labkit.workloads.redis_scaleout import RedisScaleout
 
@@ -309,6 +311,47 @@ def test_streams_are_those_of_the_document_where_it_has_them():
     plain = studies.find("docker_netperf")
     assert all(one.load(load) == load for one in plain.conditions)
     assert with_load(plain, streams=1).chosen == {} and study.asked("box", 1)["sizes"]
+
+
+def test_a_third_of_six_guests_answers_and_each_owns_cpus_that_no_other_guest_gets():
+    study = with_load(studies.find("lat_cpu_exclusive"), answering=2, computing=4)
+    for one in study.conditions:
+        load = one.load(study.workload)
+        assert load.servers == 2 and len(load.guests) == 6
+        assert {p for role in shared_host.SERVERS for p in one.players(role)} == {"guest", "guest2"}
+        others = {p for role in shared_host.NEIGHBOURS for p in one.players(role)}
+        assert others == {f"guest{n}" for n in range(3, 7)}
+        owned = {x.guest: x.owners for x in one.settings if isinstance(x, ExclusiveCpu)}
+        assert owned == dict.fromkeys(("guest", "guest2"), ("guest", "guest2"))
+        apart = {x.guest: x.owners for x in one.settings if isinstance(x, OtherCpus)}
+        assert apart == dict.fromkeys(others, ("guest", "guest2"))
+
+
+def test_cpus_of_two_owners_are_others_on_a_hypervisor_and_refused_in_a_box():
+    two = ("guest", "guest2")
+    known = {name: Guest(f"vm-{name}", "192.0.2.1") for name in (*two, "guest3")}
+    server = Host("server", "192.0.2.1", Local(), guests=known)
+    first, second = (ExclusiveCpu(guest=one, owners=two).way("kvm", server) for one in two)
+    pinned = "0 7\n0-5\n0-7\n"
+    assert first.value("6 7\n0-3\n0-7\n") == second.value("4 5\n0-3\n0-7\n") != first.value(pinned)
+    rest = OtherCpus("guest3", owners=two).way("kvm", server)
+    assert rest.value("0-3 0-3\n0-3\n4\n0-7\n") == "all CPUs but the last"
+    assert rest.value("0-5 0-5\n0-5\n4\n0-7\n") != "all CPUs but the last"
+    box = ExclusiveCpu(owners=two).way("box", server)
+    assert "several guests would share it" in box.refuses("0-1 other\n0-1\n")
+    with pytest.raises(LabkitError, match="owner of CPUs"):
+        ExclusiveCpu(guest="guest3", owners=two)
+
+
+@pytest.mark.parametrize("answers, counts, wanted", [
+    ([73, 106], [90, 209], HOLDS), ([106, 73], [209, 90], CONTRADICTED),
+])  # fmt: skip
+def test_six_guests_are_judged_as_the_document_claims(tmp_path, answers, counts, wanted):
+    study = studies.find("lat_cpu_exclusive")
+    cpus = {"client": {"allowed": "0"}, "server": {"allowed": "0-11", "cpus": "12"}}
+    kept = results(tmp_path, lab={"hosts": cpus}, sizes={"answering": 2, "computing": 4})
+    for claim, levels in (("lat-cpu-exclusive-01", answers), ("lat-cpu-exclusive-02", counts)):
+        assert judged(study, claim, levels, kept).verdict == wanted
 
 
 def test_a_knob_that_no_workload_of_the_study_has_is_refused():
