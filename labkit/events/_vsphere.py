@@ -196,7 +196,7 @@ def _new_store(machine: Any, host: Any) -> Any:
 
 def _session(lab: Lab) -> Any:
     address = lab.host(ROLE).address
-    return connected(address, USER, _kept_password(address))
+    return connected(address, USER, _kept_password(address), port=PORT)
 
 
 def _kept_password(address: str) -> str:

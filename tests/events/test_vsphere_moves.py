@@ -5,12 +5,23 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 
-from labkit.errors import BadInput, HostError, LoginRefused, Unknown
+from labkit import studies
+from labkit.errors import BadInput, HostError, LoginRefused, StayedBehind, Unknown
 from labkit.event import Say
-from labkit.events._vsphere import connected, ended_well, relocated
+from labkit.events import _vsphere
+from labkit.events._vsphere import SILENT, connected, ended_well, relocated
+from labkit.gates import gate
+from labkit.host import Guest, Host
+from labkit.lab import Lab
+from labkit.running.loop import run
+from labkit.running.open_lab import study_results
+from labkit.transports.local import Local
+from labkit.verdict import HOLDS, NOT_TESTABLE, UNDECIDED
+from labkit.workloads.dirty_memory import DirtyMemory
 
 pytestmark = pytest.mark.slow
 PROGRAMS = ("openssl",)
@@ -109,14 +120,6 @@ def test_a_task_that_fails_says_why(session):
         ended_well(vm.PowerOnVM_Task(), Say(), "host", 10)
 
 
-def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session):
-    vm = machine(session)
-    at, to = vm.runtime.host.name, other_host(session, vm)
-    with pytest.raises(HostError, match=f"was not moved to {to}, and is on {at}") as failed:
-        relocated(session, vm.name, to, Say(), deadline=0.2)
-    assert "canceled" in failed.value.said
-
-
 def test_a_wrong_password_and_an_unknown_certificate_let_nobody_in(port, certificate):
     trusted = str(certificate / "cert")
     with (
@@ -129,3 +132,97 @@ def test_a_wrong_password_and_an_unknown_certificate_let_nobody_in(port, certifi
         connected("127.0.0.1", "user", "pass", port=port),
     ):
         pass
+
+
+@pytest.fixture
+def lab(session, port, certificate, tmp_path, monkeypatch):
+    """Two hosts of the simulator and its machine; what loads it runs here, for it runs nothing."""
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert"))
+    monkeypatch.setattr(_vsphere, "PORT", port)
+    monkeypatch.setattr(_vsphere, "USER", "user")
+    monkeypatch.setattr(_vsphere, "_kept_password", lambda _: "pass")  # no keyring of a person
+    vm, beside = machine(session), Host("guest", "127.0.0.1", Local("guest"))
+    guests = {"guest": Guest(vm.name, "127.0.0.1")}
+    here, there = vm.runtime.host.name, other_host(session, vm)
+    return Lab("center", {
+        "server": Host("server", here, Local("server"), "lo", guests=guests),
+        "server2": Host("server2", there, Local("server2"), "lo"),
+        "vcenter": Host("vcenter", "127.0.0.1", Local("vcenter")),
+        "guest": beside, "client": beside,
+    }, tolerates=gate.NAMES)  # fmt: skip
+
+
+def tasks(session):
+    return [one.info.key for one in session.RetrieveContent().taskManager.recentTask]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("monster_vmotion", f"bandwidth is not seen here: {SILENT}"), ("ld_vmotion", "not 100 ms")],
+)
+def test_what_vcenter_does_not_tell_or_its_hosts_lack_is_named_before_anything_moves(
+    lab, session, name, why
+):
+    before, study = tasks(session), studies.find(name)
+    if name == "ld_vmotion":
+        study = replace(study, workload=DirtyMemory(mebibytes=1, rate=100))
+    with pytest.raises(BadInput, match=f"can do no condition of {name}") as refused:
+        study_results(study, lab, "hosts.toml")
+    told = str(refused.value)
+    assert why in told and all(f"{one.name}: " in told for one in study.conditions)
+    assert tasks(session) == before
+
+
+# The simulator has no way between its hosts, and one storage for both: neither is asked for.
+def near(study):
+    moves = {one.name: one.events[0] for one in study.conditions}
+    here = {
+        name: replace(move, rtt_ms=0, rate_mbit=0, disks="[rtt=25ms]" in name, after=1, settle=0.3)
+        for name, move in moves.items()
+    }
+    conditions = tuple(replace(one, events=(here[one.name],)) for one in study.conditions)
+    load = DirtyMemory(mebibytes=1, rate=100, duration=1)
+    return replace(study, conditions=conditions, workload=load, also=())
+
+
+@pytest.mark.parametrize(
+    ("trips", "repeats", "near_and_far"),
+    [((100,), 1, NOT_TESTABLE), pytest.param((5, 50, 100), 3, HOLDS, marks=pytest.mark.torture)],
+)
+def test_a_whole_study_moves_a_machine_by_vcenter_and_judges_what_that_tells(
+    lab, session, trips, repeats, near_and_far
+):
+    at, study = machine(session).runtime.host.name, near(studies.find("ld_vmotion"))
+    refused, moved = "VM [rtt=25ms]", {f"VM [rtt={trip}ms]" for trip in trips}
+    wanted = {refused, *moved}
+    study = replace(
+        study,
+        conditions=tuple(one for one in study.conditions if one.name in wanted),
+        absent=tuple(one.name for one in study.conditions if one.name not in wanted),
+    )
+    results = study_results(study, lab, "hosts.toml")
+    assert list(results.asked["refused"]) == [refused]
+    assert "so its disks do not move" in results.asked["refused"][refused]
+    run(study, lab, results, repeats=repeats)
+    assert machine(session).runtime.host.name == at
+    assert {one.condition for one in results.finished()} == moved
+    for one in results.finished():
+        figures = {sample.metric: sample.values for sample in study.samples(one)}
+        assert figures["arrived share"] == 1
+        assert MOVE_MS / 1000 <= figures["migration time"] < 3 * MOVE_MS / 1000
+    found = {one.claim: one for one in study.judge(results)}
+    print(*(f"{one.claim} {one.verdict}: {one.why}" for one in found.values()), sep="\n")
+    silent = [found[f"ld-vmotion-0{n}"] for n in (2, 3, 4, 5)]
+    assert all(one.verdict == NOT_TESTABLE and SILENT in one.why for one in silent)
+    assert found["ld-vmotion-01"].verdict == near_and_far
+    assert found["ld-vmotion-06"].verdict == UNDECIDED
+
+
+# The last one: the simulator says that the task was cancelled, and moves the machine later.
+def test_a_move_that_is_late_is_cancelled_and_says_where_the_machine_is(session):
+    vm = machine(session)
+    at, to = vm.runtime.host.name, other_host(session, vm)
+    with pytest.raises(StayedBehind, match=f"was not moved to {to}, and is on {at}") as failed:
+        relocated(session, vm.name, to, Say(), deadline=0.2)
+    assert "canceled" in failed.value.said
