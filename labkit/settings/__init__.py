@@ -1,6 +1,6 @@
 """Things that can be changed on a host, each with its way back; one file each.
 
-Start with `mtu.py`: most settings look like it.
+Start with `memory.py`, where each is a row, then `mtu.py`, whose ways depend on the host.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import pkgutil
 from dataclasses import MISSING, fields
 
 from labkit.setting import Setting
+from labkit.settings._ways import OnHost
 
 
 def kinds_of_setting() -> list[type[Setting]]:
@@ -19,8 +20,14 @@ def kinds_of_setting() -> list[type[Setting]]:
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
     found = [one for module in modules for one in vars(module).values() if inspect.isclass(one)]
     here = {f"{__name__}.{name}" for name in names}
-    real = {one for one in found if issubclass(one, Setting) and not inspect.isabstract(one)}
-    return sorted((one for one in real if one.__module__ in here), key=lambda one: one.__name__)
+    real = {one for one in found if one.__module__ in here and issubclass(one, Setting)}
+    return sorted((one for one in real if not _is_base(one)), key=lambda one: one.__name__)
+
+
+# What several settings share, such as a container: no kind of host has that by itself.
+def _is_base(kind: type[Setting]) -> bool:
+    bare = issubclass(kind, OnHost) and not kind.kinds()
+    return bare or inspect.isabstract(kind) or kind.__name__[0] == "_"
 
 
 def needs_words(kind: type[Setting]) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields, replace
+from typing import Any, ClassVar, dataclass_transform
 
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
@@ -31,19 +31,68 @@ CPUS = beside(__file__, "_ways_cpus.sh")
 OWN_KERNEL = beside(__file__, "_ways_own_kernel.sh")
 
 
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 @dataclass(frozen=True)
 class OnHost(Setting, ABC):
-    """A setting with one method for each kind of host that has it: `on_linux`, `on_esxi`, ..."""
+    """A row of the table of settings: its fields, and a way for each kind of host that has it.
+
+    Each class below it is a frozen dataclass by that alone. The metadata of a field says what it
+    takes, and how that is written (`_values.py`). What is wanted, legal and refused comes from
+    there. `on_linux`, `on_esxi`, ... are the ways: a line with `by`, or a method where the host
+    must be looked at.
+    """
 
     elsewhere: ClassVar[Mapping[str, str]] = {}
     """Extra reason why a kind of host lacks this setting."""
 
     role: str = field(default="server", kw_only=True)  # type: ignore[misc]
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        dataclass(frozen=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Refuse what the fields do not take."""
+        super().__post_init__()
+        for slot in fields(self):
+            content = getattr(self, slot.name)
+            absent = content is None and "None" in str(slot.type)
+            if "value" in slot.metadata and not absent:
+                slot.metadata["value"].check(content)
+
+    @classmethod
+    def kinds(cls) -> tuple[str, ...]:
+        """The kinds of host that have it; a class without any is only a base of settings."""
+        return tuple(kind for kind in KINDS if hasattr(cls, f"on_{kind}"))
+
     @property
     def which(self) -> str:
         """Its name among things of that sort on the host; empty if there is only one."""
-        return ""
+        return " ".join(self._texts(which=True))
+
+    @property
+    def wanted(self) -> str:
+        """The fields that say no `which`, as they are written."""
+        return " ".join(self._texts(which=False))
+
+    def _slots(self, which: bool) -> list[Field[Any]]:
+        slots = [slot for slot in fields(self) if slot.name != "role"]
+        return [slot for slot in slots if slot.metadata.get("which", False) == which]
+
+    def _texts(self, which: bool) -> Iterator[str]:
+        for slot in self._slots(which):
+            content = getattr(self, slot.name)
+            if "value" in slot.metadata and content is not None:
+                yield slot.metadata["value"].text(content)
+            elif content is not None:
+                yield on_or_off(content) if isinstance(content, bool) else str(content)
+
+    def _legal(self) -> str:
+        slots = self._slots(which=False)
+        if [slot.type for slot in slots] == ["bool"]:
+            return "on or off"
+        rule = slots[0].metadata.get("value") if len(slots) == 1 else None
+        return rule.legal if rule else ""
 
     @property
     def thing(self) -> str:
@@ -51,16 +100,20 @@ class OnHost(Setting, ABC):
         return f"{super().thing}: {self.which}" if self.which else super().thing
 
     def way(self, kind: str, host: Host) -> Way:
-        """The way from the method for this kind of host."""
-        made: Callable[[Host], Way] | None = getattr(self, f"on_{kind}", None)
-        if made is not None:
-            return made(host)
-        able = [one for one in KINDS if hasattr(self, f"on_{one}")]
+        """The way of `on_<kind>`; where that does not say what is legal, a lone field does."""
+        if kind in self.kinds():
+            way: Way = getattr(self, f"on_{kind}")(host)
+            return way if way.legal else replace(way, legal=self._legal())
         why = self.elsewhere.get(kind, "")
         raise Impossible(
-            f"{host.name}: {type(self).__name__} is for hosts of kind {' or '.join(able)}, "
-            f"not {kind}{why and ': '}{why}"
+            f"{host.name}: {type(self).__name__} is for hosts of kind "
+            f"{' or '.join(self.kinds())}, not {kind}{why and ': '}{why}"
         )
+
+
+def by(make: Way | Callable[[Any], Way]) -> Callable[[Any, Host], Way]:
+    """A way for one kind of host that is always the same, or is made from the setting alone."""
+    return lambda setting, host: make if isinstance(make, Way) else make(setting)
 
 
 # --- what may be asked ------------------------------------------------------------------------
@@ -167,3 +220,13 @@ def of_choice(path: str) -> Way:
     """A file that shows all choices, the one in force in brackets."""
     found = re.compile(r"\[([^\]]+)\]")
     return replace(of_machine(path), value=lambda text: "".join(found.findall(text)))
+
+
+def switched(way: Way, on: str = "1", off: str = "0") -> Way:
+    """The same way for a switch; what is neither is left alone."""
+    shown, typed = {on: "on", off: "off"}, {"on": on, "off": off}
+    return replace(
+        way,
+        value=lambda text: shown.get(text.strip(), text.strip()),
+        writes=lambda value: way.writes(typed.get(value, value)),
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import ClassVar
 
-from labkit.host import Host
 from labkit.setting import Details, Way
-from labkit.settings._ways import ROOT, OnHost, script, whole
+from labkit.settings._values import amount
+from labkit.settings._ways import ROOT, OnHost, by, script
 
 PROGRAMS = ("corosync-cmapctl",)
 
@@ -20,38 +20,6 @@ if [ "$1" ]; then corosync-cmapctl -s totem.token u32 "$1"
 else corosync-cmapctl -d totem.token; fi"""
 
 
-@dataclass(frozen=True)
-class FailureDetection(OnHost):
-    """Milliseconds that a host may be silent before its cluster takes it for dead.
-
-    All hosts of the cluster need the same; starting the guests elsewhere takes its own time.
-    """
-
-    ms: int
-
-    elsewhere: ClassVar = {
-        "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
-        "box": "hosts of the box make no cluster",
-    }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("the silence", self.ms, 100, 600_000, "ms")
-
-    @property
-    def wanted(self) -> str:
-        """In milliseconds."""
-        return f"{self.ms} ms"
-
-    def on_linux(self, host: Host) -> Way:
-        """Corosync's token, until it starts again."""
-        return Way(
-            script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _shown,
-            needs=ROOT, legal="100 to 600000 ms",
-            more=Details(settle_seconds=2),
-        )  # fmt: skip
-
-
 def _shown(text: str) -> str:
     how, ms = text.split()
     return f"{ms} ms" if how == "set" else f"default of {ms} ms"
@@ -59,3 +27,23 @@ def _shown(text: str) -> str:
 
 def _ms(value: str) -> str:
     return "" if value.startswith("default") else value.removesuffix(" ms")
+
+
+class FailureDetection(OnHost):
+    """Milliseconds that a host may be silent before its cluster takes it for dead.
+
+    All hosts of the cluster need the same; starting the guests elsewhere takes its own time.
+    """
+
+    ms: int = field(metadata=amount("the silence", 100, 600_000, "ms", "{} ms".format))
+    elsewhere: ClassVar = {
+        "esxi": "vSphere HA is of the cluster, which vCenter keeps: das.config.fdm... options",
+        "box": "hosts of the box make no cluster",
+    }
+    # Corosync's token, until it starts again.
+    on_linux = by(
+        Way(
+            script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _shown, needs=ROOT,
+            more=Details(settle_seconds=2),
+        )
+    )  # fmt: skip

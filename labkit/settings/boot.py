@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
+from labkit.settings._values import value
 from labkit.settings._ways import OWN_KERNEL, REBOOT, OnHost, matching, script
 
 DROP_IN = "/etc/default/grub.d/90-labkit.cfg"
@@ -27,33 +28,24 @@ else mkdir -p "${1%/*}" && printf '%s\\n' "$2" > "$1.new" && mv -f "$1.new" "$1"
 update-grub >&2"""
 
 
-@dataclass(frozen=True)
+def _check_options(options: tuple[str, ...]) -> None:
+    if not options or isinstance(options, str):
+        raise BadInput(f"{options!r} names no boot option", hint='several are ("nohz=off", ...)')
+    for option in options:
+        matching("boot option", option, r"[A-Za-z][\w.-]*(=[\w.,:/@+-]+)?", "nohz=off")
+
+
 class BootOptions(OnHost):
     """Options of the Linux kernel's command line, such as nohz=off or intel_idle.max_cstate=0.
 
     intel_idle.max_cstate=0 leaves idling to ACPI, which may sleep just as deeply.
     """
 
-    options: tuple[str, ...]
-
+    options: tuple[str, ...] = field(metadata=value(_check_options, " ".join))
     elsewhere: ClassVar = {
         "box": "hosts of the box run the machine's kernel",
         "esxi": "there they are KernelOption and ModuleOptions",
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.options or isinstance(self.options, str):
-            raise BadInput(
-                f"{self.options!r} names no boot option", hint='several are ("nohz=off", ...)'
-            )
-        for one in self.options:
-            matching("boot option", one, r"[A-Za-z][\w.-]*(=[\w.,:/@+-]+)?", "nohz=off")
-
-    @property
-    def wanted(self) -> str:
-        """The options."""
-        return " ".join(self.options)
 
     def on_linux(self, host: Host) -> Way:
         """A drop-in of our own for Debian's boot loader, which its whole absence undoes."""

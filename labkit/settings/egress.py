@@ -6,14 +6,15 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Details, Way, Words
 from labkit.settings._nic import NIC, nic, of_nic
-from labkit.settings._ways import ROOT, OnHost, number, script, whole
+from labkit.settings._values import amount, share
+from labkit.settings._ways import ROOT, OnHost, script, whole
 
 PROGRAMS = ("tc", "unshare")
 
@@ -64,20 +65,17 @@ class OnEgress(OnHost, ABC):
     def _tried(self) -> Words: ...
 
 
-@dataclass(frozen=True)
 class Link(OnEgress):
     """A slower or longer link, by what leaves the test interface; a round trip has two ends.
 
     `rate_mbit` in 10^6 bits per second, 0 for as fast as it goes; `delay_ms` one way.
     """
 
-    rate_mbit: float
-    delay_ms: float = 0
+    rate_mbit: float = field(metadata=share("the rate", 0, 400_000, "Mbit/s"))
+    delay_ms: float = field(default=0, metadata=share("the delay", 0, 10_000, "ms"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number("the rate", self.rate_mbit, 0, 400_000, "Mbit/s")
-        number("the delay", self.delay_ms, 0, 10_000, "ms")
         if not self.rate_mbit and not self.delay_ms:
             raise BadInput("neither rate nor delay of the link is named")
 
@@ -113,19 +111,17 @@ class Traffic:
             raise BadInput(f"port {self.port} may not have less than is reserved for it")
 
 
-@dataclass(frozen=True)
 class NetIoControl(OnEgress):
     """Shares, reservations and limits for what leaves the test interface, as NetIOC has them.
 
     Spare bandwidth is divided by shares. As in vSphere, three quarters of the link can be reserved.
     """
 
-    link_mbit: int
+    link_mbit: int = field(metadata=amount("the link's rate", 1, 400_000, "Mbit/s"))
     traffic: tuple[Traffic, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("the link's rate", self.link_mbit, 1, 400_000, "Mbit/s")
         ports = [one.port for one in self.traffic]
         if not ports or len(set(ports)) < len(ports):
             raise BadInput("NetIoControl needs some kinds of traffic, each port once")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._esxi import MODULE, of_advanced, of_kernel, since_boot
-from labkit.settings._ways import OnHost, matching, named, on_or_off, script
+from labkit.settings._values import WHICH, name, pattern, value
+from labkit.settings._ways import OnHost, by, matching, script
 
 PROGRAMS = ("esxcli",)
 
@@ -18,97 +20,61 @@ NONE = "none"
 OPTIONS = beside(__file__, "esxi_options.sh")
 
 
-@dataclass(frozen=True)
 class KernelOption(OnHost):
     """A switch of ESXi's kernel by its name, such as hyperthreadingMitigation."""
 
-    name: str
+    name: str = field(
+        metadata=WHICH
+        | pattern("setting of the kernel", r"[A-Za-z][A-Za-z0-9]{1,60}", "iovDisableIR")
+    )
     on: bool
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("setting of the kernel", self.name, r"[A-Za-z][A-Za-z0-9]{1,60}", "iovDisableIR")
-
-    @property
-    def which(self) -> str:
-        """The name."""
-        return self.name
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.on)
-
-    def on_esxi(self, host: Host) -> Way:
-        """The configured value; the old one runs until the next start."""
-        return of_kernel(self.name)
+    on_esxi = by(lambda s: of_kernel(s.name))
 
 
-@dataclass(frozen=True)
+def _check_options(options: tuple[str, ...]) -> None:
+    for option in options:
+        matching("option of a driver", option, r"[A-Za-z]\w*=[\w,.]+", "max_vfs=8,8")
+
+
+def _sorted(options: Iterable[str]) -> str:
+    return " ".join(sorted(options)) or NONE
+
+
 class ModuleOptions(OnHost):
     """All options of a driver of ESXi: `InterruptThrottleRate=0,0`, `max_vfs=8,8`, `RSS=4`.
 
     Options are set together: those that are not named go back to the driver's own.
     """
 
-    module: str
-    options: tuple[str, ...]
-
+    module: str = field(metadata=WHICH | name("module"))
+    options: tuple[str, ...] = field(metadata=value(_check_options, _sorted))
     elsewhere: ClassVar = {
         "linux": "drivers of the kernel have them elsewhere: Coalescing, NicQueues, Sriov"
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        named("module", self.module)
-        for one in self.options:
-            matching("option of a driver", one, r"[A-Za-z]\w*=[\w,.]+", "max_vfs=8,8")
-
-    @property
-    def which(self) -> str:
-        """The module."""
-        return self.module
-
-    @property
-    def wanted(self) -> str:
-        """The options, in the order of their names."""
-        return " ".join(sorted(self.options)) or NONE
 
     def on_esxi(self, host: Host) -> Way:
         """The configured options; the old ones run until the next start."""
         return since_boot(f"options-{self.module}", Way(
             script(OPTIONS, self.module),
             lambda value: ((*MODULE, "set", "-m", self.module, "-p", value.replace(NONE, "")),),
-            lambda text: " ".join(sorted(text.split())) or NONE,
+            lambda text: _sorted(text.split()),
             more=Details(seconds=1),
         ))  # fmt: skip
 
 
-@dataclass(frozen=True)
+def _check_value(value: object) -> None:
+    if not isinstance(value, int):
+        matching("value", value, r"[A-Za-z0-9][A-Za-z0-9 _.,-]*", "High Performance")
+
+
 class AdvancedOption(OnHost):
     """Any other advanced option of ESXi by its path, a number or a text."""
 
-    path: str
-    value: int | str
-
+    path: str = field(
+        metadata=WHICH
+        | pattern("advanced option", r"/[A-Z][A-Za-z0-9]+/[A-Za-z0-9]+", "/Net/UseHwTSO")
+    )
+    value: int | str = field(metadata=value(_check_value))
     elsewhere: ClassVar = {"linux": "there it is Sysctl"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("advanced option", self.path, r"/[A-Z][A-Za-z0-9]+/[A-Za-z0-9]+", "/Net/UseHwTSO")
-        if not isinstance(self.value, int):
-            matching("value", self.value, r"[A-Za-z0-9][A-Za-z0-9 _.,-]*", "High Performance")
-
-    @property
-    def which(self) -> str:
-        """The path."""
-        return self.path
-
-    @property
-    def wanted(self) -> str:
-        """The value."""
-        return str(self.value)
-
-    def on_esxi(self, host: Host) -> Way:
-        """Most take effect at once; the description of the others says REQUIRES REBOOT."""
-        return of_advanced(self.path, text=isinstance(self.value, str))
+    # Most take effect at once; the description of the others says REQUIRES REBOOT.
+    on_esxi = by(lambda s: of_advanced(s.path, text=isinstance(s.value, str)))

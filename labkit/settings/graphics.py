@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.setting import Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import one_of
+from labkit.settings._values import word
+
+RENDERERS = ("off", "software", "hardware", "automatic")
 
 
-@dataclass(frozen=True)
 class Guest3d(OfMachine):
     """`software` draws on the host's CPUs, `hardware` on its graphics card, `off` not at all.
 
     `automatic` takes a card where there is one; a guest on it cannot move to a host without.
     """
 
-    renderer: str = "software"
-
+    renderer: str = field(default="software", metadata=word("renderer", RENDERERS))
     elsewhere: ClassVar = {"kvm": "it is in the definition: <acceleration accel3d>, by hand"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("renderer", self.renderer, ("off", "software", "hardware", "automatic"))
-
-    @property
-    def wanted(self) -> str:
-        """The renderer."""
-        return self.renderer
 
     def on_esxi(self, host: Host) -> Way:
         """`mks.enable3d` and `mks.use3dRenderer`."""

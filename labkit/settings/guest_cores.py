@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import field
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way, Words
 from labkit.settings._esxi import of_vmx
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import CPUS, ROOT, cpu_list, one_of, script, whole
+from labkit.settings._values import amount, word
+from labkit.settings._ways import CPUS, ROOT, cpu_list, script
 from labkit.settings.guest_cpu import PINNED, same
 
 PROGRAMS = ("awk", "virsh")
@@ -25,7 +26,6 @@ SHOWN = 'printf "%s\\n" "$now" "$cores" "$threads"'
 NONE = "the machine shows no hyper-threads, or too few cores for the guest"
 
 
-@dataclass(frozen=True)
 class GuestCores(OfMachine):
     """Each CPU of a guest on a core of its own, or two on the hyper-threads of each core.
 
@@ -33,13 +33,8 @@ class GuestCores(OfMachine):
     there `cpus` is how many the guest has.
     """
 
-    each: str = "cores"
-    cpus: int = 8
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("kind of CPUs", self.each, EACH)
-        whole("CPUs of a guest", self.cpus, 2, 768)
+    each: str = field(default="cores", metadata=word("kind of CPUs", EACH))
+    cpus: int = field(default=8, metadata=amount("CPUs of a guest", 2, 768))
 
     @property
     def wanted(self) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Way
-from labkit.settings._cpu import CpuShares, OnCpus
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_virsh, virsh
-from labkit.settings._machine import OfMachine
-from labkit.settings._ways import cpus_of, number, script, whole
+from labkit.settings._machine import OfMachine, of_lines, of_option
+from labkit.settings._values import CPU_LIST, CPU_SHARES, amount, share
+from labkit.settings._ways import cpus_of, script
 
 PROGRAMS = ("virsh",)
 
@@ -21,21 +21,19 @@ UNLIMITED = "unlimited"
 PINNED = beside(__file__, "guest_cpu_pinned.sh")
 
 
-@dataclass(frozen=True)
-class GuestCpus(OnCpus, OfMachine):
+class GuestCpus(OfMachine):
     """The CPUs of the host on which a guest's own CPUs run; not exclusive by itself."""
 
+    cpus: str = field(metadata=CPU_LIST)
     elsewhere: ClassVar = {"box": "ExclusiveCpu moves the guest of the box"}
 
     def on_kvm(self, host: Host) -> Way:
         """`vcpupin`, each of them to the whole list."""
-        return replace(
-            of_virsh(
-                "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.kept),
-                lambda value: (script(PINNED, self.kept, *value.split()),),
-            ),
-            value=same, legal="a list of CPUs",
+        way = of_virsh(
+            "s/^ *\\([0-9][0-9]*\\)  */\\1=/p", ("vcpupin", self.kept),
+            lambda value: (script(PINNED, self.kept, *value.split()),),
         )  # fmt: skip
+        return replace(way, value=same)
 
     def on_esxi(self, host: Host) -> Way:
         """`sched.cpu.affinity`: at least as many as the guest has; takes it out of DRS."""
@@ -43,83 +41,52 @@ class GuestCpus(OnCpus, OfMachine):
         return of_vmx(self.vm, self.wanted, {"sched.cpu.affinity": numbers})
 
 
-@dataclass(frozen=True)
-class EmulatorCpus(OnCpus, OfMachine):
+class EmulatorCpus(OfMachine):
     """The CPUs on which the threads run that emulate a guest's devices, not its own CPUs."""
 
+    cpus: str = field(metadata=CPU_LIST)
     elsewhere: ClassVar = {"esxi": "VMkernel places those worlds itself"}
-
-    def on_kvm(self, host: Host) -> Way:
-        """`emulatorpin`."""
-        return of_virsh(
-            "s/^ *[*]: //;/^[0-9]/p", ("emulatorpin", self.kept),
-            lambda value: (virsh("emulatorpin", self.kept, value, "--live"),),
-        )  # fmt: skip
+    on_kvm = of_option("s/^ *[*]: //;/^[0-9]/p", "emulatorpin", "{}", "--live")
 
 
-@dataclass(frozen=True)
-class GuestCpuShares(CpuShares, OfMachine):
+class GuestCpuShares(OfMachine):
     """A guest's part of a CPU that others want too; 1024 is one like all others on KVM.
 
     ESXi counts per CPU of the guest, and calls 1000 normal.
     """
 
-    def on_kvm(self, host: Host) -> Way:
-        """`schedinfo`: the control group of the machine. What is too much is cut to fit."""
-        return of_virsh(
-            "s/^cpu_shares *: //p", ("schedinfo", self.kept),
-            lambda value: (virsh("schedinfo", self.kept, "--live", f"cpu_shares={value}"),),
-        )  # fmt: skip
-
-    def on_esxi(self, host: Host) -> Way:
-        """`sched.cpu.shares`."""
-        return of_vmx(self.vm, self.wanted, {"sched.cpu.shares": str(self.shares)})
+    shares: int = field(metadata=CPU_SHARES)
+    # The control group of the machine: what is too much is cut to fit.
+    on_kvm = of_option("s/^cpu_shares *: //p", "schedinfo", "--live", "cpu_shares={}")
+    on_esxi = of_lines("sched.cpu.shares")
 
 
-@dataclass(frozen=True)
 class GuestCpuLimit(OfMachine):
     """The most that each of a guest's CPUs may run, in percent of a CPU of the host."""
 
-    percent: float
-
+    percent: float = field(metadata=share("the limit", 1, 100, "percent", "{:g} %".format))
     elsewhere: ClassVar = {"esxi": "it counts MHz: GuestCpuReservation with limit_mhz"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number("the limit", self.percent, 1, 100, "percent")
-
-    @property
-    def wanted(self) -> str:
-        """In percent."""
-        return f"{self.percent:g} %"
 
     def on_kvm(self, host: Host) -> Way:
         """`schedinfo`: the quota of each period of 100 ms."""
-        shown = "s/^vcpu_period *: /period=/p;s/^vcpu_quota *: /quota=/p"
-        return replace(
-            of_virsh(
-                shown, ("schedinfo", self.kept),
-                lambda value: (virsh("schedinfo", self.kept, "--live", *_quota(value)),),
-            ),
-            value=_percent,
+        way = of_virsh(
+            "s/^vcpu_period *: /period=/p;s/^vcpu_quota *: /quota=/p", ("schedinfo", self.kept),
+            lambda value: (virsh("schedinfo", self.kept, "--live", *_quota(value)),),
         )  # fmt: skip
+        return replace(way, value=_percent)
 
 
-@dataclass(frozen=True)
 class GuestCpuReservation(OfMachine):
     """CPU time that a guest has for certain, and the most that it gets, in MHz; 0: no limit."""
 
-    mhz: int
-    limit_mhz: int = 0
-
+    mhz: int = field(metadata=amount("the reservation", 0, 10_000_000, "MHz"))
+    limit_mhz: int = field(default=0, metadata=amount("the limit", 0, 10_000_000, "MHz"))
     elsewhere: ClassVar = {
         "kvm": "Linux reserves no CPU time; GuestCpus on CPUs that nobody else uses does"
     }
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        whole("the reservation", self.mhz, 0, 10_000_000, "MHz")
-        whole("the limit", self.limit_mhz, 0, 10_000_000, "MHz")
         if 0 < self.limit_mhz < self.mhz:
             raise BadInput(f"{self.vm} may not have less than is reserved for it")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
@@ -32,7 +32,6 @@ END = beside(__file__, "halting_end.sh")
 START = END + CPUS + beside(__file__, "halting_start.sh")
 
 
-@dataclass(frozen=True)
 class Halting(OnHost):
     """Whether idle CPUs halt, or a program of the lowest priority keeps each of them awake.
 

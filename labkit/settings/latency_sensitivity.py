@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import ClassVar
 
-from labkit.host import Host
-from labkit.setting import Details, Setting, Way
-from labkit.settings._esxi import of_vmx
-from labkit.settings._machine import OfMachine
-from labkit.settings._ways import one_of
+from labkit.setting import Setting
+from labkit.settings._machine import OfMachine, of_lines
+from labkit.settings._values import word
 from labkit.settings.guest_cpu import GuestCpuReservation
 from labkit.settings.guest_size import GuestMemoryReservation
 
+LEVELS = ("low", "normal", "medium", "high")
 
-@dataclass(frozen=True)
+
 class LatencySensitivity(OfMachine):
     """`high` gives a guest CPUs of its own, and its interrupts no delay.
 
@@ -23,22 +22,12 @@ class LatencySensitivity(OfMachine):
     5.5 power it on only with both.
     """
 
-    level: str = "high"
-
+    level: str = field(default="high", metadata=word("latency sensitivity", LEVELS))
     elsewhere: ClassVar = {
         "kvm": "there it is many: GuestCpus, EmulatorCpus, IdleStates, HaltPolling, InterruptCpus",
         "box": "there it is ExclusiveCpu and GuestNic",
         "linux": "there it is many: ProcessCpus, IdleStates, InterruptCpus, Coalescing",
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("latency sensitivity", self.level, ("low", "normal", "medium", "high"))
-
-    @property
-    def wanted(self) -> str:
-        """The level."""
-        return self.level
 
     def clash(self, other: Setting) -> str:
         """A guest that waits for nobody has all that it wants, reserved and without a limit."""
@@ -50,9 +39,8 @@ class LatencySensitivity(OfMachine):
             return "it must have its memory reserved"
         return ""
 
-    def on_esxi(self, host: Host) -> Way:
-        """`sched.cpu.latencySensitivity`; a key that is absent means normal."""
-        way = of_vmx(self.vm, self.wanted, {"sched.cpu.latencySensitivity": self.level})
-        return way.plus(
-            Details(after=("GuestMemory", "GuestMemoryReservation", "GuestCpuReservation"))
-        )
+    # A key that is absent means normal.
+    on_esxi = of_lines(
+        "sched.cpu.latencySensitivity",
+        after=("GuestMemory", "GuestMemoryReservation", "GuestCpuReservation"),
+    )

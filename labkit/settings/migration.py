@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from labkit.errors import Impossible
@@ -11,7 +11,8 @@ from labkit.setting import Details, Setting, Way
 from labkit.settings._esxi import of_advanced
 from labkit.settings._libvirt import of_capability, of_parameter, of_virsh, virsh
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import ROOT, OnHost, matching, on_or_off, picked, whole
+from labkit.settings._values import WHICH, amount, pattern
+from labkit.settings._ways import ROOT, OnHost, by, on_or_off, picked, switched
 
 PROGRAMS = ("esxcli",)
 
@@ -19,25 +20,14 @@ MIB = 2**20
 TAG = ("esxcli", "network", "ip", "interface", "tag")
 
 
-@dataclass(frozen=True)
 class MigrationBandwidth(OfMachine):
     """The most that moving a guest may take of the network, in MiB per second.
 
     QEMU by itself starts with 128, which a fast link outruns.
     """
 
-    mib_per_second: int
-
+    mib_per_second: int = field(metadata=amount("bandwidth of a migration", 1, 1_000_000, "MiB/s"))
     elsewhere: ClassVar = {"esxi": "vMotion takes the line's rate; NetIOC of vCenter limits it"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("bandwidth of a migration", self.mib_per_second, 1, 1_000_000, "MiB/s")
-
-    @property
-    def wanted(self) -> str:
-        """In MiB per second."""
-        return str(self.mib_per_second)
 
     def on_kvm(self, host: Host) -> Way:
         """libvirt counts MiB/s; QEMU counts bytes, and would take -1 without a word."""
@@ -54,20 +44,10 @@ class MigrationBandwidth(OfMachine):
         )
 
 
-@dataclass(frozen=True)
 class MigrationDowntime(OfMachine):
     """Milliseconds that a guest may stand still when it changes hosts; a goal, not a promise."""
 
-    ms: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("downtime", self.ms, 1, 2_000_000, "ms")
-
-    @property
-    def wanted(self) -> str:
-        """In milliseconds."""
-        return str(self.ms)
+    ms: int = field(metadata=amount("downtime", 1, 2_000_000, "ms"))
 
     def on_kvm(self, host: Host) -> Way:
         """QEMU goes over when what is left fits into that time."""
@@ -87,31 +67,15 @@ class MigrationDowntime(OfMachine):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class MigrationNetwork(OnHost):
     """Whether a vmkernel interface carries vMotion; several that do share the work.
 
     Both hosts need one, and each of several its own physical NIC in one subnet.
     """
 
-    interface: str
+    interface: str = field(metadata=WHICH | pattern("vmkernel interface", r"vmk\d{1,3}", "vmk1"))
     carries: bool = True
-
     elsewhere: ClassVar = {"kvm": "virsh takes an address with each migration: --migrateuri"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("vmkernel interface", self.interface, r"vmk\d{1,3}", "vmk1")
-
-    @property
-    def which(self) -> str:
-        """The interface."""
-        return self.interface
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.carries)
 
     def on_esxi(self, host: Host) -> Way:
         """The interface's tag VMotion."""
@@ -120,25 +84,14 @@ class MigrationNetwork(OnHost):
             lambda value: ((*TAG, "add" if value == "on" else "remove",
                             "-i", self.interface, "-t", "VMotion"),),
             lambda text: on_or_off("VMotion" in text.replace(",", " ").split()),
-            needs=ROOT, legal="on or off",
-            more=Details(persists=True, seconds=1),
+            needs=ROOT, more=Details(persists=True, seconds=1),
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class MigrationStreams(OfMachine):
     """The number of connections that carry a moving guest's memory; on ESXi, 0 lets it choose."""
 
-    streams: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("streams of a migration", self.streams, 0, 255)
-
-    @property
-    def wanted(self) -> str:
-        """The number."""
-        return str(self.streams)
+    streams: int = field(metadata=amount("streams of a migration", 0, 255))
 
     def clash(self, other: Setting) -> str:
         """Several streams, and yet only one."""
@@ -150,55 +103,30 @@ class MigrationStreams(OfMachine):
         way = of_parameter(_plain(self, "--parallel-connections"), "multifd-channels")
         return replace(way, legal="1 to 255").plus(Details(after=("MigrationParallel",)))
 
-    def on_esxi(self, host: Host) -> Way:
-        """An option of the host; since 7.0 U2 its default 0 adapts to the link."""
-        return replace(
+    # Since 7.0 U2 the default 0 adapts to the link.
+    on_esxi = by(
+        replace(
             of_advanced("/Migrate/VMotionStreamHelpers"),
             legal="0 to 112, in older releases 0 to 32",
         )
+    )
 
 
-@dataclass(frozen=True)
 class MigrationParallel(OfMachine):
     """Whether QEMU moves memory on several streams at all; both hosts need the same."""
 
     parallel: bool = True
-
     elsewhere: ClassVar = {"esxi": "vMotion always does"}
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.parallel)
-
-    def on_kvm(self, host: Host) -> Way:
-        """The ability `multifd`, by the machine's socket."""
-        return of_capability(_plain(self, "--parallel"), "multifd")
+    on_kvm = by(lambda s: of_capability(_plain(s, "--parallel"), "multifd"))
 
 
-@dataclass(frozen=True)
 class MigrationThrottle(OfMachine):
     """Whether a guest that writes faster than it can be moved is slowed down until it can."""
 
     throttle: bool = True
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.throttle)
-
-    def on_kvm(self, host: Host) -> Way:
-        """The ability `auto-converge`, by the machine's socket."""
-        return of_capability(_plain(self, "--auto-converge"), "auto-converge")
-
-    def on_esxi(self, host: Host) -> Way:
-        """Stun During Page Send, an option of the host: 2 is on when needed, 0 is off."""
-        way = of_advanced("/Migrate/SdpsEnabled")
-        return replace(
-            way,
-            value=lambda text: {"0": "off", "2": "on"}.get(text.strip(), text.strip()),
-            writes=lambda value: way.writes({"off": "0", "on": "2"}.get(value, value)),
-        )
+    on_kvm = by(lambda s: of_capability(_plain(s, "--auto-converge"), "auto-converge"))
+    # Stun During Page Send, an option of the host: 2 is on when needed.
+    on_esxi = by(switched(of_advanced("/Migrate/SdpsEnabled"), on="2"))
 
 
 # What is an option of one `virsh migrate` cannot be set beforehand.

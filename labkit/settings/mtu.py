@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
-from labkit.settings._ways import ROOT, OnHost, script, whole
+from labkit.settings._values import amount
+from labkit.settings._ways import ROOT, OnHost, script
 
 PROGRAMS = ("esxcli", "ip")
 
@@ -20,23 +21,13 @@ SIZES = beside(__file__, "mtu_sizes.sh")
 RESIZED = SIZES + beside(__file__, "mtu_resized.sh")
 
 
-@dataclass(frozen=True)
 class Mtu(OnHost):
     """The largest packet of the test interface, in bytes, the link's own header not counted.
 
     On ESXi the interface is a vmkernel one, and its virtual switch gets the same size.
     """
 
-    size: int = 9000
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("the MTU", self.size, 68, 65535, "bytes")
-
-    @property
-    def wanted(self) -> str:
-        """The size in bytes."""
-        return str(self.size)
+    size: int = field(default=9000, metadata=amount("the MTU", 68, 65535, "bytes"))
 
     def on_linux(self, host: Host) -> Way:
         """`ip link`; a bridge takes the smallest size of its ports."""

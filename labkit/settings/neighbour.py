@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._guest import FIRST
-from labkit.settings._ways import CPUS, OnHost, cpus_of, named, one_of, ranges, script
+from labkit.settings._values import word
+from labkit.settings._ways import CPUS, OnHost, cpus_of, named, ranges, script
 
 PROGRAMS = ("taskset", "virsh")
 
@@ -30,7 +31,6 @@ OWNED_BY = 'owned=$(virsh -q vcpupin "$1") || exit; owned=$(echo "$owned" | wc -
 START = CPUS + beside(__file__, "neighbour_start.sh")
 
 
-@dataclass(frozen=True)
 class Neighbour(OnHost):
     """One such program on each of the host's CPUs, or of all but the last, which a guest may own.
 
@@ -42,13 +42,8 @@ class Neighbour(OnHost):
         "esxi": "a neighbour is another guest (GuestNeighbour): add [hosts.guest2] to lab.toml"
     }
 
-    kind: str = NONE
-    place: str = PLACES[0]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("kind of neighbour", self.kind, KINDS)
-        one_of("place of a neighbour", self.place, PLACES)
+    kind: str = field(default=NONE, metadata=word("kind of neighbour", KINDS))
+    place: str = field(default=PLACES[0], metadata=word("place of a neighbour", PLACES))
 
     @property
     def ours(self) -> tuple[str, ...]:
@@ -98,7 +93,6 @@ class Neighbour(OnHost):
         return "this host has one CPU only" if owned == 1 else "its guest has all of its CPUs"
 
 
-@dataclass(frozen=True)
 class GuestNeighbour(Neighbour):
     """Such a program on each CPU of another guest, where the host itself runs no programs of ours.
 

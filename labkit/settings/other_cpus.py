@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from labkit.errors import Impossible
 from labkit.host import Host
@@ -10,6 +10,7 @@ from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._libvirt import PINNED_TO
+from labkit.settings._values import WHICH, name
 from labkit.settings._ways import CPUS, ROOT, OnHost, cpus_of, named, ranges, script
 
 PROGRAMS = ("virsh",)
@@ -24,25 +25,15 @@ PINS = f'{CPUS}{PINNED_TO}pins "$1"; shift; owned_by "$@"; host_cpus'
 PIN = CPUS + PINNED_TO + beside(__file__, "other_cpus_pin.sh")
 
 
-@dataclass(frozen=True)
 class OtherCpus(OnHost):
     """All threads of `guest` on all of the host's CPUs, or `apart` from guests that own the last.
 
     It goes with ExclusiveCpu of the owners: a CPU is owned when everybody else stays away.
     """
 
-    guest: str = "guest2"
+    guest: str = field(default="guest2", metadata=WHICH | name("guest"))
     apart: bool = True
     owners: tuple[str, ...] = field(default=(FIRST,), kw_only=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        named("guest", self.guest)
-
-    @property
-    def which(self) -> str:
-        """The guest."""
-        return self.guest
 
     @property
     def wanted(self) -> str:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, of_nic
-from labkit.settings._ways import (
-    OWN_KERNEL,
-    ROOT,
-    OnHost,
-    matching,
-    on_or_off,
-    picked,
-    script,
-    whole,
-)
+from labkit.settings._values import WHICH, amount, pattern
+from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, on_or_off, picked, script
 
 PROGRAMS = ("esxcli", "vim-cmd")
 
@@ -39,7 +31,6 @@ put() { printf %s "$1" | tee sriov_numvfs >/dev/null; }
 put 0 && { [ "$2" -eq 0 ] || put "$2"; }"""
 
 
-@dataclass(frozen=True)
 class Passthrough(OnHost):
     """Whether the device at a PCI address is kept for a guest, past all that the host does.
 
@@ -47,24 +38,9 @@ class Passthrough(OnHost):
     all of its memory reserved, and cannot move any more.
     """
 
-    address: str
+    address: str = field(metadata=WHICH | pattern("PCI address", PCI, "0000:03:00.0"))
     kept: bool = True
-
     elsewhere: ClassVar = {"box": "there it is GuestNic with the path direct"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("PCI address", self.address, PCI, "0000:03:00.0")
-
-    @property
-    def which(self) -> str:
-        """The address."""
-        return self.address
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.kept)
 
     def on_linux(self, host: Host) -> Way:
         """The driver vfio-pci instead of its own; the whole IOMMU group has to go."""
@@ -85,35 +61,24 @@ class Passthrough(OnHost):
             lambda value: (script(GIVEN, self.address, "true" if value == "on" else "false"),),
             lambda text: {"true": "on", "false": "off"}.get(text.strip(), "no such device"),
             lambda text: "" if text.strip() else f"no device {self.address} can be passed through",
-            needs=ROOT, legal="on or off",
+            needs=ROOT,
             more=Details(
                 live=script(ACTIVE, self.address), persists=True, cuts_management=True, seconds=2,
             ),
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class Sriov(OnHost):
     """Into how many virtual functions the test NIC is split, each for a guest of its own; 0: none.
 
     Taking one away that a guest has takes it from under the guest.
     """
 
-    functions: int
-
+    functions: int = field(metadata=amount("virtual functions", 0, 256))
     elsewhere: ClassVar = {
         "esxi": "the driver's option max_vfs decides, for all of its ports: ModuleOptions",
         "box": "its NICs are virtual; GuestNic with the path direct comes near",
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("virtual functions", self.functions, 0, 256)
-
-    @property
-    def wanted(self) -> str:
-        """The number."""
-        return str(self.functions)
 
     def on_linux(self, host: Host) -> Way:
         """`sriov_numvfs`."""

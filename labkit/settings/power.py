@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from typing import ClassVar
 
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
+from labkit.settings._values import CPU_LIST, amount, word
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
     OnHost,
+    by,
     cpus_of,
-    matching,
     of_machine,
     on_or_off,
-    one_of,
-    ranges,
     script,
-    whole,
 )
 
 CPUS = "/sys/devices/system/cpu"
@@ -62,25 +60,14 @@ else printf %s "$1" | tee cpufreq/boost >/dev/null; fi"""
 PLUGGED = beside(__file__, "power_plugged.sh")
 
 
-@dataclass(frozen=True)
 class PowerPolicy(OnHost):
     """`performance`, `balanced`, `saving`, or on ESXi `custom`, which IdleStates needs there.
 
     On Linux these are the governors performance, schedutil and powersave, of all CPUs.
     """
 
-    policy: str = "performance"
-
+    policy: str = field(default="performance", metadata=word("power policy", tuple(POLICIES)))
     elsewhere: ClassVar = {"box": "power is the machine's"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("power policy", self.policy, tuple(POLICIES))
-
-    @property
-    def wanted(self) -> str:
-        """The policy."""
-        return self.policy
 
     def on_linux(self, host: Host) -> Way:
         """The governor of each CPU's frequency."""
@@ -99,7 +86,6 @@ class PowerPolicy(OnHost):
             way,
             value=lambda text: names.get(text.strip(), text.strip()),
             writes=lambda value: way.writes(POLICIES.get(value, ("", value))[1]),
-            legal=", ".join(POLICIES),
         )
 
 
@@ -117,32 +103,22 @@ def _govern(value: str) -> tuple[Words, ...]:
     return (script(EACH_GOVERNED, POLICIES.get(value, (value, ""))[0]),)
 
 
-@dataclass(frozen=True)
 class IdleStates(OnHost):
     """The deepest sleep of idle CPUs: states that take longer to wake from are not entered.
 
     0 microseconds keeps all CPUs awake, which costs power, and turbo of their neighbours.
     """
 
-    most_usecs: int = 0
-
+    most_usecs: int = field(
+        default=0, metadata=amount("the time to wake", 0, 1_000_000, "us", "{} us".format)
+    )
     elsewhere: ClassVar = {"box": "idle states are the machine's"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("the time to wake", self.most_usecs, 0, 1_000_000, "us")
-
-    @property
-    def wanted(self) -> str:
-        """The time to wake."""
-        return f"{self.most_usecs} us"
 
     def on_linux(self, host: Host) -> Way:
         """The switch of each state of each CPU."""
         return Way(
             script(STATES), lambda value: (_slept(value),), self._slept,
-            needs=ROOT, legal="0 to 1000000 us",
-            more=Details(probe=script(OWN_KERNEL)),
+            needs=ROOT, more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
 
     def on_esxi(self, host: Host) -> Way:
@@ -152,7 +128,6 @@ class IdleStates(OnHost):
             way,
             value=lambda text: f"{text.strip()} us",
             writes=lambda value: way.writes(value.removesuffix(" us")),
-            legal="0 to 1000000 us",
         ).plus(Details(after=("PowerPolicy",)))
 
     def _slept(self, text: str) -> str:
@@ -172,44 +147,30 @@ def _slept(value: str) -> Words:
     return script(AS_BEFORE, *value.split())
 
 
-@dataclass(frozen=True)
 class Turbo(OnHost):
     """Whether CPUs may go above their nominal frequency while there is room."""
 
     turbo: bool = False
-
     elsewhere: ClassVar = {
         "box": "turbo is the machine's",
         "esxi": "turbo is the BIOS's there; state it with the results",
     }  # fmt: skip
 
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.turbo)
-
-    def on_linux(self, host: Host) -> Way:
-        """The switch of intel_pstate, or that of the other drivers."""
-        return Way(
+    # The switch of intel_pstate, or that of the other drivers.
+    on_linux = by(
+        Way(
             script(TURBO), lambda value: (script(TURNED, "1" if value == "on" else "0"),),
             lambda text: on_or_off(text.split() in (["no_turbo", "0"], ["boost", "1"])),
-            needs=ROOT, legal="on or off",
-            more=Details(probe=script(OWN_KERNEL)),
-        )  # fmt: skip
+            needs=ROOT, more=Details(probe=script(OWN_KERNEL)),
+        )
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class HyperThreading(OnHost):
     """Whether a core offers its hardware threads as CPUs of their own."""
 
     threads: bool = False
-
     elsewhere: ClassVar = {"box": "cores are the machine's"}
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.threads)
 
     def on_linux(self, host: Host) -> Way:
         """At once, by taking CPUs away; `forceoff` and `notsupported` are beyond our reach."""
@@ -218,37 +179,23 @@ class HyperThreading(OnHost):
             of_machine(f"{CPUS}/smt/control"),
             refuses=lambda text: f"hardware threads of {host.name}: {text.strip()}"
             if text.strip() in fixed else "",
-            legal="on or off",
         ).plus(Details(seconds=2))  # fmt: skip
 
-    def on_esxi(self, host: Host) -> Way:
-        """A setting of the kernel's start; the name is not confirmed on a real host."""
-        return of_kernel("hyperthreading")
+    # The name is not confirmed on a real host.
+    on_esxi = by(of_kernel("hyperthreading"))
 
 
-@dataclass(frozen=True)
 class OnlineCpus(OnHost):
     """The only CPUs that the host's kernel uses, as for a native run on as many as a guest has.
 
     It moves every process and interrupt off the others; old cpusets do not get them back.
     """
 
-    cpus: str
-
+    cpus: str = field(metadata=CPU_LIST)
     elsewhere: ClassVar = {
         "box": "CPUs are the machine's",
         "esxi": "a native run starts another system there",
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("list of CPUs", self.cpus, r"[\d,-]{1,200}", "0-1")
-        cpus_of(self.cpus)
-
-    @property
-    def wanted(self) -> str:
-        """The list, as the kernel writes it."""
-        return ranges(cpus_of(self.cpus))
 
     def clash(self, other: Setting) -> str:
         """Nothing can be placed on a CPU that is taken away."""
@@ -261,6 +208,5 @@ class OnlineCpus(OnHost):
         return Way(
             ("cat", f"{CPUS}/online"),
             lambda value: (script(PLUGGED, *map(str, cpus_of(value))),),
-            needs=ROOT, legal="a list such as 0-1",
-            more=Details(probe=script(OWN_KERNEL), seconds=1),
+            needs=ROOT, more=Details(probe=script(OWN_KERNEL), seconds=1),
         )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from functools import partial
 from typing import ClassVar
 
@@ -10,16 +10,8 @@ from labkit.errors import Impossible
 from labkit.host import Host
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
-from labkit.settings._ways import (
-    OWN_KERNEL,
-    ROOT,
-    OnHost,
-    cpu_list,
-    matching,
-    named,
-    on_or_off,
-    script,
-)
+from labkit.settings._values import CPU_LIST, WHICH, name, pattern, value
+from labkit.settings._ways import OWN_KERNEL, ROOT, OnHost, cpu_list, script
 
 PROGRAMS = ("pgrep", "systemctl", "taskset")
 
@@ -44,30 +36,15 @@ systemctl cat "$1.service" >/dev/null || exit
 systemctl is-active --quiet "$1.service" && echo on || echo off"""
 
 
-@dataclass(frozen=True)
 class ProcessCpus(OnHost):
     """The CPUs for all threads of all processes called `process`, and what they start later."""
 
-    process: str
-    cpus: str
-
+    # The kernel keeps the first 15 letters of a name.
+    process: str = field(
+        metadata=WHICH | pattern("name of a process", r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
+    )
+    cpus: str = field(metadata=CPU_LIST)
     elsewhere: ClassVar = {"esxi": "GuestCpus places a guest there"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # The kernel keeps the first 15 letters of a name.
-        matching("name of a process", self.process, r"[A-Za-z0-9][\w.:-]{0,14}", "redis-server")
-        cpu_list(self.cpus)
-
-    @property
-    def which(self) -> str:
-        """The processes."""
-        return self.process
-
-    @property
-    def wanted(self) -> str:
-        """The list of CPUs."""
-        return cpu_list(self.cpus)
 
     def on_linux(self, host: Host) -> Way:
         """`taskset`; when they are not all alike beforehand, they could not be put back."""
@@ -76,12 +53,14 @@ class ProcessCpus(OnHost):
             lambda text: " and ".join(text.split()),
             lambda text: "" if len(text.split()) == 1
             else f"threads of {self.process} are not all on the same CPUs",
-            needs=ROOT, legal="a list such as 0-1",
-            more=Details(settle_seconds=0.5),
+            needs=ROOT, more=Details(settle_seconds=0.5),
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+def _placed(cpus: str) -> str:
+    return cpus if cpus == FIRST_NODE else cpu_list(cpus)
+
+
 class InterruptCpus(OnHost):
     """The CPUs that take the interrupts whose name begins with `name`, as in /proc/interrupts.
 
@@ -89,29 +68,15 @@ class InterruptCpus(OnHost):
     irqbalance moves them again: ServiceRunning("irqbalance", False) goes with it.
     """
 
-    name: str
-    cpus: str
-
+    name: str = field(
+        metadata=WHICH
+        | pattern("name of an interrupt", r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
+    )
+    cpus: str = field(metadata=value(_placed, _placed, "a list such as 0-1"))
     elsewhere: ClassVar = {
         "box": "interrupts are the machine's",
         "esxi": "VMkernel routes them itself; AdvancedOption has its /Irq/... options",
     }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("name of an interrupt", self.name, r"[A-Za-z][\w.:@-]{0,40}", "eth1 or virtio2")
-        if self.cpus != FIRST_NODE:
-            cpu_list(self.cpus)
-
-    @property
-    def which(self) -> str:
-        """The interrupts."""
-        return self.name
-
-    @property
-    def wanted(self) -> str:
-        """The list of CPUs, or the node."""
-        return self.cpus if self.cpus == FIRST_NODE else cpu_list(self.cpus)
 
     def clash(self, other: Setting) -> str:
         """irqbalance goes on placing interrupts as it likes."""
@@ -127,7 +92,7 @@ class InterruptCpus(OnHost):
         shown = f'{ROUTED}routed "$1"{f" && {NODE_CPUS}" * node}'
         return Way(
             script(shown, name), partial(_routes, name), _on_node if node else _alike,
-            needs=ROOT, legal="a list such as 0-1",
+            needs=ROOT,
             more=Details(probe=script(OWN_KERNEL), after=("ServiceRunning",)),
         )  # fmt: skip
 
@@ -151,28 +116,12 @@ def _alike(text: str) -> str:
     return lists.pop() if len(lists) == 1 else " ".join(text.split())
 
 
-@dataclass(frozen=True)
 class ServiceRunning(OnHost):
     """Whether a service of the host goes on: irqbalance, tuned, firewalld, ..."""
 
-    service: str
+    service: str = field(metadata=WHICH | name("service"))
     running: bool = False
-
     elsewhere: ClassVar = {"box": "hosts of the box have no services"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        named("service", self.service)
-
-    @property
-    def which(self) -> str:
-        """The service."""
-        return self.service
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.running)
 
     def on_linux(self, host: Host) -> Way:
         """systemd, until the host starts again."""
@@ -181,7 +130,6 @@ class ServiceRunning(OnHost):
             script(STATE, self.service),
             lambda value: (("systemctl", verbs[value], f"{self.service}.service"),),
             needs=ROOT,
-            legal="on or off",
             more=Details(
                 probe=script(OWN_KERNEL),
                 cuts_management=self.service in ("firewalld", "nftables", "ufw", "ssh"),

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import field, fields
 from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
-from labkit.settings._ways import ROOT, OnHost, on_or_off, picked, script, whole
+from labkit.settings._values import amount
+from labkit.settings._ways import ROOT, OnHost, on_or_off, picked, script
 
 PROGRAMS = ("esxcli", "ethtool")
 
@@ -26,51 +27,46 @@ RINGS = """\
     echo 'User-Mode Linux cannot be asked for its rings' >&2; exit 1; }"""
 
 
-@dataclass(frozen=True)
-class NicQueues(OnHost):
-    """The test interface's number of queues; a driver has either combined ones or rx and tx."""
-
-    combined: int | None = 1
-    rx: int | None = None
-    tx: int | None = None
-
-    elsewhere: ClassVar = {"esxi": "the driver's option RSS decides: ModuleOptions"}
+class _OfNic(OnHost):
+    what: ClassVar[str]
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _some_whole("queues", self._asked(), 1, 1024)
+        if not _named(self._asked()):
+            known = ", ".join(self._asked())
+            raise BadInput(f"name at least one of {self.what}", hint=f"known: {known}")
 
     def _asked(self) -> Asked:
-        return {"combined": self.combined, "rx": self.rx, "tx": self.tx}
+        names = [slot.name for slot in fields(self) if slot.name != "role"]
+        return {name.replace("_", "-"): getattr(self, name) for name in names}
 
     @property
     def wanted(self) -> str:
-        """The named numbers."""
-        return _pairs(self._asked())
+        """The named values."""
+        asked = self._asked()
+        return " ".join(sorted(f"{name}={_word(asked[name])}" for name in _named(asked)))
+
+
+class NicQueues(_OfNic):
+    """The test interface's number of queues; a driver has either combined ones or rx and tx."""
+
+    combined: int | None = field(default=1, metadata=amount("queues: combined", 1, 1024))
+    rx: int | None = field(default=None, metadata=amount("queues: rx", 1, 1024))
+    tx: int | None = field(default=None, metadata=amount("queues: tx", 1, 1024))
+    what: ClassVar = "queues"
+    elsewhere: ClassVar = {"esxi": "the driver's option RSS decides: ModuleOptions"}
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -L`, which may take the link down for a moment."""
         return _ethtool(host, "l", self._asked())
 
 
-@dataclass(frozen=True)
-class NicRing(OnHost):
+class NicRing(_OfNic):
     """Packets that the rings of the test interface hold: descriptors for rx and for tx."""
 
-    rx: int | None = 4096
-    tx: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _some_whole("a ring", self._asked(), 1, 65536)
-
-    def _asked(self) -> Asked:
-        return {"rx": self.rx, "tx": self.tx}
-
-    @property
-    def wanted(self) -> str:
-        """The named sizes."""
-        return _pairs(self._asked())
+    rx: int | None = field(default=4096, metadata=amount("a ring: rx", 1, 65536))
+    tx: int | None = field(default=None, metadata=amount("a ring: tx", 1, 65536))
+    what: ClassVar = "a ring"
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -G`, which may take the link down for a moment."""
@@ -90,30 +86,17 @@ class NicRing(OnHost):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Coalescing(OnHost):
+class Coalescing(_OfNic):
     """The test interface's wait before an interrupt, in microseconds and in packets.
 
     0 microseconds is an interrupt for each packet; `adaptive` leaves it to the driver.
     """
 
-    rx_usecs: int | None = 0
-    tx_usecs: int | None = None
-    rx_frames: int | None = None
+    rx_usecs: int | None = field(default=0, metadata=amount("coalescing: rx-usecs", 0, 65535))
+    tx_usecs: int | None = field(default=None, metadata=amount("coalescing: tx-usecs", 0, 65535))
+    rx_frames: int | None = field(default=None, metadata=amount("coalescing: rx-frames", 0, 65535))
     adaptive_rx: bool | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _some_whole("coalescing", self._asked(), 0, 65535, switch="adaptive-rx")
-
-    def _asked(self) -> Asked:
-        return {"adaptive-rx": self.adaptive_rx, "rx-usecs": self.rx_usecs,
-                "tx-usecs": self.tx_usecs, "rx-frames": self.rx_frames}  # fmt: skip
-
-    @property
-    def wanted(self) -> str:
-        """The named values."""
-        return _pairs(self._asked())
+    what: ClassVar = "coalescing"
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -C`; many virtual NICs have nothing of the sort."""
@@ -137,27 +120,13 @@ class Coalescing(OnHost):
         )  # fmt: skip
 
 
-# The numbers that are named, and that there is one.
+# The numbers that are named.
 def _named(asked: Asked) -> list[str]:
     return [name for name, value in asked.items() if value is not None]
 
 
-def _some_whole(what: str, asked: Asked, low: int, high: int, switch: str = "") -> None:
-    if not _named(asked):
-        raise BadInput(f"name at least one of {what}", hint=f"known: {', '.join(asked)}")
-    for name in _named(asked):
-        if name != switch:
-            whole(f"{what}: {name}", asked[name], low, high)
-        elif not isinstance(asked[name], bool):
-            raise BadInput(f"{what}: {name} is True or False, not {asked[name]!r}")
-
-
 def _word(value: int | bool | None) -> str:
     return on_or_off(value) if isinstance(value, bool) else str(value)
-
-
-def _pairs(asked: Asked) -> str:
-    return " ".join(sorted(f"{name}={_word(asked[name])}" for name in _named(asked)))
 
 
 def _true(value: str) -> str:

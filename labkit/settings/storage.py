@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import ClassVar
 
-from labkit.errors import BadInput
 from labkit.host import Host
 from labkit.setting import Details, Setting, Way, Words, held
 from labkit.settings._disk import DISK, DISKS
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine
+from labkit.settings._values import WHICH, amount, name, pattern, share, word
 from labkit.settings._ways import (
     OWN_KERNEL,
     ROOT,
     OnHost,
-    matching,
-    named,
-    number,
+    by,
     of_choice,
     of_machine,
     on_or_off,
-    one_of,
     picked,
     script,
-    whole,
 )
 
 PROGRAMS = ("btrfs", "esxcli", "losetup")
@@ -53,48 +49,29 @@ esxcli vsan policy setdefault -c vdisk -p "$rules"
 PROFILES = ("single", "raid0", "raid1", "raid10", "raid5", "raid6")
 
 
-@dataclass(frozen=True)
 class OfDisk(OnHost):
     """A setting of one disk, by its name in /sys/block, or on ESXi by its naa. name.
 
     On Linux it is about that very disk from the first look on, whatever name that gets.
     """
 
-    disk: str
-
+    disk: str = field(metadata=WHICH | name("disk"))
     elsewhere: ClassVar = {"box": "disks are the machine's"}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        named("disk", self.disk)
 
-    @property
-    def which(self) -> str:
-        """The disk."""
-        return self.disk
-
-    def _queue(self, file: str, of: Callable[[str], Way] = of_machine) -> Way:
-        here, way = (of(f"/sys/block/{name}/queue/{file}") for name in (self.disk, DISK))
-        return way.plus(Details(probe=here.more.probe))
-
-    def _held(self, file: str) -> Way:
-        return DISKS.way(self._queue(file), self.disk)
+def _queue(disk: str, file: str, of: Callable[[str], Way] = of_machine) -> Way:
+    real, way = (of(f"/sys/block/{name}/queue/{file}") for name in (disk, DISK))
+    return way.plus(Details(probe=real.more.probe))
 
 
-@dataclass(frozen=True)
+def _of_disk(disk: str, file: str) -> Way:
+    return DISKS.way(_queue(disk, file), disk)
+
+
 class DiskScheduler(OfDisk):
     """In what order requests go to a disk: none, mq-deadline, kyber, bfq, as the kernel has."""
 
-    scheduler: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("scheduler", self.scheduler, r"[a-z][a-z0-9-]{1,20}", "mq-deadline")
-
-    @property
-    def wanted(self) -> str:
-        """The scheduler."""
-        return self.scheduler
+    scheduler: str = field(metadata=pattern("scheduler", r"[a-z][a-z0-9-]{1,20}", "mq-deadline"))
 
     def clash(self, other: Setting) -> str:
         """It brings a queue of its own."""
@@ -107,10 +84,10 @@ class DiskScheduler(OfDisk):
 
         So the first look is at both; later ones are at the scheduler alone.
         """
-        one, queue = self._queue("scheduler", of_choice), self._held("nr_requests")
+        one = _queue(self.disk, "scheduler", of_choice)
         files = (f"/sys/block/{DISK}/queue/{name}" for name in ("nr_requests", "scheduler"))
         both = DISKS.way(replace(one, reads=("cat", *files)), self.disk)
-        later = DISKS.way(one, self.disk)
+        later, queue = DISKS.way(one, self.disk), _of_disk(self.disk, "nr_requests")
         return both.plus(Details(held=partial(_with_queue, later, queue)))
 
 
@@ -126,27 +103,14 @@ def _with_queue(way: Way, queue: Way, text: str) -> tuple[Way, str]:
     return replace(very, writes=writes), now
 
 
-@dataclass(frozen=True)
 class DiskQueue(OfDisk):
     """The number of requests that may wait for a disk; on ESXi, while several machines want it."""
 
-    requests: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("requests", self.requests, 1, 65_536)
-
-    @property
-    def wanted(self) -> str:
-        """The number."""
-        return str(self.requests)
-
-    def on_linux(self, host: Host) -> Way:
-        """`nr_requests`."""
-        return self._held("nr_requests")
+    requests: int = field(metadata=amount("requests", 1, 65_536))
+    on_linux = by(lambda s: _of_disk(s.disk, "nr_requests"))
 
     def on_esxi(self, host: Host) -> Way:
-        """Outstanding requests with competing worlds."""
+        """The number of requests while several worlds compete for the disk."""
         return Way(
             picked(r"s/^ *No of outstanding IOs with competing worlds: //p",
                    *DEVICE, "list", "-d", self.disk),
@@ -157,87 +121,46 @@ class DiskQueue(OfDisk):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class ReadAhead(OfDisk):
-    """KiB read from a disk beyond what was asked for; 0 for none."""
+    """KiB read from a disk beyond what was asked for, in whole pages of 4 KiB; 0 for none."""
 
-    kib: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("read-ahead", self.kib, 0, 2**20, "KiB")
-
-    @property
-    def wanted(self) -> str:
-        """In KiB."""
-        return str(self.kib)
-
-    def on_linux(self, host: Host) -> Way:
-        """`read_ahead_kb`, in whole pages of 4 KiB."""
-        return self._held("read_ahead_kb")
+    kib: int = field(metadata=amount("read-ahead", 0, 2**20, "KiB"))
+    on_linux = by(lambda s: _of_disk(s.disk, "read_ahead_kb"))
 
 
-@dataclass(frozen=True)
 class DirectIo(OfDisk):
     """Whether a disk that is a file (a loop device) goes past the cache of the host's files.
 
     A workload's own direct I/O is an option of the workload, and in vain above a cached file.
     """
 
+    disk: str = field(metadata=WHICH | pattern("loop device", r"loop\d{1,4}", "loop0"))
     direct: bool = True
-
     elsewhere: ClassVar = {
         **OfDisk.elsewhere,
         "esxi": "its datastores are not cached in the host's memory",
         "kvm": "a guest's disk has it in its definition: <driver cache='none'/>, by hand",
     }
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("loop device", self.disk, r"loop\d{1,4}", "loop0")
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.direct)
-
     def on_linux(self, host: Host) -> Way:
         """`losetup`; the file's own file system must have it."""
         way = Way(
             ("cat", f"/sys/block/{DISK}/loop/dio"),
             lambda value: (("losetup", f"--direct-io={value}", f"/dev/{DISK}"),),
-            lambda text: on_or_off(text.strip() == "1"),
-            needs=ROOT, legal="on or off",
+            lambda text: on_or_off(text.strip() == "1"), needs=ROOT,
             more=Details(probe=script(OWN_KERNEL)),
         )  # fmt: skip
         return DISKS.way(way, self.disk)
 
 
-@dataclass(frozen=True)
 class GuestDiskLimit(OfMachine):
     """The most that a guest may ask of one of its disks, in requests per second; 0: no limit."""
 
-    disk: str
-    per_second: int
-
+    disk: str = field(metadata=WHICH | name("disk of a guest"))
+    per_second: int = field(metadata=amount("requests per second", 0, 10_000_000))
     elsewhere: ClassVar = {
         "esxi": "it is a property of the disk, which vCenter or the host's API sets"
     }
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        named("disk of a guest", self.disk)
-        whole("requests per second", self.per_second, 0, 10_000_000)
-
-    @property
-    def which(self) -> str:
-        """The machine and its disk."""
-        return f"{self.vm} {self.disk}"
-
-    @property
-    def wanted(self) -> str:
-        """Requests per second."""
-        return str(self.per_second)
 
     def on_kvm(self, host: Host) -> Way:
         """`blkdeviotune`, reads and writes together."""
@@ -248,7 +171,6 @@ class GuestDiskLimit(OfMachine):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
 class StorageLayout(OnHost):
     """The profile of a btrfs mounted at `path`: the way a pool keeps its data on its disks.
 
@@ -256,28 +178,14 @@ class StorageLayout(OnHost):
     data is written again, so a change takes as long as copying it.
     """
 
-    path: str
-    profile: str
-
+    path: str = field(
+        metadata=WHICH | pattern("path of a file system", r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
+    )
+    profile: str = field(metadata=word("profile", PROFILES))
     elsewhere: ClassVar = {
         "box": "disks are the machine's",
         "esxi": "it is the array's; state it with the results",
-    }  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        matching("path of a file system", self.path, r"(/[A-Za-z0-9_][\w.-]*)+", "/srv/pool")
-        one_of("profile", self.profile, PROFILES)
-
-    @property
-    def which(self) -> str:
-        """The mount point."""
-        return self.path
-
-    @property
-    def wanted(self) -> str:
-        """The profile."""
-        return self.profile
+    }
 
     def on_linux(self, host: Host) -> Way:
         """`btrfs balance`."""
@@ -294,63 +202,36 @@ class StorageLayout(OnHost):
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
+def _millionths(value: str) -> str:
+    return "" if value == NO_RULE else f"{float(value.removesuffix(' %')) * 1e4:.0f}"
+
+
 class VsanReadCache(OnHost):
     """The percentage of each new object that vSAN keeps in the read cache of its flash.
 
     Only vSAN with spinning disks has that cache. The unit is not confirmed on a real host.
     """
 
-    percent: float
-
+    percent: float = field(metadata=share("the reservation", 0, 100, "percent", "{:g} %".format))
     elsewhere: ClassVar = {"linux": "it has no vSAN; ReadAhead and CacheBudget are there"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        number("the reservation", self.percent, 0, 100, "percent")
-
-    @property
-    def wanted(self) -> str:
-        """In percent."""
-        return f"{self.percent:g} %"
-
-    def on_esxi(self, host: Host) -> Way:
-        """`cacheReservation` of the default policy for disks; its other rules stay."""
-        return Way(
+    # `cacheReservation` of the default policy for disks; its other rules stay.
+    on_esxi = by(
+        Way(
             script(POLICY), lambda value: (script(RESERVED, _millionths(value)),),
             lambda text: f"{int(text) / 1e4:g} %" if text.strip() else NO_RULE,
-            needs=ROOT, legal="0 to 100 percent",
-            more=Details(persists=True, seconds=2),
-        )  # fmt: skip
+            needs=ROOT, more=Details(persists=True, seconds=2),
+        )
+    )  # fmt: skip
 
 
-def _millionths(value: str) -> str:
-    return "" if value == NO_RULE else f"{float(value.removesuffix(' %')) * 1e4:.0f}"
-
-
-@dataclass(frozen=True)
 class CacheBudget(OnHost):
     """Percentage of memory at which the host starts writing its cache to disk."""
 
-    percent: int
-
+    percent: int = field(metadata=amount("the cache's part", 1, 100, "percent"))
     elsewhere: ClassVar = {"box": "memory is the machine's", "esxi": "it has no cache of files"}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if isinstance(self.percent, bool) or self.percent not in range(1, 101):
-            raise BadInput(f"the cache may have 1 to 100 percent, not {self.percent!r}")
-
-    @property
-    def wanted(self) -> str:
-        """In percent."""
-        return str(self.percent)
-
-    def on_linux(self, host: Host) -> Way:
-        """The sysctl vm.dirty_background_ratio; 0 means that bytes are set instead."""
-        way = of_machine("/proc/sys/vm/dirty_background_ratio")
-        return replace(
-            way,
+    on_linux = by(
+        replace(
+            of_machine("/proc/sys/vm/dirty_background_ratio"),
             refuses=lambda text: "it is set in bytes there" if text.strip() == "0" else "",
-            legal="1 to 100 percent",
         )
+    )

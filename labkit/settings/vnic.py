@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import field
 from typing import ClassVar
 
 from labkit.errors import BadInput
@@ -10,7 +10,8 @@ from labkit.host import Host
 from labkit.setting import Details, Way
 from labkit.settings._esxi import ADVANCED, of_vmx, since_boot
 from labkit.settings._machine import OfMachine
-from labkit.settings._ways import OnHost, on_or_off, one_of, script, whole
+from labkit.settings._values import WHICH, amount, word
+from labkit.settings._ways import OnHost, by, script, whole
 
 PROGRAMS = ("esxcli",)
 
@@ -22,7 +23,6 @@ for name; do
     printf '%s\\n' "$said" | sed -n "s/^   Int Value: /$name=/p"; done"""
 
 
-@dataclass(frozen=True)
 class VnicCoalescing(OfMachine):
     """The host's timing of packet interrupts for a guest: `disabled` is at once for each packet.
 
@@ -30,10 +30,11 @@ class VnicCoalescing(OfMachine):
     number of packets (parameter: 1 to 64, but at most 4 ms). Only vmxnet3 NICs have it.
     """
 
-    scheme: str = "disabled"
+    scheme: str = field(default="disabled", metadata=word("scheme", SCHEMES))
     parameter: int | None = None
-    nic: int = 0
-
+    nic: int = field(
+        default=0, metadata=WHICH | amount("the NIC's number", 0, 9, text="ethernet{}".format)
+    )
     elsewhere: ClassVar = {
         "box": "there it is the batch of GuestNic",
         "linux": "there it is Coalescing, in the guest",
@@ -42,23 +43,11 @@ class VnicCoalescing(OfMachine):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("scheme", self.scheme, SCHEMES)
-        whole("the NIC's number", self.nic, 0, 9)
         legal = {"rbc": (100, 100_000), "static": (1, 64)}.get(self.scheme)
         if self.parameter is not None:
             if legal is None:
                 raise BadInput(f"{self.scheme} has no parameter; rbc and static have one")
             whole(f"the parameter of {self.scheme}", self.parameter, *legal)
-
-    @property
-    def which(self) -> str:
-        """The machine and its NIC."""
-        return f"{self.vm} ethernet{self.nic}"
-
-    @property
-    def wanted(self) -> str:
-        """The scheme, and its parameter if it has one."""
-        return self.scheme if self.parameter is None else f"{self.scheme} {self.parameter}"
 
     def on_esxi(self, host: Host) -> Way:
         """`ethernetN.coalescingScheme` and its parameters."""
@@ -69,36 +58,11 @@ class VnicCoalescing(OfMachine):
         )
 
 
-@dataclass(frozen=True)
-class VnicMerging(OnHost):
-    """Whether the host merges packets for guests (LRO), in software and in hardware, vmxnet3.
-
-    It counts from the host's next start on (VMware KB 318877).
-    """
-
-    lro: bool = False
-
-    elsewhere: ClassVar = {
-        "box": "there it is lro of GuestNic",
-        "linux": "there it is Offloads, in the guest",
-    }  # fmt: skip
-
-    @property
-    def wanted(self) -> str:
-        """On or off."""
-        return on_or_off(self.lro)
-
-    def on_esxi(self, host: Host) -> Way:
-        """Two options of the host, of all of its machines."""
-        way = Way(script(SHOWN, *MERGES), _merged, _merges, more=Details(seconds=2))
-        return since_boot("merging", way)
-
-
 def _merges(text: str) -> str:
     both = text.split()
-    for word, n in (("on", "1"), ("off", "0")):
+    for switch, n in (("on", "1"), ("off", "0")):
         if both == [f"{name}={n}" for name in MERGES]:
-            return word
+            return switch
     return " ".join(both)
 
 
@@ -107,3 +71,22 @@ def _merged(value: str) -> tuple[tuple[str, ...], ...]:
     pairs = [f"{name}={number[value]}" for name in MERGES] if value in number else value.split()
     split = (pair.partition("=") for pair in pairs)
     return tuple((*ADVANCED, "set", "-o", f"/Net/{name}", "-i", n) for name, _, n in split)
+
+
+class VnicMerging(OnHost):
+    """Whether the host merges packets for guests (LRO), in software and in hardware, vmxnet3.
+
+    It counts from the host's next start on (VMware KB 318877).
+    """
+
+    lro: bool = False
+    elsewhere: ClassVar = {
+        "box": "there it is lro of GuestNic",
+        "linux": "there it is Offloads, in the guest",
+    }  # fmt: skip
+    # Two options of the host, of all of its machines.
+    on_esxi = by(
+        since_boot(
+            "merging", Way(script(SHOWN, *MERGES), _merged, _merges, more=Details(seconds=2))
+        )
+    )

@@ -1,8 +1,5 @@
 """Every setting on every kind of host that has it: read, made so, read back, put back."""
 
-import importlib
-import inspect
-import pkgutil
 import subprocess
 import time
 from contextlib import ExitStack
@@ -14,12 +11,13 @@ import worlds
 from esxi_stand_in import stand_in
 from settings import cases
 
-import labkit.settings
 from labkit.changes.in_force import applied
 from labkit.changes.plan import plan
 from labkit.errors import BadInput, CommandFailed, Impossible
 from labkit.host import Guest
-from labkit.setting import KINDS, Setting, held, way_among
+from labkit.setting import held, way_among
+from labkit.settings import kinds_of_setting
+from labkit.settings._ways import OnHost
 from labkit.settings.passthrough import Passthrough
 from labkit.settings.storage import DiskQueue, DiskScheduler
 
@@ -183,31 +181,17 @@ def test_settings_of_disks_and_processes_of_our_own(host_of, sleeper, name):
     tried(host, case)
 
 
-def all_settings():
-    """Each setting in the folder, which is the registry."""
-    for found in pkgutil.iter_modules(labkit.settings.__path__):
-        if found.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"labkit.settings.{found.name}")
-        for _, one in inspect.getmembers(module, inspect.isclass):
-            ours = issubclass(one, Setting) and one.__module__ == module.__name__
-            if ours and not inspect.isabstract(one):
-                yield one
-
-
 def kinds_of(setting):
-    if hasattr(setting, "elsewhere"):
-        return {kind for kind in KINDS if hasattr(setting, f"on_{kind}")}
-    return set()
+    return set(setting.kinds()) if issubclass(setting, OnHost) else set()
 
 
 def test_each_setting_in_the_folder_is_tried_on_each_kind_of_host_that_has_it():
     tried_on = {(case.name, case.kind) for case in LISTED} | {(one, "linux") for one in OF_FOLDER}
-    asked = {(one.__name__, kind) for one in all_settings() for kind in kinds_of(one)}
+    asked = {(one.__name__, kind) for one in kinds_of_setting() for kind in kinds_of(one)}
     in_the_box = {(name, "box") for name in IN_THE_BOX}
     assert asked - tried_on - in_the_box == set()
     known = {name for name, _ in tried_on | in_the_box}
-    assert {one.__name__ for one in all_settings()} == known
+    assert {one.__name__ for one in kinds_of_setting()} == known
 
 
 def test_with_the_first_scheduler_of_a_disk_its_first_queue_comes_back(host_of):

@@ -1,0 +1,66 @@
+"""The fields of settings: what may stand in one, how it is written, and whether it says which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from labkit.settings._ways import cpu_list, matching, named, number, one_of, whole
+
+WHICH = {"which": True}
+"""Marks a field that says which of several things on the host is meant; others say its value."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The rule of one field: it refuses what is not legal, and writes what is."""
+
+    check: Callable[[Any], object]
+    text: Callable[[Any], str]
+    legal: str
+    """The values that can be asked for, in words."""
+
+
+def value(
+    check: Callable[[Any], object], text: Callable[[Any], str] = str, legal: str = ""
+) -> dict[str, Any]:
+    """The metadata of a field with a rule of its own."""
+    return {"value": Value(check, text, legal)}
+
+
+def amount(
+    what: str, low: int, high: int, unit: str = "", text: Callable[[Any], str] = str
+) -> dict[str, Any]:
+    """A whole number from `low` to `high`."""
+    legal = f"{low} to {high} {unit}".strip()
+    return value(lambda n: whole(what, n, low, high, unit), text, legal)
+
+
+def share(
+    what: str, low: float, high: float, unit: str = "", text: Callable[[Any], str] = "{:g}".format
+) -> dict[str, Any]:
+    """Any number from `low` to `high`."""
+    legal = f"{low} to {high} {unit}".strip()
+    return value(lambda n: number(what, n, low, high, unit), text, legal)
+
+
+def word(what: str, known: tuple[str, ...]) -> dict[str, Any]:
+    """One of the known words."""
+    return value(lambda text: one_of(what, text, known), legal=", ".join(known))
+
+
+def pattern(what: str, regex: str, like: str) -> dict[str, Any]:
+    """A text of that pattern."""
+    return value(lambda text: matching(what, text, regex, like))
+
+
+def name(what: str) -> dict[str, Any]:
+    """A plain name."""
+    return value(lambda text: named(what, text))
+
+
+CPU_LIST = value(cpu_list, cpu_list, "a list such as 0-1")
+CPU_TIME = share("the limit", 0.01, 4096, "CPUs")
+# The kernel takes any number and makes it fit without a word.
+CPU_SHARES = amount("CPU shares", 2, 262_144)
