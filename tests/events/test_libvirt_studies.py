@@ -1,0 +1,90 @@
+"""A whole study on two hosts with real libvirt: its runs, its figures, and its verdicts.
+
+The machine that moves writes by itself, at one speed; the study's own load runs beside it. So no
+verdict on how fast a guest writes can be more than undecided here.
+"""
+
+from dataclasses import replace
+
+import pytest
+import worlds
+from two_libvirts import PROGRAMS as NEEDED
+from two_libvirts import VM, two_libvirts
+
+from labkit import studies
+from labkit.errors import BadInput
+from labkit.running.loop import run
+from labkit.running.open_lab import study_results
+from labkit.verdict import NOT_TESTABLE, UNDECIDED
+from labkit.workloads.dirty_memory import DirtyMemory
+
+pytestmark = [pytest.mark.box, pytest.mark.torture]
+LINE = 500
+"""Mbit/s of the link: the document's 20 Gb/s at the study's scale."""
+THERE = {"5.5 [gbps=20]", "6.0 [gbps=20]", "6.0 [dirty=low]", "6.0 [dirty=high]"}
+
+
+@pytest.fixture
+def lab(tmp_path):
+    if why := worlds.lacking(*NEEDED):
+        pytest.skip(why)
+    with two_libvirts(tmp_path, LINE) as found:
+        yield found
+
+
+def test_the_large_guest_is_moved_and_judged_and_other_lines_are_left_out(
+    lab, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    study = studies.find("monster_vmotion")
+    study = replace(study, workload=replace(study.workload, mebibytes=8))
+    results = study_results(study, lab, "hosts.toml", label="libvirt")
+    refused = results.asked["refused"]
+    assert {one.name for one in study.conditions} - set(refused) == THERE
+    assert "has 500 Mbit/s, not 250" in refused["6.0 [gbps=10]"]
+    run(study, lab, results, repeats=1)
+    assert [one.state for one in results.runs()] == ["finished"] * len(THERE)
+    for one in results.finished():
+        at = {sample.metric: sample.values for sample in study.samples(one)}
+        assert at["arrived share"] == 1 and at["switchover time"] > 0
+        assert at["bandwidth"].size >= 10 and 0.7 < at["share of line"].max() < 1.1
+        assert at["rounds"] > 1 and at["cpu utilization"].max() > 0
+    verdicts = {one.claim: one for one in study.judge(results)}
+    print(*(f"{one.claim} {one.verdict}: {one.why}" for one in verdicts.values()), sep="\n")
+    assert verdicts.pop("monster-vmotion-10").verdict == UNDECIDED
+    assert {one.verdict for one in verdicts.values()} == {NOT_TESTABLE}
+    assert "has 500 Mbit/s, not 1000" in verdicts["monster-vmotion-03"].why
+    assert lab.host("server").run("virsh", "domstate", VM).stdout.strip() == "running"
+
+
+def test_a_move_that_is_given_up_is_a_finished_run_whose_guest_has_not_arrived(
+    lab, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
+    study = studies.find("monster_vmotion")
+    chosen = study.condition("6.0 [gbps=20]")
+    late = replace(chosen.events[0], deadline=3, escape="give up")
+    study = replace(
+        study,
+        workload=replace(study.workload, mebibytes=8),
+        conditions=(replace(chosen, events=(late,)),),
+        absent=tuple(one.name for one in study.conditions if one != chosen),
+    )
+    results = study_results(study, lab, "hosts.toml", label="given-up")
+    run(study, lab, results, repeats=1)
+    (only,) = results.runs()
+    at = {sample.metric: sample.values for sample in study.samples(only)}
+    assert only.state == "finished" and at["arrived share"] == 0 and "migration time" not in at
+    assert lab.host("server").run("virsh", "domstate", VM).stdout.strip() == "running"
+
+
+def test_a_way_that_is_not_as_long_as_asked_for_is_named_before_anything_moves(lab, tmp_path):
+    far = studies.find("ld_vmotion")
+    study = replace(far, workload=DirtyMemory(mebibytes=8))
+    with pytest.raises(BadInput, match="can do no condition of ld_vmotion") as refused:
+        study_results(study, lab, "hosts.toml", label="far")
+    print(refused.value)
+    for one in study.conditions:
+        trip = f"not {one.events[0].rtt_ms:g} ms: delay it with tc netem"
+        assert any(one.name in line and trip in line for line in str(refused.value).splitlines())
+    assert lab.host("server").run("virsh", "domstate", VM).stdout.strip() == "running"
