@@ -28,7 +28,10 @@ LEAST_SECONDS, PASSES = 10.0, 3
 SCALED = "its lines are slower than the document's, so whether one is filled is the scale's doing"
 RELEASE = "its locks are those of vSphere 5.5: both releases are one mover here, in channels apart"
 
-SHARED = "the guest is emulated by the CPUs that the helpers want, so these never have one each"
+SHARED = (
+    "CPUs that emulate the guest are never free for the helpers, and lines slower than the "
+    "document's ask for less of them"
+)
 
 
 @dataclass(frozen=True)
