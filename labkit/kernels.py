@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from labkit.lab import Lab
@@ -37,6 +38,18 @@ def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[s
             whose = found.setdefault(at, [])
             whose += [condition] if condition not in whose else []
     return found
+
+
+def titles(kernels: Mapping[str, str]) -> dict[str, str]:
+    """Titles for conditions that are named after KVM: they say what ran in its place, if anything.
+
+    Results, claims and commands go on calling them by their names.
+    """
+    return {
+        name: f"{name} ({on.removeprefix(EMULATED).strip(' ()')} here)"
+        for name, on in kernels.items()
+        if is_emulated(on) and re.search(r"\bKVM\b", name)
+    }
 
 
 def decided(compared: Iterable[Iterable[str]], kernels: Mapping[str, str]) -> str:

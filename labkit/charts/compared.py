@@ -46,12 +46,13 @@ def ratios(
     runs: Runs | None = None,
     title: str = "",
     note: str = "",
+    titles: Mapping[str, str] | None = None,
 ) -> alt.LayerChart:
     """Each condition over the `native` one, with its 95 % interval; the document's in grey.
 
     `noise` 0.04 shades what is no finding on this lab: 4 % more or less (`labkit noise`); `margin`
     the band in which conditions are the same, without either 5 %, as in verdicts. `runs`
-    (`results.by_block()`) names the runs that a mark was made of when it is hovered.
+    (`results.by_block()`) names the runs of a mark that is hovered; `titles` replace names.
     """
     check_margin(margin)
     margin = margin or (None if noise else MARGIN)
@@ -59,11 +60,10 @@ def ratios(
     if native not in measured:
         raise Unknown("condition", native, measured)
     names = [name for name in measured if name != native]
-    rows = ends.reaching(
-        [measured_ratio(name, native, measured, statistic, runs) for name in names], 1.0
-    )
-    known = (published or {}).items()
+    made = [measured_ratio(name, native, measured, statistic, runs) for name in names]
+    rows, known = ends.reaching(made, 1.0), (published or {}).items()
     theirs: Rows = [{"condition": n, "value": v} for n, v in known if n in names]
+    names = _titled(names, titles or {}, *rows, *theirs)
     x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**even(rows)).axis(BELOW_NAMES)
     base = alt.Chart(inline(rows)).encode(
         y=alt.Y("condition:N", sort=names, title=None), color=_plain(names),
@@ -84,6 +84,12 @@ def ratios(
     title = title or f"{capital(metric)}, relative to {native}"
     drawn, height = alt.LayerChart(layer=layers), max(60, 36 * len(names))
     return framed(drawn, height, title, legend.strip(), note, f"{metric} over {native}: {said}")
+
+
+def _titled(names: list[str], titles: Mapping[str, str], *rows: dict[str, Any]) -> list[str]:
+    for row in rows:
+        row["condition"] = titles.get(row["condition"], row["condition"])
+    return [titles.get(name, name) for name in names]
 
 
 # A half is as far from 1 as the double, where nothing is in the way: an interval may end below 0.

@@ -25,7 +25,7 @@ from drawn import (
     shown,
 )
 
-from labkit import charts
+from labkit import charts, kernels
 from labkit.errors import BadInput, ResultsError, Unknown
 
 
@@ -293,3 +293,15 @@ def test_a_chart_is_not_saved_as_something_unknown_or_nowhere(tmp_path):
         charts.save(charts.ratios(RATES, "Native"), tmp_path / "a.gif")
     with pytest.raises(ResultsError, match="cannot keep"):
         charts.save(charts.ratios(RATES, "Native"), tmp_path / "no" / "a.svg")
+
+
+@pytest.mark.parametrize("on, shown", [
+    ("emulated guest (User-Mode Linux)", "KVM (User-Mode Linux here)"), ("guest by KVM", "KVM"),
+])  # fmt: skip
+def test_a_condition_named_after_kvm_says_what_ran_in_its_place_and_keeps_its_name(on, shown):
+    rates = {"Docker": RATES["Native"], "KVM": RATES["VM"]}
+    told = kernels.titles({"Docker": kernels.REAL, "KVM": on, "VM": on})
+    assert told == ({} if shown == "KVM" else {"KVM": shown})
+    chart = charts.ratios(rates, "Docker", {"KVM": 0.4}, titles=told)
+    assert {row["condition"] for row in rows(chart) if "condition" in row} == {shown}
+    assert set(rates) == {"Docker", "KVM"}

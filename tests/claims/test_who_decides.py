@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
+from planted import judged, planted
 
 from labkit import studies
 from labkit.claim import NotHere, compare
@@ -16,11 +18,17 @@ from labkit.gates.gate import BUSY_CLIENT
 from labkit.results import Results, Run
 from labkit.running.open_lab import recorded
 from labkit.running.who_decides import LABS, PAGE, deciders, markdown, page, rows
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, UNDECIDED
+from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED
 from labkit.workloads.fio import Fio
 from labkit.workloads.sockperf import Sockperf
 
 DECISIONS = PAGE.with_name("decisions.md")
+ARGUED = dict(
+    re.findall(r"^\| `([a-z0-9-]+-\d+)` \| (holds|contradicted|same) \| .+ \|$",
+               DECISIONS.read_text("utf-8").partition("## Decided on emulated labs")[2], re.M)
+)  # fmt: skip
+WORDS = {SAME: "same"}
+DECIDED = (HOLDS, CONTRADICTED, SAME)
 BUSY = {"client": {BUSY_CLIENT: "cpu0 was busy for 100.0 % of the time"}}
 NO_TIME = SPOILS[BUSY_CLIENT]
 ASKING = (Sockperf(),)
@@ -58,10 +66,35 @@ def test_a_recorded_box_leaves_untested_just_what_no_box_of_two_cpus_decides(nam
     study = studies.find(name)
     results = Results.open(recorded(name))
     by = {claim.id: deciders(study, claim)[0].why for claim in study.claims}
-    judged = {one.claim: one.verdict == NOT_TESTABLE for one in study.judge(results)}
+    verdicts = study.judge(results)
+    judged = {one.claim: one.verdict == NOT_TESTABLE for one in verdicts}
     extra = {claim for claim in judged if judged[claim] and not by[claim]}
     assert not extra, "the table promises what a box does not decide"
     assert not {claim for claim in judged if by[claim] and not judged[claim]}
+    if results.asked["lab"]["tier"] != "hosts":
+        plain = {one.claim: one.verdict for one in verdicts if one.verdict in DECIDED}
+        argued = {claim: verdict for claim, verdict in ARGUED.items() if study_of(claim) == name}
+        assert {claim: WORDS.get(said, said) for claim, said in plain.items()} == argued
+
+
+def study_of(claim):
+    return claim.rpartition("-")[0].replace("-", "_")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", ARGUED)
+def test_a_verdict_of_an_emulated_lab_could_have_been_the_other(claim, tmp_path):
+    """By the facts of the lab that was recorded: its tier, kernels and CPUs."""
+    study = studies.find(study_of(claim))
+    facts = dict(Results.open(recorded(study.name)).asked)
+    (asked,) = [one for one in study.claims if one.id == claim]
+    found, rng = set(), np.random.default_rng(1)
+    for number, levels in enumerate(planted(asked, rng)):
+        kept = Results.begin(tmp_path / str(number), facts)
+        found.add(judged(study, claim, levels, kept).verdict)
+        if {HOLDS, CONTRADICTED} <= found:
+            return
+    pytest.fail(f"{claim} can only be {found}")
 
 
 @dataclass
