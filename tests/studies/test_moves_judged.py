@@ -13,19 +13,19 @@ from labkit.results import Run
 from labkit.studies.monster_vmotion import over
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 
-BEGUN, STOPPED, RESUMED, ENDED = 1020.0, 1034.0, 1034.8, 1035.0
+BEGUN, ENDED = 1020.0, 1035.0
 ENOUGH = 10
 """Values of a bandwidth in one run, of which the most is taken."""
 
 
-def moved(condition, mbit=400.0, ended=ENDED):
+def moved(condition, mbit=400.0, ended=ENDED, still=0.8):
     """The lines of a move as that condition asks for it, over which so much came in."""
     say, rate = Say(), condition.events[0].rate_mbit
     say(moves="guest", origin="server", to="server2", rate_mbit=rate, t=BEGUN)
     say(host="server", event="MIGRATION", status="setup", at=BEGUN, t=BEGUN)
     for n in range(round(10 * (ended - BEGUN)) + 5):
         say(host="server2", t=BEGUN + n / 10, net={"data0": [int(mbit * n * 12500), 0]})
-    say(host="server", event="STOP", at=ended - 1, t=ended)
+    say(host="server", event="STOP", at=ended - 0.2 - still, t=ended)
     say(host="server2", event="RESUME", at=ended - 0.2, t=ended)
     say(host="server", event="MIGRATION", status="completed", at=ended, t=ended)
     return {"live_migration.txt": say.text}
@@ -67,6 +67,18 @@ def test_orders_that_fall_while_a_database_is_copied_contradict_a_minimal_impact
     assert verdicts(study, tmp_path, texts)["ld-vmotion-04"].verdict == wanted
     boxed = verdicts(study, tmp_path, texts, "root")["ld-vmotion-04"]
     assert boxed.verdict == NOT_TESTABLE and "emulate the guest" in boxed.why
+
+
+@pytest.mark.parametrize("still, wanted", [(0.78, HOLDS), (1.4, CONTRADICTED)])
+def test_a_guest_that_stands_still_for_three_times_as_long_does_so_more_than_marginally(
+    tmp_path, still, wanted
+):
+    study, near, far = studies.find("ld_vmotion"), "VM [rtt=5ms]", "VM [rtt=100ms]"
+    texts = {
+        near: moved(study.condition(near), still=0.5) | shop(1),
+        far: moved(study.condition(far), still=still) | shop(1),
+    }
+    assert verdicts(study, tmp_path, texts, "root")["ld-vmotion-02"].verdict == wanted
 
 
 @pytest.mark.parametrize("share, wanted", [(0.26, HOLDS), (0.9, CONTRADICTED)])
