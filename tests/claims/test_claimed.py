@@ -5,6 +5,7 @@ the reads that stand for the guest's.
 """
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -230,3 +231,18 @@ def test_units_are_those_of_metrics_that_are_claimed():
     for study in published.names():
         whole = published.published(study)
         assert whole.units.keys() <= {one for asked in whole.wanted().values() for one in asked}
+
+
+@pytest.mark.parametrize("guest, wanted", [(35, "holds"), (95, "contradicted")])
+def test_kept_texts_of_two_labs_are_judged_as_one(tmp_path, guest, wanted):
+    """As notebooks/docs/lab-esxi.md says of a bare machine and of guests on ESXi."""
+    text = (HERE / "cases/Netperf/tcp_rr/stdout.txt").read_text()
+    files = {"Native": [], "VM, latency-sensitive": []}
+    for (name, kept), mean in zip(files.items(), (20, guest), strict=True):
+        for block in range(6):
+            kept.append(tmp_path / f"{name}-{block}.txt")
+            said = re.sub(r"MEAN_LATENCY=[\d.]+", f"MEAN_LATENCY={mean + block / 50:.2f}", text)
+            kept[-1].write_text(said)
+    claimed = Claimed.said("docker_netperf", ["latency=latency mean"])
+    found = judged(imports.take_in("netperf", files, "x", claimed))
+    assert found["docker-netperf-02"].verdict == wanted
