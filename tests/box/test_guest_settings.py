@@ -68,7 +68,9 @@ def test_a_study_starts_the_guest_that_it_finds_at_rest_and_leaves_it_so(
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
     known, server = studies.find("lat_ping"), lab.host("server")
-    study = replace(known, workload=Ping(count=50), conditions=known.conditions[:2])
+    study = replace(
+        known, workload=Ping(count=50), conditions=known.conditions[:2], claims=(), untold={}
+    )
     server.check("guest", verb)
     lab.host("guest").close()
     try:

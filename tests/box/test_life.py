@@ -16,7 +16,7 @@ from labkit.box import folder, needs
 from labkit.box.cgroup import Cgroup
 from labkit.box.folder import Folder
 from labkit.box.network import subnets
-from labkit.box.rootless import sudo
+from labkit.box.rootless import sudo, user_namespace
 from labkit.box.status import left_over
 from labkit.errors import BadInput, BoxError
 from labkit.lab import opened
@@ -237,10 +237,10 @@ def test_a_name_that_cannot_be_one_everywhere_is_refused(name):
 def test_without_root_it_says_what_to_do(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setattr(sudo, "possible", lambda: False)
-    monkeypatch.setattr("labkit.box.box._in_namespace", lambda name: False)
-    with pytest.raises(BoxError, match="four-guests needs root") as refused:
+    monkeypatch.setattr(user_namespace, "possible", lambda: False)
+    with pytest.raises(BoxError, match="needs root, or a user who may make") as refused:
         box.up(TWO, made_of="four-guests")
-    assert "use sudo, or omit the topology" in refused.value.hint
+    assert "use sudo" in refused.value.hint and "--where recorded" in refused.value.hint
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch):

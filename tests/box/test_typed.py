@@ -39,7 +39,8 @@ def test_typed_settings_are_made_together_and_restored_byte_for_byte(lab, lab_fi
     before = texts(lab, settings.values())
     where = ("--on", role, "--lab", str(lab_file))
     planned = json.loads(labkit("plan", *settings, *where, "--json").stdout)
-    assert {step["state"] for step in planned["steps"]} == {"possible"}
+    states = {step["state"] for step in planned["steps"]}
+    assert "possible" in states and states <= {"possible", "in force"}
     assert texts(lab, settings.values()) == before, "a plan touches nothing"
     done = labkit("apply", *settings, *where)
     assert done.returncode == 0, done.stderr
@@ -57,7 +58,7 @@ def test_a_setting_that_a_host_cannot_have_is_refused_and_the_others_are_not_mad
 ):
     before = texts(lab, [setting_of("Mtu(1400)")])
     refused = labkit("apply", "Mtu(1400)", "Turbo(False)", "--on", "server", "--lab", str(lab_file))
-    assert refused.returncode == 2 and "turbo is the machine's" in refused.stderr
+    assert refused.returncode == 2 and "the whole machine" in refused.stderr
     unknown = labkit("apply", "Mtu(1400)", "--on", "nobody", "--lab", str(lab_file))
     assert unknown.returncode == 2 and "nobody" in unknown.stderr
     assert texts(lab, [setting_of("Mtu(1400)")]) == before

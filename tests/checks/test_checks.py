@@ -117,7 +117,7 @@ def test_for_people_each_thing_that_is_wrong_has_what_mends_it_below(sshd):
     counts = {state: sum(one.state == state for one in found) for state in SIGNS}
     lines = [line.strip() for line in rendered("mine", found, counts, "lab.toml").splitlines()]
     at = next(i for i, line in enumerate(lines) if line.startswith("XX  interface"))
-    assert "eth77" in lines[at] and any("mend it:" in line for line in lines[at : at + 6])
+    assert "eth77" in lines[at] and any("mend it:" in line for line in lines[at : at + 20])
     assert lines[-1].startswith("next: ") and "1 failed" in lines[-2]
 
 

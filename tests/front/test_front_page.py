@@ -60,8 +60,10 @@ def lab():
     return Lab("two hosts", hosts)
 
 
+# What other tests keep of hosts of the same name stays out of sight.
 @pytest.fixture
-def file(tmp_path):
+def file(tmp_path, monkeypatch):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     made = tmp_path / "knob"
     made.write_text("old\n")
     return made
@@ -140,7 +142,7 @@ def test_a_card_counts_the_newest_verdict_of_each_claim(results):
     counted = cards.verdicts_of(score)["lat_ping"].counts
     assert sum(counted.values()) == len(find_study("lat_ping").claims)
     untried = cards.verdicts_of(scorecard.scorecard(results / "results"))["monster_vmotion"]
-    assert untried.counts == {"not measured yet": 12}
+    assert untried.counts == {"not measured yet": len(find_study("monster_vmotion").claims)}
     page = cards_html(Known(score=score).cards(), ())
     assert all(f"{number} <span" in page for number in counted.values())
 
