@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import importlib
+import inspect
 import itertools
 import re
 from pathlib import Path
@@ -92,7 +94,10 @@ def test_the_first_code_cell_and_no_other_is_the_parameters_plain_literals_each_
         assert asked == {"where"}
     else:
         study = studies.find("lat_ping" if path == NOTEBOOKS[0] else stem(path))
-        knobs = {field.name for field in dataclasses.fields(study.workload)} | {*study.sizes}
+        module = importlib.import_module(f"labkit.studies.{study.name}")
+        lines = {*inspect.signature(module.over).parameters} if hasattr(module, "over") else set()
+        knobs = {field.name for field in dataclasses.fields(study.workload)}
+        knobs |= {*study.sizes} | lines
         own = PARAMETERS | ({"every"} if study.extra else set())
         assert asked >= own and asked - own <= knobs and asked & knobs
 
