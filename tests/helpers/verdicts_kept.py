@@ -136,7 +136,7 @@ def page():
                           *(f"{x:.1f}" for x in held)))  # fmt: skip
     lines.append(TREND)
     for alike in (0.0, 0.3, 0.5):
-        each = [alarms(alike), alarms(alike, 12), alarms(alike, studies=40, series=14)]
+        each = [alarms(alike), alarms(alike, 12), alarms(alike, studies=240, series=14)]
         lines.append(_row(f"{alike:g}", *(f"{x:.1f}" for x in each)))
     lines.append(FOUND)
     for by in (1.05, 1.1, 3):
@@ -168,7 +168,7 @@ TREND = """
 ## Changes over time
 
 Of 100 histories in which nothing changed, those with an alarm. Sessions differ by 3 %, and each
-takes a part of its deviation from the one before. 200 histories of one series, 40 of 14 series.
+takes a part of its deviation from the one before. 200 histories of one series, 240 of 14.
 
 | part | 30 sessions | 12 sessions | 30 sessions, 14 series |
 |---|---|---|---|"""
