@@ -20,7 +20,7 @@ from labkit.cli import main
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
 from labkit.results import Results, Run
 from labkit.running import measured
-from labkit.runs import integrity
+from labkit.runs import integrity, looks
 
 PROGRAMS = ("netperf",)
 
@@ -194,10 +194,10 @@ def home(tmp_path, monkeypatch):
     return tmp_path
 
 
-def iperf3_files(home):
+def iperf3_files(home, count=3):
     text = file_of(Path(__file__).parent / "iperf3/tcp").read_text()
     paths = []
-    for n in range(3):
+    for n in range(count):
         paths.append(home / f"run{n}.json")
         paths[-1].write_text(text.replace('"bits_per_second":\t1', f'"bits_per_second":\t{n + 1}'))
     return paths
@@ -250,6 +250,14 @@ def test_the_same_files_are_imported_once_under_whatever_label(home):
     with pytest.raises(BadInput, match=f"{before.path} holds these measurements already"):
         imports.take_in("iperf3", {"a": [second, first]}, "other")
     assert imports.take_in("iperf3", {"a": [first, second, third]}, "more").finished()
+
+
+def test_a_look_at_files_is_counted_when_they_are_imported_again_with_more(home):
+    a, b = (files := iperf3_files(home, 10))[:5], files[5:]
+    looks.look(imports.take_in("iperf3", {"a": a[:3], "b": b[:3]}, "first"))
+    assert looks.taken(imports.take_in("iperf3", {"a": a, "b": b}, "again")) == (3,)
+    unlike = {"a": a[:2], "b": b[1:3]}
+    assert looks.taken(imports.take_in("iperf3", unlike, "others")) == ()
 
 
 def test_of_an_older_import_a_file_that_is_there_twice_counts_once(home):
