@@ -66,10 +66,10 @@ class Comparison:
 
         `kinds` are of the names whose values are counts, or shares of trials.
         """
-        what, names = self.what.of_kinds(kinds), self.what.names if self.order else ()
+        quantity, names = self.what.of_kinds(kinds), self.what.names if self.order else ()
         if all(least_of(values) > 0 for name in names for values in measured[name].values()):
-            return replace(self, what=what)
-        return replace(self, what=what.as_difference(), high=0.0, printed=None)
+            return replace(self, what=quantity)
+        return replace(self, what=quantity.as_difference(), high=0.0, printed=None)
 
     def near(self, margin: float | None, floors: Mapping[float, float]) -> Comparison:
         """Itself with this margin; without one, with the lab's noise at its percentile, or 5 %."""
@@ -104,11 +104,11 @@ class Found:
         blocks = common if common >= percentiles.FEWEST_BLOCKS else min(map(len, sides))
         needed = blocks_lacking(c.what, measured)
         lacks = {q: more for q, more in needed.items() if more}
-        seen = {q: (more, samples_beyond(c.what, q, measured)) for q, more in lacks.items()}
+        samples = {q: (more, samples_beyond(c.what, q, measured)) for q, more in lacks.items()}
         more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
         other = by_student(c.what, measured) if estimate.enough else None
         second = other if differs(estimate, other) else None
-        return cls(c, estimate, blocks, seen, more, second=second)
+        return cls(c, estimate, blocks, samples, more, second=second)
 
     @property
     def p(self) -> float:
@@ -198,27 +198,27 @@ class Found:
         """The figure with its interval, as words."""
         c, value, (low, high) = self.comparison.what, self.estimate.value, self.ends
         # Two digits of the interval's width, so that its ends never look like 1 when they are not.
-        known = [value, *(end for end in (low, high) if end is not None)]
-        width = max(known) - min(known) if len(known) > 1 else abs(value)
+        values = [value, *(end for end in (low, high) if end is not None)]
+        width = max(values) - min(values) if len(values) > 1 else abs(value)
         width = max(width, 1e-3 * abs(value), 1e-9)
         digits = 1 - math.floor(math.log10(width))
 
         # What would look like 0 beside a wide interval has two digits of its own.
-        def shown(x: float) -> str:
+        def write(x: float) -> str:
             first = math.floor(math.log10(abs(x))) if x else 0
             return figure(x, digits if first + digits > 0 else 1 - first)
 
         lack = lacking(low, high, self.blocks)
-        within = "" if low is None and high is None else ends(low, high, shown)
+        within = "" if low is None and high is None else ends(low, high, write)
         other = self.second and self.second.interval(self.confidence)
-        second = f"Student's t of the blocks {other.ends(shown)}" if other else ""
+        second = f"Student's t of the blocks {other.ends(write)}" if other else ""
         coarse = BIASED if self.estimate.coarse else ""
-        told = (self.estimate.counts, within, lack, second, coarse)
-        around = "; ".join(part for part in told if part)
+        parts = (self.estimate.counts, within, lack, second, coarse)
+        around = "; ".join(part for part in parts if part)
         metric = f" of {c.metric.replace('_', ' ')}" if c.metric else ""
         alone = c.percentiles and not isinstance(c.statistic, str)
         where = f" at {named(float(c.statistic))}" if alone else ""
-        return f"{c.shown} = {shown(value)} ({around}){where}{metric}"
+        return f"{c.shown} = {write(value)} ({around}){where}{metric}"
 
     def after(self, risk: float) -> Found:
         """With the number of blocks that would make it clear, with this risk over all looks."""
@@ -230,8 +230,8 @@ class Found:
             grown = replace(self, estimate=self.estimate.grown(more, have))
             return min(grown.p, grown.p_same) <= level
 
-        some = range(max(self.more, 1), percentiles.MOST_BLOCKS + 1)
-        return replace(self, more=some.start + bisect_left(some, True, key=decides))
+        blocks = range(max(self.more, 1), percentiles.MOST_BLOCKS + 1)
+        return replace(self, more=blocks.start + bisect_left(blocks, True, key=decides))
 
 
 Counts = Mapping[Comparison, float]
@@ -279,9 +279,9 @@ def _begun(f: Found, looks: Sequence[int], before: Mapping[str, History]) -> Fou
     return replace(f, history=replace(history, looks=history.with_look(f.blocks)))
 
 
-def _holm(some: Sequence[Found], p: Callable[[Found], float], first: float) -> Counts:
-    counted = holm([spending.counted(p(f), f.history.looks, first) for f in some])
-    return {f.comparison: one for f, one in zip(some, counted, strict=True)}
+def _holm(measurements: Sequence[Found], p: Callable[[Found], float], first: float) -> Counts:
+    counted = holm([spending.counted(p(f), f.history.looks, first) for f in measurements])
+    return {f.comparison: risk for f, risk in zip(measurements, counted, strict=True)}
 
 
 def _crossing(f: Found, apart: Counts, alike: Counts) -> Found:
@@ -300,8 +300,8 @@ def _crossing(f: Found, apart: Counts, alike: Counts) -> Found:
 def check_margin(margin: float | None) -> None:
     """Refuse a margin that nothing can be within, or that everything is; None asks for none."""
     if margin is not None and not 0 < margin <= 1:
-        what = f"a margin lies above 0 and is at most 1 (100 %), not {margin:g}"
-        raise BadInput(what, hint="0.05 calls the same what differs by less than 5 %")
+        problem = f"a margin lies above 0 and is at most 1 (100 %), not {margin:g}"
+        raise BadInput(problem, hint="0.05 calls the same what differs by less than 5 %")
 
 
 def named(percentile: float) -> str:

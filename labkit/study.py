@@ -97,40 +97,41 @@ class Study:
     """Sizes that are not those that fit a box."""
 
     def __post_init__(self) -> None:
-        twice(f"a condition of {self.name}", [one.name for one in self.conditions])
-        twice(f"a claim of {self.name}", [one.id for one in self.claims])
+        twice(f"a condition of {self.name}", [condition.name for condition in self.conditions])
+        twice(f"a claim of {self.name}", [claim.id for claim in self.claims])
         knobs = [*dict.fromkeys(name for load in self.loads for name in vars(load))]
-        for one in self.conditions:
-            if odd_knob := next((name for name in one.knobs if name not in knobs), ""):
-                raise Unknown(f"knob of condition {one.name} of {self.name}", odd_knob, knobs)
+        for condition in self.conditions:
+            if odd_knob := next((name for name in condition.knobs if name not in knobs), ""):
+                raise Unknown(f"knob of condition {condition.name} of {self.name}", odd_knob, knobs)
         metrics = self._metrics()
         if metrics and _plain(self.metric) not in metrics:
             raise Unknown(f"metric of {self.name}", self.metric, metrics.values())
         for claim in self.claims:
             if odd := next(self._odd(claim, metrics), None):
-                what = ": ".join(filter(None, [claim.place, f"claim {claim.id}", odd.what]))
-                raise BadInput(what, hint=odd.hint)
+                problem = ": ".join(filter(None, [claim.place, f"claim {claim.id}", odd.what]))
+                raise BadInput(problem, hint=odd.hint)
 
     # By their plain names; of a workload that does not tell its metrics only a run shows them.
     def _metrics(self) -> dict[str, str]:
         if not all(load.measures for load in self.loads):
             return {}
         events = [
-            metric for one in self.conditions for event in one.events for metric in event.measures
+            metric for c in self.conditions for event in c.events for metric in event.measures
         ]
-        return {_plain(one): one for one in (*chain(*(x.measures for x in self.loads)), *events)}
+        metrics = (*chain(*(load.measures for load in self.loads)), *events)
+        return {_plain(metric): metric for metric in metrics}
 
     # What a study says of a name, such as why no lab measures it, makes the claim known.
     def _odd(self, claim: Claim, metrics: Mapping[str, str]) -> Iterator[Unknown]:
-        known = [*(one.name for one in self.conditions), *self.absent]
-        bases = {one.partition(" [")[0] for one in known}
-        told = {**self.untold, **self.unmeasured}
-        if any(word in key for word in told for key in claim.names()):
+        names = [*(condition.name for condition in self.conditions), *self.absent]
+        bases = {name.partition(" [")[0] for name in names}
+        reasons = {**self.untold, **self.unmeasured}
+        if any(word in key for word in reasons for key in claim.names()):
             return
         for key in claim.names():
             metric, _, name = key.rpartition(": ")
             if name.partition(" [")[0] not in bases:
-                yield Unknown(f"condition of {self.name}", name, known)
+                yield Unknown(f"condition of {self.name}", name, names)
             if metric and metrics and _plain(metric.partition(" [")[0]) not in metrics:
                 yield Unknown(f"metric of {self.name}", metric, metrics.values())
 
@@ -145,11 +146,11 @@ class Study:
         other = {name: value for name, value in chosen.items() if value != self.sizes[name]}
         if not other or self.made is None:
             return self
-        kept = {one.name for one in self.conditions}
-        made = [one for one in self.made(**{**self.sizes, **other}) if one.name in kept]
-        lacking = kept - {one.name for one in made}
+        names = {condition.name for condition in self.conditions}
+        conditions = [c for c in self.made(**{**self.sizes, **other}) if c.name in names]
+        lacking = names - {condition.name for condition in conditions}
         return replace(
-            self, conditions=tuple(made), sizes={**self.sizes, **other},
+            self, conditions=tuple(conditions), sizes={**self.sizes, **other},
             chosen={**self.chosen, **other}, absent=(*self.absent, *sorted(lacking)),
         )  # fmt: skip
 
@@ -160,9 +161,9 @@ class Study:
 
     def asked(self, where: str, seed: int) -> dict[str, Any]:
         """Everything a run of this study asks for, apart from the lab."""
-        load = _asked(self.workload)
+        load = _describe(self.workload)
         names = [condition.name for condition in self.conditions]
-        also = [_asked(one) for one in self.also]
+        also = [_describe(load) for load in self.also]
         return {
             "study": self.name, "where": where, "seed": seed, "workload": load, "conditions": names,
             DESIGN: {condition.name: condition.design for condition in self.conditions},
@@ -193,13 +194,13 @@ class Study:
         """All values by condition and block, read from the raw text of the finished runs."""
         values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
         for run in self._runs(results):
-            if (found := self.sample(run).values).size:
-                values[run.condition][run.block] = found
+            if (samples := self.sample(run).values).size:
+                values[run.condition][run.block] = samples
         return {c.name: values[c.name] for c in self.conditions if c.name in values}
 
     # Those of a condition that the study had once, and has no more, are kept and say nothing.
     def _runs(self, results: Results) -> list[Run]:
-        names = {one.name for one in self.conditions}
+        names = {condition.name for condition in self.conditions}
         return [run for run in results.finished() if run.condition in names]
 
     def sample(self, run: Run) -> Sample:
@@ -220,9 +221,9 @@ class Study:
 
         A load beside the study's own is left out where nothing but that one's tool was at hand.
         """
-        loads = (self.workload, *(one for one in self.also if f"{one.name}.txt" in run.raw))
-        found = [sample for load in loads for sample in pairs.samples(load, run)]
-        return [*found, *event_samples(self.events(run.condition), self.loads, kept_text(run))]
+        loads = (self.workload, *(load for load in self.also if f"{load.name}.txt" in run.raw))
+        samples = [sample for load in loads for sample in pairs.samples(load, run)]
+        return [*samples, *event_samples(self.events(run.condition), self.loads, kept_text(run))]
 
     def events(self, condition: str) -> tuple[Event, ...]:
         """The events while a condition is measured."""
@@ -240,8 +241,8 @@ class Study:
         """The names of `measured` whose values are a `count`, or the `share` of trials."""
         firsts = {run.condition: run for run in results.finished()}
         return {
-            self._named(one.metric, name): one.kind
-            for name, run in firsts.items() for one in self.samples(run) if one.kind
+            self._named(sample.metric, name): sample.kind
+            for name, run in firsts.items() for sample in self.samples(run) if sample.kind
         }  # fmt: skip
 
     def frame(self, results: Results) -> pl.DataFrame:
@@ -297,7 +298,7 @@ def twice(kind: str, names: Sequence[str]) -> None:
 
 
 # What free tools may do is asked for as it was before they could.
-def _asked(load: Workload) -> dict[str, Any]:
+def _describe(load: Workload) -> dict[str, Any]:
     knobs = {name: knob for name, knob in asdict(load).items() if name != "free" or knob}
     return {"name": type(load).__name__, **knobs}
 

@@ -30,18 +30,18 @@ class JournalCopy:
     @classmethod
     def read(cls, file: Path) -> JournalCopy:
         """Read a copy; a last line that was cut off counts as far as it goes."""
-        one = cls(file)
+        copy = cls(file)
         for line in file.read_text("utf-8", "replace").splitlines():
             match line.split(" "):
                 case ["answered", "token", _, _, of]:
-                    one.of = of
+                    copy.of = of
                 case ["asked", "hold", thing, original, *_]:
-                    one.originals.setdefault(decoded(thing), decoded(original))
+                    copy.originals.setdefault(decoded(thing), decoded(original))
                 case ["answered", "set", number]:
-                    one.open.add(number)
+                    copy.open.add(number)
                 case ["answered", "closed", number]:
-                    one.open.discard(number)
-        return one
+                    copy.open.discard(number)
+        return copy
 
     @property
     def token(self) -> str:
@@ -60,16 +60,16 @@ class JournalCopy:
 
 def lost(host: Host, forgetting: bool = False) -> tuple[JournalCopy, ...]:
     """The copies of change sets that a host knows nothing of, though it has run ever since."""
-    begun = [one for one in _copies(host.name) if one.open]
+    begun = [copy for copy in _copies(host.name) if copy.open]
     now = host.run("sh", "-c", WHICH).stdout.strip() if begun else ""
-    of_host = [one for one in begun if one.of == now]
+    of_host = [copy for copy in begun if copy.of == now]
     if not of_host:
         return ()
-    known = {frame.fields[1] for chapter in history(host, SETS) for frame in chapter.frames
+    tokens = {frame.fields[1] for chapter in history(host, SETS) for frame in chapter.frames
              if frame.kind == "begin"}  # fmt: skip
-    gone = tuple(one for one in of_host if one.token not in known)
-    for one in gone if forgetting else ():
-        one.close()
+    gone = tuple(copy for copy in of_host if copy.token not in tokens)
+    for copy in gone if forgetting else ():
+        copy.close()
     return gone
 
 

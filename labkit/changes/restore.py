@@ -58,8 +58,8 @@ class Restored:
         """A line for each thing."""
         return [
             *map(outcome_words, self.answers),
-            *(f"{one} was left by a killed run, and is ended" for one in self.ended),
-            *(f"busy with {one}, which is left alone" for one in self.others),
+            *(f"{job} was left by a killed run, and is ended" for job in self.ended),
+            *(f"busy with {job}, which is left alone" for job in self.others),
             *map(str, self.lost),
             *(f"{file} is damaged: nothing is put back by guessing; `labkit journal` says where, or"
               " that a later labkit wrote it, and shows the rest" for file in self.damaged),
@@ -81,7 +81,7 @@ def restore(
     with undisturbed(f"putting back {host.name}", host.verb("restore")):
         answers = restore_all(host, Owner.me(owner), breaking=breaking, forgetting=forgetting)
     ended = end_left(host, everyones=breaking)
-    others = tuple(one for one in of_runs(host) if one.goes_on)
+    others = tuple(job for job in of_runs(host) if job.goes_on)
     backs = tuple(answer for answer in answers if answer.word == "back")
-    damaged = tuple(one.fields[0] for one in answers if one.word == "damaged")
+    damaged = tuple(answer.fields[0] for answer in answers if answer.word == "damaged")
     return Restored(backs, damaged, tuple(ended), others, lost(host, forgetting))

@@ -43,28 +43,28 @@ class Doubts:
         if verdict.verdict == NOT_TESTABLE:
             return verdict
         runs = [run for run in self._runs if run.condition in names]
-        good = [(run, self._seen(run, loads)) for run in runs if run.state == "finished"]
-        told = [*_counted(good), *self._invalid(runs), *self._drifting(names)]
+        good = [(run, self._find_spoils(run, loads)) for run in runs if run.state == "finished"]
+        remarks = [*_counted(good), *self._invalid(runs), *self._drifting(names)]
         if latency and (spoilt := _spoilt(good)):
             why = f"{spoilt}; else: {verdict.why}"
             decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
             verdict = replace(
                 verdict, verdict=UNDECIDED, why=why if decided else verdict.why, more=None
             )
-        return replace(verdict, why="; ".join([verdict.why, *told])) if told else verdict
+        return replace(verdict, why="; ".join([verdict.why, *remarks])) if remarks else verdict
 
     # Each claim asks for them.
     @cached_property
     def _runs(self) -> list[Run]:
         return self.results.readable()[0]
 
-    def _seen(self, run: Run, loads: Sequence[Workload]) -> frozenset[str]:
-        found = generator.gates_of(run, loads, self.results.asked).values()
-        asked = any(generator.ROLE in load.roles for load in loads)
+    def _find_spoils(self, run: Run, loads: Sequence[Workload]) -> frozenset[str]:
+        gates = generator.gates_of(run, loads, self.results.asked).values()
+        loaded = any(generator.ROLE in load.roles for load in loads)
         borne = self.borne.get(run.condition, ())
         return frozenset(
             name for name in SPOILS
-            if asked and name not in borne and any(name in some for some in found)
+            if loaded and name not in borne and any(name in tripped for tripped in gates)
         )  # fmt: skip
 
     def _invalid(self, runs: Sequence[Run]) -> list[str]:
@@ -72,23 +72,23 @@ class Doubts:
         return [f"{bad} invalid run{'s' * (bad > 1)} made again or left out"] if bad else []
 
     def _drifting(self, names: Collection[str]) -> list[str]:
-        return [one for one in self.drifting if one.partition(": ")[0] in names]
+        return [remark for remark in self.drifting if remark.partition(": ")[0] in names]
 
 
 Seen = tuple[Run, frozenset[str]]
 
 
 def _counted(good: Sequence[Seen]) -> list[str]:
-    counts = {name: sum(name in seen for _, seen in good) for name in SPOILS}
+    counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
     return [f"{SPOILS[name]} in {n} of {len(good)} runs" for name, n in counts.items() if n]
 
 
 def _spoilt(good: Sequence[Seen]) -> str:
     by: dict[str, list[frozenset[str]]] = {}
-    for run, seen in good:
-        by.setdefault(run.condition, []).append(seen)
+    for run, spoils in good:
+        by.setdefault(run.condition, []).append(spoils)
     for name, why in SPOILS.items():
-        most = [c for c, each in by.items() if sum(name in s for s in each) >= SPOILT * len(each)]
+        most = [c for c, runs in by.items() if sum(name in s for s in runs) >= SPOILT * len(runs)]
         if most:
             return f"{why} in most runs of {', '.join(most)}"
     return ""

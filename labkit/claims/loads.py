@@ -28,19 +28,19 @@ class Loads:
             return loads
         main = self.study.metric.replace(" ", "_")
         named = {name.rpartition(": ")[0] or main for name in claim.names()}
-        known = self._metrics
-        return tuple(one for one in loads if known.get(one.name, named) & named) or loads
+        metrics = self._metrics
+        return tuple(load for load in loads if metrics.get(load.name, named) & named) or loads
 
     # A metric at a point, such as `bandwidth [op=Copy]`, is that of the point.
     @cached_property
     def _metrics(self) -> Mapping[str, set[str]]:
-        found: dict[str, set[str]] = {}
+        metrics: dict[str, set[str]] = {}
         for run in self.results.finished():
             for load in self.study.loads:
                 try:
                     samples = pairs.samples(load, run)
                 except LabkitError:
                     continue
-                heads = {one.metric.partition(" [")[0].replace(" ", "_") for one in samples}
-                found.setdefault(load.name, set()).update(heads)
-        return found
+                heads = {sample.metric.partition(" [")[0].replace(" ", "_") for sample in samples}
+                metrics.setdefault(load.name, set()).update(heads)
+        return metrics

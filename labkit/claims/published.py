@@ -121,68 +121,69 @@ def published(study: str) -> Published:
 def read(text: str, study: str, folder: Path = FOLDER) -> Published:
     """Read the text of a file of claims; the figures of its document are beside it in `folder`."""
     written = Written(folder / f"{study}.toml", text)
-    whole = written.tables()
-    written.insist_known(whole, HEAD_KEYS)
-    _insist_there(written, whole, HEAD)
-    _insist_fit(written, whole)
+    tables = written.tables()
+    written.insist_known(tables, HEAD_KEYS)
+    _insist_there(written, tables, HEAD)
+    _insist_fit(written, tables)
     with written.locating("statistics"):
-        list(map(_statistic, whole["statistics"]))
-    known = figures(study, folder)
-    printed = _printed(known, whole)
+        list(map(_statistic, tables["statistics"]))
+    printed_figures = figures(study, folder)
+    printed = _printed(printed_figures, tables)
     claims: list[Claim] = []
-    for n, fields in enumerate(whole["claim"]):
-        claim = _claim(written, n, {"statistics": whole["statistics"], **fields}, known, printed)
-        if claim.id in (one.id for one in claims):
+    for n, table in enumerate(tables["claim"]):
+        fields = {"statistics": tables["statistics"], **table}
+        claim = _claim(written, n, fields, printed_figures, printed)
+        if claim.id in (other.id for other in claims):
             raise written.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
                                 hint="give each claim an id of its own")  # fmt: skip
         claims.append(claim)
-    units = dict(whole.get("units", {}))
-    return Published(study, whole["document"], whole["metric"], tuple(claims), units)
+    units = dict(tables.get("units", {}))
+    return Published(study, tables["document"], tables["metric"], tuple(claims), units)
 
 
 def _claim(
-    whole: Written, n: int, fields: dict[str, Any], known: Sequence[PrintedFigure],
+    file: Written, n: int, fields: dict[str, Any], printed_figures: Sequence[PrintedFigure],
     printed: Mapping[str, Mapping[float, float]],
 ) -> Claim:  # fmt: skip
-    here, name = ("claim", n), fields.get("id")
-    written = whole.told_of(f"claim {name}" if _is_text(name) else "")
-    _insist_there(written, fields, NEEDED, *here)
-    with written.locating(*here, "form"):
+    place, name = ("claim", n), fields.get("id")
+    written = file.told_of(f"claim {name}" if _is_text(name) else "")
+    _insist_there(written, fields, NEEDED, *place)
+    with written.locating(*place, "form"):
         if str(fields["form"]) not in FORMS:
             raise Unknown("form of claim", str(fields["form"]), FORMS)
-    kind, own = FORMS[fields["form"]]
-    written.insist_known(fields, COMMON | own, *here)
-    _insist_fit(written, fields, *here)
-    with written.locating(*here, "prints"):
-        prints = words(chosen(known, fields.get("prints", ())))
+    kind, keys = FORMS[fields["form"]]
+    written.insist_known(fields, COMMON | keys, *place)
+    _insist_fit(written, fields, *place)
+    with written.locating(*place, "prints"):
+        prints = words(chosen(printed_figures, fields.get("prints", ())))
     about: dict[str, Any] = {key: fields.get(key, "") for key in ("metric", "hardware", "dispute")}
-    about |= {"margin": fields.get("margin"), "prints": prints, "place": written.at(*here, "id")}
-    with written.locating(*here, "statistics"):
-        given = _given(kind, {key: fields[key] for key in own if key in fields},
+    about |= {"margin": fields.get("margin"), "prints": prints, "place": written.at(*place, "id")}
+    with written.locating(*place, "statistics"):
+        values = _values(kind, {key: fields[key] for key in keys if key in fields},
                        tuple(map(_statistic, fields["statistics"])), printed)  # fmt: skip
-    with whole.locating(*here, "id"):  # it says itself which claim it is
-        claim = kind(str(name), fields["statement"], fields["source"], **given, **about)
-    with written.locating(*here, "id"):
-        for one in claim.comparisons():  # refuses a quantity that is none, and a margin
-            one.near(claim.margin, {})
+    with file.locating(*place, "id"):  # it says itself which claim it is
+        claim = kind(str(name), fields["statement"], fields["source"], **values, **about)
+    with written.locating(*place, "id"):
+        for comparison in claim.comparisons():  # refuses a quantity that is none, and a margin
+            comparison.near(claim.margin, {})
     return claim
 
 
 # The fields of a form of claim.
-def _given(
+def _values(
     kind: type[Claim], fields: Mapping[str, Any], statistics: tuple[Statistic, ...],
     printed: Mapping[str, Mapping[float, float]],
 ) -> dict[str, Any]:  # fmt: skip
-    given = {key: _frozen(value) for key, value in fields.items()}
+    values = {key: _frozen(value) for key, value in fields.items()}
     if kind is Order:
-        given |= {"percentiles": statistics, "published": printed}
+        values |= {"percentiles": statistics, "published": printed}
     elif kind is not NotHere:
-        given |= {"percentile": statistics[0]}
+        values |= {"percentile": statistics[0]}
     if kind is Shape:
-        given["points"] = {float(x): name for x, name in fields.get("points", {}).items()}
+        values["points"] = {float(x): name for x, name in fields.get("points", {}).items()}
     if kind is Ratio:
-        given |= {key: _quotient(given[key]) for key in ("published", "within") if key in given}
-    return given
+        values |= {key: _quotient(values[key]) for key in ("published", "within") if key in values}
+    return values
 
 
 def _insist_there(
@@ -219,8 +220,8 @@ def _float(word: str) -> float | None:
         return None
 
 
-def _quotient(given: Any) -> float:
-    return given[0] / given[1] if isinstance(given, tuple) else float(given)
+def _quotient(value: Any) -> float:
+    return value[0] / value[1] if isinstance(value, tuple) else float(value)
 
 
 def _frozen(value: Any) -> Any:
@@ -229,12 +230,12 @@ def _frozen(value: Any) -> Any:
 
 # Condition -> percentile -> figure, for the metric and the point that the claims are about.
 def _printed(
-    known: Sequence[PrintedFigure], whole: Mapping[str, Any]
+    printed_figures: Sequence[PrintedFigure], tables: Mapping[str, Any]
 ) -> dict[str, dict[float, float]]:
     printed: dict[str, dict[float, float]] = {}
-    for f in known:
-        if f.metric == whole["metric"] and f.percentile:
+    for f in printed_figures:
+        if f.metric == tables["metric"] and f.percentile:
             at = f"{f.x_name}={f.x}"
-            name = f.condition + ("" if at == whole.get("point") else f" [{at}]")
+            name = f.condition + ("" if at == tables.get("point") else f" [{at}]")
             printed.setdefault(name, {}).setdefault(float(_statistic(f.percentile)), float(f.value))
     return printed

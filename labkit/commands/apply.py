@@ -64,7 +64,7 @@ def _apply(asked: argparse.Namespace) -> None:
         plan = changes.learn(request.settings)
     if request.plan:
         plan.check_fresh(
-            {(one["host"], one["thing"]): one["text"] for one in request.plan["steps"]},
+            {(step["host"], step["thing"]): step["text"] for step in request.plan["steps"]},
             request.plan["digest"],
         )
     _make(asked, request, changes)
@@ -72,12 +72,12 @@ def _apply(asked: argparse.Namespace) -> None:
 
 def _make(asked: argparse.Namespace, request: _Request, changes: InForce) -> None:
     try:
-        wanted = [
+        settings = [
             setting for setting in request.settings
             if setting in request.required or not changes.steps[setting].why
         ]  # fmt: skip
-        with busy(f"changing {len(wanted)} settings"):
-            changes.move_to(wanted)
+        with busy(f"changing {len(settings)} settings"):
+            changes.move_to(settings)
         waiting = changes.waiting()
         made = [
             (setting.role, thing, setting.wanted, WAITS if setting in waiting else "in force")

@@ -97,28 +97,28 @@ def move(lab: Lab, asked: AskedMove, say: Say) -> None:
 
 
 # One that was under way and runs on has not arrived; one that never began says nothing of moves.
-def _not_moved(here: Host, there: Host, vm: str, why: str, under_way: bool) -> None:
-    stays = _runs(here, vm)
+def _not_moved(origin: Host, destination: Host, vm: str, why: str, under_way: bool) -> None:
+    stays = _runs(origin, vm)
     where = "and stays on" if stays else "and does not run on"
     kind = StayedBehind if stays and under_way else HostError
     raise kind(
-        f"{vm} was not moved to {there.name}, {where} {here.name}", said=why,
+        f"{vm} was not moved to {destination.name}, {where} {origin.name}", said=why,
         hint="`virsh domjobinfo` says how far it came; another escape may help",
     )  # fmt: skip
 
 
 # libvirt has no way out of its own that leaves the machine where it is.
 @contextmanager
-def _given_up(host: Host, vm: str, asked: AskedMove) -> Iterator[list[float]]:
+def _given_up(host: Host, vm: str, move: AskedMove) -> Iterator[list[float]]:
     late: list[float] = []
 
     def abort() -> None:
         late.append(time.time())
         host.run("virsh", "domjobabort", vm)
 
-    timer = threading.Timer(asked.deadline, abort)
+    timer = threading.Timer(move.deadline, abort)
     timer.daemon = True
-    if asked.escape == "give up":
+    if move.escape == "give up":
         timer.start()
     try:
         yield late
@@ -198,15 +198,17 @@ def _too_near(here: Host, there: Host, wanted: float) -> str:
 
 
 # As its NIC says, or as it was shaped; a line that is slower elsewhere is not seen from here.
-def _other_rate(here: Host, there: Host, wanted: float) -> str:
-    if not wanted:
+def _other_rate(origin: Host, destination: Host, rate_mbit: float) -> str:
+    if not rate_mbit:
         return ""
-    for host, other in ((here, there), (there, here)):
+    for host, other in ((origin, destination), (destination, origin)):
         link = _link(host, other)
-        found = rate(host.run("sh", "-c", RATE, "rate", link).stdout)
-        if not found or not wanted / NEAR <= found <= wanted * NEAR:
-            seen = f"has {found:g} Mbit/s" if found else "does not say its rate"
-            return f"{link or 'the link'} of {host.name} {seen}, not {wanted:g}: shape it with tc"
+        speed = rate(host.run("sh", "-c", RATE, "rate", link).stdout)
+        if not speed or not rate_mbit / NEAR <= speed <= rate_mbit * NEAR:
+            answer = f"has {speed:g} Mbit/s" if speed else "does not say its rate"
+            return (
+                f"{link or 'the link'} of {host.name} {answer}, not {rate_mbit:g}: shape it with tc"
+            )
     return ""
 
 
@@ -219,20 +221,22 @@ def rate(text: str) -> float:
 
 
 # Where its disks are on both hosts the same, only its memory can move, and else only all of it.
-def _stored(here: Host, there: Host, vm: str, disks: bool) -> str:
-    listed = here.run("virsh", "domblklist", vm, "--details").stdout
+def _stored(origin: Host, destination: Host, vm: str, disks: bool) -> str:
+    listed = origin.run("virsh", "domblklist", vm, "--details").stdout
     for path in DISK.findall(listed):
-        mine, other = (host.run("stat", "-L", "-c", SAME, path).stdout for host in (here, there))
+        mine, other = (
+            host.run("stat", "-L", "-c", SAME, path).stdout for host in (origin, destination)
+        )
         shared = mine == other != ""
         if shared == disks:
-            how = "is the same on both" if shared else f"of {here.name} is not shared"
+            how = "is the same on both" if shared else f"of {origin.name} is not shared"
             return f"{path} {how}, so {'its disks do not move' if disks else 'they have to move'}"
     return ""
 
 
 def _link(host: Host, other: Host) -> str:
-    found = ROUTE.search(host.run("ip", "-o", "route", "get", other.address).stdout)
-    return found[1] if found else host.interface
+    route = ROUTE.search(host.run("ip", "-o", "route", "get", other.address).stdout)
+    return route[1] if route else host.interface
 
 
 @contextmanager
@@ -257,15 +261,15 @@ def _listened(host: Host, vm: str, say: Say) -> Iterator[None]:
 
 def heard(host: str, vm: str, text: str, say: Say) -> None:
     """Say what a line of `virsh event` means, in QEMU's words and by that host's clock."""
-    found = HEARD.fullmatch(text)
-    if found is None or found["vm"] != vm:
+    line = HEARD.fullmatch(text)
+    if line is None or line["vm"] != vm:
         return
-    at = datetime.fromisoformat(found["at"]).timestamp()
-    if found["event"] == "lifecycle" and (event := EVENTS.get(found["about"])):
+    at = datetime.fromisoformat(line["at"]).timestamp()
+    if line["event"] == "lifecycle" and (event := EVENTS.get(line["about"])):
         say(host=host, **event, at=at)
-    elif found["event"] == "migration-iteration":
+    elif line["event"] == "migration-iteration":
         say(host=host, event="MIGRATION_PASS", at=at,
-            **{"pass": int(found["about"].rpartition(" ")[2].strip("'"))})  # fmt: skip
+            **{"pass": int(line["about"].rpartition(" ")[2].strip("'"))})  # fmt: skip
 
 
 # Bytes on the link and CPU time, by a program of ours on the host itself.

@@ -90,8 +90,8 @@ class MoveSeen:
         """Time when all of it was over, or given up."""
         over = [at for how in (DONE, FAILED)
                 for at in self.events(self.origin, "MIGRATION", status=how)]  # fmt: skip
-        found = [*over, *([self.resumed] if self.resumed else [])]
-        return max(found) if found else float(self.lines[-1]["t"])
+        ends = [*over, *([self.resumed] if self.resumed else [])]
+        return max(ends) if ends else float(self.lines[-1]["t"])
 
     @cached_property
     def rounds(self) -> list[Phase]:
@@ -158,9 +158,9 @@ def time_line(text: str) -> TimeLine:
 def samples(text: str, loads: Mapping[str, Series]) -> list[Sample]:
     """All figures of one migration; times in s, rates in Mbit/s."""
     seen = MoveSeen(said(text))
-    found = [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
-    _insist(seen, {one.metric for one in found})
-    return found
+    figures = [*_times(seen), *_speeds(seen), *_dip.samples(_whole(seen), loads)]
+    _insist(seen, {sample.metric for sample in figures})
+    return figures
 
 
 def arrived(text: str) -> bool:
@@ -169,16 +169,16 @@ def arrived(text: str) -> bool:
 
 
 # A driver that gives half would leave the study without a figure, and say nothing.
-def _insist(seen: MoveSeen, found: set[str]) -> None:
-    driver = str(seen.about.get("driver", "qemu"))
-    short = seen.ended - seen.begun < 2 * SPAN
-    missing = [one for one in PROMISED.get(driver, USUALLY)
-               if one not in found and not (short and one == "bandwidth")]  # fmt: skip
-    if seen.arrived and missing:
+def _insist(move: MoveSeen, metrics: set[str]) -> None:
+    driver = str(move.about.get("driver", "qemu"))
+    short = move.ended - move.begun < 2 * SPAN
+    missing = [metric for metric in PROMISED.get(driver, USUALLY)
+               if metric not in metrics and not (short and metric == "bandwidth")]  # fmt: skip
+    if move.arrived and missing:
         raise ResultsError(
-            f"{driver} moved {seen.about['moves']} from {seen.origin} to {seen.to}, and gave no "
+            f"{driver} moved {move.about['moves']} from {move.origin} to {move.to}, and gave no "
             f"{', '.join(missing)}",
-            said=f"it gave {', '.join(sorted(found))}",
+            said=f"it gave {', '.join(sorted(metrics))}",
             hint="measure the condition again; if it stays so, this driver cannot be used",
         )
 

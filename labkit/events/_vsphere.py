@@ -77,8 +77,8 @@ def relocated(
     try:
         ended_well(task, say, roles[0], deadline)
     except (HostError, StayedBehind) as failed:
-        what = f"{vm} was not moved to {to}, and is on {machine.runtime.host.name}"
-        raise type(failed)(what, said=str(failed)) from None
+        problem = f"{vm} was not moved to {to}, and is on {machine.runtime.host.name}"
+        raise type(failed)(problem, said=str(failed)) from None
     if machine.runtime.host.name != to:
         raise HostError(f"the task has ended well, and {vm} is not on {to}")
     done = {"at": time.time(), "by": "controller"}
@@ -143,48 +143,49 @@ def refusal(lab: Lab, asked: AskedMove) -> str:
         return f"the lab has no host for it: no {missing[0]}"
     if asked.guest not in lab.host(asked.origin).guests:
         return f"the lab has no guest {asked.guest} with a vm = on {asked.origin}"
-    here, there = lab.host(asked.origin), lab.host(asked.to)
-    if why := lacking(asked) or _other_trip(here, there, asked.rtt_ms):
+    origin, destination = lab.host(asked.origin), lab.host(asked.to)
+    if why := lacking(asked) or _other_trip(origin, destination, asked.rtt_ms):
         return why
     with _session(lab) as session:
-        return _other_rate(session, (here, there), asked.rate_mbit) or _stored(session, lab, asked)
+        hosts = (origin, destination)
+        return _other_rate(session, hosts, asked.rate_mbit) or _stored(session, lab, asked)
 
 
-def _other_trip(here: Host, there: Host, wanted: float) -> str:
-    if not wanted:
+def _other_trip(origin: Host, destination: Host, rtt_ms: float) -> str:
+    if not rtt_ms:
         return ""
-    found = TRIP.search(here.run("vmkping", "-c", "5", "-i", "0.2", there.address).stdout)
-    if found and wanted / NEAR <= float(found[1]) <= wanted * NEAR:
+    trip = TRIP.search(origin.run("vmkping", "-c", "5", "-i", "0.2", destination.address).stdout)
+    if trip and rtt_ms / NEAR <= float(trip[1]) <= rtt_ms * NEAR:
         return ""
-    seen = f"takes {float(found[1]):g} ms" if found else "gives no answer"
-    return f"the way from {here.name} to {there.name} {seen}, not {wanted:g} ms"
+    answer = f"takes {float(trip[1]):g} ms" if trip else "gives no answer"
+    return f"the way from {origin.name} to {destination.name} {answer}, not {rtt_ms:g} ms"
 
 
 # What its NICs have together, as vMotion may use all of them.
-def _other_rate(session: Any, hosts: Iterable[Host], wanted: float) -> str:
-    if not wanted:
+def _other_rate(session: Any, hosts: Iterable[Host], rate_mbit: float) -> str:
+    if not rate_mbit:
         return ""
     vim = importlib.import_module("pyVmomi").vim
     for host in hosts:
         nics = _named(session, vim.HostSystem, host.address).config.network.pnic
-        found = sum(one.linkSpeed.speedMb for one in nics if one.linkSpeed)
-        if not wanted / NEAR <= found <= wanted * NEAR:
-            return f"the NICs of {host.name} have {found} Mbit/s, not {wanted:g}"
+        speed = sum(nic.linkSpeed.speedMb for nic in nics if nic.linkSpeed)
+        if not rate_mbit / NEAR <= speed <= rate_mbit * NEAR:
+            return f"the NICs of {host.name} have {speed} Mbit/s, not {rate_mbit:g}"
     return ""
 
 
 # A machine whose storage both hosts have moves without it, and else only with it.
-def _stored(session: Any, lab: Lab, asked: AskedMove) -> str:
+def _stored(session: Any, lab: Lab, move: AskedMove) -> str:
     vim = importlib.import_module("pyVmomi").vim
-    vm, to = _names(lab, asked)
+    vm, to = _names(lab, move)
     machine, host = _named(session, vim.VirtualMachine, vm), _named(session, vim.HostSystem, to)
-    there = {store.name for store in host.datastore}
-    alone = [store.name for store in machine.datastore if store.name not in there]
-    if asked.disks and not alone:
+    stores = {store.name for store in host.datastore}
+    alone = [store.name for store in machine.datastore if store.name not in stores]
+    if move.disks and not alone:
         return f"both hosts have the storage of {vm}, so its disks do not move"
-    if asked.disks and _new_store(machine, host) is None:
+    if move.disks and _new_store(machine, host) is None:
         return f"{to} has no storage of its own that the disks of {vm} could go to"
-    if alone and not asked.disks:
+    if alone and not move.disks:
         return f"{to} does not have {alone[0]}, where the disks of {vm} are: they have to move"
     return ""
 

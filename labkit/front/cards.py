@@ -110,9 +110,9 @@ class Known:
 def shown() -> tuple[list[Study], list[str]]:
     """The studies that have a card, and why others have none."""
     read, broken = studies.readable()
-    bare = [one.name for one in read if notebook.found(one.name) is None]
+    bare = [study.name for study in read if notebook.found(study.name) is None]
     whys = [*(odd.what for odd in broken), *(f"{name} has no notebook" for name in bare)]
-    return [one for one in read if one.name not in bare], whys
+    return [study for study in read if study.name not in bare], whys
 
 
 def _sections(source: str) -> list[str]:
@@ -144,8 +144,8 @@ def notebook_of(study: str) -> Path:
 
 def lessons() -> list[Lesson]:
     """The notebooks that are of no study, by their titles."""
-    own = {file.name for name in studies.names() if (file := notebook.found(name))}
-    files = [file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in own]
+    studied = {file.name for name in studies.names() if (file := notebook.found(name))}
+    files = [file for file in sorted(notebooks().glob("[0-9]*.ipynb")) if file.name not in studied]
     return [Lesson(_title(file), file) for file in files]
 
 

@@ -64,13 +64,13 @@ def look(box: Collection[int]) -> str:
     """Count what the machine's processes took so far; `box` are processes of the lab."""
     stats = dict(_stats())
     ours = _below(stats, {*box, os.getpid()}) | {int(os.environ.get(STARTED_BY, 0) or 0)}
-    others = {pid: one for pid, one in stats.items() if pid not in ours and not one.kernel}
+    others = {pid: stat for pid, stat in stats.items() if pid not in ours and not stat.kernel}
     lines = {
         "at": f"{time.monotonic():.3f}", "cpus": str(len(os.sched_getaffinity(0))),
         **{file: _first(Path(file)) for file in (STAT, PRESSURE, LOAD)},
-        **{f"{pid} {one.started}": f"{one.own} {one.children}" for pid, one in others.items()},
+        **{f"{n} {stat.started}": f"{stat.ticks} {stat.children}" for n, stat in others.items()},
     }  # fmt: skip
-    return "".join(f"{name}:{said}\n" for name, said in lines.items())
+    return "".join(f"{name}:{text}\n" for name, text in lines.items())
 
 
 def between(before: str, after: str) -> OtherWork | None:
@@ -78,9 +78,9 @@ def between(before: str, after: str) -> OtherWork | None:
     try:
         first, last = (_lines(text) for text in (before, after))
         seconds, cpus = float(last["at"]) - float(first["at"]), int(last["cpus"])
-        each = [[int(n) for n in one[STAT].split()[1:9]] for one in (first, last)]
-        times = [b - a for a, b in zip(*each, strict=True)]
-        begun, ended = (_waited(one.get(PRESSURE, "")) for one in (first, last))
+        ticks = [[int(n) for n in lines[STAT].split()[1:9]] for lines in (first, last)]
+        times = [b - a for a, b in zip(*ticks, strict=True)]
+        begun, ended = (_waited(lines.get(PRESSURE, "")) for lines in (first, last))
         waited = None if begun is None or ended is None else min((ended - begun) / 1e6 / seconds, 1)
         other = min(_took(_processes(first), _processes(last)) / TICKS / seconds, cpus)
         load = float(last[LOAD].split()[0])
@@ -95,15 +95,15 @@ Took = Mapping[str, tuple[int, int]]
 
 # Parents hold all that their ended children ever took: what these had taken before goes off.
 def _took(before: Took, after: Took) -> int:
-    alone = sum(own - before.get(one, (0, 0))[0] for one, (own, _) in after.items())
-    ended = sum(sum(took) for one, took in before.items() if one not in after)
-    through = sum(children - before.get(one, (0, 0))[1] for one, (_, children) in after.items())
+    alone = sum(ticks - before.get(name, (0, 0))[0] for name, (ticks, _) in after.items())
+    ended = sum(sum(took) for name, took in before.items() if name not in after)
+    through = sum(children - before.get(name, (0, 0))[1] for name, (_, children) in after.items())
     return alone + max(0, through - ended)
 
 
 def _processes(lines: Mapping[str, str]) -> Took:
-    named = ((name, said.split()) for name, said in lines.items() if " " in name)
-    return {name: (int(own), int(children)) for name, (own, children) in named}
+    named = ((name, words.split()) for name, words in lines.items() if " " in name)
+    return {name: (int(ticks), int(children)) for name, (ticks, children) in named}
 
 
 def of_run(run: Run) -> OtherWork | None:
@@ -118,18 +118,18 @@ def told(results: Results) -> str:
 
     The figure is the median of the runs.
     """
-    found = [one for run in results.finished() if (one := of_run(run))]
-    much = sum(one.much for one in found)
+    works = [work for run in results.finished() if (work := of_run(run))]
+    much = sum(work.much for work in works)
     if not much:
         return ""
-    usual = sorted(found, key=lambda one: one.other)[len(found) // 2]
-    return f"{usual.took} (median); it was more than a tenth in {much} of {len(found)} runs"
+    usual = sorted(works, key=lambda work: work.other)[len(works) // 2]
+    return f"{usual.took} (median); it was more than a tenth in {much} of {len(works)} runs"
 
 
 @dataclass(frozen=True)
 class _Stat:
     parent: int
-    own: int
+    ticks: int
     children: int
     started: int
     kernel: bool
@@ -141,16 +141,16 @@ def _stats() -> Iterable[tuple[int, _Stat]]:
     for pid in sorted((int(name) for name in os.listdir("/proc") if name.isdigit()), reverse=True):
         with suppress(OSError, ValueError, IndexError):
             text = Path("/proc", str(pid), "stat").read_text("utf-8", "replace")
-            each = [int(word) for word in text.rpartition(")")[2].split()[1:20]]
-            own, children = each[10] + each[11], each[12] + each[13]
-            yield pid, _Stat(each[0], own, children, each[18], bool(each[5] & KERNEL_THREAD))
+            row = [int(word) for word in text.rpartition(")")[2].split()[1:20]]
+            ticks, children = row[10] + row[11], row[12] + row[13]
+            yield pid, _Stat(row[0], ticks, children, row[18], bool(row[5] & KERNEL_THREAD))
 
 
-def _below(stats: Mapping[int, _Stat], some: Collection[int]) -> set[int]:
-    found = {*some}
-    while more := {pid for pid, one in stats.items() if one.parent in found} - found:
-        found |= more
-    return found
+def _below(stats: Mapping[int, _Stat], pids: Collection[int]) -> set[int]:
+    below = {*pids}
+    while more := {pid for pid, stat in stats.items() if stat.parent in below} - below:
+        below |= more
+    return below
 
 
 def _first(file: Path) -> str:
@@ -161,7 +161,7 @@ def _first(file: Path) -> str:
 
 
 def _lines(text: str) -> dict[str, str]:
-    return {name: said for name, _, said in (line.partition(":") for line in text.splitlines())}
+    return {name: value for name, _, value in (line.partition(":") for line in text.splitlines())}
 
 
 # `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in microseconds.

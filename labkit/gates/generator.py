@@ -29,14 +29,14 @@ def of_text(load: Workload, text: str) -> Gate | None:
     if load.loop != "open":
         return None
     try:
-        each = [load.behind(one) for one in pairs.texts(text).values()]
+        shares = [load.behind(part) for part in pairs.texts(text).values()]
     except LabkitError as odd:
         return Gate(GATE, None, odd.what)
-    told = [one for one in each if one is not None]
-    if not told:
+    late = [share for share in shares if share is not None]
+    if not late:
         return Gate(GATE, None, MUTE)
-    why = f"by its own time stamps it missed {percent(max(told))} of the requests that were due"
-    return Gate(GATE, max(told) <= LATE, why)
+    why = f"by its own time stamps it missed {percent(max(late))} of the requests that were due"
+    return Gate(GATE, max(late) <= LATE, why)
 
 
 Gates = Mapping[str, Mapping[str, str]]
@@ -47,40 +47,40 @@ def beside(
     tripped: Gates, untold: Gates, loads: Iterable[Workload], raw: Mapping[str, str]
 ) -> tuple[Gates, Gates]:
     """The gates that tripped, and those that cannot say, with that of these loads' texts."""
-    found = [of_text(load, raw[f"{load.name}.txt"]) for load in loads]
+    gates = [of_text(load, raw[f"{load.name}.txt"]) for load in loads]
     return (
-        _with(tripped, [gate for gate in found if gate and gate.ok is False]),
-        _with(untold, [gate for gate in found if gate and gate.ok is None]),
+        _with(tripped, [gate for gate in gates if gate and gate.ok is False]),
+        _with(untold, [gate for gate in gates if gate and gate.ok is None]),
     )
 
 
-def _with(some: Gates, more: Iterable[Gate]) -> Gates:
-    own = {gate.name: gate.why for gate in more}
-    return {**some, ROLE: {**some.get(ROLE, {}), **own}} if own else some
+def _with(gates: Gates, more: Iterable[Gate]) -> Gates:
+    reasons = {gate.name: gate.why for gate in more}
+    return {**gates, ROLE: {**gates.get(ROLE, {}), **reasons}} if reasons else gates
 
 
 def gates_of(run: Run, loads: Iterable[Workload], asked: Mapping[str, Any]) -> Gates:
     """The gates that tripped in a kept run; that of its load generator is read again."""
     others = {
-        role: {name: why for name, why in some.items() if name != GATE}
-        for role, some in run.gates.items()
+        role: {name: why for name, why in reasons.items() if name != GATE}
+        for role, reasons in run.gates.items()
     }
-    found = _with(others, _late(run, loads, asked))
-    return {role: some for role, some in found.items() if some}
+    gates = _with(others, _late(run, loads, asked))
+    return {role: reasons for role, reasons in gates.items() if reasons}
 
 
-def _late(run: Run, loads: Iterable[Workload], asked: Mapping[str, Any]) -> Iterator[Gate]:
+def _late(run: Run, loads: Iterable[Workload], question: Mapping[str, Any]) -> Iterator[Gate]:
     for load in loads:
         digest = run.raw.get(f"{load.name}.txt", "")
         if load.loop == "open" and digest:
-            as_asked = _as_asked(load, asked.get("workload", {}))
-            gate = _gate(_Kept(repr(as_asked), digest, as_asked, run))
+            as_asked = _as_asked(load, question.get("workload", {}))
+            gate = _gate(_Output(repr(as_asked), digest, as_asked, run))
             if gate and gate.ok is False:
                 yield gate
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _Output:
     # What sets one text apart from another, and, not compared, what it is read by.
     load: str
     digest: str
@@ -90,22 +90,22 @@ class _Kept:
 
 # Each claim asks for it.
 @lru_cache(maxsize=4096)
-def _gate(kept: _Kept) -> Gate | None:
+def _gate(output: _Output) -> Gate | None:
     try:
-        return of_text(kept.workload, kept.run.text(f"{kept.workload.name}.txt"))
+        return of_text(output.workload, output.run.text(f"{output.workload.name}.txt"))
     except LabkitError:  # what is wrong with the text is said where its figures are read
         return None
 
 
 # The schedule is that of the run, and a study may have another by now.
-def _as_asked(load: Workload, told: Mapping[str, Any]) -> Workload:
-    if told.get("name") != type(load).__name__:
+def _as_asked(load: Workload, record: Mapping[str, Any]) -> Workload:
+    if record.get("name") != type(load).__name__:
         return load
-    known = {
-        name: told[name] for name, now in vars(load).items()
-        if isinstance(told.get(name), int | float) and isinstance(now, int | float)
+    knobs = {
+        name: record[name] for name, now in vars(load).items()
+        if isinstance(record.get(name), int | float) and isinstance(now, int | float)
     }  # fmt: skip
     try:
-        return replace(load, **known)
+        return replace(load, **knobs)
     except LabkitError:
         return load

@@ -151,21 +151,21 @@ def _samples(kept: Format, text: str, file: Path) -> list[Sample]:
 # have a figure of its own.
 def _refuse_twice(
     texts: Mapping[tuple[str, int], tuple[str, Path]],
-    found: Mapping[tuple[str, int], list[Sample]], claimed: Claimed | None,
+    samples: Mapping[tuple[str, int], list[Sample]], claimed: Claimed | None,
 ) -> None:  # fmt: skip
-    known: dict[tuple[str, object], tuple[str, Path]] = {}
+    taken_by: dict[tuple[str, object], tuple[str, Path]] = {}
     for (condition, block), (text, file) in texts.items():
-        asked = claimed.samples(condition, found[condition, block]) if claimed else []
-        figures = tuple((one.metric, one.values.tobytes()) for one in asked)
+        judged = claimed.samples(condition, samples[condition, block]) if claimed else []
+        figures = tuple((sample.metric, sample.values.tobytes()) for sample in judged)
         for taken in ((text, condition), (text, figures)):
-            if taken in known:
-                name, other = known[taken]
+            if taken in taken_by:
+                name, other = taken_by[taken]
                 raise BadInput(
                     f"{file}, for {condition}, has the same content as {other}, for {name}",
                     hint="each block of each condition is a measurement of its own\n"
                     "of several tests in one file: --metric 'NAME: CONDITION=METRIC' for each",
                 )
-            known[taken] = condition, file
+            taken_by[taken] = condition, file
 
 
 def _refuse_again(
@@ -173,13 +173,13 @@ def _refuse_again(
 ) -> None:
     digests = ((key[0], hashlib.sha256(text.encode()).hexdigest())
                for key, (text, _) in texts.items())  # fmt: skip
-    wanted = named.replace("-", "_"), claimed, sorted(digests)
+    identity = named.replace("-", "_"), claimed, sorted(digests)
     for path in stored(STUDY):
         with suppress(LabkitError):
-            there = Results.open(path)
-            runs = sorted((run.condition, digest) for run in there.runs()
+            results = Results.open(path)
+            runs = sorted((run.condition, digest) for run in results.runs()
                           for digest in run.raw.values())  # fmt: skip
-            if (there.asked["workload"].get("name"), Claimed.of(there.asked), runs) == wanted:
+            if (results.asked["workload"].get("name"), Claimed.of(results.asked), runs) == identity:
                 break
     else:
         return

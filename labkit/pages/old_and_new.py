@@ -157,17 +157,17 @@ def old_and_new(old: Results, new: Results, runs: tuple[Run, Run] | None = None)
     if named[0].path == named[1].path:
         raise BadInput(f"{named[0].path} is both old and new: they are the same")
     if runs:
-        found = compared.of_runs((old, runs[0]), (new, runs[1]))
+        difference = compared.of_runs((old, runs[0]), (new, runs[1]))
     else:
-        found = compared.of_results(old, new)
-    return OldAndNew(new.judged_as, found, note(new), _beside({"old": old, "new": new}))
+        difference = compared.of_results(old, new)
+    return OldAndNew(new.judged_as, difference, note(new), _beside({"old": old, "new": new}))
 
 
 def _beside(both: Mapping[str, Results]) -> str:
-    told = [f"{name}: {said}" for name, one in both.items() if (said := around.told(one))]
-    if not told:
+    notes = [f"{name}: {text}" for name, side in both.items() if (text := around.told(side))]
+    if not notes:
         return ""
-    return f"The machine was busy with other work ({'; '.join(told)}). That alone changes figures."
+    return f"The machine was busy with other work ({'; '.join(notes)}). That alone changes figures."
 
 
 def _five(v: Verdict, s: Sides) -> tuple[str, ...]:

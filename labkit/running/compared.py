@@ -89,11 +89,11 @@ def of_results(old: Results, new: Results) -> Difference:
 
     All comparisons share one risk of 5 % of a wrong answer (Holm).
     """
-    facts = _facts(*({**_asked(one), **_conditions(one)} for one in (old, new)))
-    metrics = [measured.main_metric(one) for one in (old, new)]
+    facts = _facts(*({**_asked(results), **_conditions(results)} for results in (old, new)))
+    metrics = [measured.main_metric(results) for results in (old, new)]
     if metrics[0] != metrics[1]:
         raise BadInput(f"{old.path} measured {metrics[0]}, {new.path} {metrics[1]}: not comparable")
-    before, after = (measured.of_metric(one, metrics[0]) for one in (old, new))
+    before, after = (measured.of_metric(results, metrics[0]) for results in (old, new))
     unit, why_not = _unit(new, metrics[0]), []
     pairs: dict[Order, tuple[Sides, dict[str, Blocks]]] = {}
     for name in _names((old, new), (before, after)):
@@ -134,7 +134,7 @@ def _pairs(
 ) -> dict[Order, tuple[Sides, dict[str, Blocks]]]:
     names = (f"new ({name})", f"old ({name})")
     apart = {-1 - block: values for block, values in before.items()}
-    both = {n: as_blocks(given, 0, name) for n, given in zip(names, (after, apart), strict=True)}
+    both = {n: as_blocks(side, 0, name) for n, side in zip(names, (after, apart), strict=True)}
     one_a_run = all(percentiles.count(side) == len(side) for side in (before, after))
     asked: tuple[Statistic, ...] = ("mean",) if one_a_run else PERCENTILES
     return {

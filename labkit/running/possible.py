@@ -49,14 +49,14 @@ def with_free_tools(study: Study, lab: Lab) -> Study:
     All conditions get the same ones. A load beside the study's own goes if it would only ask the
     same tool once more.
     """
-    some = [load for load in study.loads if load.freed() != load]
-    there = [(c, load) for c in study.conditions for load in some if not c.lacks_host(lab, load)]
-    absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in there)
+    loads = [load for load in study.loads if load.freed() != load]
+    work = [(c, load) for c in study.conditions for load in loads if not c.lacks_host(lab, load)]
+    absent = pairs.absent((c.load(load), c.pairs(lab, load)) for c, load in work)
     words = {word for host in absent.values() for word in host if installable(word)}
     if not any(package_of(word).source for word in words):
         return study
-    first, others = study.workload.freed(), [one.freed() for one in study.also]
-    also = [one for one in others if not one.tools or one.tools.keys() - first.tools.keys()]
+    first, others = study.workload.freed(), [load.freed() for load in study.also]
+    also = [load for load in others if not load.tools or load.tools.keys() - first.tools.keys()]
     return replace(study, workload=first, also=tuple(also))
 
 
@@ -71,8 +71,8 @@ def _blind(study: Study, lab: Lab) -> dict[str, str]:
 
 def unseen(study: Study, lab: Lab) -> dict[str, str]:
     """The metrics of events that this lab does not give, as claims call them; each says why."""
-    told = (event.unseen(_kind(lab)) for c in study.conditions for event in c.events)
-    return {name.replace(" ", "_"): why for each in told for name, why in each.items()}
+    metrics = (event.unseen(_kind(lab)) for c in study.conditions for event in c.events)
+    return {name.replace(" ", "_"): why for whys in metrics for name, why in whys.items()}
 
 
 def _kind(lab: Lab) -> str:

@@ -101,7 +101,7 @@ class Visit:
     def _take(self, todo: list[PlannedRun]) -> None:
         self.changes.take(self.changes.possible_roles())
         watches = (step.condition.watch(self.lab, self.loads) for step in todo)
-        hosts = {role: host for one in watches for role, host in one.hosts.items()}
+        hosts = {role: host for watch in watches for role, host in watch.hosts.items()}
         ours = self.changes.sets
         refuse_left({r: h for r, h in hosts.items() if r not in ours}, self.changes.owner)
 
@@ -110,8 +110,8 @@ class Visit:
     # that cannot be asked now is asked when it matters.
     def _prepare(self, todo: list[PlannedRun]) -> None:
         of_ours = results_key(str(self.results.path))
-        for one in Fleet(self._loaded(todo)).each(partial(end_left, keep=of_ours)).values():
-            for left in one if isinstance(one, list) else ():
+        for jobs in Fleet(self._loaded(todo)).each(partial(end_left, keep=of_ours)).values():
+            for left in jobs if isinstance(jobs, list) else ():
                 self._say("setting up", todo[0], len(todo), f"ended what was left: {left}")
         if self.lab.emulated:
             watches = [step.condition.watch(self.lab, self.loads) for step in todo]
@@ -119,8 +119,8 @@ class Visit:
             Fleet(hosts).each(self.counters.collect)
 
     def _loaded(self, todo: list[PlannedRun]) -> dict[str, Host]:
-        some = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
-        ends = [hosts for each in some for hosts in each.values()]
+        placed = [step.condition.pairs(self.lab, load) for step in todo for load in self.loads]
+        ends = [hosts for roles in placed for hosts in roles.values()]
         return {host.name: host for hosts in ends for host in hosts.values()}
 
     # A run is written while the settings of the next are made, never while that is measured.

@@ -54,16 +54,16 @@ class GivenUp:
 def taken(results: Results) -> tuple[int, ...]:
     """The blocks that there were at each look so far; refused if some of the looks are gone."""
     file, runs = results.path / FILE, results.runs()
-    kept = tuple(sorted({*_kept(results)["blocks"], *_elsewhere(results, runs)}))
+    looks = tuple(sorted({*_read(results)["blocks"], *_elsewhere(results, runs)}))
     told = max(runs, key=lambda run: run.looks, default=None)
-    if told and told.looks > len(kept):
+    if told and told.looks > len(looks):
         raise ResultsError(
             f"{file}: looks were deleted: {told.looks} had been taken before {told.path.name}, "
-            f"and {len(kept)} are kept",
+            f"and {len(looks)} are kept",
             hint="put the file back from a copy; without it verdicts would be wrong too often",
         )
     _insist_on_one_question(results, runs)
-    return kept
+    return looks
 
 
 def look(results: Results) -> tuple[int, ...]:
@@ -74,34 +74,34 @@ def look(results: Results) -> tuple[int, ...]:
         return before
     _note(results, now)
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    _change(results, blocks=[*before, now], at=[*_kept(results)["at"], at][-len(before) - 1 :])
+    _change(results, blocks=[*before, now], at=[*_read(results)["at"], at][-len(before) - 1 :])
     return (*before, now)
 
 
 def histories(results: Results) -> dict[str, History]:
     """The looks at each comparison that was judged before, and what was decided at them."""
-    kept = _kept(results).get("comparisons", {})
-    return {key: History(**{**one, "looks": tuple(one["looks"])}) for key, one in kept.items()}
+    comparisons = _read(results).get("comparisons", {})
+    return {key: History(**{**h, "looks": tuple(h["looks"])}) for key, h in comparisons.items()}
 
 
 def remember(results: Results, verdicts: Iterable[LookedAt]) -> None:
     """Keep the looks at the comparisons of these verdicts."""
     before = histories(results)
-    whole = before | {key: one for v in verdicts for key, one in v.comparisons.items()}
-    if whole != before and _kept(results)["blocks"]:
-        _change(results, comparisons={key: asdict(one) for key, one in whole.items()})
+    comparisons = before | {key: h for v in verdicts for key, h in v.comparisons.items()}
+    if comparisons != before and _read(results)["blocks"]:
+        _change(results, comparisons={key: asdict(h) for key, h in comparisons.items()})
 
 
 def give_up(results: Results, claims: Mapping[str, GivenUp]) -> None:
     """Keep which claims were given up at the last look, in place of those before."""
     if given_up(results) != claims:
-        _change(results, given_up={name: asdict(one) for name, one in claims.items()})
+        _change(results, given_up={name: asdict(claim) for name, claim in claims.items()})
 
 
 def given_up(results: Results) -> dict[str, GivenUp]:
     """The claims that were given up, and why; none where nothing was given up."""
-    kept = _kept(results).get("given_up", {})
-    return {name: GivenUp(one["blocks"], one["why"]) for name, one in kept.items()}
+    claims = _read(results).get("given_up", {})
+    return {name: GivenUp(claim["blocks"], claim["why"]) for name, claim in claims.items()}
 
 
 def blocks(results: Results) -> int:
@@ -125,14 +125,14 @@ def set_unfinished(results: Results, *, unfinished: bool) -> None:
 def _change(results: Results, **fields: Any) -> None:
     if "bundles" in results.path.parts[:-1] or not os.access(results.path, os.W_OK):
         return
-    whole = {**_kept(results), **fields, "format": FORMAT}
-    whole["sum"] = _sum(whole)
+    record = {**_read(results), **fields, "format": FORMAT}
+    record["sum"] = _sum(record)
     with suppress(OSError):
-        records.write(results.path / FILE, records.pretty(whole))
+        records.write(results.path / FILE, records.pretty(record))
 
 
-def _sum(whole: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in whole.items() if key != "sum"}
+def _sum(record: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in record.items() if key != "sum"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
@@ -159,19 +159,19 @@ def _note(results: Results, now: int) -> None:
 
 # Earlier looks at runs that are all among these: at these results, a copy, or an earlier import.
 def _elsewhere(results: Results, runs: Sequence[Run]) -> list[int]:
-    ledger, found = _ledger(results), []
+    ledger, looks = _ledger(results), []
     if ledger is None or not ledger.is_file():
         return []
-    here = {*_print(run for run in runs if run.state == "finished")}
+    prints = {*_print(run for run in runs if run.state == "finished")}
     for line in ledger.read_text("utf-8", errors="replace").splitlines():
         with suppress(ValueError, KeyError, TypeError):
-            one = json.loads(line)
-            if one["runs"] and here.issuperset(one["runs"]):
-                found.append(int(one["blocks"]))
-    return found
+            entry = json.loads(line)
+            if entry["runs"] and prints.issuperset(entry["runs"]):
+                looks.append(int(entry["blocks"]))
+    return looks
 
 
-def _kept(results: Results) -> dict[str, Any]:
+def _read(results: Results) -> dict[str, Any]:
     file = results.path / FILE
     return _parsed(file) if file.exists() else {"format": FORMAT, "blocks": [], "at": []}
 
@@ -197,18 +197,18 @@ def _parsed(file: Path) -> dict[str, Any]:
             hint="each look is at more blocks than the one before; put it back from a copy",
         )
     if whole.get("sum", _sum(whole)) != _sum(whole):
-        what = f"{file}: has changed since it was written (its checksum differs)"
-        raise ResultsError(what, hint="put it back from a copy")
+        changed = f"{file}: has changed since it was written (its checksum differs)"
+        raise ResultsError(changed, hint="put it back from a copy")
     return whole
 
 
-def _is_history(kept: object) -> bool:
-    return isinstance(kept, dict) and all(
-        isinstance(one, dict) and one.keys() == History.__dataclass_fields__.keys()
-        and isinstance(one["looks"], list) and all(type(n) is int for n in one["looks"])
-        and isinstance(one["crossed"], str) and type(one["at"]) is int
-        and isinstance(one["counted"], int | float)
-        for one in kept.values()
+def _is_history(histories: object) -> bool:
+    return isinstance(histories, dict) and all(
+        isinstance(history, dict) and history.keys() == History.__dataclass_fields__.keys()
+        and isinstance(history["looks"], list) and all(type(n) is int for n in history["looks"])
+        and isinstance(history["crossed"], str) and type(history["at"]) is int
+        and isinstance(history["counted"], int | float)
+        for history in histories.values()
     )  # fmt: skip
 
 

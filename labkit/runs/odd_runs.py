@@ -38,8 +38,8 @@ def remarks(
     runs = {(run.condition, run.block): run for run in results.finished()}
     states = [_states(one, unit) for one in two_states(medians)]
     odd = [
-        _odd(one, run := runs[one.condition, one.block], gates(run), len(runs), unit)
-        for one in odd_blocks(medians)
+        _odd(block, run := runs[block.condition, block.block], gates(run), len(runs), unit)
+        for block in odd_blocks(medians)
     ]
     return [*states, *odd, *_changes(medians, [*runs.values()])]
 
@@ -53,14 +53,14 @@ def _states(one: TwoStates, unit: str) -> str:
     )
 
 
-def _odd(one: OddBlock, run: Run, found: Gates, runs: int, unit: str) -> str:
-    gates = [f"{gate} on {role}" for role, seen in found.items() for gate in seen]
+def _odd(block: OddBlock, run: Run, found: Gates, runs: int, unit: str) -> str:
+    gates = [f"{gate} on {role}" for role, names in found.items() for gate in names]
     when = f", at {run.started[11:16]}" if len(run.started) > 16 else ""
     saw = f"; its gates saw {', '.join(gates)}" if gates else "; no gate saw why"
     return (
-        f"{one.condition}: block {one.block} lies apart, with a median of {figure(one.figure)} "
-        f"{shown(unit)} where the others have {figure(one.usual)}; it was run {run.order} of "
-        f"{runs}{when}{saw}; nothing was dropped"
+        f"{block.condition}: block {block.block} lies apart, with a median of "
+        f"{figure(block.figure)} {shown(unit)} where the others have {figure(block.usual)}; it was "
+        f"run {run.order} of {runs}{when}{saw}; nothing was dropped"
     )
 
 

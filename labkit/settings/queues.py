@@ -32,19 +32,19 @@ class _OfNic(OnHost):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not _named(self._asked()):
-            known = ", ".join(self._asked())
-            raise BadInput(f"name at least one of {self.what}", hint=f"known: {known}")
+        if not _named(self._list_values()):
+            names = ", ".join(self._list_values())
+            raise BadInput(f"name at least one of {self.what}", hint=f"known: {names}")
 
-    def _asked(self) -> Asked:
+    def _list_values(self) -> Asked:
         names = [slot.name for slot in fields(self) if slot.name != "role"]
         return {name.replace("_", "-"): getattr(self, name) for name in names}
 
     @property
     def wanted(self) -> str:
         """The named values."""
-        asked = self._asked()
-        return " ".join(sorted(f"{name}={_word(asked[name])}" for name in _named(asked)))
+        values = self._list_values()
+        return " ".join(sorted(f"{name}={_word(values[name])}" for name in _named(values)))
 
 
 class NicQueues(_OfNic):
@@ -58,7 +58,7 @@ class NicQueues(_OfNic):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -L`, which may take the link down for a moment."""
-        return _ethtool(host, "l", self._asked())
+        return _ethtool(host, "l", self._list_values())
 
 
 class NicRing(_OfNic):
@@ -70,13 +70,13 @@ class NicRing(_OfNic):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -G`, which may take the link down for a moment."""
-        return _ethtool(host, "g", self._asked()).plus(Details(probe=script(RINGS)))
+        return _ethtool(host, "g", self._list_values()).plus(Details(probe=script(RINGS)))
 
     def on_esxi(self, host: Host) -> Way:
         """`esxcli network nic ring`; what the NIC allows is its preset."""
         dev = nic(host, *VMNIC)
         command, flags = ("esxcli", "network", "nic", "ring", "current"), {"rx": "-r", "tx": "-t"}
-        shown = ";".join(f"/^   {name.upper()}: /p" for name in _named(self._asked()))
+        shown = ";".join(f"/^   {name.upper()}: /p" for name in _named(self._list_values()))
         return Way(
             picked(shown, *command, "get", "-n", dev),
             lambda value: ((*command, "set", "-n", dev, *_options(value, flags)),),
@@ -100,7 +100,7 @@ class Coalescing(_OfNic):
 
     def on_linux(self, host: Host) -> Way:
         """`ethtool -C`; many virtual NICs have nothing of the sort."""
-        return _ethtool(host, "c", self._asked())
+        return _ethtool(host, "c", self._list_values())
 
     def on_esxi(self, host: Host) -> Way:
         """`esxcli network nic coalesce`, of a physical NIC."""
@@ -109,8 +109,8 @@ class Coalescing(_OfNic):
         columns = {"adaptive-rx": 6, "rx-usecs": 2, "rx-frames": 3, "tx-usecs": 4}
         words = {"adaptive-rx": "--adaptive-rx", "rx-usecs": "--rx-usecs",
                  "tx-usecs": "--tx-usecs", "rx-frames": "--rx-max-frames"}  # fmt: skip
-        asked = _named(self._asked())
-        show = ", ".join(f'"{name}=" tolower(${columns[name]})' for name in asked)
+        names = _named(self._list_values())
+        show = ", ".join(f'"{name}=" tolower(${columns[name]})' for name in names)
         return Way(
             script(COLUMNS, dev, f'$1 == nic {{ print {show} }}'),
             lambda value: ((*command, "set", "-n", dev, *_options(_true(value), words)),),

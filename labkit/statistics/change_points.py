@@ -75,7 +75,7 @@ def change_points(
 def drift(series: Sequence[float], points: Sequence[ChangePoint]) -> tuple[float, float] | None:
     """The ends of a straight line, if that describes the series better than its steps (by BIC)."""
     values, at = np.asarray(series, np.float64), np.arange(len(series))
-    parts = np.split(values, [one.at for one in points])
+    parts = np.split(values, [point.at for point in points])
     slope, start = np.polyfit(at, values, 1)
     line = float(((values - start - slope * at) ** 2).sum())
     steps = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
@@ -91,23 +91,23 @@ def _split(values: Values, shuffles: int) -> tuple[int, float]:
     if best <= 0:
         return int(at), 1.0
     rng, alike = np.random.default_rng(values.size), _alike(values, int(at))
-    made, as_good, at_once = 0, 0, max(1, AT_ONCE // values.size**2)
-    while made < shuffles and as_good < ENOUGH:
-        some = min(at_once, shuffles - made)
-        as_good += int((_most_unlike(_by_chance(values, alike, rng, some))[1]
+    shuffled, as_good, at_once = 0, 0, max(1, AT_ONCE // values.size**2)
+    while shuffled < shuffles and as_good < ENOUGH:
+        more = min(at_once, shuffles - shuffled)
+        as_good += int((_most_unlike(_by_chance(values, alike, rng, more))[1]
                         >= best * (1 - 1e-12)).sum())  # fmt: skip
-        made += some
-    return int(at), (as_good + 1) / (made + 1)
+        shuffled += more
+    return int(at), (as_good + 1) / (shuffled + 1)
 
 
 # The part that figures take from the one before, beside the step. What is estimated from few is too
 # small by about as much as is added, and its own error may be as large again.
 def _alike(values: Values, at: int) -> float:
     beside = _without_steps(values, at)
-    if not (whole := float((beside**2).sum())):
+    if not (power := float((beside**2).sum())):
         return 0.0
-    seen, n = float((beside[1:] * beside[:-1]).sum()) / whole, values.size
-    return float(min(max(seen + (2 * (1 + 3 * seen) + UNSURE) / n, 0.0), STRONGEST))
+    part, n = float((beside[1:] * beside[:-1]).sum()) / power, values.size
+    return float(min(max(part + (2 * (1 + 3 * part) + UNSURE) / n, 0.0), STRONGEST))
 
 
 # What is left beside that step, and beside further ones that are plain to see.
@@ -120,7 +120,7 @@ def _without_steps(values: Values, at: int) -> Values:
             if part.size >= 2 * FEWEST:
                 (cut,) = map(int, _most_unlike(part[None])[0])
                 tried.append([*parts[:k], part[:cut], part[cut:], *parts[k + 1 :]])
-        sums = [sum(float(((p - p.mean()) ** 2).sum()) for p in some) for some in tried]
+        sums = [sum(float(((p - p.mean()) ** 2).sum()) for p in pieces) for pieces in tried]
         if not sums or min(sums) > PLAIN * float((beside**2).sum()):
             return beside
         parts = tried[int(np.argmin(sums))]
@@ -132,11 +132,11 @@ def _by_chance(values: Values, alike: float, rng: np.random.Generator, many: int
     fresh = away.copy()
     fresh[1:] -= alike * away[:-1]
     fresh[0] *= np.sqrt(1 - alike**2)
-    made: Values = rng.permuted(np.tile(fresh - fresh.mean(), (many, 1)), axis=1)
-    made[:, 0] /= np.sqrt(1 - alike**2)
+    series: Values = rng.permuted(np.tile(fresh - fresh.mean(), (many, 1)), axis=1)
+    series[:, 0] /= np.sqrt(1 - alike**2)
     for k in range(1, values.size):
-        made[:, k] += alike * made[:, k - 1]
-    return made
+        series[:, k] += alike * series[:, k - 1]
+    return series
 
 
 # Of each row: where it is split best, and by how much.
@@ -145,12 +145,12 @@ def _most_unlike(rows: Values) -> tuple[Values, Values]:
     sums = np.zeros((many, n + 1, n + 1))
     sums[:, 1:, 1:] = np.abs(rows[:, :, None] - rows[:, None, :]).cumsum(1).cumsum(2)
     at = np.arange(FEWEST, n - FEWEST + 1)
-    own, whole = sums[:, at, at], sums[:, n, n, None]
-    cross = sums[:, at, n] - own
-    other = whole - own - 2 * cross
+    left_sum, all_sum = sums[:, at, at], sums[:, n, n, None]
+    cross = sums[:, at, n] - left_sum
+    other = all_sum - left_sum - 2 * cross
     left, right = at.astype(float), (n - at).astype(float)
     # Each part's mean distance is over pairs, of which a part of one has none.
-    within = own / (left * (left - 1)) + other / (right * (right - 1))
+    within = left_sum / (left * (left - 1)) + other / (right * (right - 1))
     energy = left * right / n * (2 * cross / (left * right) - within)
     best = energy.argmax(1)
     return at[best], energy[np.arange(many), best]

@@ -85,10 +85,10 @@ class Exact(Estimate):
         """The numbers that it is of: `3 of 4`, or `7 in 3 runs`."""
         if not self.what.alone:
             return ""
-        (one,) = self.counted.values()
-        if one.kind == SHARE:
-            return f"{one.total:g} of {one.of:g}"
-        return f"{one.total:g} in {one.of:g} runs"
+        (figure,) = self.counted.values()
+        if figure.kind == SHARE:
+            return f"{figure.total:g} of {figure.of:g}"
+        return f"{figure.total:g} in {figure.of:g} runs"
 
     def interval(self, confidence: float = 0.95) -> Interval:
         """The two-sided interval of that confidence."""
@@ -116,10 +116,10 @@ class Exact(Estimate):
 
     # The ends that are exceeded with these risks; each figure's own end moves it, all else held.
     def _ends(self, risks: Values, *, high: bool) -> Values:
-        here = {term: one.value for term, one in self.counted.items()}
+        values = {term: figure.value for term, figure in self.counted.items()}
         off = np.zeros(risks.size)
-        for term, one in self.counted.items():
-            moved = [self.what.all_of({**here, term: one.end(risks, high=side)}) - self.value
+        for term, figure in self.counted.items():
+            moved = [self.what.all_of({**values, term: figure.end(risks, high=side)}) - self.value
                      for side in (False, True)]  # fmt: skip
             off = np.hypot(off, np.maximum(*moved) if high else np.minimum(*moved))
         off = np.where(np.isfinite(off), off, FARTHEST)
@@ -136,10 +136,10 @@ class Exact(Estimate):
 
 def one_by_one(what: Quantity, blocks: Blocks) -> Mapping[int, Values]:
     """The values of the blocks; refused where only counts in bins are kept of them."""
-    kept = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
-    if len(kept) < len(blocks):
+    arrays = {block: values for block, values in blocks.items() if isinstance(values, np.ndarray)}
+    if len(arrays) < len(blocks):
         raise BadInput(f"{what.shown} needs every sample, and of some runs only counts are kept")
-    return kept
+    return arrays
 
 
 def exact(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
@@ -147,41 +147,42 @@ def exact(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Exact:
     runs = {term: [*sides[term[0]].values()] for term in what.terms()}
     counted = {term: _counted(what, term, values) for term, values in runs.items()}
     value = what.of(lambda term: counted[term].value)
-    most = max(KINDS[one.kind][1] for one in counted.values())
+    most = max(KINDS[figure.kind][1] for figure in counted.values())
     blocks = min(map(len, runs.values()))
-    whole = Exact(value, value, value, LEAST, LEAST, max(blocks - 1, 1), blocks,
+    figure = Exact(value, value, value, LEAST, LEAST, max(blocks - 1, 1), blocks,
                   blocks >= FEWEST_BLOCKS, False, range_of(tree(what.text), (0.0, most)),
                   what=what, counted=counted)  # fmt: skip
-    low, high = whole.interval().low, whole.interval().high
-    whole = replace(whole, down=(value - low) / NORMAL, up=(high - value) / NORMAL)
-    return replace(whole, varied=_varied(whole, runs))
+    low, high = figure.interval().low, figure.interval().high
+    figure = replace(figure, down=(value - low) / NORMAL, up=(high - value) / NORMAL)
+    return replace(figure, varied=_varied(figure, runs))
 
 
-def _counted(what: Quantity, term: Term, runs: list[Values]) -> Counted:
+def _counted(quantity: Quantity, term: Term, runs: list[Values]) -> Counted:
     kind, values = str(term[1]), np.concatenate(runs)
     if kind not in KINDS:
-        raise BadInput(f"{what.shown} mixes counts or shares of trials with other figures")
+        raise BadInput(f"{quantity.shown} mixes counts or shares of trials with other figures")
     least, most = KINDS[kind]
     if (values < least).any() or (values > most).any() or (values != np.round(values)).any():
-        wanted = "0 or 1" if kind == SHARE else "a whole number"
-        raise BadInput(f"{what.shown}: each value of a {kind} is {wanted}")
+        legal = "0 or 1" if kind == SHARE else "a whole number"
+        raise BadInput(f"{quantity.shown}: each value of a {kind} is {legal}")
     return Counted(kind, float(values.sum()), float(values.size))
 
 
 # By Student's t of the blocks' means, if the blocks of any term vary too much for chance.
-def _varied(whole: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
-    if whole.blocks < FEWEST_BLOCKS or not any(map(_varies, whole.counted.values(), runs.values())):
+def _varied(figure: Exact, runs: Mapping[Term, list[Values]]) -> Estimate | None:
+    counted = figure.counted
+    if figure.blocks < FEWEST_BLOCKS or not any(map(_varies, counted.values(), runs.values())):
         return None
     errors = []
     for term, values in runs.items():
-        means = {t: [one.value for _ in values] for t, one in whole.counted.items()}
-        means[term] = [float(one.mean()) for one in values]
-        each = [float(whole.what.all_of({t: x[at] for t, x in means.items()}))
+        means = {t: [counts.value for _ in values] for t, counts in counted.items()}
+        means[term] = [float(block.mean()) for block in values]
+        figures = [float(figure.what.all_of({t: x[at] for t, x in means.items()}))
                 for at in range(len(values))]  # fmt: skip
-        errors.append(spread(each) if np.isfinite(each).all() else math.inf)
+        errors.append(spread(figures) if np.isfinite(figures).all() else math.inf)
     error = max(math.hypot(*errors), LEAST)
-    return Estimate(whole.value, whole.value, whole.value, error, error, whole.freedom,
-                    whole.blocks, whole.enough, False, whole.range)  # fmt: skip
+    return Estimate(figure.value, figure.value, figure.value, error, error, figure.freedom,
+                    figure.blocks, figure.enough, False, figure.range)  # fmt: skip
 
 
 def _varies(counted: Counted, runs: list[Values]) -> bool:

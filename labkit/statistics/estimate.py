@@ -74,19 +74,19 @@ def least_of(values: Values | Distribution) -> float:
     return float(values.least if isinstance(values, Distribution) else np.min(values))
 
 
-def _paired(what: Quantity, sides: Sides, blocks: int) -> Estimate:
-    seen = {term: Figure.of(sides[term[0]], term[1]) for term in what.terms()}
-    value = what.of(lambda term: seen[term].value)
-    each, without = _varied(what, seen, blocks)
-    of_name, figures = _range(what, sides), [value, *each, *without]
+def _paired(quantity: Quantity, sides: Sides, blocks: int) -> Estimate:
+    seen = {term: Figure.of(sides[term[0]], term[1]) for term in quantity.terms()}
+    value = quantity.of(lambda term: seen[term].value)
+    by_block, without = _varied(quantity, seen, blocks)
+    of_name, figures = _range(quantity, sides), [value, *by_block, *without]
     logarithmic = of_name[0] >= 0 and min(figures) > 0
     scale = math.log if logarithmic else float
-    each, without = [*map(scale, each)], [*map(scale, without)]
-    middle, down, up = _off(what, seen, scale, np.array(each), without)
+    by_block, without = [*map(scale, by_block)], [*map(scale, without)]
+    middle, down, up = _off(quantity, seen, scale, np.array(by_block), without)
     t = stats.student(blocks - 1)
     down, up = max(down / t, stats.LEAST), max(up / t, stats.LEAST)
-    return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(what, sides),
-                    logarithmic, of_name, moves(what, {t: s.value for t, s in seen.items()}),
+    return Estimate(value, middle, middle, down, up, blocks - 1, blocks, _enough(quantity, sides),
+                    logarithmic, of_name, moves(quantity, {t: s.value for t, s in seen.items()}),
                     coarse=any(s.q > FAR_TAIL and s.pooled and s.pooled.spread_over
                                for s in seen.values()))  # fmt: skip
 
@@ -95,11 +95,11 @@ def moves(what: Quantity, figures: Mapping[Term, float]) -> float:
     """Return how much it changes for each share by which one of its figures, or all, change."""
     if what.alone:
         return math.inf
-    steps = [{t: x * (1 + STEP * (t in some)) for t, x in figures.items()}
-             for some in (*([term] for term in figures), list(figures))]  # fmt: skip
-    here = what.of(figures.__getitem__)
-    found = (abs(float(what.all_of(moved)) - here) / STEP for moved in steps)
-    return max((one for one in found if math.isfinite(one)), default=math.inf)
+    steps = [{t: x * (1 + STEP * (t in terms)) for t, x in figures.items()}
+             for terms in (*([term] for term in figures), list(figures))]  # fmt: skip
+    value = what.of(figures.__getitem__)
+    shifts = (abs(float(what.all_of(moved)) - value) / STEP for moved in steps)
+    return max((shift for shift in shifts if math.isfinite(shift)), default=math.inf)
 
 
 # The middle of the 95 % interval, and how far it reaches down and up.
@@ -127,19 +127,20 @@ def _off(
 
 # What runs that were not measured may make of it, at the least and at the most. Sides are in the
 # order of their figures, so that a ratio turned over has its interval turned over.
-def _unseen(what: Quantity, seen: Seen, scale: Scale, middle: float) -> tuple[float, float]:
-    order = sorted(seen.items(), key=lambda one: one[1].value) if cancels(what) else seen.items()
+def _unseen(quantity: Quantity, figures: Seen, scale: Scale, middle: float) -> tuple[float, float]:
+    items = figures.items()
+    order = sorted(items, key=lambda item: item[1].value) if cancels(quantity) else items
     far = {term: (s.pooled, s.q) for term, s in order if s.pooled and s.q > FAR_TAIL}
     if not far:
         return middle, middle
-    here = {term: s.value for term, s in seen.items()}
+    measured = {term: s.value for term, s in figures.items()}
     sets: dict[Term, Any] = dict(zip(far, possible([*far.values()]), strict=True))
-    found = what.all_of({**here, **sets})
-    found = found[np.isfinite(found)] if scale is float else np.maximum(found, SMALLEST)
-    if not found.size:
+    values = quantity.all_of({**measured, **sets})
+    values = values[np.isfinite(values)] if scale is float else np.maximum(values, SMALLEST)
+    if not values.size:
         return middle, middle
-    out = left_out([q for _, q in far.values()], cancels=cancels(what))
-    low, high = (scale(float(end)) for end in np.quantile(found, (out, 1 - out)))
+    out = left_out([q for _, q in far.values()], cancels=cancels(quantity))
+    low, high = (scale(float(end)) for end in np.quantile(values, (out, 1 - out)))
     return low, high
 
 
@@ -192,11 +193,11 @@ def _varied(
 
 
 # Blocks that do not belong together: each condition's own error, added up.
-def _apart(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Estimate:
+def _apart(quantity: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Estimate:
     all_of = {name: list(blocks.values()) for name, blocks in sides.items()}
-    value, of_name = what.value(all_of), _range(what, sides)
+    value, of_name = quantity.value(all_of), _range(quantity, sides)
     without = {
-        name: [what.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]})
+        name: [quantity.value({**all_of, name: [*runs[:out], *runs[out + 1 :]]})
                for out in range(len(runs))] if len(runs) > 1 else []
         for name, runs in all_of.items()
     }  # fmt: skip
@@ -206,7 +207,7 @@ def _apart(what: Quantity, sides: Mapping[str, Mapping[int, Values]]) -> Estimat
     fewest = min(len(runs) for runs in all_of.values())
     error = max(math.hypot(*errors), stats.LEAST)
     return Estimate(value, scale(value), scale(value), error, error, max(fewest - 1, 1),
-                    fewest, _enough(what, sides), logarithmic, of_name)  # fmt: skip
+                    fewest, _enough(quantity, sides), logarithmic, of_name)  # fmt: skip
 
 
 def _range(what: Quantity, sides: Sides) -> tuple[float, float]:

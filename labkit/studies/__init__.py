@@ -67,12 +67,13 @@ def _insist(study: object, stem: str) -> None:
 def _place(odd: BaseException, stem: str) -> str:
     if isinstance(odd, SyntaxError) and odd.filename:
         return f"{odd.filename}:{odd.lineno}"
-    folders = {Path(some) for some in __path__}
-    run = [one for one in traceback.extract_tb(odd.__traceback__)
-           if Path(one.filename).parent in folders and one.filename != __file__]  # fmt: skip
+    folders = {Path(folder) for folder in __path__}
+    run = [frame for frame in traceback.extract_tb(odd.__traceback__)
+           if Path(frame.filename).parent in folders and frame.filename != __file__]  # fmt: skip
     if run:
         return f"{run[-1].filename}:{run[-1].lineno}"
-    file = next(one for one in (Path(some, f"{stem}.py") for some in __path__) if one.is_file())
+    paths = (Path(folder, f"{stem}.py") for folder in __path__)
+    file = next(path for path in paths if path.is_file())
     lines = file.read_text("utf-8").splitlines()
     return f"{file}:{next((n for n, line in enumerate(lines, 1) if line.startswith('study')), 1)}"
 

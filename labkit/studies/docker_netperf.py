@@ -40,33 +40,33 @@ TUNED = {
 
 
 def _tuned(name: str, network: str, ending: str, how: str) -> Condition:
-    means, here, nic = TUNED[how]
+    means, stand_in, nic = TUNED[how]
     plain = beside_its_host(place(name, network, f"{name}{ending}{how}"), *STREAMING)
     return replace(
         plain,
         means=f"{plain.means}, {means}",
-        here=f"{plain.here}, {here}",
+        here=f"{plain.here}, {stand_in}",
         settings=(nic, *plain.settings, ExclusiveCpu()),
         optional=(*plain.optional, *on_esxi(reserved=True)),
     )
 
 
 def _conditions(streams: int, buffers: str, cpus: str) -> tuple[Condition, ...]:
-    every = (*six_places(*STREAMING), *(_tuned(*one, how) for how in TUNED for one in SIX))
-    return tuple(_asked(one, streams, buffers, cpus) for one in every)
+    every = (*six_places(*STREAMING), *(_tuned(*placed, how) for how in TUNED for placed in SIX))
+    return tuple(_scale(condition, streams, buffers, cpus) for condition in every)
 
 
 # Only containers in a guest sent over several connections. CPUs are taken from the client, and from
 # a bare machine, which then has as many as the guest.
-def _asked(one: Condition, streams: int, buffers: str, cpus: str) -> Condition:
-    ends = ("client", *one.players("server"))
+def _scale(condition: Condition, streams: int, buffers: str, cpus: str) -> Condition:
+    ends = ("client", *condition.players("server"))
     scaled = (*(WindowScaling(role=role) for role in ends),) if buffers else ()
-    fewer = ("client",) if one.in_guest else ("client", "server")
-    knobs = {"streams": streams} if streams > 1 and one.name.startswith("VM-Docker") else {}
+    fewer = ("client",) if condition.in_guest else ("client", "server")
+    knobs = {"streams": streams} if streams > 1 and condition.name.startswith("VM-Docker") else {}
     return replace(
-        one,
-        settings=(*one.settings, *(OnlineCpus(cpus, role=r) for r in fewer if cpus), *scaled),
-        knobs={**one.knobs, **knobs, **({"buffer": _bytes(buffers)} if buffers else {})},
+        condition,
+        settings=(*condition.settings, *(OnlineCpus(cpus, role=r) for r in fewer if cpus), *scaled),
+        knobs={**condition.knobs, **knobs, **({"buffer": _bytes(buffers)} if buffers else {})},
     )
 
 

@@ -25,8 +25,8 @@ FITTING = {"answering": 1, "computing": 2}
 def _conditions(answering: int, computing: int) -> tuple[Condition, ...]:
     guests = numbered("guest", answering + computing)
     owners, others = guests[:answering], guests[answering:]
-    there = tuple(GuestPower("on", guest=name) for name in guests)
-    asked = {"servers": answering, "guests": guests}
+    powered = tuple(GuestPower("on", guest=name) for name in guests)
+    knobs = {"servers": answering, "guests": guests}
     scaled = f"{answering} answer and {computing} compute"
     plain: dict[str, Any] = {
         "roles": {
@@ -35,7 +35,7 @@ def _conditions(answering: int, computing: int) -> tuple[Condition, ...]:
             **{role: others[n % computing] for n, role in enumerate(NEIGHBOURS)},
         },
         "expects": STARVED,
-        "knobs": {name: one for name, one in asked.items() if one != getattr(USUAL, name)},
+        "knobs": {name: knob for name, knob in knobs.items() if knob != getattr(USUAL, name)},
     }  # fmt: skip
     return (
         Condition(
@@ -43,10 +43,10 @@ def _conditions(answering: int, computing: int) -> tuple[Condition, ...]:
             means="two guests answer, four compute, and none is latency-sensitive",
             here=f"{scaled}; all on all CPUs of the host, packets batched",
             settings=(
-                *there,
-                *(GuestNic("bridge", guest=one) for one in owners),
-                *(ExclusiveCpu(False, one, owners=owners) for one in owners),
-                *(OtherCpus(one, False, owners=owners) for one in others),
+                *powered,
+                *(GuestNic("bridge", guest=guest) for guest in owners),
+                *(ExclusiveCpu(False, guest, owners=owners) for guest in owners),
+                *(OtherCpus(guest, False, owners=owners) for guest in others),
             ),
             optional=on_esxi(False, owners),
             **plain,
@@ -57,10 +57,10 @@ def _conditions(answering: int, computing: int) -> tuple[Condition, ...]:
             here=f"{scaled}; those that answer on the last CPU, in real time, not batching or "
             "merging; those that compute on the others",
             settings=(
-                *there,
-                *(GuestNic("bridge", batch=1, lro=False, guest=one) for one in owners),
-                *(ExclusiveCpu(guest=one, owners=owners) for one in owners),
-                *(OtherCpus(one, owners=owners) for one in others),
+                *powered,
+                *(GuestNic("bridge", batch=1, lro=False, guest=guest) for guest in owners),
+                *(ExclusiveCpu(guest=guest, owners=owners) for guest in owners),
+                *(OtherCpus(guest, owners=owners) for guest in others),
             ),
             optional=on_esxi(True, owners),
             **plain,

@@ -59,7 +59,7 @@ class Lines:
     def _scaling(self, name: str, gbps: int, **knobs: int) -> Condition:
         return self._over(name, gbps, max(1, gbps // 10), "a channel for each 10 Gb/s", **knobs)
 
-    def _over(self, name: str, gbps: int, channels: int, here: str, **knobs: int) -> Condition:
+    def _over(self, name: str, gbps: int, channels: int, helpers: str, **knobs: int) -> Condition:
         line = 1000 * gbps / self.scale
         if gbps >= FAST:
             knobs = ALL
@@ -70,7 +70,7 @@ class Lines:
         part = "" if self.scale == 1 else f" (1/{self.scale:g})"
         return Condition(
             name,
-            means=f"{means} over {gbps} Gb/s, {here}",
+            means=f"{means} over {gbps} Gb/s, {helpers}",
             here=f"QEMU over {line:g} Mb/s{part}, memory on {channels} channels",
             roles={"server": "guest"},
             expects=MOVED,
@@ -81,11 +81,11 @@ class Lines:
 
 def over(study: Study, scale: float) -> Study:
     """The study over lines that are `scale` times slower than the document's; 1 is its own."""
-    names = {one.name for one in study.conditions}
+    names = {condition.name for condition in study.conditions}
     load = study.workload
     assert isinstance(load, DirtyMemory)
     every = Lines(scale, load.mebibytes).conditions()
-    return replace(study, conditions=tuple(one for one in every if one.name in names))
+    return replace(study, conditions=tuple(c for c in every if c.name in names))
 
 
 study = Study(
@@ -102,8 +102,8 @@ study = Study(
     topology="monster",
     conditions=tuple(Lines().conditions()),
     claims=claims.of("monster_vmotion"),
-    lines={one.name: one.events[0].rate_mbit for one in Lines(scale=1).conditions()
-           if isinstance(one.events[0], LiveMigration)},
+    lines={c.name: c.events[0].rate_mbit for c in Lines(scale=1).conditions()
+           if isinstance(c.events[0], LiveMigration)},
     untold={
         **{f"cpu_of_the_helpers: 5.5 [gbps={gbps}]": SHARED for gbps in (40, 80)},
         **{f"share_of_line: 5.5 [gbps={gbps}]": SCALED for gbps in (10, 20)},

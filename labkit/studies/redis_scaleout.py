@@ -27,24 +27,25 @@ def _roles(kind: str, many: int) -> dict[str, str]:
     return {"host": "server", **each}
 
 
-def _served(name: str, one: bool, many: int) -> str:
-    if one:
+def _served(name: str, alone: bool, many: int) -> str:
+    if alone:
         return "one server"
     return f"eight servers in {many} of these" if KINDS[name] else "eight servers"
 
 
 # Guests that serve nothing are paused: those of the bare machine, and all but the first of one.
-def _condition(name: str, one: bool, many: int) -> Condition:
+def _condition(name: str, alone: bool, many: int) -> Condition:
     plain, guests = place(name), numbered("guest", many)
-    used = (1 if one else len(guests)) if plain.in_guest else 0
-    knobs: dict[str, Any] = {"servers": 1} if one else {}
+    used = (1 if alone else len(guests)) if plain.in_guest else 0
+    knobs: dict[str, Any] = {"servers": 1} if alone else {}
     if used:
         knobs["guests"] = guests[:used]
     return replace(
         plain,
-        name=f"{name} [servers=1]" if one else name,
-        means=f"{plain.means}: {'one server' if one else 'eight servers, each in one of its own'}",
-        here=f"{plain.here}: {_served(name, one, many)}",
+        name=f"{name} [servers=1]" if alone else name,
+        means=f"{plain.means}: "
+        f"{'one server' if alone else 'eight servers, each in one of its own'}",
+        here=f"{plain.here}: {_served(name, alone, many)}",
         settings=tuple(GuestPower("on", guest) for guest in guests) if used else (),
         optional=() if used else tuple(GuestPower("paused", guest) for guest in guests),
         roles=_roles(KINDS[name], many),
@@ -72,8 +73,8 @@ def _pinned(many: int) -> Condition:
 
 
 def _conditions(guests: int) -> tuple[Condition, ...]:
-    each = (_condition(name, one, guests) for one in (True, False) for name in KINDS)
-    return (*each, _pinned(guests))
+    conditions = (_condition(name, alone, guests) for alone in (True, False) for name in KINDS)
+    return (*conditions, _pinned(guests))
 
 
 study = Study(

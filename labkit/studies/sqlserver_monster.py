@@ -41,32 +41,32 @@ def _resting(guests: Iterable[str]) -> dict[str, Any]:
 def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
     counts = {8: small, 16: large, 32: larger, 64: 1}
     named = {cpus: numbered(KINDS[cpus], many) for cpus, many in counts.items()}
-    each = {cpus: max(1, USERS * small // many) for cpus, many in counts.items()}
+    customers = {cpus: max(1, USERS * small // many) for cpus, many in counts.items()}
     every = (*named[16], *named[8])
 
-    def whole(cpus: int, means: str, here: str) -> Condition:
+    def fill(cpus: int, means: str, here: str) -> Condition:
         names = named[cpus]
         return Condition(
-            f"VM [vcpus={cpus}]", means, here, tuple(GuestPower("on", one) for one in names),
+            f"VM [vcpus={cpus}]", means, here, tuple(GuestPower("on", guest) for guest in names),
             roles={"server": names}, expects=BUSY, in_guest=True,
-            knobs={} if cpus == 8 else {"users": each[cpus]},
-            **_resting(one for one in every if one not in names),
+            knobs={} if cpus == 8 else {"users": customers[cpus]},
+            **_resting(guest for guest in every if guest not in names),
         )  # fmt: skip
 
     def alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> Condition:
         return Condition(
             name, means, here, (GuestPower("on", guest), *settings), roles={"server": guest},
-            expects=BUSY, knobs={"users": each[16]} if guest == LARGE else {}, in_guest=True,
+            expects=BUSY, knobs={"users": customers[16]} if guest == LARGE else {}, in_guest=True,
             **_resting(one for one in every if one != guest),
         )  # fmt: skip
 
     return (
-        whole(8, "eight guests of eight CPUs fill the host",
+        fill(8, "eight guests of eight CPUs fill the host",
               f"{SCALED}: {small} guests of one CPU"),
-        whole(16, "guests of sixteen CPUs fill the host",
+        fill(16, "guests of sixteen CPUs fill the host",
               f"{SCALED}: guests of two CPUs ({large}), with as many customers as the small ones"),
-        whole(32, "guests of thirty-two CPUs fill the host", "none: it would take four CPUs"),
-        whole(64, "one guest of sixty-four CPUs fills the host", "none: it would take eight CPUs"),
+        fill(32, "guests of thirty-two CPUs fill the host", "none: it would take four CPUs"),
+        fill(64, "one guest of sixty-four CPUs fills the host", "none: it would take eight CPUs"),
         alone(LARGE, "VM [cpus=cores]", "a guest whose CPUs are bound to physical cores",
               f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
               GuestCores(vm=LARGE)),

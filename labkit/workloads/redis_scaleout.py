@@ -157,26 +157,27 @@ class RedisScaleout(Workload):
             up.enter_context(self._load(hosts["client"], front))
             self._settle(hosts["client"], at)
             parts = self._looks(hosts, at, "before")
-            seen = cpu_moves.watched(hosts["host"], self.duration, "redis-server", self.guests)
-            parts |= {**self._looks(hosts, at, "after"), "placed": seen}
+            placement = cpu_moves.watched(hosts["host"], self.duration, "redis-server", self.guests)
+            parts |= {**self._looks(hosts, at, "after"), "placed": placement}
         return joined({"servers": str(self.servers), **parts})
 
     # Server 1 is on the first host, server 2 on the next, and so on in turn.
     def _started(self, hosts: Mapping[str, Host], up: ExitStack) -> list[tuple[str, int]]:
         chosen = [hosts[role] for role in SERVERS[: self.servers]]
         many = Counter(host.name for host in chosen)
-        there = list({host.name: host for host in chosen}.values())
-        contexts = [serving(one, self._server(one, many[one.name]), seconds=60) for one in there]
+        places = list({host.name: host for host in chosen}.values())
+        contexts = [serving(h, self._server(h, many[h.name]), seconds=60) for h in places]
 
         def enter(n: int) -> int:
             port = contexts[n].__enter__()
             up.push(contexts[n])
             return port
 
-        firsts = together(enter, range(len(there)), len(there))
-        free = {host.name: count(port) for host, port in zip(there, firsts, strict=True)}
+        firsts = together(enter, range(len(places)), len(places))
+        free = {host.name: count(port) for host, port in zip(places, firsts, strict=True)}
         at = [(host.address, next(free[host.name])) for host in chosen]
-        _until(lambda: all(_size(hosts["client"], *one) >= 0 for one in at), "some do not answer")
+        client = hosts["client"]
+        _until(lambda: all(_size(client, *server) >= 0 for server in at), "some do not answer")
         return at
 
     def _server(self, host: Host, many: int) -> Callable[[int], Words]:
@@ -200,16 +201,16 @@ class RedisScaleout(Workload):
         self, balancer: Host, servers: Sequence[tuple[str, int]], up: ExitStack
     ) -> tuple[str, int]:
         def proxy(port: int) -> Words:
-            told = _nutcracker(balancer.address, port, servers)
-            return ("sh", "-c", CONFIGURED, "configured", told, "nutcracker", "-a", "127.0.0.1",
+            config = _nutcracker(balancer.address, port, servers)
+            return ("sh", "-c", CONFIGURED, "configured", config, "nutcracker", "-a", "127.0.0.1",
                     "-s", str(port + 1), "-v", "4", "-p", "/dev/null",
                     "-o", "/dev/stderr", "-c")  # fmt: skip
 
         ports = [up.enter_context(serving(balancer, proxy)) for _ in range(self.proxies)]
 
         def front(port: int) -> Words:
-            told = _haproxy(balancer.address, port, ports)
-            return ("sh", "-c", CONFIGURED, "configured", told, "haproxy", "-db", "-f")
+            config = _haproxy(balancer.address, port, ports)
+            return ("sh", "-c", CONFIGURED, "configured", config, "haproxy", "-db", "-f")
 
         return balancer.address, up.enter_context(serving(balancer, front))
 
@@ -224,7 +225,7 @@ class RedisScaleout(Workload):
         sizes = [0]
 
         def filled() -> bool:
-            sizes[:] = [_size(client, *one) for one in servers]
+            sizes[:] = [_size(client, *server) for server in servers]
             return min(sizes) < 0 or sum(sizes) >= self.keys
 
         _until(filled, missing)
@@ -239,10 +240,10 @@ class RedisScaleout(Workload):
             "-c", str(self._clients), "-P", str(self.pipeline), "-d", str(self.size),
             "-r", str(self.keys),
         )  # fmt: skip
-        each = (GETS, SETS) if self.servers > 1 else (GETS // 2, SETS // 2)
-        one = "one" if self.servers == 1 else "each"
-        asked = ("sh", "-c", LOAD, "load", one, *map(str, each), *words)
-        with served(client, asked, ("true",), 20):
+        processes = (GETS, SETS) if self.servers > 1 else (GETS // 2, SETS // 2)
+        mode = "one" if self.servers == 1 else "each"
+        command = ("sh", "-c", LOAD, "load", mode, *map(str, processes), *words)
+        with served(client, command, ("true",), 20):
             yield
 
     # On a busy machine it takes a while until all of them ask. Who looks next says what failed.
@@ -250,7 +251,7 @@ class RedisScaleout(Workload):
         time.sleep(SETTLE_SECONDS)
         with suppress(CommandFailed):
             _until(
-                lambda: all("cmdstat_get" in counts_of(client, *one) for one in servers),
+                lambda: all("cmdstat_get" in counts_of(client, *server) for server in servers),
                 "not all were asked",
             )
 
@@ -277,21 +278,21 @@ class RedisScaleout(Workload):
         parts = parted(text, "servers", *names)
         if not re.fullmatch(r"[1-8]", parts["servers"], re.ASCII):
             raise ResultsError("redis scale-out: how many servers?", said=parts["servers"])
-        each = [_Counted.of(parts, n) for n in range(1, int(parts["servers"]) + 1)]
-        gets, sets = (sum(one.rate(name) for one in each) for name in NEEDED[:2])
+        counts = [_Counted.of(parts, n) for n in range(1, int(parts["servers"]) + 1)]
+        gets, sets = (sum(server.rate(name) for server in counts) for name in NEEDED[:2])
         if gets <= 0 or sets <= 0:
             raise ResultsError("redis scale-out: the servers were asked for nothing")
-        found, missed = (sum(one.rate(name) for one in each) for name in NEEDED[3:5])
-        rates = [one.rate("cmdstat_get") + one.rate("cmdstat_set") for one in each]
-        own = sum(one.rate(name) for one in each for name in NEEDED[5:])
+        hits, missed = (sum(server.rate(name) for server in counts) for name in NEEDED[3:5])
+        rates = [server.rate("cmdstat_get") + server.rate("cmdstat_set") for server in counts]
+        used_cpus = sum(server.rate(name) for server in counts for name in NEEDED[5:])
         placed = {s.metric: s for s in cpu_moves.samples(parts.get("placed", ""))}
         busy = {side: spent(parts[f"{side} before"], parts[f"{side} after"]) for side in SIDES}
         figures = {
             ("throughput", "1/s"): gets + sets,
             ("share of gets", "share"): gets / (gets + sets),
-            ("share found", "share"): found / max(found + missed, 1e-9),
+            ("share found", "share"): hits / max(hits + missed, 1e-9),
             ("busiest over mean", "1"): max(rates) * len(rates) / sum(rates),
-            ("cpus of the servers", "1"): _given(own, placed, busy["host"]),
+            ("cpus of the servers", "1"): _limit_used(used_cpus, placed, busy["host"]),
         }  # fmt: skip
         samples = [Sample(*name, np.array([value])) for name, value in figures.items()]
         samples += [placed[name] for name in ("cpus used", "moves") if name in placed]
@@ -303,10 +304,10 @@ class RedisScaleout(Workload):
 
 # A server in a guest counts time that others took from the guest as its own. What the machine gave
 # is no more than it was busy.
-def _given(own: float, placed: Mapping[str, Sample], host: Mapping[str, float]) -> float:
+def _limit_used(used: float, placed: Mapping[str, Sample], host: Mapping[str, float]) -> float:
     if "cpus given" in placed:
         return float(placed["cpus given"].values[0])
-    return min(own, host.get("CPUs busy", own))
+    return min(used, host.get("CPUs busy", used))
 
 
 @dataclass(frozen=True)

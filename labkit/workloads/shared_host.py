@@ -134,10 +134,10 @@ class SharedHost(Workload):
             {"client": client, "server": replace(hosts[role], measuring="")}
             for role in SERVERS[: self.servers]
         ]
-        each = [going.enter_context(self._asking.asking(one)) for one in ends]
-        if len(each) == 1:
-            return each[0]
-        return ("sh", "-c", TOGETHER, "together", *map(shlex.join, each))
+        loads = [going.enter_context(self._asking.asking(hosts)) for hosts in ends]
+        if len(loads) == 1:
+            return loads[0]
+        return ("sh", "-c", TOGETHER, "together", *map(shlex.join, loads))
 
     @staticmethod
     def parse(text: str) -> list[Sample]:
@@ -151,19 +151,19 @@ class SharedHost(Workload):
         places = [f"{role} {when}" for role in computing for when in ("before", "after")]
         parts = parted(text, *outputs, *places)
         done = sum(_rate(parts[f"{role} before"], parts[f"{role} after"]) for role in computing)
-        trips = [one for name in outputs for one in Sockperf.parse(parts[name] + "\n")]
+        trips = [trip for name in outputs for trip in Sockperf.parse(parts[name] + "\n")]
         host = between(parts["host before"], parts["host after"])
         guests = _in_order(parts["host before"])
-        asked, others = guests[: len(servers)], guests[len(servers) :]
+        latency_guests, others = guests[: len(servers)], guests[len(servers) :]
         ready = 1000 * host.waited(*others) / host.seconds / len(others)
-        own = 1000 * host.waited(*asked) / host.seconds / len(asked)
+        ready_of_latency = 1000 * host.waited(*latency_guests) / host.seconds / len(latency_guests)
         used = host.ran() / host.seconds / len(host.cpus)
-        answers, lost = np.concatenate([one.values for one in trips]), sum(x.lost for x in trips)
+        answers, lost = np.concatenate([trip.values for trip in trips]), sum(x.lost for x in trips)
         return [
             Sample("response time", trips[0].unit, answers, lost),
             Sample("throughput", "trans/s", np.array([done])),
             Sample("ready time", "ms/s", np.array([ready])),
-            Sample("ready time of the latency guest", "ms/s", np.array([own])),
+            Sample("ready time of the latency guest", "ms/s", np.array([ready_of_latency])),
             Sample("host cpu utilisation", "share", np.array([used])),
         ]
 
@@ -199,10 +199,10 @@ def counted(host: Host, file: str) -> str:
 # Older texts do not say it: there was one server, and there were two that computed.
 def _many(parts: Mapping[str, str], what: str, roles: Sequence[str]) -> Sequence[str]:
     usual = {"servers": "1", "neighbours": "2"}
-    said = parts.get(what, usual[what])
-    if not re.fullmatch(rf"[1-{len(roles)}]", said, re.ASCII):
-        raise ResultsError(f"shared host: how many {what}?", said=said)
-    return roles[: int(said)]
+    number = parts.get(what, usual[what])
+    if not re.fullmatch(rf"[1-{len(roles)}]", number, re.ASCII):
+        raise ResultsError(f"shared host: how many {what}?", said=number)
+    return roles[: int(number)]
 
 
 def _rate(before: str, after: str) -> float:

@@ -119,7 +119,7 @@ class Streams(Workload):
         names = [way, *(f"{way} {n}" for n in range(2, several + 1))]
         with Fleet(dict.fromkeys(names, client)).together(dict.fromkeys(names, words)) as line:
             went = line.go(seconds=seconds).check()
-        return {COUNT: str(several), **{n: one.stdout.decode() for n, one in went.items()}}
+        return {COUNT: str(several), **{n: load.stdout.decode() for n, load in went.items()}}
 
     def lacking(self, hosts: Mapping[str, Host]) -> str:
         """Larger buffers than one end may have."""
@@ -170,7 +170,7 @@ def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:
         if missing := [name for name in names if name not in parts]:
             raise ResultsError(f"the run did not finish: no {', '.join(missing)}")
         outputs += [parts[name] for name in names]
-    rate = np.sum([_rate(one, way) for one in outputs], axis=0)
+    rate = np.sum([_rate(output, way) for output in outputs], axis=0)
     yield Sample(f"throughput [way={way}]", "Mbit/s", rate)
     for side, name in (("host", "cpu per gigabyte"), ("client", "client cpu per gigabyte")):
         used = spent(parts[f"{side} before {way}"], parts[f"{side} after {way}"])
@@ -181,7 +181,7 @@ def _of_way(parts: Mapping[str, str], way: str) -> Iterator[Sample]:
 
 
 def _rate(text: str, way: str) -> npt.NDArray[np.float64]:
-    told = {one.metric: one.values for one in Netperf.parse(text + "\n")}
-    if "netperf throughput" not in told or not told["netperf throughput"][0]:
+    figures = {sample.metric: sample.values for sample in Netperf.parse(text + "\n")}
+    if "netperf throughput" not in figures or not figures["netperf throughput"][0]:
         raise ResultsError(f"streams: nothing was streamed to {way}", said=text)
-    return told["netperf throughput"]
+    return figures["netperf throughput"]
