@@ -72,8 +72,8 @@ class Condition:
 
     def load(self, workload: Workload) -> Workload:
         """The workload as this condition runs it, with those of its `knobs` that it has."""
-        known = vars(workload)
-        return replace(workload, **{n: v for n, v in self.knobs.items() if n in known})
+        knobs = vars(workload)
+        return replace(workload, **{n: v for n, v in self.knobs.items() if n in knobs})
 
     def pairs(self, lab: Lab, workload: Workload) -> dict[str, dict[str, Host]]:
         """The hosts that the workload runs between, by what plays its last role."""

@@ -83,8 +83,8 @@ class Noise:
         if self.blocks <= QUICK_BLOCKS:
             return {}
         reach = NORMAL / math.sqrt(USUAL_BLOCKS)
-        return {found.percentile: math.expm1(min(reach * per_block(found.ratio, self.blocks), 1.0))
-                for found in self.levels if found.ratio.enough}  # fmt: skip
+        return {level.percentile: math.expm1(min(reach * per_block(level.ratio, self.blocks), 1.0))
+                for level in self.levels if level.ratio.enough}  # fmt: skip
 
     def remark(self, percentile: float, effect: float) -> str:
         """A remark to add to a verdict whose ratio drowns in the noise; empty if it does not."""

@@ -176,7 +176,7 @@ def way_among(setting: Setting, kinds: Iterable[str], host: Host) -> tuple[str, 
 
 def refuse_conflicts(settings: Sequence[Setting]) -> None:
     """Raise when two of them cannot be in force on one host at the same time."""
-    if not isinstance(settings, Sequence) or not all(isinstance(one, Setting) for one in settings):
+    if not isinstance(settings, Sequence) or not all(isinstance(s, Setting) for s in settings):
         hint = "such as: [Mtu(1400, role='client')]"
         raise BadInput(f"a list of settings is needed, not {settings!r}", hint=hint)
     asked: dict[str, str] = {}

@@ -70,14 +70,14 @@ def verdict_on(
     """The verdict with the figures that were found, if any were."""
     if found is None:
         return Verdict(*about, verdict, why, None, None, None, None, 0, source)
-    (low, high), what, history = found.ends, found.comparison.what, found.history
-    alone = what.ratio and not what.metric and not isinstance(what.statistic, str)
+    (low, high), quantity, history = found.ends, found.comparison.what, found.history
+    alone = quantity.ratio and not quantity.metric and not isinstance(quantity.statistic, str)
     second = found.second and found.second.interval(found.confidence)
     if history.at not in (0, found.blocks):
         why = f"{why}; decided at {history.at} blocks"
     return Verdict(
         *about, verdict, why, found.estimate.value, low, high, found.comparison.printed,
-        found.blocks, source, float(what.statistic) if alone else None, found.among, found.p,
+        found.blocks, source, float(quantity.statistic) if alone else None, found.among, found.p,
         found.counted, history.looks,
         spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
         found.more if verdict == UNDECIDED else None,

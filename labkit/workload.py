@@ -78,7 +78,7 @@ class Workload(ABC):
     # Before a knob of a wrong kind is compared with anything.
     def __new__(cls, *values: Any, **knobs: Any) -> Self:
         """A load; a knob that is not known, or is of a wrong kind, is refused."""
-        kinds = {one.name: getattr(one.type, "__name__", str(one.type)) for one in fields(cls)}
+        kinds = {slot.name: getattr(slot.type, "__name__", str(slot.type)) for slot in fields(cls)}
         for name, value in {**dict(zip(kinds, values, strict=False)), **knobs}.items():
             if name not in kinds:
                 raise Unknown(f"knob of {cls.__name__}", name, kinds)

@@ -100,11 +100,11 @@ def _suite(root: ElementTree.Element, name: str, some: list[Compared]) -> None:
             suite, "testcase", classname=readable(name), name=readable(one.what)
         )
         change = delta(one.verdict.effect, one.ratio), within(one.verdict, one.ratio)
-        said = readable(" ".join([f"{one.outcome}:", *change, one.verdict.why]))
+        text = readable(" ".join([f"{one.outcome}:", *change, one.verdict.why]))
         if one.outcome == WORSE:
-            ElementTree.SubElement(case, "failure", message=said)
+            ElementTree.SubElement(case, "failure", message=text)
         else:
-            ElementTree.SubElement(case, "system-out").text = said
+            ElementTree.SubElement(case, "system-out").text = text
 
 
 # What changed, the worst first.

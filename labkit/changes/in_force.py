@@ -234,7 +234,7 @@ class InForce:
     # What puts back whatever is left on any of the hosts.
     def _restores(self) -> str:
         hosts = [*self.hosts.values()]
-        return hosts[0].verb("restore", *(one.name for one in hosts[1:])) if hosts else "nothing"
+        return hosts[0].verb("restore", *(host.name for host in hosts[1:])) if hosts else "nothing"
 
     def _barred(self) -> bool:
         return any(self.steps[one].barrier for one in self.changed.values())

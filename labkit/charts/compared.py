@@ -60,9 +60,9 @@ def ratios(
     if native not in measured:
         raise Unknown("condition", native, measured)
     names = [name for name in measured if name != native]
-    made = [measured_ratio(name, native, measured, statistic, runs) for name in names]
-    rows, known = ends.reaching(made, 1.0), (published or {}).items()
-    theirs: Rows = [{"condition": n, "value": v} for n, v in known if n in names]
+    quotients = [measured_ratio(name, native, measured, statistic, runs) for name in names]
+    rows, numbers = ends.reaching(quotients, 1.0), (published or {}).items()
+    theirs: Rows = [{"condition": n, "value": v} for n, v in numbers if n in names]
     names = _titled(names, titles or {}, *rows, *theirs)
     x = alt.X("value:Q", title=f"{metric}, {native} = 1").scale(**even(rows)).axis(BELOW_NAMES)
     base = alt.Chart(inline(rows)).encode(

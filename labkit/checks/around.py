@@ -18,14 +18,14 @@ def _look(place: Subject) -> Iterator[Finding]:
         return
     before = around.look(processes(place.lab.name))
     time.sleep(APART)
-    found = around.between(before, around.look(processes(place.lab.name)))
-    if found is None:
+    work = around.between(before, around.look(processes(place.lab.name)))
+    if work is None:
         yield Finding(WARNING, "its load cannot be read", fix="top -b -n 1", where=around.ROLE)
-    elif found.much:
+    elif work.much:
         fix = "top -b -n 1 | head -n 15   # and end what is busy"
-        yield Finding(WARNING, found.gate.why, fix=fix, where=around.ROLE)
+        yield Finding(WARNING, work.gate.why, fix=fix, where=around.ROLE)
     else:
-        yield Finding(OK, found.gate.why, where=around.ROLE)
+        yield Finding(OK, work.gate.why, where=around.ROLE)
 
 
 check = Check("nothing else is busy on the machine of the box", _look, "kind", about="lab")

@@ -22,11 +22,11 @@ GET = re.compile("[,;] to get it: ")
 def _look(place: Subject) -> Iterator[Finding]:
     # Hosts that cannot be asked are left out, so that one of them does not hide the others.
     lab = replace(place.lab, hosts={role: place.lab.host(role) for role in place.roles})
-    known, broken = studies.readable()
+    readable, broken = studies.readable()
     yield from (Finding(WARNING, f"a study cannot be read: {odd.what}") for odd in broken)
-    asked = dict.fromkeys(one for study in known for one in possible.settings(study, lab))
-    planned = plan(asked, lab.hosts)
-    for study in (possible.with_free_tools(one, lab) for one in known):
+    settings = dict.fromkeys(s for study in readable for s in possible.settings(study, lab))
+    planned = plan(settings, lab.hosts)
+    for study in (possible.with_free_tools(plain, lab) for plain in readable):
         refused = possible.refusals(study, lab, planned)
         for one in study.conditions:
             yield _finding(place, study, one, refused.get(one.name, ""))

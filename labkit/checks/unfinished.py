@@ -20,13 +20,13 @@ def _look(place: Subject) -> Iterator[Finding]:
             what = f"change set #{chapter.name.partition('.')[0]} was given up, and not put back"
             fix = place.labkit("journal", place.role)
             yield Finding(WARNING, f"{what}: {', '.join(lost)}", fix=fix)
-    left = [one for one in of_runs(place.host) if one.goes_on]
-    for one in left:
-        if one.left:
-            yield Finding(FAILED, f"a killed run has left {one}", fix=back)
+    left = [job for job in of_runs(place.host) if job.goes_on]
+    for job in left:
+        if job.left:
+            yield Finding(FAILED, f"a killed run has left {job}", fix=back)
         else:
             yield Finding(
-                WARNING, f"busy with {one}", fix=f"wait; or, when it is over: {back} --break"
+                WARNING, f"busy with {job}", fix=f"wait; or, when it is over: {back} --break"
             )
     if not trouble and not left:
         yield Finding(OK, "nothing is left to put back")

@@ -50,7 +50,7 @@ def _shared_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
 def _untold(study: JudgedStudy, results: Results) -> dict[str, str]:
     if results.asked.get("lab", {}).get("tier", "hosts") == "hosts":
         return {}
-    return {one.id: study.untold[one.id] for one in study.claims if one.id in study.untold}
+    return {claim.id: study.untold[claim.id] for claim in study.claims if claim.id in study.untold}
 
 
 # Containers share their host's CPUs, and so do guests; guests may have fewer.

@@ -118,8 +118,8 @@ class Claimed:
         of_means = {one.id for one, was in zip(asked, plain, strict=True) if one != was}
         whys = {claim.id: _untold(claim, measured) for claim in asked}
         able = (claim for claim in asked if not whys[claim.id])
-        found = judge(able, measured, looks=looks, before=before, margin=margin)
-        judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in found}
+        verdicts = judge(able, measured, looks=looks, before=before, margin=margin)
+        judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
         return [
             claim.not_testable(whys[claim.id]) if whys[claim.id] else judged[claim.id]
             for claim in asked

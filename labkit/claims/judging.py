@@ -61,11 +61,11 @@ def _explained(
 
 # What was asked for is kept with the results: rates of links are those of the events.
 def _slower(study: JudgedStudy, results: Results) -> bool:
-    asked = results.asked.get("events", {})
+    events = results.asked.get("events", {})
     return any(
         0 < event.get("rate_mbit", 0) < line
         for name, line in study.lines.items()
-        for event in asked.get(name, ())
+        for event in events.get(name, ())
     )
 
 

@@ -54,7 +54,7 @@ def figures(study: str, folder: Path = FOLDER) -> tuple[PrintedFigure, ...]:
         return ()
     with file.open(encoding="utf-8", newline="") as lines:
         rows = csv.DictReader(lines, restkey="")
-        columns = [one.name for one in fields(PrintedFigure)]
+        columns = [column.name for column in fields(PrintedFigure)]
         if sorted(rows.fieldnames or ()) != sorted(columns):
             odd = sorted({*columns} ^ {*(rows.fieldnames or ())})
             hint = f"its first line is: {','.join(columns)}"

@@ -34,7 +34,7 @@ def setting_of(text: str, role: str | None = None) -> Setting:
     words, options = _arguments(call, kind, text)
     if role is not None:
         options.setdefault("role", role)
-    setting: Setting = _made(kind, words, options, text)
+    setting: Setting = _make(kind, words, options, text)
     return setting
 
 
@@ -69,18 +69,18 @@ def _value(node: ast.expr, kind: type[Setting], text: str) -> Any:
         part = getattr(sys.modules[kind.__module__], name, None)
         if not (inspect.isclass(part) and is_dataclass(part)):
             raise BadInput(f"{kind.__name__} has no part {name!r}, as {text!r} says")
-        return _made(part, *_arguments(node, kind, text), text)
+        return _make(part, *_arguments(node, kind, text), text)
     try:
         return ast.literal_eval(node)
     except ValueError:
-        shown = ast.unparse(node)
+        code = ast.unparse(node)
         raise BadInput(
-            f"{text!r}: {shown} is no plain value",
-            hint=f"a text stands in quotes: {shown!r}",
+            f"{text!r}: {code} is no plain value",
+            hint=f"a text stands in quotes: {code!r}",
         ) from None
 
 
-def _made(kind: Callable[..., Any], words: list[Any], options: dict[str, Any], text: str) -> Any:
+def _make(kind: Callable[..., Any], words: list[Any], options: dict[str, Any], text: str) -> Any:
     try:
         inspect.signature(kind).bind(*words, **options)
     except TypeError as odd:

@@ -48,9 +48,9 @@ def _trend(asked: argparse.Namespace) -> int:
         f"{last.started[:10]}, {len(found.series)} series"
     ))  # fmt: skip
     rows = tuple(
-        (one.series, f"drift since {one.session}" if one.drift else one.session,
-         one.started[:16], f"{one.before:.4g}", f"{one.after:.4g}", f"{one.p:.2g}")
-        for one in found.changes
+        (change.series, f"drift since {change.session}" if change.drift else change.session,
+         change.started[:16], f"{change.before:.4g}", f"{change.after:.4g}", f"{change.p:.2g}")
+        for change in found.changes
     )  # fmt: skip
     head = ("what", "changed with", "at", "before", "after", "p")
     risk = f"All {len(found.series)} series share one risk of 5 % (Holm)."

@@ -51,9 +51,9 @@ def _columns(asked: argparse.Namespace) -> None:
     if not alone:
         raise BadInput(f"{asked.file}: several counters have the name {chosen[0]!r}")
     with busy(f"reading {asked.file}"):
-        found = read(asked.file, alone)
-    files = _written(asked, found)
-    _print(asked, found, files, len(chosen) - len(alone))
+        columns = read(asked.file, alone)
+    files = _written(asked, columns)
+    _print(asked, columns, files, len(chosen) - len(alone))
 
 
 def _written(asked: argparse.Namespace, found: Columns) -> list[Path]:

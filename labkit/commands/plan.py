@@ -139,8 +139,8 @@ def foreseen(study: Study, lab: str, blocks: int) -> str:
 
     noise = noise_floor.kept(study, lab)
     among = max(sum(len(claim.comparisons()) for claim in study.claims), 1)
-    known = [one.percentile for one in noise.levels] if noise and blocks > 1 else []
-    finds = {q: noise.finds(q, blocks, among) for q in known} if noise else {}
+    levels = [level.percentile for level in noise.levels] if noise and blocks > 1 else []
+    finds = {q: noise.finds(q, blocks, among) for q in levels} if noise else {}
     said = [f"{noise_floor.percent(x)} at p{q:g}" for q, x in finds.items() if x is not None]
     if blocks == 1:
         return "One block finds no difference for sure; choose more with --repeats."

@@ -64,13 +64,13 @@ def _against(asked: argparse.Namespace, new: Results, old: Results) -> int:
 
     with busy("comparing"):
         if new.study != old.study:
-            what = f"{new.path} is of {new.study}, {old.path} of {old.study}"
-            raise BadInput(what, hint="compare two results of one study")
-        found = old_and_new(old, new)
+            problem = f"{new.path} is of {new.study}, {old.path} of {old.study}"
+            raise BadInput(problem, hint="compare two results of one study")
+        sides = old_and_new(old, new)
     if asked.json:
-        print_json({"found": found.found(), "beside": found.beside, **asdict(found.difference)})
+        print_json({"found": sides.found(), "beside": sides.beside, **asdict(sides.difference)})
     elif asked.html:
-        print(found.page())
+        print(sides.page())
     else:
-        print(found.markdown() if asked.markdown else found.text())
-    return int(bool(found.changed))
+        print(sides.markdown() if asked.markdown else sides.text())
+    return int(bool(sides.changed))

@@ -250,12 +250,12 @@ def _diff(asked: argparse.Namespace) -> None:
     (old, old_run), (new, new_run) = _named(asked.old), _named(asked.new)
     if (old_run is None) != (new_run is None):
         raise BadInput("one is a run and the other is not", hint="name two runs, or none")
-    found = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
+    sides = old_and_new(old, new, (old_run, new_run) if old_run and new_run else None)
     if asked.json:
-        print_json({"found": found.found(), "beside": found.beside, **asdict(found.difference)})
+        print_json({"found": sides.found(), "beside": sides.beside, **asdict(sides.difference)})
         return
-    print(found.text(), end="\n\n")
-    facts = found.difference.facts
+    print(sides.text(), end="\n\n")
+    facts = sides.difference.facts
     print(_side_by_side(facts) if facts else "No known difference between them.")
 
 

@@ -46,11 +46,11 @@ def _run(asked: argparse.Namespace) -> None:
         given.setdefault(name, value)
     if asked.quick:
         given["quick"] = "true"
-    found = show_answer(study, given, asked)
+    result = show_answer(study, given, asked)
     if given["where"] == "box" and not asked.json:
         own = f" --name {study.topology}" if study.topology else ""
         print(f"box       stays up for the next run; `labkit box down{own}` ends it")
-    found.insist()
+    result.insist()
 
 
 def _pair(word: str) -> tuple[str, str]:

@@ -35,14 +35,14 @@ def add(verbs: Any) -> None:
 def _studies(asked: argparse.Namespace) -> int:
     from labkit import studies
 
-    found, broken = studies.readable()
-    _show(asked, found)
+    all_studies, broken = studies.readable()
+    _show(asked, all_studies)
     for odd in broken:
         print(f"labkit: {odd}", file=sys.stderr)
     return int(bool(broken))
 
 
-def _show(asked: argparse.Namespace, found: Sequence[Study]) -> None:
+def _show(asked: argparse.Namespace, all_studies: Sequence[Study]) -> None:
     from labkit import studies
     from labkit.pages.terminal import table
 
@@ -52,21 +52,21 @@ def _show(asked: argparse.Namespace, found: Sequence[Study]) -> None:
     if asked.deciders:
         from labkit.running.who_decides import markdown
 
-        print(markdown(found))
+        print(markdown(all_studies))
         return
     if asked.launch:
         from labkit.pages import launch
 
-        print(launch.markdown(found, asked.launch))
+        print(launch.markdown(all_studies, asked.launch))
         return
     if not asked.json:
-        rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in found]
+        rows = [(s.name, len(s.conditions), len(s.claims), studies.asks(s)) for s in all_studies]
         print(table(rows, ["study", "conditions", "claims", "what it asks"]))
-        if drafts := [s for s in found if s.draft]:
+        if drafts := [s for s in all_studies if s.draft]:
             print("\nA draft is not ready to use:")
             print(*(f"  {s.name}: {s.draft}" for s in drafts), sep="\n")
         return
-    print_json([_plain(one) for one in found])
+    print_json([_plain(study) for study in all_studies])
 
 
 def _plain(study: Study) -> dict[str, Any]:

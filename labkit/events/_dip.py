@@ -68,16 +68,16 @@ def _fallen(before: Values) -> float:
 def _still(span: Span, at: Values) -> npt.NDArray[np.bool_]:
     stopped = np.inf if span.stopped is None else span.stopped
     resumed = span.ended if span.resumed is None else span.resumed
-    beside = _each(at) / 2
+    beside = _measure_step(at) / 2
     return (at >= stopped - beside) & (at <= resumed + beside)
 
 
 def _lost(at: Values, lacking: Values) -> float:
-    return max(0.0, float(lacking.sum()) * _each(at))
+    return max(0.0, float(lacking.sum()) * _measure_step(at))
 
 
 # Seconds between two values.
-def _each(at: Values) -> float:
+def _measure_step(at: Values) -> float:
     return float(np.median(np.diff(at))) if at.size > 1 else 1.0
 
 

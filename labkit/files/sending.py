@@ -49,8 +49,8 @@ def _answer(host: Carries, place: Place, words: tuple[str, ...], content: bytes 
     try:
         done = host.run(*words, stdin=content, seconds=SECONDS)
     except HostError as failed:  # nobody wants to read the script
-        what = failed.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
-        raise type(failed)(what, said=failed.said, hint=failed.hint) from failed
+        problem = failed.what.replace(readable(shlex.join(words)), f"the copying of {place.path}")
+        raise type(failed)(problem, said=failed.said, hint=failed.hint) from failed
     if done.code:
         hint = ""
         if "it arrived damaged" in done.stderr:
@@ -67,12 +67,12 @@ def _looked_at(content: bytes | Path) -> tuple[Hashes, int]:
     if not isinstance(content, Path):
         raise BadInput(f"{content!r:.60} cannot be copied", hint="give bytes or a Path")
     try:
-        found = content.stat()
-        if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for without end
+        status = content.stat()
+        if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for without end
             raise BadInput(f"{content} is not a regular file", hint="pack a folder with tar first")
         with content.open("rb") as file:
             while part := file.read(CHUNK):
                 hashes.update(part)
     except OSError as refused:
         raise BadInput(f"cannot read {content}", said=str(refused)) from None
-    return hashes, found.st_mode & 0o777
+    return hashes, status.st_mode & 0o777

@@ -115,5 +115,5 @@ def write_report(one: Shelved) -> Path:
 
 def compared_page(new: Shelved, old: Shelved) -> str:
     """Compare two results of one study: what was found, a chart and a table, as HTML."""
-    found = old_and_new(named_results(str(old.path)), named_results(str(new.path)))
-    return found.section()
+    comparison = old_and_new(named_results(str(old.path)), named_results(str(new.path)))
+    return comparison.section()

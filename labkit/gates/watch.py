@@ -183,9 +183,9 @@ def _invalid(runs: Sequence[Run], used: int) -> list[str]:
 
 def _doubted(gates: Sequence[generator.Gates]) -> list[str]:
     seen: dict[tuple[str, str], list[str]] = {}
-    for some in gates:
-        for role, found in some.items():
-            for name, why in found.items():
+    for roles in gates:
+        for role, reasons in roles.items():
+            for name, why in reasons.items():
                 seen.setdefault((role, name), []).append(why)
     return [
         f"{role}: gate {name} tripped in {len(whys)} of {len(gates)} runs, such as: "

@@ -68,18 +68,18 @@ def _quiet(text: str) -> list[Sample]:
 
 
 def _long(lines: list[str]) -> list[Sample]:
-    found, command, at = [], "", ""
+    samples, command, at = [], "", ""
     for n, line in enumerate(lines):
         if title := TITLE.match(line):
             command, at = title[1], ""
         elif clients := CLIENTS.match(line):
             at = f" [clients={clients[1]}]" if clients[1] != USUAL_CLIENTS else ""
         elif command and (rate := RATE.search(line)):
-            found.append(_named(command, "rps", rate[1] or rate[2], at))
+            samples.append(_named(command, "rps", rate[1] or rate[2], at))
         elif command and line.startswith("latency summary (msec)"):
             heads, values = (" ".join(lines[n + k : n + k + 1]).split() for k in (1, 2))
             if not heads or len(heads) != len(values):
                 raise unread("redis-benchmark", n + 3, " ".join(values))
             pairs = zip(heads, values, strict=True)
-            found += [_named(command, f"{head}_latency_ms", value, at) for head, value in pairs]
-    return found
+            samples += [_named(command, f"{head}_latency_ms", value, at) for head, value in pairs]
+    return samples

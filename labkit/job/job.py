@@ -235,10 +235,10 @@ def start(
     follows it.
     """
     _refuse(words, key, spool)
-    asked = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words), owner)
+    command = (*RUNNER, "start", spool, key, *limits.words, shlex.join(words), owner)
 
     def ask() -> Job:
-        done = host.run(*asked, seconds=START_SECONDS)
+        done = host.run(*command, seconds=START_SECONDS)
         folder = re.search(rb"^(?:started|attached) (/.*)$", done.stdout_bytes, re.MULTILINE)
         if done.code == OTHER_JOB:
             raise BadInput(

@@ -43,10 +43,10 @@ class RunJob:
         return self.owner.ended
 
     def __str__(self) -> str:
-        what = "server" if f"-{SERVES}" in self.job.key else "load"
+        kind = "server" if f"-{SERVES}" in self.job.key else "load"
         run = " ".join(map(unquote, self.status.owner[5:])) or "a run"
         began = datetime.fromtimestamp(self.status.since, UTC).isoformat(timespec="seconds")
-        return f"the {what} of {run}, followed by {self.owner} since {began}"
+        return f"the {kind} of {run}, followed by {self.owner} since {began}"
 
     def end(self) -> None:
         """End it, and have its host forget it."""
@@ -56,7 +56,7 @@ class RunJob:
 
 def of_runs(host: Runs) -> list[RunJob]:
     """All jobs of runs on a host, by any user's process."""
-    return [RunJob(job, known) for job, known in listed(host).items() if OF_RUN.fullmatch(job.key)]
+    return [RunJob(job, now) for job, now in listed(host).items() if OF_RUN.fullmatch(job.key)]
 
 
 def end_left(host: Runs, keep: str = "", everyones: bool = False) -> list[RunJob]:
@@ -66,8 +66,8 @@ def end_left(host: Runs, keep: str = "", everyones: bool = False) -> list[RunJob
     whose process lives, or cannot be seen from here.
     """
     ended = []
-    for one in of_runs(host):
-        if (one.left or everyones) and not (keep and one.job.key.startswith(keep)):
-            one.end()
-            ended += [one] if one.goes_on else []
+    for job in of_runs(host):
+        if (job.left or everyones) and not (keep and job.job.key.startswith(keep)):
+            job.end()
+            ended += [job] if job.goes_on else []
     return ended

@@ -27,9 +27,9 @@ def words(beginning: str = SHARED) -> tuple[str, ...]:
 def is_ours(folder: Path) -> bool:
     """Whether it is a folder of this user, no link, and nobody else may write to it."""
     with suppress(OSError):
-        there = folder.lstat()
-        ours = stat.S_ISDIR(there.st_mode) and there.st_uid == os.geteuid()
-        return ours and not there.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        status = folder.lstat()
+        ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return ours and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
     return False
 
 

@@ -45,8 +45,8 @@ class LabkitProcess:
     @property
     def ended(self) -> bool:
         """Whether it ran on this very machine and runs no more, as far as can be seen."""
-        here = (self.controller, self.boot) == (platform.node(), _boot())
-        return here and _started(self.pid) not in (self.started, UNSEEN)
+        same_machine = (self.controller, self.boot) == (platform.node(), _boot())
+        return same_machine and _started(self.pid) not in (self.started, UNSEEN)
 
     def __str__(self) -> str:
         return f"{self.name} on {self.controller} (process {self.pid})"

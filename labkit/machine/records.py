@@ -79,12 +79,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def unlike(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """The keys whose values differ, of a table also its own: `design (VM (knobs)), seed`."""
-    told = []
+    words = []
     for key in sorted(key for key in before.keys() | now if before.get(key) != now.get(key)):
         a, b = before.get(key), now.get(key)
         parts = unlike(a, b) if isinstance(a, dict) and isinstance(b, dict) else ""
-        told.append(f"{key} ({parts})" if parts else key)
-    return ", ".join(told)
+        words.append(f"{key} ({parts})" if parts else key)
+    return ", ".join(words)
 
 
 def pretty(fields: Mapping[str, Any]) -> bytes:

@@ -75,11 +75,11 @@ class Written:
         try:
             yield
         except BadInput as refused:
-            what = self._placed(refused.what, keys)
-            raise BadInput(what, said=refused.said, hint=refused.hint) from None
+            problem = self._placed(refused.what, keys)
+            raise BadInput(problem, said=refused.said, hint=refused.hint) from None
 
-    def _placed(self, what: str, keys: Keys) -> str:
-        return ": ".join(filter(None, [self.at(*keys), self.about, what]))
+    def _placed(self, text: str, keys: Keys) -> str:
+        return ": ".join(filter(None, [self.at(*keys), self.about, text]))
 
     def insist_known(self, table: Mapping[str, Any], known: set[str], *above: str | int) -> None:
         """Refuse a key that nothing asks for."""

@@ -131,8 +131,8 @@ def _named_after(path: Path, begun: Path) -> Path:
 def given(study: str, where: str, said: Mapping[str, Any], label: str) -> dict[str, str]:
     """The notebook's parameters: these results, and the load that was measured, not its own."""
     known = notebook.parameters(notebook.notebook(study))
-    asked = {**said.get("workload", {}), **said.get("sizes", {})}
-    load = {name: str(value) for name, value in asked.items() if name in known}
+    knobs = {**said.get("workload", {}), **said.get("sizes", {})}
+    load = {name: str(value) for name, value in knobs.items() if name in known}
     return {**load, "where": where, "label": label}
 
 

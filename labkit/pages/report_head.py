@@ -129,9 +129,9 @@ def command(study: Study, results: Results) -> str:
     """The command line that asks the same question again."""
     asked, known = results.asked, notebook.parameters(notebook.notebook(study.name))
     blocks = max((run.block for run in results.finished()), default=1)
-    said = {"repeats": blocks, "seed": asked.get("seed", 1), **asked.get("workload", {}),
+    knobs = {"repeats": blocks, "seed": asked.get("seed", 1), **asked.get("workload", {}),
             **asked.get("sizes", {})}  # fmt: skip
-    given = [f"-p {name}={said[name]}" for name in known if name in said]
+    words = [f"-p {name}={knobs[name]}" for name in known if name in knobs]
     where = str(asked.get("where", "box"))
     place = [] if where == "box" else ["--where", where]
-    return " ".join([join(["labkit", "run", study.name, *place]), *given])
+    return " ".join([join(["labkit", "run", study.name, *place]), *words])

@@ -182,7 +182,7 @@ def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> S
     check_margin(margin)
     if study and study not in claims.names():
         raise Unknown("study with claims", study, claims.names())
-    lines, unread = _known(study)
+    lines, unread = _list_studies(study)
     for path in found(chosen(folders)):
         try:
             results = Results.open(path if path.is_dir() else bundle.open_bundle(path))
@@ -200,7 +200,7 @@ def scorecard(*folders: Path, study: str = "", margin: float | None = None) -> S
 
 
 # A study or a file of claims that cannot be read takes no other down.
-def _known(study: str) -> tuple[dict[str, list[ScoreLine]], list[str]]:
+def _list_studies(study: str) -> tuple[dict[str, list[ScoreLine]], list[str]]:
     lines: dict[str, list[ScoreLine]] = {}
     unread = []
     for name in [study] if study else claims.names():
@@ -224,9 +224,9 @@ def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLin
     when = when or str(results.asked.get("imported", ""))
     runs = len(results.finished())
     if looks.unfinished(results):  # a look at them would take of the risk, and tell little
-        verdicts = [replace(one.not_testable(PARTLY), verdict=UNDECIDED) for one in own.values()]
+        verdicts = [replace(c.not_testable(PARTLY), verdict=UNDECIDED) for c in own.values()]
     else:
-        verdicts = [one for one in measured.judged(results, margin) if one.claim in own]
+        verdicts = [v for v in measured.judged(results, margin) if v.claim in own]
     if results.study == imports.STUDY:
         verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
     on = results.asked.get("kernels", {})

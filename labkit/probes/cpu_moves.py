@@ -33,16 +33,16 @@ def watched(host: Host, seconds: float, process: str, guests: tuple[str, ...] = 
 
 def samples(text: str) -> list[Sample]:
     """`cpus given`: CPUs that they kept busy. `cpus used`: those they ran on. `moves`: a second."""
-    found, tasks = SECONDS.search(text), TASK.findall(text)
+    span, tasks = SECONDS.search(text), TASK.findall(text)
     if not text.strip():
         return []
-    if not found or not float(found[1]) or len(text.splitlines()) != 1 + len(tasks):
+    if not span or not float(span[1]) or len(text.splitlines()) != 1 + len(tasks):
         raise ResultsError("the CPUs of the servers cannot be read", said=text[-200:])
-    seconds = float(found[1])
-    given = sum(int(ns) for _, ns, *_ in tasks) / 1e9 / seconds
+    seconds = float(span[1])
+    busy = sum(int(ns) for _, ns, *_ in tasks) / 1e9 / seconds
     used = {cpu for *_, on in tasks for cpu in on.split()}
-    told = [(first, last) for _, _, first, last, _ in tasks if first and last]
-    figures = {("cpus given", "1"): given, ("cpus used", "1"): float(len(used))}
-    if len(told) == len(tasks) and tasks:
-        figures["moves", "1/s"] = sum(int(last) - int(first) for first, last in told) / seconds
+    places = [(first, last) for _, _, first, last, _ in tasks if first and last]
+    figures = {("cpus given", "1"): busy, ("cpus used", "1"): float(len(used))}
+    if len(places) == len(tasks) and tasks:
+        figures["moves", "1/s"] = sum(int(last) - int(first) for first, last in places) / seconds
     return [Sample(*name, np.array([value])) for name, value in figures.items()]

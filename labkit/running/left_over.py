@@ -54,5 +54,5 @@ def put_back_on(lab: Lab) -> list[str]:
 
 def _restored(host: Host) -> list[str]:
     lines = restore(host, "a killed run").lines if hello(host).open else []
-    left = [one for one in of_runs(host) if one.goes_on and one.left]
-    return lines + [f"{one} goes on: the next run continues or ends it" for one in left]
+    left = [job for job in of_runs(host) if job.goes_on and job.left]
+    return lines + [f"{job} goes on: the next run continues or ends it" for job in left]

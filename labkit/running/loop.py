@@ -58,8 +58,8 @@ def run(
             _through(visit, study, able, int(repeats), width, most)
     if not results.finished():
         whys = "\n".join(watch.left_out(results).values())
-        what = f"no run of {study.name} could be used"
-        raise ResultsError(what, said=whys, hint=watch.HELPED)
+        problem = f"no run of {study.name} could be used"
+        raise ResultsError(problem, said=whys, hint=watch.HELPED)
     return results
 
 

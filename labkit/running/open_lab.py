@@ -176,8 +176,8 @@ def check_quick(study: Study, values: Mapping[str, Any]) -> None:
 
 def knobs_among(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a notebook that are knobs of the study's workload, or sizes."""
-    known = {*vars(study.workload), *study.sizes}
-    return {name: value for name, value in values.items() if name in known}
+    names = {*vars(study.workload), *study.sizes}
+    return {name: value for name, value in values.items() if name in names}
 
 
 def with_load(study: Study, **knobs: float | str) -> Study:
@@ -210,9 +210,11 @@ def usual(study: Study, where: str) -> Study:
 
 
 def _only(study: Study, where: str, names: Collection[str]) -> Study:
-    kept = tuple(one for one in study.conditions if one.name in names)
-    left = tuple(one.name for one in study.conditions if one.name not in names)
-    return study if is_stored(where) or not kept else replace(study, conditions=kept, absent=left)
+    chosen = tuple(c for c in study.conditions if c.name in names)
+    left = tuple(c.name for c in study.conditions if c.name not in names)
+    if is_stored(where) or not chosen:
+        return study
+    return replace(study, conditions=chosen, absent=left)
 
 
 def _no_longer(load: Workload, seconds: float) -> Workload:

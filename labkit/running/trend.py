@@ -161,10 +161,10 @@ def _compared(study: Study, results: Results) -> dict[str, float]:
     for claim in study.claims:
         if claim.missing(measured):
             continue
-        for what in dict.fromkeys(c.asked_of(measured, kinds).what for c in claim.comparisons()):
-            of = f" at {named(what.statistic)}" if not isinstance(what.statistic, str) else ""
+        for q in dict.fromkeys(c.asked_of(measured, kinds).what for c in claim.comparisons()):
+            of = f" at {named(q.statistic)}" if not isinstance(q.statistic, str) else ""
             with suppress(LabkitError):
-                figures[f"{claim.id}: {what.shown}{of}"] = estimated(what, measured).value
+                figures[f"{claim.id}: {q.shown}{of}"] = estimated(q, measured).value
     return figures
 
 
@@ -181,9 +181,9 @@ def _changes(sessions: Sequence[TrendSession], series: Sequence[str]) -> list[Ch
     least = [min((one.p for one in points[name]), default=1.0) for name in series]
     clear = dict(zip(series, holm(least), strict=True))
     changes = []
-    for name in (one for one in series if clear[one] <= RISK):
+    for name in (key for key in series if clear[key] <= RISK):
         line = drift(series_of[name], points[name])
-        steps = [(0, *line)] if line else [(one.at, one.before, one.after) for one in points[name]]
+        steps = [(0, *line)] if line else [(p.at, p.before, p.after) for p in points[name]]
         for at, *ends in steps:
             before, after = (_plain(sessions, name, end) for end in ends)
             since = sessions[at]

@@ -113,8 +113,8 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
         conditions = _of(study, [verdict], before.conditions)
         affordable = budget.blocks(study, results, max(len(conditions), 1))
         # Half of a pair decides nothing, so all conditions of a claim are measured or none is.
-        whole = len(conditions) == len(_of(study, [verdict], _measured(study, results)))
-        if conditions and whole and can_hope(verdict.more or 1, affordable):
+        complete = len(conditions) == len(_of(study, [verdict], _measured(study, results)))
+        if conditions and complete and can_hope(verdict.more or 1, affordable):
             hopeful.append(verdict)
         else:
             given_up[verdict.claim] = _given_up(study, results, verdict, len(conditions))
@@ -150,7 +150,7 @@ def _of(
 
 def _measured(study: Study, results: Results) -> list[Condition]:
     names = {run.condition for run in results.finished()}
-    return [one for one in study.conditions if one.name in names]
+    return [c for c in study.conditions if c.name in names]
 
 
 def _given_up(study: Study, results: Results, verdict: Verdict, conditions: int) -> looks.GivenUp:

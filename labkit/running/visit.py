@@ -297,8 +297,8 @@ def _named(load: Workload, method: str) -> Iterator[None]:
     except (LabkitError, OSError):
         raise
     except Exception as odd:
-        what = f"{type(load).__name__}: its `{method}` failed"
-        raise ResultsError(what, said=f"{type(odd).__name__}: {odd}") from odd
+        problem = f"{type(load).__name__}: its `{method}` failed"
+        raise ResultsError(problem, said=f"{type(odd).__name__}: {odd}") from odd
 
 
 def _ended(by: BaseException) -> tuple[str, str]:

@@ -108,7 +108,7 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
 def _of(reasons: object, claim: Claim) -> Iterator[str]:
     assert isinstance(reasons, dict)
     for name, why in reasons.items():
-        if name == claim.id or any(name in one for one in claim.names()):
+        if name == claim.id or any(name in key for key in claim.names()):
             yield str(why)
 
 
@@ -134,13 +134,13 @@ def _known(name: str, conditions: Sequence[Condition]) -> bool:
 def _by_events(
     study: Study, claim: Claim, conditions: Sequence[Condition], lab: str
 ) -> Iterator[str]:
-    asked = [name.rpartition(": ")[0] or study.metric for name in claim.names()]
-    metrics = {study.metric, *asked}
+    of_claim = [name.rpartition(": ")[0] or study.metric for name in claim.names()]
+    metrics = {study.metric, *of_claim}
     for condition, event in ((c, e) for c in conditions for e in c.events):
         if why := event.impossible(lab):
             yield f"{condition.name}: {why}"
         unseen = {name.replace(" ", "_"): why for name, why in event.unseen(lab).items()}
-        for metric in sorted(one.replace(" ", "_") for one in metrics):
+        for metric in sorted(name.replace(" ", "_") for name in metrics):
             if metric in unseen:
                 yield f"{metric}: {unseen[metric]}"
 

@@ -155,8 +155,8 @@ def mark(path: Path) -> str:
     """Eight letters that tell these results, or this bundle, from all others of their label."""
     if path.suffix == SUFFIX:
         return records.digest(path)[:8]
-    if path.is_relative_to(out() / "results") and (own := OWN_MARK.search(path.name)):
-        return own[1]
+    if path.is_relative_to(out() / "results") and (match := OWN_MARK.search(path.name)):
+        return match[1]
     unpacked = UNPACKED.fullmatch(path.parent.name)
     return unpacked[1] if unpacked else hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:8]
 

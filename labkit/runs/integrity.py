@@ -74,23 +74,23 @@ def first_of_each(runs: Sequence[Run]) -> list[Run]:
 
     Files of another tool were once taken several times; a measurement of ours says when it began.
     """
-    known: set[tuple[object, ...]] = set()
-    kept = []
+    keys: set[tuple[object, ...]] = set()
+    firsts = []
     for run in runs:
         key = (run.condition, run.started, *sorted(run.raw.values()))
-        if run.started or not run.raw or key not in known:
-            kept.append(run)
-        known.add(key)
-    return kept
+        if run.started or not run.raw or key not in keys:
+            firsts.append(run)
+        keys.add(key)
+    return firsts
 
 
 # One condition is one design: what somebody edited between two runs makes them another.
 def _mixed(runs: list[Run]) -> Iterator[str]:
-    found: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
     odd = set()
     for run in runs:
         if run.state == "finished":
-            first = found.setdefault(run.condition, {**run.settings})
+            first = settings.setdefault(run.condition, {**run.settings})
             odd |= {(run.condition, thing) for thing in first.keys() | run.settings
                     if first.get(thing) != run.settings.get(thing)}  # fmt: skip
     for condition, thing in sorted(odd):

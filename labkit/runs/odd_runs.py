@@ -53,8 +53,8 @@ def _states(one: TwoStates, unit: str) -> str:
     )
 
 
-def _odd(block: OddBlock, run: Run, found: Gates, runs: int, unit: str) -> str:
-    gates = [f"{gate} on {role}" for role, names in found.items() for gate in names]
+def _odd(block: OddBlock, run: Run, tripped: Gates, runs: int, unit: str) -> str:
+    gates = [f"{gate} on {role}" for role, names in tripped.items() for gate in names]
     when = f", at {run.started[11:16]}" if len(run.started) > 16 else ""
     saw = f"; its gates saw {', '.join(gates)}" if gates else "; no gate saw why"
     return (

@@ -16,12 +16,12 @@ from labkit.settings._ways import OnHost
 
 def kinds_of_setting() -> list[type[Setting]]:
     """Every class of this folder that is a setting, by name."""
-    names = [found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_"]
+    names = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
     modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    found = [one for module in modules for one in vars(module).values() if inspect.isclass(one)]
+    kinds = [kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)]
     here = {f"{__name__}.{name}" for name in names}
-    real = {one for one in found if one.__module__ in here and issubclass(one, Setting)}
-    return sorted((one for one in real if not _is_base(one)), key=lambda one: one.__name__)
+    real = {kind for kind in kinds if kind.__module__ in here and issubclass(kind, Setting)}
+    return sorted((kind for kind in real if not _is_base(kind)), key=lambda kind: kind.__name__)
 
 
 # What several settings share, such as a container: no kind of host has that by itself.

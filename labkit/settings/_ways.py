@@ -224,9 +224,9 @@ def of_choice(path: str) -> Way:
 
 def switched(way: Way, on: str = "1", off: str = "0") -> Way:
     """The same way for a switch; what is neither is left alone."""
-    shown, typed = {on: "on", off: "off"}, {"on": on, "off": off}
+    words, typed = {on: "on", off: "off"}, {"on": on, "off": off}
     return replace(
         way,
-        value=lambda text: shown.get(text.strip(), text.strip()),
+        value=lambda text: words.get(text.strip(), text.strip()),
         writes=lambda value: way.writes(typed.get(value, value)),
     )

@@ -20,7 +20,7 @@ if [ "$1" ]; then corosync-cmapctl -s totem.token u32 "$1"
 else corosync-cmapctl -d totem.token; fi"""
 
 
-def _shown(text: str) -> str:
+def _show(text: str) -> str:
     how, ms = text.split()
     return f"{ms} ms" if how == "set" else f"default of {ms} ms"
 
@@ -43,7 +43,7 @@ class FailureDetection(OnHost):
     # Corosync's token, until it starts again.
     on_linux = by(
         Way(
-            script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _shown, needs=ROOT,
+            script(SHOWN), lambda value: (script(TOLD, _ms(value)),), _show, needs=ROOT,
             more=Details(settle_seconds=2),
         )
     )  # fmt: skip

@@ -23,7 +23,7 @@ docker rm -f "$name" >/dev/null &&
     docker run -d --name "$name" --network "$network" "$@" >/dev/null"""
 
 
-def _shown(container: str, entry: str) -> Words:
+def _inspect(container: str, entry: str) -> Words:
     return (*INSPECT, f"{{{{.HostConfig.{entry}}}}}", container)
 
 
@@ -33,10 +33,10 @@ def _of_limit(
     options: Callable[[str], Words] | None = None, unset: str = "0",
 ) -> Way:  # fmt: skip
     why = f"container {container} was started without {option}, so the change could not be undone"
-    given = options or (lambda value: (option, value))
+    words = options or (lambda value: (option, value))
     return Way(
-        _shown(container, entry),
-        lambda value: (("docker", "update", *given(value), container),),
+        _inspect(container, entry),
+        lambda value: (("docker", "update", *words(value), container),),
         value, lambda text: why if text.strip() == unset else "", needs=ROOT,
         more=Details(persists=True, after=MADE_ANEW, seconds=0.5),
     )  # fmt: skip
@@ -73,7 +73,7 @@ class ContainerNetwork(OfContainer):
     def on_docker(self, host: Host) -> Way:
         """The way of Docker, whose `default` is the bridge."""
         return Way(
-            _shown(self.container, "NetworkMode"),
+            _inspect(self.container, "NetworkMode"),
             lambda value: (script(ANEW, self.container, value, *self.run),),
             lambda text: text.strip().replace("default", "bridge"),
             needs=RESTART,

@@ -96,8 +96,8 @@ class GuestNuma(OfMachine):
 
     def on_kvm(self, host: Host) -> Way:
         """`numatune`, of memory; what an idle guest has does not move at once."""
-        shown = "s/^numa_nodeset *: *//p"
-        way = of_option(shown, "numatune", "--nodeset", "{}", "--live")(self, host)
+        script = "s/^numa_nodeset *: *//p"
+        way = of_option(script, "numatune", "--nodeset", "{}", "--live")(self, host)
         why = f"{self.vm} was started without a nodeset, and could not have none again"
         return replace(way, refuses=lambda text: "" if text.strip() else why)
 

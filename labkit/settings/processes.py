@@ -89,9 +89,9 @@ class InterruptCpus(OnHost):
         if not name:
             raise Impossible(f"{host.name}: its lab file does not say its `interface`")
         node = self.cpus == FIRST_NODE
-        shown = f'{ROUTED}routed "$1"{f" && {NODE_CPUS}" * node}'
+        words = f'{ROUTED}routed "$1"{f" && {NODE_CPUS}" * node}'
         return Way(
-            script(shown, name), partial(_routes, name), _on_node if node else _alike,
+            script(words, name), partial(_routes, name), _on_node if node else _alike,
             needs=ROOT,
             more=Details(probe=script(OWN_KERNEL), after=("ServiceRunning",)),
         )  # fmt: skip

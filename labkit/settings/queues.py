@@ -76,9 +76,9 @@ class NicRing(_OfNic):
         """`esxcli network nic ring`; what the NIC allows is its preset."""
         dev = nic(host, *VMNIC)
         command, flags = ("esxcli", "network", "nic", "ring", "current"), {"rx": "-r", "tx": "-t"}
-        shown = ";".join(f"/^   {name.upper()}: /p" for name in _named(self._list_values()))
+        lines = ";".join(f"/^   {name.upper()}: /p" for name in _named(self._list_values()))
         return Way(
-            picked(shown, *command, "get", "-n", dev),
+            picked(lines, *command, "get", "-n", dev),
             lambda value: ((*command, "set", "-n", dev, *_options(value, flags)),),
             lambda text: " ".join(sorted(text.lower().replace(": ", "=").split())),
             needs=ROOT, legal="up to the NIC's preset",

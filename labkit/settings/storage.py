@@ -84,10 +84,10 @@ class DiskScheduler(OfDisk):
 
         So the first look is at both; later ones are at the scheduler alone.
         """
-        one = _queue(self.disk, "scheduler", of_choice)
+        scheduler = _queue(self.disk, "scheduler", of_choice)
         files = (f"/sys/block/{DISK}/queue/{name}" for name in ("nr_requests", "scheduler"))
-        both = DISKS.way(replace(one, reads=("cat", *files)), self.disk)
-        later, queue = DISKS.way(one, self.disk), _of_disk(self.disk, "nr_requests")
+        both = DISKS.way(replace(scheduler, reads=("cat", *files)), self.disk)
+        later, queue = DISKS.way(scheduler, self.disk), _of_disk(self.disk, "nr_requests")
         return both.plus(Details(held=partial(_with_queue, later, queue)))
 
 

@@ -87,10 +87,10 @@ class Quantity:
 
     def of_kinds(self, kinds: Mapping[str, str]) -> Quantity:
         """Itself, where these names have values that are counts or shares of trials."""
-        known = tuple((name, kinds[name]) for name in self.names if name in kinds)
-        whole = {kinds.get(name, "") for name in self.names}
-        statistic = self.statistic if len(whole) > 1 else whole.pop() or self.statistic
-        return replace(self, statistic=statistic, kinds=known)
+        pairs = tuple((name, kinds[name]) for name in self.names if name in kinds)
+        distinct = {kinds.get(name, "") for name in self.names}
+        statistic = self.statistic if len(distinct) > 1 else distinct.pop() or self.statistic
+        return replace(self, statistic=statistic, kinds=pairs)
 
     def value(self, runs: Runs) -> float:
         """The value of the expression; refused if it has none, as one over zero."""

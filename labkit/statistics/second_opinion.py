@@ -39,5 +39,5 @@ def differs(own: Estimate, other: Estimate | None) -> bool:
     """Whether one of two intervals above 0 is more than half as wide again as the other."""
     if other is None or min(own.interval().low, other.interval().low) <= 0:
         return False
-    widths = [math.log(one.high / one.low) for one in (own.interval(), other.interval())]
+    widths = [math.log(i.high / i.low) for i in (own.interval(), other.interval())]
     return max(widths) > FAR_OFF * min(widths) and max(widths) > 1e-6

@@ -19,15 +19,15 @@ ASKING = ("busy client",)
 # Those of the network, of the machine or of the guest that the server is in.
 def _conditions(interrupts: str) -> tuple[Condition, ...]:
     plain = six_places(*ASKING)
-    return tuple(_bound(one, interrupts) for one in plain) if interrupts else plain
+    return tuple(_bound(condition, interrupts) for condition in plain) if interrupts else plain
 
 
-def _bound(one: Condition, cpus: str) -> Condition:
-    role = "guest" if one.in_guest else "server"
+def _bound(condition: Condition, cpus: str) -> Condition:
+    role = "guest" if condition.in_guest else "server"
     bound = (
         ServiceRunning("irqbalance", False, role=role), InterruptCpus(TEST_NIC, cpus, role=role),
     )  # fmt: skip
-    return replace(one, settings=(*one.settings, *bound))
+    return replace(condition, settings=(*condition.settings, *bound))
 
 
 study = Study(

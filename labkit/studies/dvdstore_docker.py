@@ -22,7 +22,7 @@ FAST = "PostgreSQL set as the document's kit sets it: synchronous_commit and ful
 
 # Databases are dealt out evenly: each server of a condition has as many as the others.
 def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
-    named, each = numbered("guest", guests), _shared(databases, guests)
+    named, share = numbered("guest", guests), _shared(databases, guests)
     containers, off = numbered("container", databases), _resting(named)
     scaled = f"{databases} databases, asked as `way` says"
     plain: dict[str, Any] = {**off, "expects": BUSY, "in_guest": False}
@@ -46,15 +46,15 @@ def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
         Condition(
             "VM-8VMs-16S",
             means="eight virtual machines of four CPUs with two databases each",
-            here=f"{scaled}: {guests} guests with {each} of them each",
+            here=f"{scaled}: {guests} guests with {share} of them each",
             roles={"server": named},
-            knobs={"instances": each},
+            knobs={"instances": share},
             **running,
         ),
         Condition(
             "VM-Docker-8VMs-16S",
             means="eight virtual machines with two Docker containers each",
-            here=f"{scaled}: {guests} guests with {each} containers each, by crun",
+            here=f"{scaled}: {guests} guests with {share} containers each, by crun",
             roles={"server": numbered("vmcontainer", databases)},
             **running,
         ),
@@ -75,8 +75,8 @@ def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
 
 def _shared(databases: int, guests: int) -> int:
     if databases % guests:
-        what = f"dvdstore_docker: {databases} databases cannot be shared by {guests} guests"
-        raise BadInput(what, hint="a multiple of the guests, such as 16 for 8")
+        problem = f"dvdstore_docker: {databases} databases cannot be shared by {guests} guests"
+        raise BadInput(problem, hint="a multiple of the guests, such as 16 for 8")
     return databases // guests
 
 

@@ -52,9 +52,9 @@ def _far(name: str, rtt: int, disks: bool, line: float, deadline: float) -> Cond
 
 def over(study: Study, line: float, deadline: float) -> Study:
     """The study over a `line` in Mbit/s; what is not there by the `deadline` has not arrived."""
-    names = {one.name for one in study.conditions}
+    names = {c.name for c in study.conditions}
     every = _conditions(line, deadline)
-    return replace(study, conditions=tuple(one for one in every if one.name in names))
+    return replace(study, conditions=tuple(c for c in every if c.name in names))
 
 
 study = Study(

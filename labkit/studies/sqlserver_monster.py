@@ -44,20 +44,20 @@ def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
     customers = {cpus: max(1, USERS * small // many) for cpus, many in counts.items()}
     every = (*named[16], *named[8])
 
-    def fill(cpus: int, means: str, here: str) -> Condition:
+    def fill(cpus: int, means: str, stand_in: str) -> Condition:
         names = named[cpus]
         return Condition(
-            f"VM [vcpus={cpus}]", means, here, tuple(GuestPower("on", guest) for guest in names),
+            f"VM [vcpus={cpus}]", means, stand_in, tuple(GuestPower("on", g) for g in names),
             roles={"server": names}, expects=BUSY, in_guest=True,
             knobs={} if cpus == 8 else {"users": customers[cpus]},
             **_resting(guest for guest in every if guest not in names),
         )  # fmt: skip
 
-    def alone(guest: str, name: str, means: str, here: str, *settings: Setting) -> Condition:
+    def alone(guest: str, name: str, means: str, stand_in: str, *settings: Setting) -> Condition:
         return Condition(
-            name, means, here, (GuestPower("on", guest), *settings), roles={"server": guest},
+            name, means, stand_in, (GuestPower("on", guest), *settings), roles={"server": guest},
             expects=BUSY, knobs={"users": customers[16]} if guest == LARGE else {}, in_guest=True,
-            **_resting(one for one in every if one != guest),
+            **_resting(other for other in every if other != guest),
         )  # fmt: skip
 
     return (

@@ -78,7 +78,7 @@ def serving_shop(
     server, client = hosts["server"], hosts["client"]
     for host in (server, client):  # a database that a killed run left still has the files
         end_left(host, results_of(host))
-    own, program = driver_on(client)
+    place, program = driver_on(client)
     folder, script = _prepared(server, asked, number)
 
     def words(port: int) -> tuple[str, ...]:
@@ -87,7 +87,7 @@ def serving_shop(
                 str(_turn(server) + number) if asked.nodes else "")  # fmt: skip
 
     with serving_on(server, client, words, lasts, seconds=READY_SECONDS) as port:
-        secret = f"{own}/shop-{server.name}-{port}.secret"
+        secret = f"{place}/shop-{server.name}-{port}.secret"
         client.put(server.get(f"{folder}/secret"), secret, 0o600)
         try:
             yield Served(f"shop@{server.address}:{port}", secret, program, number, folder)
@@ -97,10 +97,10 @@ def serving_shop(
 
 def driver_on(client: Host) -> tuple[str, str]:
     """Bring a client the driver: the folder there, and the driver's path in it."""
-    own = own_folder(client)
-    program = f"{own}/{kit.name()}"
+    place = own_folder(client)
+    program = f"{place}/{kit.name()}"
     client.put(kit.packed(), program, 0o644)
-    return own, program
+    return place, program
 
 
 # Its folder and what serves it. One that cannot be filled where it is served in good time is filled

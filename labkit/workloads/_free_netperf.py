@@ -55,10 +55,10 @@ def figures(text: str) -> dict[str, float] | None:
     """The figures of netperf by its own names, if one of these tools printed the text."""
     if text.startswith("{"):
         return _streamed(text)
-    return _asked(text) if SAYS.search(text) else None
+    return _read_trips(text) if SAYS.search(text) else None
 
 
-def _asked(text: str) -> dict[str, float]:
+def _read_trips(text: str) -> dict[str, float]:
     (trips,) = Sockperf.parse(text)
     ran = RAN.search(COLOUR.sub("", text.partition("\nrtt(usec)\n")[0]))
     if ran is None or not float(ran[1]):
@@ -75,8 +75,8 @@ def _asked(text: str) -> dict[str, float]:
 # What came, as a sender is done before its last bytes are there. A server that streams to us sends.
 def _streamed(text: str) -> dict[str, float]:
     try:
-        said = json.loads(text)
-        end, ours = said["end"], not said["start"]["test_start"]["reverse"]
+        output = json.loads(text)
+        end, ours = output["end"], not output["start"]["test_start"]["reverse"]
         came, sent = (
             float(end[side]["bits_per_second"]) / 1e6 for side in ("sum_received", "sum_sent")
         )

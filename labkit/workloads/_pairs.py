@@ -44,7 +44,7 @@ def run(
             return workload.during(hosts, beside)
         known = key if lasts(workload) else ""
         return workload.run(
-            {role: replace(one, measuring=known, run_name=run_name) for role, one in hosts.items()}
+            {role: replace(h, measuring=known, run_name=run_name) for role, h in hosts.items()}
         )
     if beside:
         raise BadInput(f"{workload.name}: nothing can happen beside several pairs of hosts")

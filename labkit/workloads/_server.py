@@ -91,8 +91,8 @@ def _naming_others(host: Host) -> Iterator[None]:
         raise
     except HostError as refused:
         ours = _lasting.results_of(host) or "none"
-        others = [str(one) for one in of_runs(host)
-                  if one.goes_on and not one.job.key.startswith(ours)]  # fmt: skip
+        others = [str(job) for job in of_runs(host)
+                  if job.goes_on and not job.job.key.startswith(ours)]  # fmt: skip
         if not others:
             raise
         hint = f"also there: {'; '.join(others)}. Wait for it, or end it: "

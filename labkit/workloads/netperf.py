@@ -125,7 +125,7 @@ class Netperf(Workload):
     def _netperf(self, hosts: Mapping[str, Host]) -> Iterator[tuple[str, ...]]:
         at = hosts["server"].address
         sizes = ("-r", f"{self.size},{self.size}") if self._asks else self._of_each_write
-        wanted = ",".join(ASKED[self._asks])
+        figures = ",".join(ASKED[self._asks])
 
         def netserver(port: int) -> tuple[str, ...]:
             return ("netserver", "-D", "-4", "-L", at, "-p", str(port))
@@ -135,7 +135,7 @@ class Netperf(Workload):
             yield (
                 "netperf", "-4", "-H", at, "-p", str(port),
                 "-t", self.test, "-l", str(self.duration),
-                "--", *sizes, "-k", wanted,
+                "--", *sizes, "-k", figures,
             )  # fmt: skip
 
     # MAERTS is STREAM backwards: then the server writes.
@@ -147,7 +147,7 @@ class Netperf(Workload):
     def parse(text: str) -> list[Sample]:
         """One value of each figure of netperf: rate and latencies, or throughput."""
         if free := _free_netperf.figures(text):
-            return _told(free)
+            return _convert(free)
         found: dict[str, float] = {}
         banner = None
         for at, line in enumerate(text.split("\n"), 1):
@@ -176,8 +176,8 @@ def _samples(banner: re.Match[str] | None, found: dict[str, float], text: str) -
               if name in found]  # fmt: skip
     if ladder != sorted(ladder):
         raise ResultsError("netperf: its percentiles are not in ascending order", said=last)
-    return _told(found)
+    return _convert(found)
 
 
-def _told(found: Mapping[str, float]) -> list[Sample]:
-    return [Sample(*METRICS[name], np.array([value])) for name, value in found.items()]
+def _convert(figures: Mapping[str, float]) -> list[Sample]:
+    return [Sample(*METRICS[name], np.array([value])) for name, value in figures.items()]

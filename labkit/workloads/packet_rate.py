@@ -110,10 +110,10 @@ class PacketRate(Workload):
     def behind(self, text: str) -> float | None:
         """The share that it did not send, at the rate where that is largest."""
         missed = [0.0]
-        for name, said in parted(text).items():
-            rate, found = RATE.fullmatch(name), SENT.search(said)
-            if rate and found:
-                missed.append(1 - int(found[1]) / max(int(rate[1]) * float(found[2]), 1e-9))
+        for name, output in parted(text).items():
+            rate, sent = RATE.fullmatch(name), SENT.search(output)
+            if rate and sent:
+                missed.append(1 - int(sent[1]) / max(int(rate[1]) * float(sent[2]), 1e-9))
         return max(missed)
 
     @staticmethod

@@ -125,10 +125,10 @@ class Ping(Workload):
         ping makes up for nothing: what it sends late, all behind it is later by as much.
         """
         first = STAMPED.search(text)
-        last, summary = (_last(one, text, at) for one, at in LAST.items())
+        last, summary = (_last(pattern, text, at) for pattern, at in LAST.items())
         if not summary or not first or not last or first.start() == last.start():
             return None
-        begun, ended = (float(one["at"]) - float(one["ms"]) / 1000 for one in (first, last))
+        begun, ended = (float(match["at"]) - float(match["ms"]) / 1000 for match in (first, last))
         # The last number is that of one of the last requests.
         turns = round((int(summary["sent"]) - int(last["number"])) / WRAP)
         steps = int(last["number"]) + turns * WRAP - int(first["number"])

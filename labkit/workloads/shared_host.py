@@ -197,11 +197,11 @@ def counted(host: Host, file: str) -> str:
 
 
 # Older texts do not say it: there was one server, and there were two that computed.
-def _many(parts: Mapping[str, str], what: str, roles: Sequence[str]) -> Sequence[str]:
+def _many(parts: Mapping[str, str], kind: str, roles: Sequence[str]) -> Sequence[str]:
     usual = {"servers": "1", "neighbours": "2"}
-    number = parts.get(what, usual[what])
+    number = parts.get(kind, usual[kind])
     if not re.fullmatch(rf"[1-{len(roles)}]", number, re.ASCII):
-        raise ResultsError(f"shared host: how many {what}?", said=number)
+        raise ResultsError(f"shared host: how many {kind}?", said=number)
     return roles[: int(number)]
 
 

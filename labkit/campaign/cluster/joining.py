@@ -52,25 +52,25 @@ class Cluster:
         token = begun(store, folder)
         gather(store, folder)
         labs = {point.lab for point in folder.points}
-        with self._there(labs) as (address, pair):
+        with self._open_cluster(labs) as (address, pair):
             client = connected(address, pair=pair)
-            there = OnCluster(
+            cluster = OnCluster(
                 address, store, token, note, limit, bool(self.local), client=client, pair=pair
             )
             try:
                 self._insist(client, labs, address)
-                there.count()
-                yield there
+                cluster.count()
+                yield cluster
             finally:
-                there.close()
+                cluster.close()
 
     @contextmanager
-    def _there(self, labs: set[str]) -> Iterator[tuple[str, Any]]:
+    def _open_cluster(self, labs: set[str]) -> Iterator[tuple[str, Any]]:
         if self.address:
             yield self.address, None
             return
-        with cluster_here(self.local, labs) as found:
-            yield found
+        with cluster_here(self.local, labs) as cluster:
+            yield cluster
 
     def _insist(self, client: Any, labs: set[str], address: str) -> None:
         if self.local:

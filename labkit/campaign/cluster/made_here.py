@@ -43,7 +43,7 @@ def cluster_here(workers: int, labs: Collection[str]) -> Iterator[tuple[str, Any
     names = sorted({name for lab in labs if (name := resource(lab))})
     shares = [names[n::workers] for n in range(workers)]
     with own_place.temporary(TEMPORARY) as place, ExitStack() as running:
-        common = [*QUIET, *_kept(pair, place), "--scheduler-file", _file(place)]
+        common = [*QUIET, *_keep(pair, place), "--scheduler-file", _file(place)]
         words = [*common, "--protocol", "tls", "--port", "0", "--host", "127.0.0.1"]
         one = running.enter_context(_running(SCHEDULER, words, place / "scheduler.log"))
         _wait(Path(_file(place)), one, place / "scheduler.log")
@@ -55,7 +55,7 @@ def cluster_here(workers: int, labs: Collection[str]) -> Iterator[tuple[str, Any
 
 
 # The pair is one file for each role of Dask's, with the same content.
-def _kept(pair: Any, place: Path) -> list[str]:
+def _keep(pair: Any, place: Path) -> list[str]:
     words = []
     texts = {"ca-file": pair.tls_ca_file, "cert": pair.tls_worker_cert, "key": pair.tls_worker_key}
     for name, text in texts.items():
