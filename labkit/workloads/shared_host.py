@@ -23,6 +23,8 @@ from labkit.workloads._own_place import own_folder
 from labkit.workloads._sections import joined, parted
 from labkit.workloads.sockperf import Sockperf
 
+PROGRAMS = ("sockperf",)
+
 SERVERS = ("server", *(f"server{n}" for n in range(2, 5)))
 NEIGHBOURS = ("neighbour", *(f"neighbour{n}" for n in range(2, 9)))
 # A transaction: 100 steps of the generator of Lewis, Goodman and Miller (1969), which fit into a

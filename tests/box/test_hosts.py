@@ -12,6 +12,8 @@ from boxes import NAME
 from labkit import box
 from labkit.workloads.ping import Ping
 
+PROGRAMS = ("find", "setpriv")
+
 pytestmark = pytest.mark.box
 
 ROLES = ("client", "server", "guest")

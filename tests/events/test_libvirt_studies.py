@@ -18,6 +18,8 @@ from labkit.running.open_lab import study_results
 from labkit.verdict import NOT_TESTABLE, UNDECIDED
 from labkit.workloads.dirty_memory import DirtyMemory
 
+PROGRAMS = ("virsh",)
+
 pytestmark = [pytest.mark.box, pytest.mark.torture]
 LINE = 500
 """Mbit/s of the link: the document's 20 Gb/s at the study's scale."""

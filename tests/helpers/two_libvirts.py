@@ -17,7 +17,17 @@ from labkit.host import Guest, Host
 from labkit.lab import Lab
 from labkit.transports.local import Local, Process
 
-PROGRAMS = ("ip", "libvirtd", "nsenter", "qemu-system-x86_64", "ssh-keygen", "sshd", "tc", "virsh")
+PROGRAMS = (
+    "ip",
+    "libvirtd",
+    "mount",
+    "nsenter",
+    "qemu-system-x86_64",
+    "ssh-keygen",
+    "sshd",
+    "tc",
+    "virsh",
+)
 
 ADDRESSES = {"server": "198.51.100.1", "server2": "198.51.100.2"}
 LINK = "data0"

@@ -28,7 +28,7 @@ pytestmark = [
 def kept(monkeypatch):
     with shops.place() as folder:
         monkeypatch.setattr(_database, "KEPT", str(folder / "kept"))
-        yield folder / "kept"
+        yield folder / f"kept-{os.geteuid()}"
 
 
 def seen(picture):
