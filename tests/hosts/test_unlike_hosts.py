@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -108,7 +109,9 @@ def test_lat_netperf_runs_unchanged_between_each_of_them_and_a_client(lab_file):
     assert done.returncode == 0, done.stderr
     results = Results.open(Path(json.loads(done.stdout)["results"]))
     (run,) = results.finished()
-    assert run.condition == "Native" and {"netperf.txt", "sockperf.txt"} < run.raw.keys()
+    # netperf is a check, made where it is: it is not free.
+    loads = {"sockperf.txt", *(["netperf.txt"] if shutil.which("netserver") else [])}
+    assert run.condition == "Native" and loads < run.raw.keys()
 
 
 # No test traffic can pass them; what lab.toml names is made beside the interface of logins.
