@@ -28,7 +28,7 @@ from labkit.settings.mtu import Mtu
 from labkit.settings.sockets import SocketBuffers, Sysctl
 from labkit.workloads import _pairs as pairs
 
-PROGRAMS = ("busybox", "ip")
+PROGRAMS = ("busybox", "ip", "netserver")
 pytestmark = [pytest.mark.slow, pytest.mark.box]
 ABOUT = pytest.mark.when_changed(
     "labkit/workloads/", "labkit/changes/", "labkit/transports/", "labkit/host.py"
