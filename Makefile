@@ -23,11 +23,12 @@ demo: system ## from nothing to a judged study: hosts up, ping between them, rep
 	@$(BIN)/labkit demo
 
 # Five processes of tests share the machine, with all hosts and guests that they have started: most
-# of the time they wait, for guests to boot or a clock to pass. tests/again.toml says what becomes of
-# those that fail.
+# of the time they wait, for guests to boot or a clock to pass. So what fails beside others runs once
+# more, alone.
 test: system-test ## the tests that this machine can run; the others say why they were skipped
-	@code=0; $(PYTEST) -n 5 --dist loadscope || code=$$?; \
-	    $(BIN)/python tests/helpers/again.py $$code
+	@$(PYTEST) -n 5 --dist loadscope || { \
+	    echo 'FAILED BESIDE OTHER TESTS: what failed above runs once more, alone, to the first failure'; \
+	    $(PYTEST) -v -x -n 0 --last-failed; }
 
 check: python ## what each change must pass: ruff, mypy, the quick tests; about a minute
 	@$(BIN)/ruff check

@@ -1,7 +1,4 @@
-"""Tests are found quickly: files that are left out are not imported, and no garbage is looked for.
-
-In `make check` `tests/house/test_left_out.py` looks at what such files import; nothing else does.
-"""
+"""Tests are found quickly: files left out are not imported, and no garbage is looked for."""
 
 import gc
 import re
