@@ -16,18 +16,19 @@ from typing import ClassVar
 
 import numpy.typing as npt
 
-from labkit.comparison import (
+from labkit.errors import BadInput
+from labkit.reason import Reason, What
+from labkit.statistics.comparison import (
     MARGIN,
     SAME,
     Comparison,
     Found,
     check_margin,
-    figure,
     found_of,
     together,
 )
-from labkit.errors import BadInput
 from labkit.statistics.figure import check_statistic
+from labkit.statistics.measurand import measurands
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.pooled import as_blocks
 from labkit.statistics.quantity import Quantity, Statistic
@@ -38,7 +39,6 @@ from labkit.verdict import (
     NOT_TESTABLE,
     UNDECIDED,
     Verdict,
-    close,
     verdict_on,
     wanting,
 )
@@ -73,22 +73,31 @@ class Claim(ABC):
         """The conditions that it speaks of, as the keys of the measurements."""
         return list(dict.fromkeys(name for c in self.comparisons() for name in c.what.names))
 
+    def conditions_among(self, known: Iterable[str]) -> list[str]:
+        """The conditions that it speaks of, at whatever point, of these."""
+        spoken = measurands(self.names())
+        return [condition for condition in known if any(n.is_of(condition) for n in spoken)]
+
     def decide(self, found: Sequence[Found]) -> Verdict:
         """Holds if every comparison clearly comes out as claimed; contradicted if any does not."""
         if wrong := [f for f in found if f.clear and not f.good]:
             shown = min(wrong, key=lambda f: f.p)
-            return self._verdict(CONTRADICTED, self._seen(shown), shown)
-        clear = sum(f.clear for f in found)
-        so_far = f"{clear} of {len(found)} {self._clearly}; " if clear else ""
+            return self._verdict(CONTRADICTED, [self._seen(shown)], shown)
+        clear, clearly = sum(f.clear for f in found), (self._clearly,)
+        so_far = [Reason(What.AS_CLAIMED, clearly, count=clear, of=len(found))] if clear else []
         if waiting := [f for f in found if not f.clear and not f.same]:
             shown = max(waiting, key=lambda f: (f.estimate.enough, f.more))
-            return self._verdict(UNDECIDED, so_far + wanting(waiting, shown), shown)
+            return self._verdict(UNDECIDED, [*so_far, *wanting(waiting, shown)], shown)
         if alike := [f for f in found if not f.clear]:
             shown = max(alike, key=lambda f: f.p_same)
-            return self._verdict(SAME, so_far + close(shown), shown)
+            low, high = shown.band or (math.nan, math.nan)
+            close = Reason(What.CLOSE, effect=shown.effect, low=low, high=high)
+            return self._verdict(SAME, [*so_far, close], shown)
         shown = max(found, key=lambda f: f.p)
-        many = f"; the least clear of {len(found)}{self._many}" if len(found) > 1 else ""
-        return self._verdict(HOLDS, self._seen(shown) + many, shown)
+        seen = self._seen(shown)
+        if len(found) > 1:
+            seen = replace(seen, of=len(found), about=(self._many,))
+        return self._verdict(HOLDS, [seen], shown)
 
     def judge(self, measured: Mapping[str, Blocks]) -> Verdict:
         """The verdict on this claim alone."""
@@ -98,25 +107,21 @@ class Claim(ABC):
         """The conditions that it speaks of and that were not measured."""
         return [name for name in self.names() if not measured.get(name)]
 
-    def not_testable(self, why: str) -> Verdict:
+    def not_testable(self, *reasons: Reason) -> Verdict:
         """The verdict on a claim that these measurements say nothing about."""
-        return self._verdict(NOT_TESTABLE, why, None)
+        return self._verdict(NOT_TESTABLE, reasons, None)
 
     _clearly: ClassVar[str] = "comparisons are clearly as claimed"
-    _many: ClassVar[str] = ", all as claimed"
+    _many: ClassVar[str] = "all as claimed"
 
-    def _seen(self, shown: Found) -> str:
+    def _seen(self, shown: Found) -> Reason:
         c = shown.comparison
-        where = ("below", "inside", "above")[shown.side + 1]
-        if math.isinf(c.low) or math.isinf(c.high):
-            limit, side = (c.high, 0) if math.isinf(c.low) else (c.low, 1)
-            over = (shown.side > 0) or (shown.side == 0 and side == 1)
-            return f"{shown.figures}, {'above' if over else 'below'} {figure(limit)}"
-        return f"{shown.figures}, {where} {figure(c.low, 3)} to {figure(c.high, 3)}"
+        low, high = (None if math.isinf(limit) else limit for limit in (c.low, c.high))
+        return Reason(What.SEEN, effect=shown.effect, low=low, high=high, side=shown.side)
 
-    def _verdict(self, verdict: str, why: str, found: Found | None) -> Verdict:
+    def _verdict(self, verdict: str, reasons: Sequence[Reason], found: Found | None) -> Verdict:
         about = self.id, self.statement, self.form
-        return verdict_on(about, verdict, why, self.source, found)
+        return verdict_on(about, verdict, reasons, self.source, found)
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ class Order(Claim):
     chains: tuple[tuple[str, ...], ...] = ()
 
     _clearly: ClassVar[str] = "pairs are clearly in order"
-    _many: ClassVar[str] = " pairs, all in order"
+    _many: ClassVar[str] = "pairs, all in order"
 
     def __post_init__(self) -> None:
         chains = [*self.chains, *([self.conditions] if self.conditions else [])]
@@ -158,8 +163,8 @@ class Order(Claim):
         over, under = (self.published.get(name, {}).get(q) for name in (a, b))
         return over / under if over and under else None
 
-    def _seen(self, shown: Found) -> str:
-        return shown.figures if shown.good else f"the other way round: {shown.figures}"
+    def _seen(self, shown: Found) -> Reason:
+        return Reason(What.SEEN if shown.good else What.REVERSED, effect=shown.effect)
 
 
 @dataclass(frozen=True)
@@ -187,12 +192,6 @@ class Ratio(Claim):
         """The one ratio, against its band."""
         what = Quantity(f"'{self.over}' / '{self.under}'", self.percentile, self.metric)
         return [Comparison(what, *self.band, printed=self.published)]
-
-    def _seen(self, shown: Found) -> str:
-        digits = 2 if self.published > 0.2 else 3
-        low, high, printed = (figure(x, digits) for x in (*self.band, self.published))
-        where = "outside" if shown.side else "inside"
-        return f"{shown.figures}, {where} {low} to {high} around the document's {printed}"
 
 
 @dataclass(frozen=True)
@@ -327,10 +326,7 @@ def judge(
     """
     check_margin(margin)
     claims = list(claims)
-    whys = {
-        claim.id: _untestable(claim, measured, emulated) or (decided or {}).get(claim.id, "")
-        for claim in claims
-    }
+    whys = {claim.id: _untestable(claim, measured, emulated, decided or {}) for claim in claims}
     testable = [claim for claim in claims if not whys[claim.id]]
     asked = {
         c.id: [
@@ -344,9 +340,10 @@ def judge(
     found, refused = found_of((c for claim in testable for c in asked[claim.id]), measured)
     judged = {f.comparison: f for f in together(found, looks, before)}
     for claim in testable:
-        whys[claim.id] = next((refused[c] for c in asked[claim.id] if c in refused), "")
+        odd = [Reason(What.DECLARED, said=refused[c]) for c in asked[claim.id] if c in refused]
+        whys[claim.id] = odd[:1]
     return [
-        claim.not_testable(whys[claim.id])
+        claim.not_testable(*whys[claim.id])
         if whys[claim.id]
         else replace(
             claim.decide([judged[c] for c in asked[claim.id]]),
@@ -383,15 +380,16 @@ def compare(
     verdict = judge([order], measured, looks=all_looks, margin=margin)[0]
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return verdict
-    caution = "from single runs cut into stretches, so how runs differ is not in it"
-    return replace(verdict, why=f"{verdict.why}; {caution}", blocks=1)
+    return replace(verdict, reasons=(*verdict.reasons, Reason(What.SINGLE_RUNS)), blocks=1)
 
 
-def _untestable(claim: Claim, measured: Mapping[str, Blocks], emulated: bool) -> str:
+def _untestable(
+    claim: Claim, measured: Mapping[str, Blocks], emulated: bool, decided: Mapping[str, str]
+) -> list[Reason]:  # fmt: skip
     if isinstance(claim, NotHere):
-        return claim.why
+        return [Reason(What.DECLARED, said=claim.why)]
     if missing := claim.missing(measured):
-        return f"not measured: {', '.join(missing)}"
+        return [Reason(What.NOT_MEASURED, tuple(missing))]
     if claim.hardware and emulated:
-        return f"the figure is of the document's hardware: {claim.hardware}"
-    return ""
+        return [Reason(What.HARDWARE, said=claim.hardware)]
+    return [Reason(What.DECLARED, said=decided[claim.id])] if decided.get(claim.id) else []

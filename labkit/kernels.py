@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from labkit.lab import Lab
+from labkit.statistics.measurand import Measurand
 
 REAL = "real kernel"
 """The kernel and the CPUs of the machine that a box is on, as for its containers."""
@@ -32,11 +33,10 @@ def is_emulated(label: str) -> bool:
 def labels(names: Iterable[str], kernels: Mapping[str, str]) -> dict[str, list[str]]:
     """The conditions behind the names of a claim, by what they ran on."""
     found: dict[str, list[str]] = {}
-    for name in names:
-        condition = name.rpartition(": ")[2]
-        if at := kernels.get(condition) or kernels.get(condition.partition(" [")[0], ""):
+    for name in map(Measurand.of, names):
+        if at := kernels.get(name.at) or kernels.get(name.condition, ""):
             whose = found.setdefault(at, [])
-            whose += [condition] if condition not in whose else []
+            whose += [name.at] if name.at not in whose else []
     return found
 
 
@@ -71,4 +71,4 @@ def told(kernels: Mapping[str, str]) -> str:
 
 
 def _plain(conditions: Iterable[str]) -> str:
-    return ", ".join(dict.fromkeys(one.partition(" [")[0] for one in conditions))
+    return ", ".join(dict.fromkeys(Measurand.of(one).condition for one in conditions))

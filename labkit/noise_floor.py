@@ -86,12 +86,12 @@ class Noise:
         return {level.percentile: math.expm1(min(reach * per_block(level.ratio, self.blocks), 1.0))
                 for level in self.levels if level.ratio.enough}  # fmt: skip
 
-    def remark(self, percentile: float, effect: float) -> str:
-        """A remark to add to a verdict whose ratio drowns in the noise; empty if it does not."""
+    def hides(self, percentile: float, effect: float) -> float:
+        """The floor that a ratio drowns in; 0 if it does not."""
         level = next((found for found in self.levels if found.percentile == percentile), None)
         if level is None or not level.ratio.enough or max(effect, 1 / effect) - 1 > level.floor:
-            return ""
-        return f"below this lab's noise of {percent(level.floor)}"
+            return 0.0
+        return level.floor
 
 
 class Read(Protocol):

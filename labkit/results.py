@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from labkit.errors import BadInput, ResultsError
 from labkit.machine import records
 from labkit.machine.places import out
+from labkit.statistics.measurand import metric_and_point
 
 if TYPE_CHECKING:
     import polars as pl
@@ -166,6 +167,8 @@ class Results:
     asked: Mapping[str, Any]
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
     """Facts of what measures and is measured, in each run that is kept from now on."""
+    known: tuple[Run, ...] | None = field(default=None, compare=False, repr=False)
+    """Its runs, where they were read once for many questions."""
 
     @classmethod
     def open(cls, path: Path) -> Results:
@@ -212,17 +215,25 @@ class Results:
 
     def runs(self) -> list[Run]:
         """All runs in the order they were made, failed ones included; a damaged one is refused."""
-        return [run for folder in self.folders() if (run := _read(folder))]
+        return (
+            [*self.known] if self.known is not None else [*filter(None, map(_read, self.folders()))]
+        )
+
+    def read_once(self) -> Results:
+        """Itself with its runs in memory; if one is damaged, each question says so."""
+        runs, damaged = self.readable()
+        return self if damaged else replace(self, known=tuple(runs))
 
     def readable(self) -> tuple[list[Run], dict[str, str]]:
         """The runs that can be read, and by folder the fault of each other one."""
-        read, damaged = [], {}
-        for folder in self.folders():
+        read: list[Run | None] = [*(self.known or ())]
+        damaged = {}
+        for folder in self.folders() if self.known is None else ():
             try:
-                read += [run for run in [_read(folder)] if run]
+                read.append(_read(folder))
             except ResultsError as wrong:
                 damaged[folder.name] = str(wrong)
-        return read, damaged
+        return [run for run in read if run], damaged
 
     def folders(self) -> list[Path]:
         """The folder of each run, in the order they were made."""
@@ -289,7 +300,8 @@ class Results:
         texts = {
             f"raw/{name}.gz": compress(text.encode(), PACKED, mtime=0) for name, text in raw.items()
         }
-        said = records.pretty({"format": FORMAT, **_plain(run)})
+        plain = {name: value for name, value in asdict(run).items() if name != "path"}
+        said = records.pretty({"format": FORMAT, **plain})
         records.fill(half, {**texts, "run.json": said})
         names = ["../../study.json", "run.json", *texts]
         records.fill(half, {records.SUMS: records.sums(half, names)})
@@ -319,11 +331,11 @@ def judged_as(asked: Mapping[str, Any]) -> str:
 
 def facts_of(run: Run, row: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a data frame's row beside its value: its run and its place there."""
-    metric, _, point = str(row.get("metric", "")).partition(" [")
+    metric, point = metric_and_point(str(row.get("metric", "")))
     return {
         "condition": run.condition, "block": run.block, "order": run.order,
         "time": datetime.fromisoformat(run.started) if run.started else None,
-        "metric": metric, "point": point.removesuffix("]"), "unit": str(row.get("unit", "")),
+        "metric": metric, "point": point, "unit": str(row.get("unit", "")),
         "n": row.get("n"), "lost": row.get("lost"),
     }  # fmt: skip
 
@@ -384,9 +396,3 @@ def _unpacked(file: Path) -> bytes:
         why = "is cut short" if len(whole) < MOST_TEXT else f"is larger than {MOST_TEXT >> 20} MiB"
         raise ResultsError(f"{file}: {why if not unpacker.eof else 'has extra data after its end'}")
     return whole
-
-
-def _plain(run: Run) -> dict[str, Any]:
-    plain = asdict(run)
-    del plain["path"]
-    return plain

@@ -12,13 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.claim import Claim
-from labkit.claims import judging
 from labkit.claims.printed import figures
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.event import Event, all_succeeded, event_samples, kept_text
 from labkit.results import DESIGN, Results, Run, facts_of
-from labkit.verdict import Verdict
+from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.workload import Sample, Workload
 from labkit.workloads import _pairs as pairs
 
@@ -40,6 +39,10 @@ FRAME = (
 """The columns of a study's data frame; `number` counts the values of a run from 1."""
 
 
+Measured = dict[str, dict[int, npt.NDArray[np.float64]]]
+"""Values by name and block."""
+Samples = Sequence[tuple[Run, Sequence[Sample]]]
+"""Runs, each with all that it measured."""
 MOST = 64
 """Of any size: guests, containers, databases."""
 
@@ -104,7 +107,7 @@ class Study:
             if odd_knob := next((name for name in condition.knobs if name not in knobs), ""):
                 raise Unknown(f"knob of condition {condition.name} of {self.name}", odd_knob, knobs)
         metrics = self._metrics()
-        if metrics and _plain(self.metric) not in metrics:
+        if metrics and plain(self.metric) not in metrics:
             raise Unknown(f"metric of {self.name}", self.metric, metrics.values())
         for claim in self.claims:
             if odd := next(self._odd(claim, metrics), None):
@@ -119,21 +122,20 @@ class Study:
             metric for c in self.conditions for event in c.events for metric in event.measures
         ]
         metrics = (*chain(*(load.measures for load in self.loads)), *events)
-        return {_plain(metric): metric for metric in metrics}
+        return {plain(metric): metric for metric in metrics}
 
     # What a study says of a name, such as why no lab measures it, makes the claim known.
     def _odd(self, claim: Claim, metrics: Mapping[str, str]) -> Iterator[Unknown]:
-        names = [*(condition.name for condition in self.conditions), *self.absent]
-        bases = {name.partition(" [")[0] for name in names}
-        reasons = {**self.untold, **self.unmeasured}
-        if any(word in key for word in reasons for key in claim.names()):
+        known = [*(condition.name for condition in self.conditions), *self.absent]
+        bases = {Measurand.of(name).condition for name in known}
+        spoken, reasons = measurands(claim.names()), {**self.untold, **self.unmeasured}
+        if any(name.has(key) for key in reasons for name in spoken):
             return
-        for key in claim.names():
-            metric, _, name = key.rpartition(": ")
-            if name.partition(" [")[0] not in bases:
-                yield Unknown(f"condition of {self.name}", name, names)
-            if metric and metrics and _plain(metric.partition(" [")[0]) not in metrics:
-                yield Unknown(f"metric of {self.name}", metric, metrics.values())
+        for name in spoken:
+            if name.condition not in bases:
+                yield Unknown(f"condition of {self.name}", name.at, known)
+            if name.metric and metrics and plain(name.metric) not in metrics:
+                yield Unknown(f"metric of {self.name}", name.metric, metrics.values())
 
     def sized(self, **chosen: int | str) -> Study:
         """The study with the same conditions for other sizes, each checked by name."""
@@ -190,18 +192,27 @@ class Study:
             raise Unknown(f"condition of {self.name}", name, known)
         return known[name]
 
-    def blocks(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
+    def blocks(self, results: Results) -> Measured:
         """All values by condition and block, read from the raw text of the finished runs."""
-        values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
-        for run in self._runs(results):
-            if (samples := self.sample(run).values).size:
-                values[run.condition][run.block] = samples
-        return {c.name: values[c.name] for c in self.conditions if c.name in values}
+        return self.main([(run, [self.sample(run)]) for run in self._runs(results)])
+
+    def main(self, read: Samples) -> Measured:
+        """The values of its own metric by condition and block."""
+        values: Measured = {condition.name: {} for condition in self.conditions}
+        for run, samples in read:
+            for sample in samples:
+                if sample.metric == self.metric and sample.values.size:
+                    values[run.condition][run.block] = sample.values
+        return {name: blocks for name, blocks in values.items() if blocks}
 
     # Those of a condition that the study had once, and has no more, are kept and say nothing.
     def _runs(self, results: Results) -> list[Run]:
         names = {condition.name for condition in self.conditions}
         return [run for run in results.finished() if run.condition in names]
+
+    def read(self, results: Results) -> list[tuple[Run, list[Sample]]]:
+        """Each run that can be judged, with all that it measured."""
+        return [(run, self.samples(run)) for run in self._runs(results)]
 
     def sample(self, run: Run) -> Sample:
         """The study's metric in one run, from its raw text; empty where an event failed."""
@@ -229,21 +240,25 @@ class Study:
         """The events while a condition is measured."""
         return next((one.events for one in self.conditions if one.name == condition), ())
 
-    def measured(self, results: Results) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
+    def measured(self, results: Results) -> Measured:
         """The `blocks` and all other metrics and points, as `ready_time: VM-Default [vms=4]`."""
-        values: dict[str, dict[int, npt.NDArray[np.float64]]] = defaultdict(dict)
-        for run in self._runs(results):
-            for sample in self.samples(run):
-                values[self._named(sample.metric, run.condition)][run.block] = sample.values
+        return self.by_name(self.read(results))
+
+    def by_name(self, read: Samples) -> Measured:
+        """All values by name and block."""
+        values: Measured = defaultdict(dict)
+        for run, samples in read:
+            for sample in samples:
+                values[self._named(sample, run)][run.block] = sample.values
         return dict(values)
 
-    def kinds(self, results: Results) -> dict[str, str]:
-        """The names of `measured` whose values are a `count`, or the `share` of trials."""
-        firsts = {run.condition: run for run in results.finished()}
-        return {
-            self._named(sample.metric, name): sample.kind
-            for name, run in firsts.items() for sample in self.samples(run) if sample.kind
-        }  # fmt: skip
+    def kinds_of(self, read: Samples) -> dict[str, str]:
+        """The names whose values are a `count`, or the `share` of trials."""
+        return {self._named(sample, run): sample.kind
+                for run, samples in read for sample in samples if sample.kind}  # fmt: skip
+
+    def _named(self, sample: Sample, run: Run) -> str:
+        return str(Measurand.measured(sample.metric, run.condition, self.metric))
 
     def frame(self, results: Results) -> pl.DataFrame:
         """A polars data frame of finished runs: a row for each value that was measured."""
@@ -259,23 +274,9 @@ class Study:
 
     def at(self, results: Results, point: str) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
-        ends = f" [{point}]"
-        found = self.measured(results).items()
-        return {name.removesuffix(ends): blocks for name, blocks in found
-                if name.endswith(ends) and ": " not in name}  # fmt: skip
-
-    # A metric at a point, such as `bandwidth [op=Copy]`, is that of the condition at the point.
-    def _named(self, metric: str, condition: str) -> str:
-        head, bracket, point = metric.partition(" [")
-        other = "" if head == self.metric else f"{head.replace(' ', '_')}: "
-        return f"{other}{condition}{bracket}{point}"
-
-    def judge(self, results: Results, margin: float | None = None) -> list[Verdict]:
-        """A verdict on each claim; what could not be measured says why.
-
-        What differs by less than `margin` is the same; without one, the lab's noise says what.
-        """
-        return judging.judged(self.sized(**results.asked.get("sizes", {})), results, margin)
+        named = ((Measurand.of(key), blocks) for key, blocks in self.measured(results).items())
+        return {name.condition: blocks for name, blocks in named
+                if name.point == point and not name.metric}  # fmt: skip
 
     def published(self) -> list[dict[str, str]]:
         """The document's own numbers, each named after the condition here that it belongs to."""
@@ -285,10 +286,6 @@ class Study:
             {**asdict(one), "condition": at if at in names else one.condition}
             for one, at in at_points
         ]
-
-
-def _plain(metric: str) -> str:
-    return metric.replace(" ", "_")
 
 
 def twice(kind: str, names: Sequence[str]) -> None:

@@ -1,20 +1,20 @@
-"""A verdict on one claim, and its reason in words."""
+"""A verdict on one claim, and its reasons."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
-from labkit.comparison import MARGIN as MARGIN
-from labkit.comparison import RISK as RISK
-from labkit.comparison import SAME as SAME
-from labkit.comparison import Comparison as Comparison
-from labkit.comparison import Found as Found
-from labkit.comparison import check_margin as check_margin
-from labkit.comparison import figure
-from labkit.comparison import named as named
-from labkit.statistics import percentiles
+from labkit.reason import Reason, What, why
+from labkit.statistics.comparison import MARGIN as MARGIN
+from labkit.statistics.comparison import RISK as RISK
+from labkit.statistics.comparison import SAME as SAME
+from labkit.statistics.comparison import Comparison as Comparison
+from labkit.statistics.comparison import Found as Found
+from labkit.statistics.comparison import check_margin as check_margin
+from labkit.statistics.comparison import named as named
+from labkit.statistics.pooled import FEWEST_BLOCKS
 from labkit.statistics.spending import History, spent
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
@@ -23,7 +23,7 @@ UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
 
 @dataclass(frozen=True)
 class Verdict:
-    """The measurements' verdict on one claim; `why` is a sentence with the figures.
+    """The measurements' verdict on one claim, and the reasons of it.
 
     `effect` is the figure that is most in doubt, with an interval that holds at all looks in 95 of
     100 studies. An end is None where the measurements set no limit. `published` is the document's.
@@ -33,7 +33,7 @@ class Verdict:
     statement: str
     form: str
     verdict: str
-    why: str
+    reasons: tuple[Reason, ...]
     effect: float | None
     low: float | None
     high: float | None
@@ -63,25 +63,38 @@ class Verdict:
     given_up: str = ""
     """Reason why a study with a budget stopped before deciding this, and what that would take."""
 
+    @property
+    def why(self) -> str:
+        """Its reasons as a sentence with the figures."""
+        return why(self.reasons)
+
+    def also(self, *reasons: Reason) -> Verdict:
+        """Itself with more reasons."""
+        return replace(self, reasons=(*self.reasons, *reasons))
+
+    def told(self) -> dict[str, Any]:
+        """All of it for JSON, its reasons as values and as a sentence."""
+        return {**asdict(self), "why": self.why}
+
 
 def verdict_on(
-    about: tuple[str, str, str], verdict: str, why: str, source: str, found: Found | None
-) -> Verdict:
+    about: tuple[str, str, str], verdict: str, reasons: Sequence[Reason], source: str,
+    found: Found | None,
+) -> Verdict:  # fmt: skip
     """The verdict with the figures that were found, if any were."""
     if found is None:
-        return Verdict(*about, verdict, why, None, None, None, None, 0, source)
-    (low, high), quantity, history = found.ends, found.comparison.what, found.history
-    alone = quantity.ratio and not quantity.metric and not isinstance(quantity.statistic, str)
-    second = found.second and found.second.interval(found.confidence)
+        return Verdict(*about, verdict, tuple(reasons), None, None, None, None, 0, source)
+    effect, history = found.effect, found.history
+    alone = found.comparison.what.ratio and not effect.metric
     if history.at not in (0, found.blocks):
-        why = f"{why}; decided at {history.at} blocks"
+        reasons = [*reasons, Reason(What.DECIDED, count=history.at)]
     return Verdict(
-        *about, verdict, why, found.estimate.value, low, high, found.comparison.printed,
-        found.blocks, source, float(quantity.statistic) if alone else None, found.among, found.p,
+        *about, verdict, tuple(reasons), effect.value, effect.low, effect.high, effect.printed,
+        found.blocks, source, effect.percentile if alone else None, found.among, found.p,
         found.counted, history.looks,
         spent(RISK, history.looks[0], history.looks[-1]) if history.looks else None,
-        found.more if verdict == UNDECIDED else None,
-        (second.low, second.high) if second else None, found.comparison.margin or None,
+        found.more if verdict == UNDECIDED else None, effect.student,
+        found.comparison.margin or None,
     )  # fmt: skip
 
 
@@ -93,39 +106,22 @@ def one_risk(among: Iterable[int]) -> str:
     return f"All {together} comparisons share one risk of 5 % of a wrong verdict (Holm)."
 
 
-def wanting(waiting: Sequence[Found], shown: Found) -> str:
+def wanting(waiting: Sequence[Found], shown: Found) -> list[Reason]:
     """State what is in doubt and what would settle it; far percentiles may also lack samples."""
     lacking = max((f for f in waiting if not f.estimate.enough), key=lambda f: f.more, default=None)
-    parts = []
+    reasons = []
     if shown.estimate.enough:
-        parts.append(f"{shown.figures}{_crowd(shown)}: {_blocks(shown.more)}")
-    if lacking and (
-        not lacking.lacking or lacking.blocks + lacking.more == percentiles.FEWEST_BLOCKS
-    ):
-        parts.append(
-            f"{lacking.blocks} of {percentiles.FEWEST_BLOCKS} blocks: {_blocks(lacking.more)}"
-        )
+        # What would be clear by itself, and is not.
+        unclear = Reason(What.UNCLEAR, effect=shown.effect, more=shown.more)
+        looks, among = len(shown.history.looks), shown.among if shown.p <= RISK else 0
+        reasons.append(replace(unclear, count=looks, of=among))
+    if lacking and (not lacking.lacking or lacking.blocks + lacking.more == FEWEST_BLOCKS):
+        few = Reason(What.FEW_BLOCKS, count=lacking.blocks, of=FEWEST_BLOCKS, more=lacking.more)
+        reasons.append(few)
     elif lacking:
         q, (more, beyond) = max(lacking.lacking.items(), key=lambda found: found[1])
-        few = f"{named(q)} needs {percentiles.BEYOND} samples beyond it and has {beyond}"
-        parts.append(f"{few}: {_blocks(more)} of this size")
-    return "; ".join(parts)
-
-
-def close(shown: Found) -> str:
-    """The remark on a figure that is too close to its limit to matter."""
-    low, high = shown.band or (math.nan, math.nan)
-    return f"{shown.figures}, within {figure(low, 3)} to {figure(high, 3)}: too close to matter"
-
-
-# What would be clear by itself, and is not.
-def _crowd(shown: Found) -> str:
-    if shown.p > RISK:
-        return ""
-    among = f" among {shown.among} comparisons" if shown.among > 1 else ""
-    many = len(shown.history.looks)
-    over = f" at look {many}" if many > 1 else " at a first look" if not among else ""
-    return f", not clear{among}{over}"
+        reasons.append(Reason(What.FEW_SAMPLES, number=q, count=beyond, more=more))
+    return reasons
 
 
 def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
@@ -142,9 +138,3 @@ def looked(taken: Iterable[tuple[Sequence[int], float | None]]) -> str:
 def _listed(looks: Sequence[int]) -> str:
     first = ", ".join(map(str, looks[:-1]))
     return f"{first} and {looks[-1]}" if first else str(looks[-1])
-
-
-def _blocks(more: int) -> str:
-    if more > percentiles.MOST_BLOCKS:
-        return f"more than {percentiles.MOST_BLOCKS} more blocks"
-    return f"about {more} more block{'s' if more > 1 else ''}"

@@ -9,6 +9,7 @@ from labkit.machine.units import figure, shown
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval
+from labkit.statistics.measurand import plain
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
@@ -57,5 +58,5 @@ def _mean(blocks: Blocks) -> dict[str, str]:
 
 def _units(study: Study, results: Results) -> dict[str, str]:
     said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
-    names = {one.metric.partition(" [")[0].replace(" ", "_"): one.unit for one in said}
+    names = {plain(one.metric): one.unit for one in said}
     return {name: "" if unit == "1" else shown(unit) for name, unit in names.items()}

@@ -27,6 +27,7 @@ from labkit.errors import LabkitError, Unknown
 from labkit.machine.units import capital, figure, shown
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
+from labkit.statistics.measurand import Measurand, plain
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
@@ -42,19 +43,21 @@ def of_metric(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     Conditions come in the order of the study, whatever was measured first.
     """
     found = _found(study, results, metric)
-    names = [name for one in study.conditions for name in found if _of(name, one.name)]
+    names = [
+        name for one in study.conditions for name in found if Measurand.of(name).is_of(one.name)
+    ]
     return {name: found[name] for name in dict.fromkeys([*names, *found])}
 
 
 def _found(study: Study, results: Results, metric: str) -> dict[str, Blocks]:
     measured: Mapping[str, Blocks] = study.measured(results)
-    if metric == study.metric.replace(" ", "_"):
-        return {name: blocks for name, blocks in measured.items() if ": " not in name}
-    found = {name.partition(": ")[2]: blocks for name, blocks in measured.items()
-             if name.startswith(f"{metric}: ")}  # fmt: skip
+    if metric == plain(study.metric):
+        metric = ""
+    named = [(Measurand.of(key), blocks) for key, blocks in measured.items()]
+    found = {name.at: blocks for name, blocks in named if name.metric == metric}
     if not found:
-        known = {name.partition(": ")[0] for name in measured if ": " in name}
-        raise Unknown("metric", metric, [study.metric.replace(" ", "_"), *sorted(known)])
+        known = {name.metric for name, _ in named if name.metric}
+        raise Unknown("metric", metric, [plain(study.metric), *sorted(known)])
     return found
 
 
@@ -66,7 +69,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     """
     columns = {metric: _column(study, results, metric) for metric in metrics}
     units, seen = _units(study, results), {name for each in columns.values() for name in each}
-    names = [n for c in study.conditions for n in sorted(seen) if _of(n, c.name)]
+    names = [n for c in study.conditions for n in sorted(seen) if Measurand.of(n).is_of(c.name)]
     return [
         {"condition": name} | {
             _headed(metric, units.get(metric, "")):
@@ -84,8 +87,8 @@ def _headed(metric: str, unit: str) -> str:
 
 # Condition -> what its row says; empty where no host could measure it.
 def _column(study: Study, results: Results, metric: str) -> dict[str, str]:
-    told = {name.partition(": ")[0] for name in study.measured(results) if ": " in name}
-    if metric not in {*told, study.metric.replace(" ", "_")}:
+    told = {Measurand.of(key).metric for key in study.measured(results)}
+    if metric not in {*told, plain(study.metric)}:
         return {}
     found = of_metric(study, results, metric)
     return {name: _with_ends(_mean(f"'{name}'", {name: found[name]})) for name in found}
@@ -96,14 +99,10 @@ def _with_ends(mean: Mapping[str, Any]) -> str:
     return f"{figure(mean['value'])} ({low} to {high})" if low and high else figure(mean["value"])
 
 
-def _of(name: str, condition: str) -> bool:
-    return name == condition or name.startswith(f"{condition} [")
-
-
 # A share has the unit 1, which says nothing beside a number.
 def _units(study: Study, results: Results) -> dict[str, str]:
     said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
-    named = [(s.metric.partition(" [")[0].replace(" ", "_"), s.unit) for s in said]
+    named = [(plain(s.metric), s.unit) for s in said]
     return {name: "" if unit == "1" else shown(unit) for name, unit in named}
 
 

@@ -16,7 +16,9 @@ from labkit.claim import Bound, Claim, Order, Ratio, Shape, judge
 from labkit.claims import published
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.machine.units import shown
+from labkit.reason import Reason, What
 from labkit.statistics.figure import Values, summary
+from labkit.statistics.measurand import Measurand
 from labkit.statistics.percentiles import Blocks, count
 from labkit.statistics.quantity import Quantity
 from labkit.statistics.spending import History
@@ -27,7 +29,6 @@ KEY = "claims"
 """Key of the claims in study.json, for `Results.judged_as` too."""
 EACH = "each"
 MOST_NAMED = 12
-OF_MEANS = "each run has one value, and their mean is judged"
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Claimed:
         """Return `samples` by the names of claims: `VM`, or `latency: VM` of another metric."""
         main = published.published(self.study).metric
         return {
-            condition if sample.metric == main else f"{sample.metric}: {condition}": sample
+            str(Measurand.measured(sample.metric, condition, main)): sample
             for sample in self.samples(condition, told)
         }
 
@@ -121,7 +122,9 @@ class Claimed:
         verdicts = judge(able, measured, looks=looks, before=before, margin=margin)
         judged = {v.claim: _with_mean(v) if v.claim in of_means else v for v in verdicts}
         return [
-            claim.not_testable(whys[claim.id]) if whys[claim.id] else judged[claim.id]
+            claim.not_testable(Reason(What.DECLARED, said=whys[claim.id]))
+            if whys[claim.id]
+            else judged[claim.id]
             for claim in asked
         ]
 
@@ -157,7 +160,7 @@ def _of_single(claim: Claim, measured: Mapping[str, Blocks]) -> Claim:
 def _with_mean(verdict: Verdict) -> Verdict:
     if verdict.verdict == NOT_TESTABLE:
         return verdict
-    return replace(verdict, why=f"{verdict.why}; {OF_MEANS}")
+    return verdict.also(Reason(What.OF_MEANS))
 
 
 def _untold(claim: Claim, measured: Mapping[str, Blocks]) -> str:

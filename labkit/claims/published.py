@@ -20,6 +20,7 @@ from labkit.errors import BadInput, Unknown
 from labkit.machine.written import Written
 from labkit.statistics.expression import SUMMARIES
 from labkit.statistics.figure import check_statistic
+from labkit.statistics.measurand import measurands
 from labkit.statistics.quantity import Statistic
 
 COMMON = {
@@ -93,9 +94,8 @@ class Published:
     def wanted(self) -> dict[str, list[str]]:
         """Condition -> the metrics that the claims ask of it."""
         found: dict[str, list[str]] = {}
-        for name in dict.fromkeys(name for claim in self.claims for name in claim.names()):
-            metric, _, condition = name.rpartition(": ")
-            found.setdefault(condition, []).append(metric or self.metric)
+        for name in measurands(key for claim in self.claims for key in claim.names()):
+            found.setdefault(name.at, []).append(name.metric or self.metric)
         return found
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from labkit.errors import LabkitError, readable
 from labkit.gates import watch
+from labkit.judging import judge
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
@@ -97,7 +98,7 @@ def answer(
     stored = rerun.results and Results.open(rerun.results)
     results = stored or stored_results(study.name, where)
     target = target or _named_after(results.path, begun)
-    verdicts = study.judge(results)
+    verdicts = judge(study, results)
     head = head_of(study, results, verdicts)
     write_report.result()(target, target.with_suffix(".html"), head)
     return _read(study, results, verdicts, head, target, where)
@@ -152,7 +153,7 @@ def _read(
         notebook=str(target),
         report=str(target.with_suffix(".html")),
         rows=_rows(study, results),
-        verdicts=[asdict(verdict) for verdict in verdicts],
+        verdicts=[verdict.told() for verdict in verdicts],
         runs=[str(run.path) for run in results.runs()],
         remarks=remarks(study, results),
         controls=list(head.controls),

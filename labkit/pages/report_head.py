@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from shlex import join
 from typing import Any
 
@@ -67,7 +67,7 @@ class ReportHead:
 def head_of(study: Study, results: Results, verdicts: Sequence[Verdict]) -> ReportHead:
     """The head of a report on these results."""
     return ReportHead(
-        finding([asdict(verdict) for verdict in verdicts]),
+        finding([verdict.told() for verdict in verdicts]),
         tuple((v.claim, v.verdict, v.statement) for v in verdicts),
         tuple(controls.said_of(results)),
         tuple((name, said) for name, said in _facts(study, results).items() if said),

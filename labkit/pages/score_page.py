@@ -8,7 +8,6 @@ from pathlib import Path
 
 from labkit.pages.scorecard import (
     NO_FIGURE,
-    NO_STUDY,
     WORDS,
     Scorecard,
     ScoreLine,
@@ -16,6 +15,7 @@ from labkit.pages.scorecard import (
     ran_on,
 )
 from labkit.pages.tables import chip, safe
+from labkit.reason import NO_STUDY, What
 from labkit.verdict import NOT_TESTABLE
 
 # No script is allowed, whatever a lab is called; links lead to the folders of the results.
@@ -85,7 +85,7 @@ def _section(document: str, lines: list[ScoreLine]) -> str:
     table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
     if _tested(lines):
         return f"<section><h2>{safe(document)}</h2>{table}</section>"
-    short = (NO_STUDY if line.reason.startswith(NO_STUDY) else line.reason for line in lines)
+    short = (NO_STUDY if line.what is What.NO_STUDY else line.reason for line in lines)
     (why, many), *_ = Counter(short).most_common(1)
     said = why if many == len(lines) else NOT_TESTABLE
     summary = f"{safe(document)} <small>({len(lines)} claims: {safe(said)})</small>"

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from labkit import controls, imports, kernels, studies
-from labkit.claim import Claim
+from labkit.claim import Claim, NotHere
 from labkit.claims import published as claims
 from labkit.errors import BadInput, LabkitError, Unknown, readable
 from labkit.machine.units import shown
 from labkit.pages import terminal
 from labkit.pages.tables import Table
+from labkit.reason import Reason, What, why
 from labkit.results import Results
 from labkit.running import measured
 from labkit.runs import bundle, looks
@@ -25,16 +27,12 @@ from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, V
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
 NO_STUDY_YET = "no study yet"
 UNMEASURED = "not measured yet"
-PARTLY = "some of its runs are still to be made: labkit run goes on, labkit report judges these"
 COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
 """Categories of claims: one that could be tested but was not has no verdict."""
 ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
 HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
-NO_STUDY = "labkit has no study of it yet"
-TOO = "to judge measurements of other tools: labkit results import --study"
-MOST_NAMED = 4
 EMULATED = (
     "Emulated labs judge the order of things, not figures of hardware. "
     "Their substitutes for conditions: labkit results show STUDY."
@@ -61,7 +59,7 @@ class ScoreLine:
     high: float | None
     published: float | None
     runs: int
-    reason: str
+    reasons: tuple[Reason, ...]
     lab: str
     tier: str
     kernel: str
@@ -78,6 +76,20 @@ class ScoreLine:
     looks: tuple[int, ...] = ()
     spent: float | None = None
     given_up: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Its reasons in words."""
+        return why(self.reasons)
+
+    @property
+    def what(self) -> What:
+        """The first of its reasons."""
+        return self.reasons[0].what
+
+    def told(self) -> dict[str, Any]:
+        """All of it for JSON."""
+        return {**asdict(self), "reason": self.reason}
 
 
 @dataclass(frozen=True)
@@ -224,11 +236,12 @@ def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLin
     when = when or str(results.asked.get("imported", ""))
     runs = len(results.finished())
     if looks.unfinished(results):  # a look at them would take of the risk, and tell little
-        verdicts = [replace(c.not_testable(PARTLY), verdict=UNDECIDED) for c in own.values()]
+        partly = Reason(What.UNFINISHED)
+        verdicts = [replace(c.not_testable(partly), verdict=UNDECIDED) for c in own.values()]
     else:
         verdicts = [v for v in measured.judged(results, margin) if v.claim in own]
     if results.study == imports.STUDY:
-        verdicts = [replace(v, why=v.why + _more(v)) for v in verdicts]
+        verdicts = [v.also(*_more(v)) for v in verdicts]
     on = results.asked.get("kernels", {})
     labels = {name: ", ".join(kernels.labels(claim.names(), on)) for name, claim in own.items()}
     return [
@@ -237,27 +250,25 @@ def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLin
     ]  # fmt: skip
 
 
-def _more(verdict: Verdict) -> str:
-    lacks = verdict.verdict == NOT_TESTABLE and verdict.why.startswith("not measured")
-    return "; import files of it together with those of the others" if lacks else ""
+def _more(verdict: Verdict) -> list[Reason]:
+    lacks = any(reason.what is What.NOT_MEASURED for reason in verdict.reasons)
+    return [Reason(What.IMPORT_TOGETHER)] if lacks else []
 
 
 def _untested(study: str) -> list[ScoreLine]:
     known = study in studies.names()
-    whys = {c: f"{UNMEASURED}: labkit run {study}" if known else _wanted(c, study)
-            for c in claims.of(study)}  # fmt: skip
-    return [
-        _line(study, c, c.not_testable(getattr(c, "why", "") or why)) for c, why in whys.items()
-    ]
+    return [_line(study, c, c.not_testable(_not_yet(c, study, known))) for c in claims.of(study)]
 
 
-def _wanted(claim: Claim, study: str) -> str:
-    names, whole = claim.names(), claims.published(study)
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    named = ", ".join(names[:MOST_NAMED])
-    metric = claim.metric or whole.metric
-    of = ", in ".join(filter(None, (metric, shown(whole.units.get(metric, "")))))
-    return f"{NO_STUDY}; it would have to measure {named}{more} ({of}); {TOO} {study}"
+def _not_yet(claim: Claim, study: str, known: bool) -> Reason:
+    if isinstance(claim, NotHere):
+        return Reason(What.DECLARED, said=claim.why)
+    if known:
+        return Reason(What.UNMEASURED, said=study)
+    published = claims.published(study)
+    metric = claim.metric or published.metric
+    of = ", in ".join(filter(None, (metric, shown(published.units.get(metric, "")))))
+    return Reason(What.NO_STUDY, (study, *claim.names()), of)
 
 
 def _line(
@@ -266,7 +277,7 @@ def _line(
 ) -> ScoreLine:  # fmt: skip
     return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
-        v.low, v.high, v.published, runs, v.why, lab, tier, kernel, v.source, claim.dispute,
+        v.low, v.high, v.published, runs, v.reasons, lab, tier, kernel, v.source, claim.dispute,
         claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up,
     )  # fmt: skip
 
@@ -275,9 +286,8 @@ def counts_as(line: ScoreLine) -> str:
     """The verdict, or why there is none: nobody measured it, or no study could."""
     if line.evidence or line.verdict != NOT_TESTABLE:
         return line.verdict
-    if line.reason.startswith(NO_STUDY):
-        return NO_STUDY_YET
-    return UNMEASURED if line.reason.startswith(UNMEASURED) else NOT_TESTABLE
+    yet = {What.NO_STUDY: NO_STUDY_YET, What.UNMEASURED: UNMEASURED}
+    return yet.get(line.what, NOT_TESTABLE)
 
 
 def is_real(line: ScoreLine) -> bool:
@@ -342,4 +352,4 @@ def _short(value: float) -> str:
 
 def plain(card: Scorecard) -> list[dict[str, object]]:
     """The output of `labkit scorecard --json`."""
-    return [asdict(line) for line in card.lines]
+    return [line.told() for line in card.lines]

@@ -105,9 +105,9 @@ def of_results(old: Results, new: Results) -> Difference:
         except LabkitError as refused:
             why_not.append(f"{name}: {refused.what}")
     both = {name: blocks for _, of in pairs.values() for name, blocks in of.items()}
-    judged = [*zip(map(_plain, judge(pairs, both)), (of for of, _ in pairs.values()), strict=True)]
+    judged = [*zip(judge(pairs, both), (of for of, _ in pairs.values()), strict=True)]
     why_not += [f"{s.condition}: {v.why}" for v, s in judged if v.verdict == NOT_TESTABLE]
-    kept = [(v, s) for v, s in judged if v.verdict != NOT_TESTABLE]
+    kept = [(replace(v, claim="compare"), s) for v, s in judged if v.verdict != NOT_TESTABLE]
     return Difference(
         str(old.path), str(new.path), facts, tuple(v for v, _ in kept), tuple(s for _, s in kept),
         tuple(why_not),
@@ -149,12 +149,6 @@ def _sides(name: str, q: Statistic, unit: str, both: Mapping[str, Blocks]) -> Si
     new, old = (estimated(Quantity(f"'{side}'", q), both).value for side in both)
     ratio = all((np.asarray(v) > 0).all() for side in both.values() for v in side.values())
     return Sides(name, q, unit, old, new, ratio)
-
-
-# The name of the condition stands once.
-def _plain(v: Verdict) -> Verdict:
-    name = v.statement.removeprefix("new is lower than old (").removesuffix(")")
-    return replace(v, claim="compare", why=v.why.replace(f"new ({name})", "new"))
 
 
 def _asked(results: Results) -> dict[str, str]:

@@ -8,6 +8,7 @@ from labkit import imports, studies
 from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
+from labkit.judging import judge
 from labkit.results import Results, Run
 from labkit.runs import looks
 from labkit.runs.integrity import first_of_each
@@ -47,7 +48,7 @@ def of_metric(results: Results, metric: str) -> Measured:
 def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     """A verdict on each claim of the study that these runs are of, or were imported as."""
     if results.study != imports.STUDY:
-        return studies.find(results.study).judge(results, margin)
+        return judge(studies.find(results.study), results, margin)
     if (claimed := Claimed.of(results.asked)) is None:
         return []
     taken, before = looks.look(results), looks.histories(results)

@@ -19,6 +19,7 @@ from labkit.errors import BadInput
 from labkit.machine.places import HOME, PACKAGE
 from labkit.machine.units import capital
 from labkit.running import who_decides
+from labkit.statistics.measurand import Measurand
 
 SKELETON = Path(__file__).with_name("skeleton")
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
@@ -64,7 +65,7 @@ class NewStudy:
         document = published.published(self.name).document.split(" (")[0] if self.claimed else ""
         question = self.question or f"What does {spoken} change in a round trip?"
         wanted = published.published(self.name).wanted() if self.claimed else ()
-        heads = dict.fromkeys(name.partition(" [")[0] for name in wanted)
+        heads = dict.fromkeys(Measurand.of(name).condition for name in wanted)
         return {
             "name": self.name, "stem": self.name.replace("_", "-"), "question": question,
             "title": self.title or capital(spoken),

@@ -157,7 +157,7 @@ def _session(study: Study, at: str, results: Results) -> TrendSession:
 
 # Each comparison of a claim is a series. No verdict is made, so that no look is taken.
 def _compared(study: Study, results: Results) -> dict[str, float]:
-    measured, kinds, figures = study.measured(results), study.kinds(results), {}
+    measured, kinds, figures = study.measured(results), study.kinds_of(study.read(results)), {}
     for claim in study.claims:
         if claim.missing(measured):
             continue

@@ -13,9 +13,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from labkit.claims.doubts import SPOILS
 from labkit.condition import Condition
 from labkit.errors import BadInput
+from labkit.judging import judge
+from labkit.reason import What
 from labkit.results import Results
 from labkit.runs import looks
 from labkit.statistics.percentiles import MOST_BLOCKS
@@ -106,8 +107,8 @@ def following(study: Study, results: Results, before: Stage, budget: Budget) -> 
     """Choose the stage after this look, from the conditions that were measured so far."""
     have, given_up = looks.blocks(results), dict(before.given_up)
     hopeful = []
-    for verdict in study.judge(results):
-        doubted = verdict.why.startswith(tuple(SPOILS.values()))  # which no more blocks mend
+    for verdict in judge(study, results):
+        doubted = any(r.what is What.SPOILT for r in verdict.reasons)  # which no blocks mend
         if verdict.verdict != UNDECIDED or verdict.claim in given_up or doubted:
             continue
         conditions = _of(study, [verdict], before.conditions)
@@ -142,10 +143,8 @@ def _of(
     study: Study, verdicts: Sequence[Verdict], among: Sequence[Condition]
 ) -> tuple[Condition, ...]:
     claims = {claim.id: claim for claim in study.claims}
-    names = [name for v in verdicts for name in claims[v.claim].names()]
-    plain = {name.rpartition(": ")[2] for name in names}
-    # A claim speaks of a condition, or of one at a point of its own.
-    return tuple(c for c in among if any(n == c.name or n.startswith(f"{c.name} [") for n in plain))
+    of = {c for v in verdicts for c in claims[v.claim].conditions_among(x.name for x in among)}
+    return tuple(condition for condition in among if condition.name in of)
 
 
 def _measured(study: Study, results: Results) -> list[Condition]:

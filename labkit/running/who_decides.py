@@ -13,6 +13,7 @@ from labkit.errors import BadInput, LabkitError
 from labkit.host import Guest, Host
 from labkit.machine.places import HOME
 from labkit.setting import Setting, way_among
+from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.study import Study
 from labkit.transports.local import Local
 
@@ -93,7 +94,7 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
         yield from _by_emulation(study, claim)
     conditions = _conditions(study, claim)
     lacking = [name for name in claim.names() if not _known(name, conditions)]
-    yield from [f"no condition {lacking[0].rpartition(': ')[2]}"] if lacking else []
+    yield from [f"no condition {Measurand.of(lacking[0]).at}"] if lacking else []
     for condition in conditions:
         yield from _lacking(study, condition, lab)
     yield from _by_events(study, claim, conditions, lab)
@@ -108,7 +109,7 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
 def _of(reasons: object, claim: Claim) -> Iterator[str]:
     assert isinstance(reasons, dict)
     for name, why in reasons.items():
-        if name == claim.id or any(name in key for key in claim.names()):
+        if name == claim.id or any(one.has(name) for one in measurands(claim.names())):
             yield str(why)
 
 
@@ -120,27 +121,25 @@ def _by_emulation(study: Study, claim: Claim) -> Iterator[str]:
 
 
 def _conditions(study: Study, claim: Claim) -> list[Condition]:
-    names = {name.rpartition(": ")[2] for name in claim.names()}
-    return [c for c in study.conditions
-            if any(n == c.name or n.startswith(f"{c.name} [") for n in names)]  # fmt: skip
+    names = claim.conditions_among(condition.name for condition in study.conditions)
+    return [condition for condition in study.conditions if condition.name in names]
 
 
 def _known(name: str, conditions: Sequence[Condition]) -> bool:
-    plain = name.rpartition(": ")[2]
-    return any(plain == c.name or plain.startswith(f"{c.name} [") for c in conditions)
+    return any(Measurand.of(name).is_of(condition.name) for condition in conditions)
 
 
 # What drives an event there may not do it so, or may not tell what is asked of it.
 def _by_events(
     study: Study, claim: Claim, conditions: Sequence[Condition], lab: str
 ) -> Iterator[str]:
-    of_claim = [name.rpartition(": ")[0] or study.metric for name in claim.names()]
+    of_claim = [name.metric or study.metric for name in measurands(claim.names())]
     metrics = {study.metric, *of_claim}
     for condition, event in ((c, e) for c in conditions for e in c.events):
         if why := event.impossible(lab):
             yield f"{condition.name}: {why}"
-        unseen = {name.replace(" ", "_"): why for name, why in event.unseen(lab).items()}
-        for metric in sorted(name.replace(" ", "_") for name in metrics):
+        unseen = {plain(name): why for name, why in event.unseen(lab).items()}
+        for metric in sorted(plain(name) for name in metrics):
             if metric in unseen:
                 yield f"{metric}: {unseen[metric]}"
 

@@ -102,12 +102,24 @@ def told(measured: Mapping[str, Blocks]) -> list[str]:
                 f"{name}: {len(warm)} of {len(runs)} runs begin with a warm-up, the longest of "
                 f"{longest.cut} of {longest.samples} samples; nothing was cut"
             )
-        changing = sum(not run.steady for run in runs)
-        if changing and 2 * changing >= len(runs):
-            sentences.append(
-                f"{name}: {changing} of {len(runs)} runs were still changing in their second half"
-            )
+        many = sum(not run.steady for run in runs)
+        if many and 2 * many >= len(runs):
+            sentences.append(changing(name, many, len(runs)))
     return sentences + _drifting(measured)
+
+
+def unsteady(measured: Mapping[str, Blocks]) -> dict[str, tuple[int, int]]:
+    """Count the runs that were still changing, and all, where it is half of them or more."""
+    counted = {}
+    for name, blocks in measured.items():
+        runs = [steady(v) for v in blocks.values() if np.size(v) >= FEWEST]
+        counted[name] = sum(not run.steady for run in runs), len(runs)
+    return {name: (many, of) for name, (many, of) in counted.items() if many and 2 * many >= of}
+
+
+def changing(name: str, many: int, of: int) -> str:
+    """The sentence on runs that were still changing."""
+    return f"{name}: {many} of {of} runs were still changing in their second half"
 
 
 def _drifting(measured: Mapping[str, Blocks]) -> list[str]:

@@ -12,6 +12,7 @@ import papermill
 import pytest
 
 from labkit import charts, find_study
+from labkit.judging import judge
 from labkit.pages import report, score_page
 from labkit.pages.report_head import head_of
 from labkit.pages.scorecard import scorecard
@@ -59,7 +60,7 @@ def test_the_report_of_a_study_draws_its_charts_from_one_file(
         kernel_name="python3", progress_bar=False, extra_arguments=[LEAN],
     )  # fmt: skip
     study, results = find_study("lat_ping"), stored_results("lat_ping", stored)
-    report.write(executed, page, head_of(study, results, study.judge(results)))
+    report.write(executed, page, head_of(study, results, judge(study, results)))
     assert page.stat().st_size <= 2_000_000
     asked = []
     offline.on("request", lambda request: asked.append(request.url))

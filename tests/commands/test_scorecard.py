@@ -11,8 +11,9 @@ from labkit import studies
 from labkit.claims import published
 from labkit.cli import main
 from labkit.pages.score_page import page
-from labkit.pages.scorecard import NO_STUDY, Scorecard, scorecard
+from labkit.pages.scorecard import Scorecard, scorecard
 from labkit.pages.tables import Table
+from labkit.reason import What
 from labkit.running.open_lab import recorded
 from labkit.runs import bundle
 
@@ -199,7 +200,7 @@ def test_what_has_no_study_and_what_was_not_measured_is_no_verdict_and_emulated_
     rows = {row[0]: dict(zip(table.head[1:], row[1:], strict=True)) for row in table.rows}
     every = {name: int(number or 0) for name, number in rows["all"].items()}
     lines = card.lines
-    unstudied = sum(line.reason.startswith(NO_STUDY) for line in lines)
+    unstudied = sum(line.what is What.NO_STUDY for line in lines)
     assert every["no study yet"] == unstudied and every["claims"] == COUNT
     assert every["not testable here"] + every["not measured yet"] + unstudied == sum(
         line.verdict == "not testable here" for line in lines

@@ -13,6 +13,7 @@ from two_libvirts import VM, two_libvirts
 
 from labkit import studies
 from labkit.errors import BadInput
+from labkit.judging import judge
 from labkit.running.loop import run
 from labkit.running.open_lab import study_results
 from labkit.verdict import NOT_TESTABLE, UNDECIDED
@@ -51,7 +52,7 @@ def test_the_large_guest_is_moved_and_judged_and_other_lines_are_left_out(
         assert at["arrived share"] == 1 and at["switchover time"] > 0
         assert at["bandwidth"].size >= 10 and 0.7 < at["share of line"].max() < 1.1
         assert at["rounds"] > 1 and at["cpu utilization"].max() > 0
-    verdicts = {one.claim: one for one in study.judge(results)}
+    verdicts = {one.claim: one for one in judge(study, results)}
     print(*(f"{one.claim} {one.verdict}: {one.why}" for one in verdicts.values()), sep="\n")
     assert verdicts.pop("monster-vmotion-10").verdict == UNDECIDED
     assert {one.verdict for one in verdicts.values()} == {NOT_TESTABLE}

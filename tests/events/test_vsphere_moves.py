@@ -16,6 +16,7 @@ from labkit.events import _vsphere
 from labkit.events._vsphere import SILENT, connected, ended_well, relocated
 from labkit.gates import gate
 from labkit.host import Guest, Host
+from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.running.loop import run
 from labkit.running.open_lab import study_results
@@ -214,7 +215,7 @@ def test_a_whole_study_moves_a_machine_by_vcenter_and_judges_what_that_tells(
         figures = {sample.metric: sample.values for sample in study.samples(one)}
         assert figures["arrived share"] == 1
         assert MOVE_MS / 1000 <= figures["migration time"] < 3 * MOVE_MS / 1000
-    found = {one.claim: one for one in study.judge(results)}
+    found = {one.claim: one for one in judge(study, results)}
     print(*(f"{one.claim} {one.verdict}: {one.why}" for one in found.values()), sep="\n")
     silent = [found[f"ld-vmotion-0{n}"] for n in (2, 3, 4, 5)]
     assert all(one.verdict == NOT_TESTABLE and SILENT in one.why for one in silent)

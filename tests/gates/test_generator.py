@@ -13,6 +13,7 @@ from labkit import studies
 from labkit.gates import generator, watch
 from labkit.gates.gate import NAMES, SHOWN
 from labkit.host import Host
+from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.running.open_lab import stored_results
 from labkit.transports.local import Local
@@ -103,7 +104,7 @@ def test_recorded_pings_that_kept_a_cpu_busy_and_asked_in_time_are_not_doubted()
     assert all(generator.GATE in run.gates["client"] for run in runs)
     found = [generator.gates_of(run, study.loads, results.asked) for run in runs]
     assert not any(generator.GATE in some for one in found for some in one.values())
-    verdicts = {one.claim: one for one in study.judge(results)}
+    verdicts = {one.claim: one for one in judge(study, results)}
     assert verdicts["lat-ping-05"].verdict == NOT_TESTABLE
     assert not any("sent late" in one.why for one in verdicts.values())
 
@@ -113,7 +114,7 @@ def test_recorded_pings_that_kept_a_cpu_busy_and_asked_in_time_are_not_doubted()
 def test_what_was_said_of_shared_cpus_is_no_remark_on_a_closed_loop(name):
     study, results = studies.find(name), stored_results(name, "recorded")
     assert any(generator.GATE in some for run in results.runs() for some in run.gates.values())
-    said = [*watch.remarks(results, study.loads), *(one.why for one in study.judge(results))]
+    said = [*watch.remarks(results, study.loads), *(one.why for one in judge(study, results))]
     assert not [line for line in said if "load generator" in line or "no CPU time left" in line]
 
 

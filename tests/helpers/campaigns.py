@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import synthetic
@@ -19,6 +19,7 @@ from labkit.campaign.asked import Campaign
 from labkit.campaign.attempts import FINISHED, Attempt
 from labkit.campaign.folder import CampaignFolder, folder_of
 from labkit.gates.gate import NAMES
+from labkit.judging import judge
 
 TAIL = 30.0
 TWO = """labs = ["loopback.toml"]
@@ -213,7 +214,7 @@ def made_up(out, name, repetitions, seed=0, shapes=None, count=600, sweep=(300,)
         finally:
             synthetic.SHAPES = before
         attempt = Attempt.begin(1, "").ended(FINISHED)
-        verdicts = [asdict(one) for one in study.judge(results)]
+        verdicts = [one.told() for one in judge(study, results)]
         where = os.path.relpath(results.path, folder_of("x").parents[1])
         replace(attempt, results=where, verdicts=verdicts).keep(own)
     return found

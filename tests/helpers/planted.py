@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from labkit.claims import judging
+from labkit.judging import judged as judged_by
+from labkit.judging.reading import Reading
 from labkit.results import Results
 from labkit.verdict import CONTRADICTED, HOLDS
 
@@ -52,20 +53,13 @@ def exact(claim, levels, rng, noise=None):
     }
 
 
-class Planted:
-    """A study that has measured these values, and judges them by itself."""
+class Planted(Reading):
+    """A study that has measured these values, and nothing else."""
 
-    def __init__(self, study, values):
-        self._study, self._values = study, values
-
-    def __getattr__(self, name):
-        return getattr(self._study, name)
-
-    def measured(self, _):
-        return self._values
-
-    def blocks(self, _):
-        return {name: one for name, one in self._values.items() if ": " not in name}
+    def __init__(self, study, kept, values):
+        super().__init__(study.sized(**kept.asked.get("sizes", {})), kept)
+        self.__dict__["measured"] = values
+        self.__dict__["blocks"] = {n: one for n, one in values.items() if ": " not in n}
 
 
 def results(path, tier="hosts", **asked):
@@ -78,4 +72,4 @@ def judged(study, claim, levels, kept, noise=None):
     """The study's own verdict on one claim, whose names have these levels and no others are."""
     (asked,) = [one for one in study.claims if one.id == claim]
     values = exact(asked, levels, np.random.default_rng(1), noise)
-    return {one.claim: one for one in judging.judged(Planted(study, values), kept)}[claim]
+    return {one.claim: one for one in judged_by(Planted(study, kept, values))}[claim]

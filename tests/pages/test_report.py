@@ -15,6 +15,7 @@ from labkit.charts.export import vega
 from labkit.claim import Verdict
 from labkit.claims import published
 from labkit.errors import ResultsError
+from labkit.judging import judge
 from labkit.machine.places import HOME
 from labkit.pages import report, report_head, tables, terminal
 from labkit.pages.answer import given
@@ -112,7 +113,7 @@ def test_the_head_says_all_that_a_reader_asks_first(tmp_path):
     """Finding, chart, verdicts, controls, date, hosts, commit and command, in this order."""
     results = named_results(str(HOME / "data" / "recorded" / "lat_10us.labkit"))
     study = studies.find("lat_10us")
-    head = report_head.head_of(study, results, study.judge(results))
+    head = report_head.head_of(study, results, judge(study, results))
     chart = shown(charts.round_trips(np.arange(1, 99.0)))
     top = written(tmp_path, chart, head=head).partition("<main>")[0].rpartition("<h1>")[2]
     run = results.finished()[0]
@@ -267,7 +268,7 @@ def test_blocks_that_are_wanting_are_told_in_minutes():
     results = named_results(str(HOME / "data" / "recorded" / "lat_ping.labkit"))
     runs = results.finished()
     a_block = sum(run.seconds for run in runs) / len({run.block for run in runs})
-    judged = [v for v in studies.find("lat_ping").judge(results) if v.more]
+    judged = [v for v in judge(studies.find("lat_ping"), results) if v.more]
     assert judged, "one is undecided"
     for one in judged:
         minutes = int(re.search(r"(?:about|more than) \d+ more blocks?, (\d+) min", one.why)[1])

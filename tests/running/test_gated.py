@@ -15,6 +15,7 @@ from labkit.errors import ResultsError, Unknown
 from labkit.gates import counter, gate
 from labkit.gates.watch import Watch, left_out, remarks
 from labkit.host import Host
+from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.pages.answer import Answer, _measured, _rows, rendered
 from labkit.results import Results
@@ -134,7 +135,7 @@ def test_what_stays_invalid_is_left_out_and_the_study_goes_on_and_says_so(result
     assert states(results) == [(first, 1, "invalid")] * 3 + [(other, 1, "finished")]
     assert [p.step for p in told].count("left out") == 1 and (told[-1].done, told[-1].of) == (1, 2)
     assert left_out(results)[first].startswith("none of its 3 runs was valid: client: clock step")
-    (verdict,) = study.judge(results)
+    (verdict,) = judge(study, results)
     assert verdict.verdict == "not testable here" and "none of its 3 runs" in verdict.why
     assert "1 of them have no valid repetition" in remarks(results)[0]
 
@@ -173,7 +174,7 @@ def test_a_left_out_block_is_measured_when_the_study_is_run_again(results):
     loop.run(study, a_lab(Jumping("j", {2, 4, 6})), results, repeats=1)
     loop.run(study, a_lab(Jumping("j", ())), results, repeats=1)
     assert len(results.finished()) == 2 and left_out(results) == {}
-    assert study.judge(results)[0].verdict != "not testable here"
+    assert judge(study, results)[0].verdict != "not testable here"
 
 
 @contextmanager

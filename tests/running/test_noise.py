@@ -11,13 +11,14 @@ import pytest
 
 from labkit import box, noise_floor, studies
 from labkit.claim import Order
-from labkit.claims.judging import lab_noise
 from labkit.cli import main
 from labkit.commands import plan
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
+from labkit.judging import judge, lab_noise
 from labkit.lab import Lab
+from labkit.reason import Reason, What
 from labkit.results import Results, Run
 from labkit.running import noise
 from labkit.running.open_lab import with_load
@@ -78,11 +79,10 @@ def test_a_difference_below_the_floor_is_remarked_and_one_above_is_not():
     levels = noise_floor.levels(*pairs(1))
     found = noise_floor.Noise("s", "l", "c", "m", "us", 6, levels, "r")
     least = levels[0].floor
-    assert re.fullmatch(r"below this lab's noise of [\d.]+ %", found.remark(50, 1 + least / 2))
-    assert found.remark(50, 1 / (1 + least / 2)) == found.remark(50, 1 + least / 2)
-    assert found.remark(50, 1 + 2 * least) == found.remark(50, 1 / (1 + 2 * least)) == ""
-    assert found.remark(75, 1.0) == "", "never measured"
-    assert found.remark(99.99, 1.0) == "", "too few samples to call it a floor"
+    assert found.hides(50, 1 + least / 2) == found.hides(50, 1 / (1 + least / 2)) == least
+    assert found.hides(50, 1 + 2 * least) == found.hides(50, 1 / (1 + 2 * least)) == 0
+    assert found.hides(75, 1.0) == 0, "never measured"
+    assert found.hides(99.99, 1.0) == 0, "too few samples to call it a floor"
 
 
 def test_a_lab_on_which_equal_comes_out_different_says_so():
@@ -130,15 +130,14 @@ def test_a_verdict_says_when_its_difference_is_below_the_labs_noise(lab):
     plain = {**asked, "names": {"a": "a", "b": "b"}, "refused": {}}
     results = Results.begin(noise_floor.out() / "results" / "r", plain)
     noisy(study, results, *pairs(3, bias=1.02))
-    assert "noise" not in study.judge(results)[0].why and lab_noise(study, results) is None
+    assert "noise" not in judge(study, results)[0].why and lab_noise(study, results) is None
     noisy(study, Results.begin(noise_floor.folder(lab.name, "lat_ping") / "n", itself), *pairs(4))
-    assert (
-        study.judge(results)[0].why.endswith(f"; {lab_noise(study, results).remark(50, 1.02)}")
-        and "below this lab's noise of" in study.judge(results)[0].why
-    )
+    below = Reason(What.NOISE, number=lab_noise(study, results).hides(50, 1.02))
+    assert judge(study, results)[0].reasons[-1] == below
+    assert re.search(r"below this lab's noise of [\d.]+ %$", judge(study, results)[0].why)
     loud = Results.begin(noise_floor.out() / "results" / "loud", plain)
     noisy(study, loud, *pairs(3, bias=3))
-    assert "noise" not in study.judge(loud)[0].why
+    assert "noise" not in judge(study, loud)[0].why
 
 
 def test_what_cannot_be_measured_is_refused_before_anything_runs(lab):

@@ -18,6 +18,7 @@ from labkit.claim import Ratio
 from labkit.condition import Condition
 from labkit.errors import BadInput, CommandFailed, ResultsError, SettingRefused, Stopped
 from labkit.host import Host
+from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.results import Results
 from labkit.running import loop, possible
@@ -272,9 +273,9 @@ def test_a_condition_that_the_lab_cannot_do_is_said_and_the_rest_goes_on(lab, tm
     )
     loop.run(study, lab, results, repeats=1)
     assert set(study.blocks(results)) == {"a"}
-    (verdict,) = study.judge(results)
+    (verdict,) = judge(study, results)
     assert verdict.verdict == "not testable here"
-    of_moon = replace(study, claims=(replace(CLAIM, over="c"),)).judge(results)
+    of_moon = judge(replace(study, claims=(replace(CLAIM, over="c"),)), results)
     assert re.fullmatch(r"not measured: c: [^()]*moon.*", of_moon[0].why)
 
 

@@ -11,6 +11,7 @@ from labkit.claim import Order, Ratio
 from labkit.condition import Condition
 from labkit.errors import BadInput, ResultsError
 from labkit.host import Host
+from labkit.judging import judge
 from labkit.lab import Lab
 from labkit.pages import tables
 from labkit.pages.scorecard import plain, scorecard
@@ -56,7 +57,7 @@ def test_it_stops_at_the_first_look_at_which_all_is_decided(lab, tmp_path):
     study = a_study(NEAR, TWICE)
     results = begun(study, tmp_path)
     loop.run(study, lab, results, repeats="until decided in 5 minutes")
-    assert {v.claim: v.verdict for v in study.judge(results)} == {
+    assert {v.claim: v.verdict for v in judge(study, results)} == {
         "near": "holds", "twice": "contradicted",
     }  # fmt: skip
     assert looks.taken(results) == (until_decided.FIRST_BLOCKS,)
@@ -75,7 +76,7 @@ def test_it_goes_on_with_the_conditions_in_doubt_and_keeps_to_its_budget(lab, tm
     assert counts["a"] == counts["b"] > counts["c"] == until_decided.FIRST_BLOCKS or (
         any("doubt is not decided" in one.remark for one in told)
     )
-    given_up = {v.claim: v.given_up for v in study.judge(results) if v.verdict == "undecided"}
+    given_up = {v.claim: v.given_up for v in judge(study, results) if v.verdict == "undecided"}
     assert given_up == {claim: one.why for claim, one in looks.given_up(results).items()}
     assert [run.looks for run in results.runs()] == sorted(run.looks for run in results.runs())
     assert results.gaps() == []
@@ -100,7 +101,7 @@ def undecided(tmp_path):
     """Results of a study whose first claim is open: of three blocks of few pings."""
     found = studies.find("lat_ping")
     results = write_results(tmp_path / "results" / "lat_ping" / "one", found, repeats=3, count=60)
-    assert any(v.verdict == "undecided" for v in found.judge(results))
+    assert any(v.verdict == "undecided" for v in judge(found, results))
     return found, results
 
 
@@ -116,9 +117,9 @@ def give_up(study, results):
 @pytest.mark.slow
 def test_claims_that_are_given_up_are_kept_in_the_results_and_shown(undecided, tmp_path):
     study, results = undecided
-    open_ones = {v.claim for v in study.judge(results) if v.verdict == "undecided"}
+    open_ones = {v.claim for v in judge(study, results) if v.verdict == "undecided"}
     assert give_up(study, results).keys() == open_ones
-    verdicts = {v.claim: v for v in study.judge(Results.open(results.path))}
+    verdicts = {v.claim: v for v in judge(study, Results.open(results.path))}
     assert {name for name, v in verdicts.items() if v.given_up} == open_ones
     for name in open_ones:
         assert "more block" in verdicts[name].given_up
@@ -139,7 +140,7 @@ def test_what_was_given_up_is_open_again_once_there_are_more_blocks(undecided):
     whole = write_results(results.path.parent / "two", study, repeats=4, count=60)
     shutil.copy(results.path / looks.FILE, whole.path)
     assert looks.given_up(whole) == given_up
-    assert not any(v.given_up for v in study.judge(whole))
+    assert not any(v.given_up for v in judge(study, whole))
     assert looks.taken(whole) == (3, 4) and looks.given_up(whole) == given_up
 
 
@@ -149,7 +150,7 @@ def test_a_claim_is_given_up_before_there_was_a_look_too(tmp_path):
     results = write_results(tmp_path / "results" / "lat_ping" / "one", study, repeats=2, count=60)
     given_up = give_up(study, results)
     assert looks.taken(results) == () and looks.given_up(Results.open(results.path)) == given_up
-    assert {v.claim for v in study.judge(results) if v.given_up} == given_up.keys()
+    assert {v.claim for v in judge(study, results) if v.given_up} == given_up.keys()
 
 
 @pytest.mark.parametrize("kept", ["[]", '{"a": 3}', '{"a": {"blocks": "3", "why": "x"}}'])
@@ -158,7 +159,7 @@ def test_a_list_of_looks_that_gives_up_nonsense_is_refused(undecided, kept):
     whole = f'{{"format": 1, "blocks": [3], "at": ["x"], "given_up": {kept}}}'
     (results.path / looks.FILE).write_text(whole)
     with pytest.raises(ResultsError, match="is not a list of looks"):
-        study.judge(results)
+        judge(study, results)
 
 
 @pytest.mark.slow

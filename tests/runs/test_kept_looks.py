@@ -8,6 +8,7 @@ from synthetic import write_results
 
 from labkit import studies
 from labkit.errors import ResultsError
+from labkit.judging import judge
 from labkit.pages.scorecard import scorecard
 from labkit.results import Results, Run
 from labkit.runs import bundle, looks
@@ -33,11 +34,11 @@ def results(tmp_path):
 
 @pytest.mark.slow
 def test_a_look_at_more_blocks_is_kept_and_the_same_look_again_costs_nothing(results):
-    first = STUDY.judge(results)
+    first = judge(STUDY, results)
     assert {v.looks for v in first} <= {(), (3,)} and looks.taken(results) == (3,)
-    assert STUDY.judge(results) == first and looks.taken(results) == (3,)
+    assert judge(STUDY, results) == first and looks.taken(results) == (3,)
     more(results, (4, 5), 1)
-    second = STUDY.judge(results)
+    second = judge(STUDY, results)
     assert looks.taken(results) == (3, 5)
     judged = [v for v in second if v.looks]
     # Of what three blocks did not measure the look at five is the first.
@@ -49,9 +50,9 @@ def test_a_look_at_more_blocks_is_kept_and_the_same_look_again_costs_nothing(res
 
 @pytest.mark.slow
 def test_looks_that_were_deleted_are_missed_and_nothing_is_lost(results):
-    STUDY.judge(results)
+    judge(STUDY, results)
     more(results, (4,), 1)
-    STUDY.judge(results)
+    judge(STUDY, results)
     before = sorted(results.path.rglob("*"))
     kept = (results.path / looks.FILE).read_text()
     (results.path / looks.FILE).unlink()
@@ -59,19 +60,19 @@ def test_looks_that_were_deleted_are_missed_and_nothing_is_lost(results):
     assert looks.taken(results) == (3, 4), "they are known elsewhere, too"
     ledger.unlink()
     with pytest.raises(ResultsError, match=r"1 had been taken before 401-\S+b4, and 0 are kept"):
-        STUDY.judge(results)
+        judge(STUDY, results)
     (results.path / looks.FILE).write_text(kept)
-    assert STUDY.judge(results)[0].looks in ((), (3, 4))
+    assert judge(STUDY, results)[0].looks in ((), (3, 4))
     assert sorted(results.path.rglob("*")) == before
 
 
 @pytest.mark.slow
 def test_a_look_that_was_deleted_before_the_next_run_is_counted_and_so_is_one_at_a_copy(results):
-    STUDY.judge(results)
+    judge(STUDY, results)
     (results.path / looks.FILE).unlink()
     more(results, (4, 5), 0)
     assert looks.taken(results) == (3,)
-    STUDY.judge(results)
+    judge(STUDY, results)
     copy = results.path.with_name("copy")
     shutil.copytree(results.path, copy)
     (copy / looks.FILE).unlink()
@@ -81,11 +82,11 @@ def test_a_look_that_was_deleted_before_the_next_run_is_counted_and_so_is_one_at
 
 
 def test_an_edited_list_of_looks_is_refused(results):
-    STUDY.judge(results)
+    judge(STUDY, results)
     file = results.path / looks.FILE
     file.write_text(file.read_text().replace("3", "2", 1))
     with pytest.raises(ResultsError, match="its checksum differs"):
-        STUDY.judge(results)
+        judge(STUDY, results)
 
 
 def test_the_scorecard_takes_no_look_while_runs_are_to_be_made(results):
@@ -105,7 +106,7 @@ def test_looks_that_cannot_have_been_are_refused(results, blocks):
     whole = f'{{"format": 1, "blocks": {blocks}, "at": ["x", "y"]}}'
     (results.path / looks.FILE).write_text(whole)
     with pytest.raises(ResultsError, match="is not a list of looks"):
-        STUDY.judge(results)
+        judge(STUDY, results)
 
 
 def test_a_run_of_another_seed_put_among_the_others_is_named(results, tmp_path):
@@ -116,18 +117,18 @@ def test_a_run_of_another_seed_put_among_the_others_is_named(results, tmp_path):
     made = Results.open(other.path).keep(Run("Native", 4, 40, "finished"), {"ping.txt": "x"})
     shutil.copytree(made.path, results.path / "runs" / made.path.name)
     with pytest.raises(ResultsError, match=r"040-Native-b4: was measured for another question"):
-        STUDY.judge(results)
+        judge(STUDY, results)
 
 
 @pytest.mark.slow
 def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
-    STUDY.judge(results)
+    judge(STUDY, results)
     more(results, (4,), 1)
     file = tmp_path / "one.labkit"
     bundle.export(results, file)
     unpacked = Results.open(bundle.open_bundle(file))
-    judged = [v for v in STUDY.judge(unpacked) if v.looks]
+    judged = [v for v in judge(STUDY, unpacked) if v.looks]
     assert {v.looks for v in judged} >= {(3, 4)} and {v.looks for v in judged} <= {(3, 4), (4,)}
     assert looks.taken(unpacked) == (3,)
 
@@ -135,11 +136,11 @@ def test_looks_travel_with_a_bundle_and_reading_one_is_no_new_look(results, tmp_
 @pytest.mark.slow
 def test_what_was_imported_is_imported_again_after_a_look_at_it(results, tmp_path, monkeypatch):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
-    STUDY.judge(results)
+    judge(STUDY, results)
     file = tmp_path / "one.labkit"
     bundle.export(results, file)
     there, new = bundle.take_in(file)
     assert new
     more(there, (4,), 1)
-    STUDY.judge(there)
+    judge(STUDY, there)
     assert bundle.take_in(file)[1] is False

@@ -9,6 +9,7 @@ from planted import results
 from labkit import studies
 from labkit.event import Say
 from labkit.events._seen import SPAN
+from labkit.judging import judge
 from labkit.results import Run
 from labkit.studies.monster_vmotion import over
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
@@ -55,7 +56,7 @@ def verdicts(study, path, texts, tier="hosts"):
     for block in range(1, 6):
         for name, text in texts.items():
             kept.keep(Run(name, block, block, "finished"), text)
-    return {one.claim: one for one in study.judge(kept)}
+    return {one.claim: one for one in judge(study, kept)}
 
 
 @pytest.mark.parametrize("meanwhile, wanted", [(1, HOLDS), (0.25, CONTRADICTED)])

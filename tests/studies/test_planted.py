@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from planted import Planted, exact, judged, results
 
-from labkit import studies
-from labkit.claims import judging, published
+from labkit import judging, studies
+from labkit.claims import published
 from labkit.errors import LabkitError
 from labkit.host import Guest, Host
 from labkit.running import notebook
@@ -24,7 +24,6 @@ from labkit.settings.other_cpus import OtherCpus
 from labkit.settings.power import OnlineCpus
 from labkit.settings.processes import InterruptCpus, ServiceRunning
 from labkit.settings.sockets import WindowScaling
-from labkit.study import Study
 from labkit.transports.local import Local
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE
 from labkit.workloads import shared_host
@@ -142,7 +141,7 @@ def test_what_no_workload_measures_is_decided_by_nobody_and_says_why(tmp_path, s
     found = studies.find(study)
     (asked,) = [one for one in found.claims if one.id == claim]
     assert len({one.why for one in deciders(found, asked)}) == 1
-    verdict = judging.judged(Planted(found, {}), results(tmp_path))
+    verdict = judging.judged(Planted(found, results(tmp_path), {}))
     (why,) = [one.why for one in verdict if one.claim == claim]
     assert any(said in why for said in found.unmeasured.values())
 
@@ -285,13 +284,9 @@ def test_results_of_other_sizes_are_judged_by_the_hosts_that_they_had(tmp_path):
     levels = [5 if "servers=1" not in name else 1 for name in claim.names()]
     values = exact(claim, levels, np.random.default_rng(1))
 
-    class Measured(Study):
-        def measured(self, _):
-            return values
-
-    made = Measured(**vars(study))
     for size, wanted in (({}, NOT_TESTABLE), ({"sizes": {"guests": 8}}, HOLDS)):
-        found = made.judge(results(tmp_path, lab=hosts, **size))
+        kept = results(tmp_path, lab=hosts, **size)
+        found = judging.judged(Planted(study, kept, values))
         (verdict,) = [one for one in found if one.claim == claim.id]
         assert verdict.verdict == wanted
         assert ("here they have 2" in verdict.why) is (not size)

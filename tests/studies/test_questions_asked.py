@@ -14,6 +14,7 @@ import pytest
 from labkit import studies
 from labkit.box import topology
 from labkit.claims import published
+from labkit.judging import judge
 from labkit.machine.places import HOME
 from labkit.running.open_lab import named_results
 from labkit.statistics.quantity import Quantity
@@ -32,7 +33,7 @@ def recorded(study, **hosts):
 
 
 def verdicts(study, results):
-    return {one.claim: one for one in studies.find(study).judge(results)}
+    return {one.claim: one for one in judge(studies.find(study), results)}
 
 
 def test_what_is_named_after_the_documents_adapter_passes_by_both_kernels():

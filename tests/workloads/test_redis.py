@@ -13,9 +13,9 @@ import pytest
 from by_hand import insist_same
 
 from labkit import studies
-from labkit.claims import by_hosts
 from labkit.errors import BadInput, CommandFailed, HostError
 from labkit.host import Host
+from labkit.judging import by_hosts
 from labkit.results import Results
 from labkit.transports.local import Local
 from labkit.workloads._server import serving

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from labkit.gates import generator
 from labkit.gates.gate import BUSY_CLIENT
+from labkit.reason import Reason, What
 from labkit.results import Results, Run
 from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict
 from labkit.workload import Workload
@@ -30,8 +31,8 @@ class Doubts:
     results: Results
     borne: Mapping[str, Collection[str]]
     """By condition."""
-    drifting: Sequence[str] = ()
-    """Sentences on runs that had not settled, each begun by its condition."""
+    unsteady: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """By condition how many runs had not settled, and of how many."""
 
     def on(
         self, verdict: Verdict, names: Collection[str], latency: bool, loads: Sequence[Workload]
@@ -44,14 +45,12 @@ class Doubts:
             return verdict
         runs = [run for run in self._runs if run.condition in names]
         good = [(run, self._find_spoils(run, loads)) for run in runs if run.state == "finished"]
-        remarks = [*_counted(good), *self._invalid(runs), *self._drifting(names)]
+        remarks = [*_counted(good), *_invalid(runs), *self._changing(names)]
         if latency and (spoilt := _spoilt(good)):
-            why = f"{spoilt}; else: {verdict.why}"
             decided = verdict.verdict in (HOLDS, CONTRADICTED, SAME)
-            verdict = replace(
-                verdict, verdict=UNDECIDED, why=why if decided else verdict.why, more=None
-            )
-        return replace(verdict, why="; ".join([verdict.why, *remarks])) if remarks else verdict
+            reasons = (spoilt, *verdict.reasons) if decided else verdict.reasons
+            verdict = replace(verdict, verdict=UNDECIDED, reasons=reasons, more=None)
+        return verdict.also(*remarks)
 
     # Each claim asks for them.
     @cached_property
@@ -67,28 +66,31 @@ class Doubts:
             if loaded and name not in borne and any(name in tripped for tripped in gates)
         )  # fmt: skip
 
-    def _invalid(self, runs: Sequence[Run]) -> list[str]:
-        bad = sum(run.state == "invalid" for run in runs)
-        return [f"{bad} invalid run{'s' * (bad > 1)} made again or left out"] if bad else []
-
-    def _drifting(self, names: Collection[str]) -> list[str]:
-        return [remark for remark in self.drifting if remark.partition(": ")[0] in names]
+    def _changing(self, names: Collection[str]) -> list[Reason]:
+        counts = {name: count for name, count in self.unsteady.items() if name in names}
+        return [Reason(What.CHANGING, (name,), count=n, of=of) for name, (n, of) in counts.items()]
 
 
 Seen = tuple[Run, frozenset[str]]
 
 
-def _counted(good: Sequence[Seen]) -> list[str]:
+def _invalid(runs: Sequence[Run]) -> list[Reason]:
+    bad = sum(run.state == "invalid" for run in runs)
+    return [Reason(What.INVALID, count=bad)] if bad else []
+
+
+def _counted(good: Sequence[Seen]) -> list[Reason]:
     counts = {name: sum(name in spoils for _, spoils in good) for name in SPOILS}
-    return [f"{SPOILS[name]} in {n} of {len(good)} runs" for name, n in counts.items() if n]
+    return [Reason(What.SPOILS, said=SPOILS[name], count=n, of=len(good))
+            for name, n in counts.items() if n]  # fmt: skip
 
 
-def _spoilt(good: Sequence[Seen]) -> str:
+def _spoilt(good: Sequence[Seen]) -> Reason | None:
     by: dict[str, list[frozenset[str]]] = {}
     for run, spoils in good:
         by.setdefault(run.condition, []).append(spoils)
     for name, why in SPOILS.items():
         most = [c for c, runs in by.items() if sum(name in s for s in runs) >= SPOILT * len(runs)]
         if most:
-            return f"{why} in most runs of {', '.join(most)}"
-    return ""
+            return Reason(What.SPOILT, tuple(most), why)
+    return None

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from labkit.claim import Claim
-from labkit.claims.judged_study import JudgedStudy
 from labkit.errors import LabkitError
 from labkit.results import Results
+from labkit.statistics.measurand import measurands, plain
+from labkit.study import Study
 from labkit.workload import Workload
 from labkit.workloads import _pairs as pairs
 
@@ -18,7 +20,7 @@ from labkit.workloads import _pairs as pairs
 class Loads:
     """The loads of a study, and the metrics that each gave in these results."""
 
-    study: JudgedStudy
+    study: Study
     results: Results
 
     def of(self, claim: Claim) -> tuple[Workload, ...]:
@@ -26,21 +28,16 @@ class Loads:
         loads = self.study.loads
         if len(loads) == 1:
             return loads
-        main = self.study.metric.replace(" ", "_")
-        named = {name.rpartition(": ")[0] or main for name in claim.names()}
+        named = {name.metric or plain(self.study.metric) for name in measurands(claim.names())}
         metrics = self._metrics
         return tuple(load for load in loads if metrics.get(load.name, named) & named) or loads
 
-    # A metric at a point, such as `bandwidth [op=Copy]`, is that of the point.
+    # What does not tell its metrics shows them in its runs.
     @cached_property
     def _metrics(self) -> Mapping[str, set[str]]:
-        metrics: dict[str, set[str]] = {}
-        for run in self.results.finished():
-            for load in self.study.loads:
-                try:
-                    samples = pairs.samples(load, run)
-                except LabkitError:
-                    continue
-                heads = {sample.metric.partition(" [")[0].replace(" ", "_") for sample in samples}
-                metrics.setdefault(load.name, set()).update(heads)
-        return metrics
+        metrics = {load.name: {*map(plain, load.measures)} for load in self.study.loads}
+        for load in (load for load in self.study.loads if not load.measures):
+            for run in self.results.finished():
+                with suppress(LabkitError):
+                    metrics[load.name] |= {plain(s.metric) for s in pairs.samples(load, run)}
+        return {name: some for name, some in metrics.items() if some}

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from labkit import kernels
-from labkit.claims.judged_study import JudgedCondition, JudgedStudy
+from labkit.condition import Condition
 from labkit.results import Results
 from labkit.settings._ways import cpus_of
+from labkit.study import Study
 from labkit.workload import Workload
 
 SHARED_CPUS = "the client shares CPUs with the guests of the server"
 APART = "it takes three CPUs, or a machine for the client"
 
 
-def decided(study: JudgedStudy, results: Results) -> dict[str, str]:
+def decided(study: Study, results: Results) -> dict[str, str]:
     """Name the claims that these hosts decide by what they are: other kernels, or few CPUs."""
     made = results.asked.get("kernels", {})
     compared = {one.id: [c.what.names for c in one.comparisons()] for one in study.claims}
@@ -23,7 +24,7 @@ def decided(study: JudgedStudy, results: Results) -> dict[str, str]:
     return {claim: why for claim, why in whys.items() if why}
 
 
-def _few_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
+def _few_cpus(study: Study, results: Results) -> dict[str, str]:
     hosts = results.asked.get("lab", {}).get("hosts", {}) if study.least_cpus else {}
     if not str(hosts.get("server", {}).get("cpus", "")).isdecimal():
         return {}
@@ -36,7 +37,7 @@ def _few_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
 
 
 # Results that do not say which CPUs a host of a box had are older than a client set aside.
-def _shared_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
+def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
     lab = results.asked.get("lab", {})
     if lab.get("tier", "hosts") == "hosts":
         return {}
@@ -47,7 +48,7 @@ def _shared_cpus(study: JudgedStudy, results: Results) -> dict[str, str]:
 
 
 # A substitute of an emulated lab may decide a claim whose every figure is measured there.
-def _untold(study: JudgedStudy, results: Results) -> dict[str, str]:
+def _untold(study: Study, results: Results) -> dict[str, str]:
     if results.asked.get("lab", {}).get("tier", "hosts") == "hosts":
         return {}
     return {claim.id: study.untold[claim.id] for claim in study.claims if claim.id in study.untold}
@@ -55,7 +56,7 @@ def _untold(study: JudgedStudy, results: Results) -> dict[str, str]:
 
 # Containers share their host's CPUs, and so do guests; guests may have fewer.
 def _server_cpus(
-    load: Workload, condition: JudgedCondition, hosts: Mapping[str, Mapping[str, str]]
+    load: Workload, condition: Condition, hosts: Mapping[str, Mapping[str, str]]
 ) -> int:
     roles = [role for role in load.roles if role.startswith("server")]
     players = {player for role in roles for player in condition.players(role)}

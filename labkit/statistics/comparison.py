@@ -12,7 +12,7 @@ from labkit.statistics import percentiles, spending
 from labkit.statistics.estimate import blocks_lacking, estimated, least_of, samples_beyond
 from labkit.statistics.holm import RISK as RISK
 from labkit.statistics.holm import holm
-from labkit.statistics.interval import FAR, ends, lacking
+from labkit.statistics.interval import FAR
 from labkit.statistics.percentiles import Blocks, Estimate
 from labkit.statistics.quantity import Quantity, Statistic
 from labkit.statistics.second_opinion import by_student, differs
@@ -21,9 +21,10 @@ from labkit.statistics.spending import History
 SAME = "same within the margin"
 SIDES = ("below", "inside", "above")
 NEVER = History()
+FEWEST_OF_INTERVAL = 4
+"""Of fewer blocks each is shown, and no interval."""
 MARGIN = 0.05
 """The distance too small to matter, unless a lab's noise or a document says otherwise."""
-BIASED = "biased by its coarse clock"
 MOST_OF_BAND = 0.25
 """The most that a margin takes of the band that a claim itself calls the same, at each end."""
 MOST_MARGIN = 0.2
@@ -81,6 +82,30 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class Effect:
+    """A figure with its interval; an end is None where the measurements set no limit."""
+
+    what: str
+    """The quantity, as a reader sees it: `VM / Native`."""
+    value: float
+    low: float | None
+    high: float | None
+    blocks: int
+    printed: float | None = None
+    """The document's figure."""
+    metric: str = ""
+    percentile: float | None = None
+    counts: str = ""
+    """The numbers that it is of, if they are few: `3 of 4`."""
+    student: tuple[float, float] | None = None
+    """A second opinion, where it differs by more than half: Student's t of the blocks alone."""
+    coarse: bool = False
+    """Whether steps of a clock bias it by more than its error knows."""
+    each: tuple[float, ...] = ()
+    """The figure in each block, where these are too few for an interval that teaches anything."""
+
+
+@dataclass(frozen=True)
 class Found:
     """The measurements of one comparison, `among` how many, and what it has crossed."""
 
@@ -92,6 +117,8 @@ class Found:
     among: int = 1
     counted: float = 1.0
     history: History = NEVER
+    each: tuple[float, ...] = ()
+    """The figure in each block, where there are few."""
     second: Estimate | None = None
     """Student's, of the blocks alone, where its interval is half as wide again, or less."""
 
@@ -108,7 +135,7 @@ class Found:
         more = max([*needed.values(), percentiles.FEWEST_BLOCKS - blocks, 0])
         other = by_student(c.what, measured) if estimate.enough else None
         second = other if differs(estimate, other) else None
-        return cls(c, estimate, blocks, samples, more, second=second)
+        return cls(c, estimate, blocks, samples, more, each=_each(c, measured), second=second)
 
     @property
     def p(self) -> float:
@@ -194,31 +221,16 @@ class Found:
         return low, high
 
     @property
-    def figures(self) -> str:
-        """The figure with its interval, as words."""
-        c, value, (low, high) = self.comparison.what, self.estimate.value, self.ends
-        # Two digits of the interval's width, so that its ends never look like 1 when they are not.
-        values = [value, *(end for end in (low, high) if end is not None)]
-        width = max(values) - min(values) if len(values) > 1 else abs(value)
-        width = max(width, 1e-3 * abs(value), 1e-9)
-        digits = 1 - math.floor(math.log10(width))
-
-        # What would look like 0 beside a wide interval has two digits of its own.
-        def write(x: float) -> str:
-            first = math.floor(math.log10(abs(x))) if x else 0
-            return figure(x, digits if first + digits > 0 else 1 - first)
-
-        lack = lacking(low, high, self.blocks)
-        within = "" if low is None and high is None else ends(low, high, write)
-        other = self.second and self.second.interval(self.confidence)
-        second = f"Student's t of the blocks {other.ends(write)}" if other else ""
-        coarse = BIASED if self.estimate.coarse else ""
-        parts = (self.estimate.counts, within, lack, second, coarse)
-        around = "; ".join(part for part in parts if part)
-        metric = f" of {c.metric.replace('_', ' ')}" if c.metric else ""
-        alone = c.percentiles and not isinstance(c.statistic, str)
-        where = f" at {named(float(c.statistic))}" if alone else ""
-        return f"{c.shown} = {write(value)} ({around}){where}{metric}"
+    def effect(self) -> Effect:
+        """The figure with its interval, as a value."""
+        c, (low, high) = self.comparison, self.ends
+        second = self.second and self.second.interval(self.confidence)
+        alone = c.what.percentiles and not isinstance(c.what.statistic, str)
+        return Effect(
+            c.what.shown, self.estimate.value, low, high, self.blocks, c.printed, c.what.metric,
+            float(c.what.statistic) if alone else None, self.estimate.counts,
+            (second.low, second.high) if second else None, self.estimate.coarse, self.each,
+        )  # fmt: skip
 
     def after(self, risk: float) -> Found:
         """With the number of blocks that would make it clear, with this risk over all looks."""
@@ -232,6 +244,19 @@ class Found:
 
         blocks = range(max(self.more, 1), percentiles.MOST_BLOCKS + 1)
         return replace(self, more=blocks.start + bisect_left(blocks, True, key=decides))
+
+
+# Counts are exact however few they are.
+def _each(c: Comparison, measured: Mapping[str, Blocks]) -> tuple[float, ...]:
+    sides = {name: measured[name] for name in c.what.names}
+    common = sorted(set.intersection(*map(set, sides.values())))
+    if c.what.kinds or not 0 < len(common) < FEWEST_OF_INTERVAL:
+        return ()
+    alone = ({name: {k: side[k]} for name, side in sides.items()} for k in common)
+    try:
+        return tuple(estimated(c.what, block).value for block in alone)
+    except LabkitError:  # one block alone may divide by nothing
+        return ()
 
 
 Counts = Mapping[Comparison, float]

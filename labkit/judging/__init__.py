@@ -1,0 +1,136 @@
+"""Judging the claims of a study by its results: a verdict on each, with its reasons and doubts.
+
+Start with `judged`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from labkit import claim as claims
+from labkit import noise_floor
+from labkit.gates import watch
+from labkit.judging.by_hosts import decided
+from labkit.judging.doubts import LATENCIES, Doubts
+from labkit.judging.loads import Loads
+from labkit.judging.reading import Reading
+from labkit.noise_floor import Noise
+from labkit.reason import Reason, What, taking
+from labkit.results import Results
+from labkit.runs import looks as kept_looks
+from labkit.statistics import steady
+from labkit.statistics.measurand import Measurand
+from labkit.study import Study
+from labkit.verdict import UNDECIDED, Verdict
+
+WAITS = ("", "response_time", "round_trip", "wake_up_time", "latency")
+"""Metrics of a claim that are a latency where the study's unit is that of one."""
+
+
+def judge(study: Study, results: Results, margin: float | None = None) -> list[Verdict]:
+    """A verdict on each claim; what could not be measured says why.
+
+    What differs by less than `margin` is the same; without one, the lab's noise says what.
+    """
+    return judged(Reading.of(study, results), margin)
+
+
+def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
+    """Judge each claim by what was read."""
+    study, results = reading.study, reading.results
+    noise, given_up = lab_noise(study, results), kept_looks.given_up(results)
+    plain, seconds = _plain(reading, noise, margin), _seconds_of_a_block(results)
+    doubts, loads, verdicts = _doubts(reading), Loads(study, results), []
+    for claim, verdict in zip(study.claims, plain, strict=True):
+        verdict = _given_up(_in_noise(verdict, noise), given_up.get(claim.id))
+        verdict = replace(verdict, reasons=tuple(taking(r, seconds) for r in verdict.reasons))
+        names = claim.conditions_among([one.name for one in study.conditions])
+        latency = study.unit in LATENCIES and claim.metric in WAITS
+        verdicts.append(doubts.on(verdict, names, latency, loads.of(claim)))
+    return verdicts
+
+
+def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[Verdict]:
+    study, results = reading.study, reading.results
+    looks = kept_looks.look(results)
+    silent = {**_untold(study, results), **study.unmeasured}
+    measured = {name: b for name, b in reading.measured.items() if name not in silent}
+    verdicts = claims.judge(
+        study.claims, measured, emulated=is_emulated(results), decided=decided(study, results),
+        looks=looks, before=kept_looks.histories(results), margin=margin,
+        floors=noise.margins if noise else {}, kinds=reading.kinds,
+    )  # fmt: skip
+    if margin is None:  # what another margin decides is for the one who asked for it
+        kept_looks.remember(results, verdicts)
+    refused = {**results.asked.get("refused", {}), **watch.left_out(results)}
+    whys = {**results.asked.get("unseen", {}), **refused, **silent}
+    other = [c.name for c in study.conditions if c.name in silent and c.name not in refused]
+    return [replace(v, reasons=tuple(_explained(v, whys, other))) for v in verdicts]
+
+
+def is_emulated(results: Results) -> bool:
+    """Whether they are of a lab in a box, where other things stand for hardware."""
+    return bool(results.asked.get("lab", {}).get("tier", "hosts") != "hosts")
+
+
+def _untold(study: Study, results: Results) -> Mapping[str, str]:
+    return study.untold if is_emulated(results) or _slower(study, results) else {}
+
+
+# What was asked for is kept with the results: rates of links are those of the events.
+def _slower(study: Study, results: Results) -> bool:
+    events = results.asked.get("events", {})
+    return any(
+        0 < event.get("rate_mbit", 0) < line
+        for name, line in study.lines.items()
+        for event in events.get(name, ())
+    )
+
+
+# Of each condition or metric that was not measured: why, or that it is not the document's.
+def _explained(v: Verdict, whys: Mapping[str, str], other: Sequence[str]) -> list[Reason]:
+    reasons: list[Reason] = []
+    for reason in v.reasons:
+        if reason.what is not What.NOT_MEASURED:
+            reasons.append(reason)
+            continue
+        by: dict[tuple[What, str], list[str]] = {}
+        for name in reason.about:
+            said = next((why for key, why in whys.items() if Measurand.of(name).has(key)), "")
+            what = What.NOT_THE_DOCUMENTS if name in other else What.NOT_MEASURED
+            by.setdefault((what, said), []).append(name)
+        reasons += [Reason(what, tuple(about), said) for (what, said), about in by.items()]
+    return reasons
+
+
+def _in_noise(verdict: Verdict, noise: Noise | None) -> Verdict:
+    if noise is None or verdict.percentile is None or not verdict.effect:
+        return verdict
+    floor = noise.hides(verdict.percentile, verdict.effect)
+    return verdict.also(Reason(What.NOISE, number=floor)) if floor else verdict
+
+
+# That it was given up counts as long as nothing was measured since.
+def _given_up(verdict: Verdict, kept: kept_looks.GivenUp | None) -> Verdict:
+    if kept is None or verdict.verdict != UNDECIDED or verdict.blocks > kept.blocks:
+        return verdict
+    return replace(verdict, given_up=kept.why).also(Reason(What.GIVEN_UP, said=kept.why))
+
+
+# Each further block takes as long as those that were measured.
+def _seconds_of_a_block(results: Results) -> float:
+    runs = results.finished()
+    return sum(run.seconds for run in runs) / max(1, len({run.block for run in runs}))
+
+
+def lab_noise(study: Study, results: Results) -> Noise | None:
+    """The noise that `labkit noise` found on the lab of these results; None if never asked."""
+    return noise_floor.kept(study, str(results.asked.get("lab", {}).get("name", "")))
+
+
+def _doubts(reading: Reading) -> Doubts:
+    study, results = reading.study, reading.results
+    tolerated = results.asked.get("lab", {}).get("tolerates", ())
+    borne = {one.name: (*one.expects, *tolerated) for one in study.conditions}
+    return Doubts(results, borne, steady.unsteady(reading.blocks))
