@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from boxes import NAME
 from leftovers import another
+from own_hosts import described
 
 from labkit.gates import gate
 from labkit.lab import opened
@@ -14,32 +15,15 @@ PROGRAMS = ("iptables",)
 
 pytestmark = [pytest.mark.box, pytest.mark.slow]
 BARE = f"{NAME}-5"
-HOST = """
-[hosts.{role}]
-control = "{at.control}"
-address = "{address}"
-interface = "{interface}"
-user = "{at.user}"
-port = {port}
-key = "{at.key}"
-"""
 
 
 @pytest.fixture
 def bare(tmp_path):
     """Two hosts without a guest, as somebody would describe two servers in a basement."""
     with another(BARE, "[hosts.client]\n[hosts.server]\n") as lab:
-        rows = [
-            HOST.format(role=role, at=host.transport.at, address=host.address,
-                        port=host.transport.at.port or 22, interface=host.interface)
-            for role, host in lab.hosts.items()
-        ]  # fmt: skip
         known = Path(lab.path).parent / "known_hosts"
-        mine = tmp_path / "mine.toml"
         # The hosts share a machine with whatever else the tests do.
-        mine.write_text(f'known_hosts = "{known}"\nssh_config = "none"\n'
-                        f"tolerates = {list(gate.NAMES)}\n{''.join(rows)}")  # fmt: skip
-        yield mine
+        yield described(lab, tmp_path / "mine.toml", gate.NAMES, known_hosts=known)
 
 
 @pytest.mark.when_changed("labkit/checks/", "labkit/lab.py", "labkit/running/")

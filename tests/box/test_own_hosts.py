@@ -8,55 +8,44 @@ from pathlib import Path
 import pytest
 from boxes import NAME
 from leftovers import another
+from own_hosts import described
 
 from labkit.gates import gate
+from labkit.lab import Lab
 from labkit.machine.places import HOME
 from labkit.results import Results
+from labkit.verdict import NOT_TESTABLE
 
 pytestmark = [
     pytest.mark.box, pytest.mark.slow,
     pytest.mark.when_changed("labkit/gates/", "labkit/running/", "labkit/commands/", "README.md"),
 ]  # fmt: skip
 
-HOST = """
-[hosts.{role}]
-control = "{at.control}"
-address = "{address}"
-interface = "{interface}"
-user = "{at.user}"
-port = {port}
-key = "{at.key}"
-"""
 SECTION = re.compile(r"^## Your own hosts\n.*?```\n(.*?)```", re.MULTILINE | re.DOTALL)
+SHORT = ("-p", "repeats=3", "-p", "count=300", "--json")
+ROLES = ("client", "server")
 STAMP = re.compile(r"^\[(\d+\.\d+)\] .* icmp_seq=(\d+) ttl=\d+ time=([\d.]+) ms", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
-def two():
-    """Two hosts and no guest."""
-    with another(f"{NAME}-6", "[hosts.client]\n[hosts.server]\n") as lab:
+def boxed():
+    """Two hosts and a guest on the server, as in data/labs/example.toml."""
+    with another(f"{NAME}-6", "pair") as lab:
         yield lab
-
-
-def lab_toml(lab, folder, tolerates):
-    """The box's hosts, described as somebody would who knows nothing of a box."""
-    rows = [
-        HOST.format(role=role, at=host.transport.at, address=host.address,
-                    port=host.transport.at.port or 22, interface=host.interface)
-        for role, host in lab.hosts.items()
-    ]  # fmt: skip
-    file = folder / "lab.toml"
-    file.write_text(f'ssh_config = "none"\ntolerates = {json.dumps(tolerates)}\n{"".join(rows)}')
-    return file
 
 
 def trusted(labkit, file):
     """Each key is shown first, and kept when its fingerprint was said."""
-    for role in ("client", "server"):
+    for role in Lab.read(file).hosts:
         shown = labkit("trust", role, "--lab", str(file), "--json")
         for one in re.findall(r"SHA256:[A-Za-z0-9+/=]+", shown.stdout + shown.stderr):
             done = labkit("trust", role, "--lab", str(file), "--yes", one)
         assert done.returncode == 0, (shown, done)
+
+
+def readme():
+    """The lines of the section on hosts of one's own."""
+    return SECTION.search((HOME / "README.md").read_text("utf-8"))[1].splitlines()
 
 
 def missed(text, interval=0.001):
@@ -66,30 +55,35 @@ def missed(text, interval=0.001):
     return 1 - (ended - begun) * interval / (last - first)
 
 
-def test_all_commands_of_the_readme_end_well_and_ping_was_in_time(two, labkit, tmp_path):
-    asked = SECTION.search((HOME / "README.md").read_text("utf-8"))[1].splitlines()
-    lines = [line.partition("#")[0].split() for line in asked if "apply" not in line]
+def test_all_commands_of_the_readme_end_well_with_verdicts_and_figures(boxed, labkit, tmp_path):
+    lines = [line.partition("#")[0].split() for line in readme() if "apply" not in line]
     verbs = [verb for _, verb, *_ in lines]
     assert verbs == ["trust", "doctor", "prepare", "plan", "run", "restore"]
     # Other tests share this machine.
-    file = lab_toml(two, tmp_path, gate.NAMES)
+    file = described(boxed, tmp_path / "lab.toml", gate.NAMES)
     trusted(labkit, file)
     said = {}
     for _, verb, *words in lines[1:]:
         words = [str(file) if word == "lab.toml" else word for word in words]
-        done = labkit(verb, *words, *(("--quick", "--json") if verb == "run" else ()))
+        done = labkit(verb, *words, *(SHORT if verb == "run" else ()))
         assert done.returncode == 0, (verb, done.stdout[-2000:], done.stderr)
         said[verb] = done.stdout
     answer = json.loads(said["run"])
-    assert {row["condition"] for row in answer["rows"]} == {"Native"}
+    with_one_guest = {"Native", "VM-Default", "VM-SRIOV", "VM-Latency-SRIOV"}
+    assert {row["condition"] for row in answer["rows"]} == with_one_guest
     assert answer["note"] == "", "real hosts, as far as their lab.toml says"
     assert len(answer["verdicts"]) >= 7 and all(one["why"] for one in answer["verdicts"])
     # ping spins for a millisecond, and is late only where its own time stamps say so.
-    runs = Results.open(Path(answer["results"])).finished()
-    assert len(runs) == 3
-    for run in runs:
+    results = Results.open(Path(answer["results"]))
+    assert [run.state for run in results.runs()] == ["finished"] * 12
+    for run in results.finished():
         late = "load generator" in run.gates.get("client", {})
         assert late is (missed(run.text("ping.txt")) > 0.05)
+    judged = {one["claim"]: one for one in answer["verdicts"] if one["effect"] is not None}
+    assert {"lat-ping-05", "lat-ping-06"} <= set(judged)
+    for claim in ("lat-ping-05", "lat-ping-06"):
+        found = judged[claim]
+        assert found["verdict"] != NOT_TESTABLE and found["low"] < found["effect"] < found["high"]
 
 
 def busy_after_first(host, results, ended):
@@ -101,11 +95,12 @@ def busy_after_first(host, results, ended):
     host.run("kill", "-9", pid)
 
 
-def test_a_study_that_loses_most_of_its_runs_says_so_and_ends_with_1(two, labkit, tmp_path):
-    file = lab_toml(two, tmp_path, [name for name in gate.NAMES if name != "foreign load"])
+def test_a_study_that_loses_most_of_its_runs_says_so_and_ends_with_1(boxed, labkit, tmp_path):
+    file = tmp_path / "lab.toml"
+    described(boxed, file, [name for name in gate.NAMES if name != "foreign load"], ROLES)
     trusted(labkit, file)
     ended = threading.Event()
-    asked = two.host("client"), tmp_path / "results", ended
+    asked = boxed.host("client"), tmp_path / "results", ended
     beside = threading.Thread(target=busy_after_first, args=asked)
     beside.start()
     try:

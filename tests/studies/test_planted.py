@@ -155,6 +155,7 @@ def test_what_no_workload_measures_is_decided_by_nobody_and_says_why(tmp_path, s
     ("docker-netperf-06", {"VM-Docker-HostNet, latency-sensitive": 24}, CONTRADICTED),
     ("docker-netperf-11", {"VM-Docker [nic=passthrough]": 27}, HOLDS),
     ("docker-netperf-11", {"VM-Docker [nic=passthrough]": 60}, CONTRADICTED),
+    ("docker-netperf-12", {}, HOLDS),
     ("docker-netperf-12", {"VM-Docker-HostNet [nic=passthrough]": 24}, CONTRADICTED),
     ("docker-netperf-08", {"Native-Docker": 27, "VM, latency-sensitive": 33,
                            "VM-Docker, latency-sensitive": 42}, HOLDS),

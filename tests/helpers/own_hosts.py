@@ -1,0 +1,26 @@
+"""A lab.toml for hosts of a box, as somebody writes it who knows nothing of a box."""
+
+import json
+
+HOST = """
+[hosts.{role}]
+control = "{at.control}"
+address = "{host.address}"
+interface = "{host.interface}"
+user = "{at.user}"
+port = {port}
+key = "{at.key}"
+"""
+
+
+def described(lab, file, tolerates, roles=(), known_hosts=None):
+    """The file, with these roles of the lab, or with all; without known_hosts none is trusted."""
+    lines = ['ssh_config = "none"', f"tolerates = {json.dumps(tolerates)}"]
+    lines += [f'known_hosts = "{known_hosts}"'] if known_hosts else []
+    hosts = {role: lab.host(role) for role in roles or lab.hosts}
+    rows = [
+        HOST.format(role=role, host=host, at=(at := host.transport.at), port=at.port or 22)
+        for role, host in hosts.items()
+    ]
+    file.write_text("\n".join([*lines, *rows]))
+    return file
