@@ -70,11 +70,12 @@ class Pooled:
 
     @property
     def step(self) -> float:
-        """The step that time is printed in, as far as samples show it."""
+        """The step that time is printed in, as far as samples show it: if none are alike, none."""
         steps = np.diff(self.levels)
-        steps = steps[steps > 1e-12 * abs(self.levels[-1])]
-        if not steps.size:
+        there = steps > 1e-12 * abs(self.levels[-1])
+        if not there.any() or (there.all() and len(self.levels) == self.size):
             return 0.0
+        steps = steps[there]
         least = float(self.levels[0])  # a multiple of the step, unless it lies below 0
         return min(float(steps.min()), least) if least > 0 else float(steps.min())
 

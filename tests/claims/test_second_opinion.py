@@ -10,6 +10,7 @@ import scipy
 from labkit.claim import Order, judge
 from labkit.statistics.quantity import Quantity
 from labkit.statistics.second_opinion import by_student, differs
+from labkit.verdict import Comparison, Found
 
 RNG = np.random.default_rng(8)
 
@@ -51,3 +52,21 @@ def test_a_far_tail_of_a_coarse_clock_says_that_it_is_biased_and_a_median_does_n
     assert "biased by its coarse clock" in tail and "biased" not in middle
     fine = {name: {k: v + RNG.random(400) / 10 for k, v in x.items()} for name, x in made.items()}
     assert "biased" not in judge([Order("o", "s", "f", (99,), ("a", "b"))], fine)[0].why
+
+
+@pytest.mark.parametrize("count", [3, 5, 10, 20])
+def test_of_one_value_a_run_the_p_value_is_students_whatever_the_smallest_gap(count):
+    """Gaps between a few figures are no clock's steps; an interval holds the ratio shown too."""
+    held = 0
+    for _ in range(50):
+        logs = RNG.normal(0, 0.05, (2, count)) + RNG.normal(0, 0.1, count)
+        a, b = np.exp(logs)
+        measured = {"a": dict(enumerate(a[:, None])), "b": dict(enumerate(b[:, None]))}
+        found = Found.of(Comparison.lower("a", "b").near(None, {}), measured)
+        known = scipy.stats.ttest_rel(*logs)
+        low, high = known.confidence_interval()
+        if low < np.log(found.estimate.value) < high:
+            held += 1
+            assert found.p == pytest.approx(known.pvalue, rel=1e-6)
+        assert found.p >= known.pvalue * (1 - 1e-6)
+    assert held > 40

@@ -48,8 +48,10 @@ class Many:
     def step(self):
         """As `Pooled.step`, of each study."""
         steps = np.diff(self.pooled, axis=1)
-        steps = np.where(steps > 1e-12 * self.pooled[:, -1:], steps, np.inf).min(axis=1)
-        return np.where(np.isfinite(steps), np.minimum(steps, self.pooled[:, 0]), 0)
+        there = steps > 1e-12 * self.pooled[:, -1:]
+        steps = np.where(there, steps, np.inf).min(axis=1)
+        shown = there.any(axis=1) & ~there.all(axis=1)
+        return np.where(shown, np.minimum(steps, self.pooled[:, 0]), 0)
 
     @cached_property
     def finer(self):
