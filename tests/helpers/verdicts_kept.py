@@ -44,36 +44,52 @@ def doubts(some):
     return mean, error, apart, alike
 
 
-def until_decided(effects, studies=STUDIES, seed=1):
-    """What each claim of each study says at the end, and the interval that is shown of it.
+def until_decided(effects, studies=STUDIES, seed=1, first=FIRST):
+    """What each claim of each study says at the end, its interval as shown, and the blocks it took.
 
-    A claim that is decided is looked at no more, and leaves its risk to the other.
+    A claim that is decided is looked at no more, and leaves its risk to the other. The first look
+    spends the part `first` of the risk.
     """
     every = blocks(np.random.default_rng([seed, *np.round(1000 * np.array(effects)).astype(int)]),
                    effects, studies)  # fmt: skip
     said = np.zeros(every.shape[:2], int)  # 1: apart, 2: the same
     ends = {level: np.zeros((*said.shape, 2)) for level in ("look", "all")}
-    looks = at_looks()
+    looks, took = at_looks(), np.zeros(said.shape, int)
     for at, n in enumerate(looks):
         mean, error, apart, alike = doubts(every[..., :n])
         open_ = said == 0
-        for level, of in (("look", RISK), ("all", levels(looks[: at + 1])[-1])):
+        took[open_] = n
+        for level, of in (("look", RISK), ("all", levels(looks[: at + 1], share=first)[-1])):
             off = stdtrit(n - 1, 1 - of / 2) * error
             ends[level][open_] = np.stack([mean - off, mean + off], -1)[open_]
         left = (said != 1).sum(0)
         for _ in range(len(effects)):  # Holm's steps
             for risk_of in set(left):
-                level = levels(looks[: at + 1], RISK / max(risk_of, 1))[-1]
+                level = levels(looks[: at + 1], RISK / max(risk_of, 1), first)[-1]
                 said[open_ & (left == risk_of) & (said == 0) & (apart <= level)] = 1
             left = (said != 1).sum(0)
         same = levels(looks[: at + 1], RISK / len(effects), SAME_FIRST)[-1]
         said[open_ & (said == 0) & (alike <= same)] = 2
-    return said, ends
+    return said, ends, took
+
+
+def first_look(first, effects=(1.0, 1.05, 1.1, 1.2, 1.5)):
+    """Blocks until decided, of 100 those that find 5 %, and what one look of 5 or 10 blocks finds.
+
+    The mean of blocks is over all effects; one look of 5 blocks is at 10 %, one of 10 at 5 %.
+    """
+    each = {by: until_decided((by,), first=first) for by in effects}
+    once = []
+    for n, by in ((5, 1.1), (10, 1.05)):
+        _, _, apart, _ = doubts(blocks(np.random.default_rng(n), (by,), STUDIES, n))
+        once.append(100 * (apart <= first * RISK).mean())
+    found = 100 * (each[1.05][0] == 1).mean()
+    return float(np.mean([took for _, _, took in each.values()])), found, *once
 
 
 def kept(effects):
     """A row of the table."""
-    said, ends = until_decided(effects)
+    said, ends, _ = until_decided(effects)
     truth = np.log(effects)[:, None, None]
     held = [100 * ((of[..., :1] <= truth) & (truth <= of[..., 1:])).mean() for of in ends.values()]
     wrong = ((said == 1) & (np.array(effects) == 1)[:, None]).any(0).mean()
@@ -134,6 +150,9 @@ def page():
         alarm = f"{wrong:.1f}" if 1.0 in effects else "-"
         lines.append(_row(_cells(effects, "{:g}"), _cells(apart), _cells(same), alarm,
                           *(f"{x:.1f}" for x in held)))  # fmt: skip
+    lines.append(SPENDING)
+    for first in (0.15, 0.3, FIRST, 0.9):
+        lines.append(_row(f"{100 * first:.0f} %", *(f"{x:.1f}" for x in first_look(first))))
     lines.append(TREND)
     for alike in (0.0, 0.3, 0.5):
         each = [alarms(alike), alarms(alike, 12), alarms(alike, studies=240, series=14)]
@@ -164,6 +183,15 @@ holds the truth: as if that look were the only one, and at the level of the last
 
 | true ratios | different, of 100 | the same | false alarms | held, one look | held, as shown |
 |---|---|---|---|---|---|"""
+SPENDING = """
+## The part of the risk that a first look spends
+
+Runs differ by 5 %, and each study has one claim. *Blocks* are those until it is decided, the mean
+of equal conditions and of effects of 5, 10, 20 and 50 %. The others count studies, of 100, that
+find an effect: of 5 % until decided, of 10 % by one look at 5 blocks, of 5 % by one at 10.
+
+| first part | blocks | 5 % until decided | 10 %, one look at 5 | 5 %, one look at 10 |
+|---|---|---|---|---|"""
 TREND = """
 ## Changes over time
 
