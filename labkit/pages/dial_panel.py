@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import altair as alt
 import ipywidgets as widgets  # type: ignore[import-untyped]
@@ -29,7 +30,7 @@ from labkit.settings.guest_power import GuestPower
 from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, Neighbour
 from labkit.statistics.percentiles import percentile
-from labkit.workload import Workload
+from labkit.workload import Sample, Workload
 from labkit.workloads.ping import Ping
 
 Values = npt.NDArray[np.float64]
@@ -47,18 +48,23 @@ BINS = 40
 NOW, BEFORE = "now", "before the last turn"
 
 
+def complete(dials: Dials, position: Mapping[str, str]) -> dict[str, str]:
+    """All dials, those of `position` turned; what is no dial, or no position of it, is refused."""
+    for dial, choice in position.items():
+        if dial not in dials:
+            raise Unknown("dial", dial, dials)
+        if choice not in dials[dial]:
+            raise Unknown(f"position of {dial}", choice, dials[dial])
+    return {dial: choices[0] for dial, choices in dials.items()} | dict(position)
+
+
 def settings_for(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
     """The settings that these positions of DIALS mean on the host that runs the guest.
 
     A guest that owns its CPU has its neighbour on the others, if they can be `apart`. If not, it
     halts, as nothing else would run there any more.
     """
-    for dial, choice in position.items():
-        if dial not in DIALS:
-            raise Unknown("dial", dial, DIALS)
-        if choice not in DIALS[dial]:
-            raise Unknown(f"position of {dial}", choice, DIALS[dial])
-    now = {dial: choices[0] for dial, choices in DIALS.items()} | dict(position)
+    now = complete(DIALS, position)
     prompt = now["batching and merging"] == "off"
     owned = now["CPU"] == "owned"
     awake = now["idle guest"] == "stays awake" and (apart or not owned)
@@ -79,22 +85,45 @@ class Dialling:
     of the hosts, and are put back when `measure` ends, however it ends.
     """
 
+    dials: ClassVar[Dials] = DIALS
+    needs: ClassVar[tuple[str, ...]] = ("client", "server", "guest")
+
     lab: Lab
     workload: Workload = field(default_factory=lambda: Ping(count=300))
     roles: Mapping[str, str] = field(default_factory=lambda: {"server": "guest"})
-    position: dict[str, str] = field(
-        default_factory=lambda: {dial: choices[0] for dial, choices in DIALS.items()}
-    )
+    position: dict[str, str] = field(default_factory=dict)
     now: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
     before: deque[Values] = field(default_factory=lambda: deque(maxlen=RUNS_SHOWN))
     measured: int = 0
 
     def __post_init__(self) -> None:
         self._turned = threading.Lock()
+        self.position = {dial: choices[0] for dial, choices in self.dials.items()} | self.position
+
+    @staticmethod
+    def settings(position: Mapping[str, str], apart: bool = True) -> list[Setting]:
+        """The settings that positions of its dials mean."""
+        return settings_for(position, apart)
+
+    @staticmethod
+    def figures(samples: list[Sample]) -> Values:
+        """The values that one measurement adds to the picture."""
+        return samples[0].values
+
+    def picture(self, note: str = "") -> alt.LayerChart:
+        """The last answers, and those before the last turn."""
+        return histogram(self.values(), note=note)
+
+    def words(self) -> list[str]:
+        """The same in words."""
+        return [
+            f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
+            for name, v in self.values().items()
+        ]
 
     def turn(self, dial: str, choice: str) -> None:
         """Want another position of one dial; what was measured so far is kept to compare."""
-        settings_for({dial: choice})  # refuses what is no dial
+        self.settings({dial: choice})  # refuses what is no dial
         with self._turned:
             if self.position[dial] != choice:
                 self.position[dial] = choice
@@ -103,9 +132,9 @@ class Dialling:
 
     def refusals(self) -> list[str]:
         """The reasons why this lab can turn no dial; empty if it can turn all."""
-        if missing := [r for r in ("client", "server", "guest") if r not in self.lab.hosts]:
+        if missing := [r for r in self.needs if r not in self.lab.hosts]:
             return [f"the lab has no {', '.join(missing)}"]
-        steps = plan(settings_for(self.position), self.lab.hosts).steps
+        steps = plan(self.settings(self.position), self.lab.hosts).steps
         return [step.why for step in steps if step.why]
 
     def measure(self, stop: threading.Event, tell: Callable[[str], None], most: int = 0) -> None:
@@ -119,11 +148,10 @@ class Dialling:
                     wanted, into = dict(self.position), self.now
                 if wanted != made:
                     tell("turning the dial")
-                    changes.move_to(settings_for(wanted, apart))
+                    changes.move_to(self.settings(wanted, apart))
                     made = wanted
-                (sample, *_) = self.workload.parse(self.workload.run(hosts))
                 # An answer from before a turn belongs to what was before it.
-                into.append(sample.values)
+                into.append(self.figures(self.workload.parse(self.workload.run(hosts))))
                 self.measured += 1
                 tell(f"{self.measured} measurements")
 
@@ -167,13 +195,13 @@ def histogram(values: Mapping[str, Values], unit: str = "us", note: str = "") ->
     )  # fmt: skip
 
 
-def would_be() -> Table:
+def would_be(kind: type[Dialling] = Dialling) -> Table:
     """The dials with their positions, and the settings that each position asks for."""
     rows = []
-    usual = settings_for({})
-    for dial, choices in DIALS.items():
+    usual = kind.settings({})
+    for dial, choices in kind.dials.items():
         for choice in choices[1:]:
-            made = [str(one) for one in settings_for({dial: choice}) if one not in usual]
+            made = [str(one) for one in kind.settings({dial: choice}) if one not in usual]
             rows.append((dial, f"{choices[0]} to {choice}", "; ".join(made)))
     return Table(("dial", "turned from", "what it changes on the server"), tuple(rows))
 
@@ -181,8 +209,10 @@ def would_be() -> Table:
 class DialPanel:
     """The dials as widgets; Start measures until Stop, which puts every setting back."""
 
-    def __init__(self, lab: Lab | None, workload: Workload | None = None) -> None:
-        self.dialling = Dialling(lab, workload or Ping(count=300)) if lab else None
+    kind: ClassVar[type[Dialling]] = Dialling
+
+    def __init__(self, lab: Lab | None) -> None:
+        self.dialling = self.kind(lab) if lab else None
         self.note = f"Emulated: one machine, tier {lab.tier}" if lab and lab.emulated else ""
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -192,7 +222,7 @@ class DialPanel:
         self.start.on_click(lambda _: self.begin())
         self.stop.on_click(lambda _: self._stop.set())
         self.stop.disabled = True
-        self.dials = {dial: self._dial(dial, choices) for dial, choices in DIALS.items()}
+        self.dials = {dial: self._dial(dial, choices) for dial, choices in self.kind.dials.items()}
 
     @property
     def running(self) -> bool:
@@ -234,9 +264,9 @@ class DialPanel:
     def _ipython_display_(self) -> None:
         if self.dialling is None:
             print("dials: a recorded run has none to turn; they need a lab. There they would be:")
-            show(would_be())
+            show(would_be(self.kind))
         elif alone():
-            print(f"dials: {', '.join(DIALS)}; nobody is here to turn them")
+            print(f"dials: {', '.join(self.kind.dials)}; nobody is here to turn them")
         else:
             show(self.view())
             self.picture.show({"text/plain": "No answers yet: press Start dials."})
@@ -263,11 +293,6 @@ class DialPanel:
 
     def _told(self, words: str) -> None:
         assert self.dialling is not None
-        values = self.dialling.values()
-        told = [
-            f"{name}: median {percentile(v, 50):.0f}, 99 % {percentile(v, 99):.0f} µs"
-            for name, v in values.items()
-        ]
-        self.say("; ".join([words, *told]))
-        if values and not words.startswith("turning"):
-            self.picture.show(charts.bundle(histogram(values, note=self.note).to_dict()))
+        self.say("; ".join([words, *self.dialling.words()]))
+        if self.dialling.values() and not words.startswith("turning"):
+            self.picture.show(charts.bundle(self.dialling.picture(self.note).to_dict()))

@@ -1,4 +1,4 @@
-"""The largest packet on the network that carries test traffic."""
+"""The largest packet on the network that carries test traffic, and how many go as one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from labkit.machine.scripts import beside
 from labkit.setting import Details, Way
 from labkit.settings._nic import NIC, nic, of_nic
 from labkit.settings._values import amount
-from labkit.settings._ways import ROOT, OnHost, script
+from labkit.settings._ways import ROOT, OnHost, picked, script
 
 PROGRAMS = ("esxcli", "ip")
 
@@ -49,6 +49,23 @@ class Mtu(OnHost):
             needs=ROOT, legal="1280 to 9000 bytes",
             more=Details(persists=True, cuts_management=True),
         )  # fmt: skip
+
+
+class PacketsAtOnce(OnHost):
+    """The most packets that TCP hands to the test interface as one piece, to be cut there.
+
+    A queue that takes turns counts such a piece as one: to divide by small shares it takes 1.
+    """
+
+    packets: int = field(default=65535, metadata=amount("packets at once", 1, 65535, "packets"))
+
+    def on_linux(self, host: Host) -> Way:
+        """`ip link`; a connection that is open keeps what it began with."""
+        return of_nic(host, Way(
+            picked(r"s/.* gso_max_segs \([0-9]*\).*/\1/p", "ip", "-d", "link", "show", "dev", NIC),
+            lambda value: (("ip", "link", "set", "dev", NIC, "gso_max_segs", value),),
+            needs=ROOT,
+        ))  # fmt: skip
 
 
 def _sizes(text: str) -> str:

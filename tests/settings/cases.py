@@ -66,7 +66,7 @@ from labkit.settings.migration import (
     MigrationStreams,
     MigrationThrottle,
 )
-from labkit.settings.mtu import Mtu
+from labkit.settings.mtu import Mtu, PacketsAtOnce
 from labkit.settings.neighbour import GuestNeighbour, Neighbour
 from labkit.settings.offloads import Offloads
 from labkit.settings.other_cpus import OtherCpus
@@ -155,6 +155,7 @@ CPU_COUNT = len(list(CPUS.glob("cpu[0-9]*")))
 THREADS = (CPUS / "smt/control").read_text().strip() if at(CPUS / "smt/control") else ""
 NETWORK = [
     linux(Mtu(9000)),
+    linux(PacketsAtOnce(1)),
     linux(Link(10), Link(2.5)),
     linux(Link(0, 20), Link(100, 5), lacks=not kernel_has("netem delay 1ms"), says="qdisc"),
     linux(NetIoControl(1000, (Traffic(9000, 100, 200), Traffic(5201, 25, 0, 500)))),

@@ -1,0 +1,42 @@
+"""Parts of one line that each kind of traffic got, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+
+from labkit.charts.look import COLOURS, framed, inline, rounded, tip
+from labkit.errors import BadInput
+
+KINDS = ("storage", "bulk", "migration")
+Rates = Mapping[str, Sequence[float]]
+"""By row the Mbit/s of each of KINDS."""
+
+
+def shared_line(rates: Rates, line: float, note: str = "") -> alt.LayerChart:
+    """A bar for each row, its parts as long as the rates; the dashed line is the uplink's own."""
+    if not rates:
+        raise BadInput("nothing to draw: nothing was measured yet")
+    rows = [
+        {"row": row, "kind": kind, "rate": rounded(float(rate)), "place": place}
+        for row, each in rates.items()
+        for place, (kind, rate) in enumerate(zip(KINDS, each, strict=True))
+    ]
+    parts = alt.Chart(inline(rows)).mark_bar().encode(
+        x=alt.X("rate:Q", title="Mbit/s", stack="zero"),
+        y=alt.Y("row:N", title=None, sort=list(rates)),
+        order="place:Q",
+        color=alt.Color("kind:N", title=None, legend=alt.Legend(orient="top"))
+        .scale(domain=list(KINDS), range=list(COLOURS[: len(KINDS)])),
+        tooltip=[tip("row"), tip("kind"), tip("rate", ",.0f", "Mbit/s")],
+    )  # fmt: skip
+    whole = alt.Chart(inline([{"line": line}])).mark_rule(strokeDash=[6, 4]).encode(x="line:Q")
+    said = "; ".join(
+        f"{row}: " + ", ".join(f"{k} {v:.0f}" for k, v in zip(KINDS, each, strict=True))
+        for row, each in rates.items()
+    )
+    return framed(
+        alt.LayerChart(layer=[parts, whole]), 60 + 34 * len(rates), "Who got what of the line",
+        f"Dashed: the uplink, {line:g} Mbit/s.", note, f"Mbit/s by kind of traffic. {said}.",
+    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""Four kinds of traffic on one uplink: a latency flow, storage, a bulk stream and a migration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.errors import BadInput, HostError, ResultsError
+from labkit.fleet.fleet import Fleet
+from labkit.host import Host
+from labkit.programs.packages import brings
+from labkit.setting import Words
+from labkit.workload import Sample, Workload
+from labkit.workloads._sections import joined, parted
+from labkit.workloads._server import serving_at
+from labkit.workloads.sockperf import LOGGED, Sockperf
+
+PROGRAMS = ("fio", "iperf3", "nbdkit", "sockperf")
+
+LATENCY, STORAGE, BULK, MIGRATION = 20_101, 20_102, 20_103, 20_104
+"""Ports of the four kinds, by which queues tell them apart; the peer listens on them."""
+KINDS: Mapping[int, str] = {
+    LATENCY: "latency", STORAGE: "storage", BULK: "bulk", MIGRATION: "migration",
+}  # fmt: skip
+CHANNELS = 4
+"""Connections of a migration: QEMU's multifd and vMotion use several."""
+# The latency flow first sleeps for 2 s: until then the others have filled the line.
+RAMP = 2
+DISK = "64M"
+WIRE = 1514 / 1448
+"""Bytes on the line for each that a program sends by TCP: a reservation is of the line."""
+
+
+@dataclass(frozen=True)
+class Uplink(Workload):
+    """Four kinds that the server sends to its peer, all at once, or one by one (`alone`).
+
+    Storage traffic is writes of 64 KiB to a disk of the peer, by NBD. A migration is a stream of
+    four connections. CPU time is that of the program that sends the bulk stream, by itself.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("client", "server")
+    loop: ClassVar[str] = "closed"
+    measures: ClassVar[tuple[str, ...]] = (
+        "throughput", "bulk throughput", "migration throughput", "latency", "cpu per byte",
+        "share of reservation",
+    )  # fmt: skip
+    programs: ClassVar[tuple[str, ...]] = PROGRAMS
+    ours: ClassVar[tuple[str, ...]] = PROGRAMS
+    only: ClassVar[Mapping[str, str]] = {"nbdkit": "client", "fio": "server"}
+    tools: ClassVar[Mapping[str, str]] = {word: brings(word) for word in PROGRAMS}
+
+    duration: int = 2
+    alone: bool = False
+    writes: int = 4
+    """Writes of storage that are under way at once."""
+    storage_mbit: int = 200
+    """Mbit/s that storage asks for; 0: as much as it gets."""
+    reserved_mbit: int = 0
+    """Mbit/s that are reserved for storage, to compare with what it gets."""
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("duration", 1, 3600), ("writes", 1, 256),
+            ("storage_mbit", 0, 400_000), ("reserved_mbit", 0, 400_000),
+        ):  # fmt: skip
+            if not low <= getattr(self, name) <= high:
+                raise BadInput(f"uplink: {name} must be {low} to {high}, "
+                               f"not {getattr(self, name)!r}")  # fmt: skip
+
+    @property
+    def seconds(self) -> float:
+        """About how long one run takes."""
+        once = self.duration + RAMP + 0.5
+        return once + 2.0 * (self.duration + 0.5) if self.alone else once
+
+    @property
+    def longest(self) -> float:
+        """None: what runs together begins together."""
+        return 0.0
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Serve all kinds at the peer, and send them from the server."""
+        peer, server = hosts["client"], hosts["server"]
+        parts = {"reserved": str(self.reserved_mbit)}
+        with ExitStack() as serving:
+            for port, words in _servers(peer.address).items():
+                serving.enter_context(serving_at(peer, port, words))
+            parts |= self._apart(peer, server) if self.alone else self._together(peer, server)
+        return joined(parts)
+
+    def _apart(self, peer: Host, server: Host) -> dict[str, str]:
+        limit = 30 + 3 * self.seconds
+        clients = self._clients(peer.address, 0).items()
+        return {KINDS[port]: server.check(*words, seconds=limit) for port, words in clients}
+
+    def _together(self, peer: Host, server: Host) -> dict[str, str]:
+        words = {KINDS[port]: words for port, words in self._clients(peer.address, RAMP).items()}
+        with Fleet(dict.fromkeys(words, server)).together(words) as line:
+            ended = line.go(seconds=30 + 3 * self.seconds).check()
+        return {kind: done.stdout.decode("utf-8", "replace") for kind, done in ended.items()}
+
+    # Streams are there from before the others are measured until they have ended.
+    def _clients(self, at: str, ramp: int) -> dict[int, Words]:
+        stream = ("-t", str(self.duration + 1), "-O", str(ramp), "-i", "1", "--json")
+        paced = (f"--rate={self.storage_mbit * 125_000}",) if self.storage_mbit else ()
+        return {
+            LATENCY: ("sh", "-c", LOGGED, "sh", "sockperf", "ping-pong", "-i", at,
+                      "-p", str(LATENCY), "--tcp", "--full-rtt", "-m", "256",
+                      "-t", str(self.duration)),
+            STORAGE: ("fio", "--output-format=json", "--name=storage", "--ioengine=nbd",
+                      f"--uri=nbd://{at}:{STORAGE}", "--rw=write", "--bs=64k",
+                      f"--iodepth={self.writes}", f"--size={DISK}", "--time_based",
+                      f"--runtime={self.duration}", f"--ramp_time={ramp}", *paced),
+            BULK: ("iperf3", "-4", "-c", at, "-p", str(BULK), *stream),
+            **({MIGRATION: ("iperf3", "-4", "-c", at, "-p", str(MIGRATION), "-P", str(CHANNELS),
+                            *stream)} if ramp else {}),
+        }  # fmt: skip
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """The mean answer of the latency flow, Mbit/s of the others, and CPU time for each GB."""
+        parts = parted(text, "reserved", "latency", "storage", "bulk")
+        storage = _written(parts["storage"])
+        figures = [_figure("throughput", "Mbit/s", storage), *Sockperf.parse(parts["latency"])]
+        figures[1] = _figure("latency", "us", float(figures[1].values.mean()))
+        for kind in ("bulk", "migration"):
+            if kind in parts:
+                rate = _streamed(parts[kind])[:-1].mean()
+                figures.append(_figure(f"{kind} throughput", "Mbit/s", rate))
+        if reserved := int(parts["reserved"]):
+            figures.append(_figure("share of reservation", "share", storage * WIRE / reserved))
+        if "migration" not in parts:
+            figures.append(_cost(parts["bulk"]))
+        return figures
+
+
+def _servers(at: str) -> dict[int, Words]:
+    def iperf3(port: int) -> Words:
+        return ("iperf3", "-s", "-4", "-B", at, "-p", str(port))
+
+    return {
+        LATENCY: ("sockperf", "server", "-i", at, "-p", str(LATENCY), "--tcp"),
+        STORAGE: ("nbdkit", "-f", "-i", at, "-p", str(STORAGE), "memory", DISK),
+        BULK: iperf3(BULK), MIGRATION: iperf3(MIGRATION),
+    }  # fmt: skip
+
+
+def _written(text: str) -> float:
+    try:
+        (job,) = json.loads(text[text.index("{") :])["jobs"]
+        if job["error"]:
+            raise HostError(f"fio: writing by NBD ended with error {job['error']}")
+        return float(job["write"]["bw_bytes"]) * 8e-6
+    except (ValueError, TypeError, KeyError) as odd:
+        raise ResultsError("fio: its output cannot be read", said=f"{odd}: {text[-300:]}") from None
+
+
+# Mbit/s of each whole second that was measured; those before fill the line, the last one ends it.
+def _streamed(text: str) -> npt.NDArray[np.float64]:
+    try:
+        each = [one["sum"] for one in json.loads(text)["intervals"]]
+        rates = [float(one["bits_per_second"]) / 1e6 for one in each if not one["omitted"]]
+    except (ValueError, TypeError, KeyError) as odd:
+        raise ResultsError("iperf3: its answer is not whole", said=str(odd)) from None
+    if not sum(rates):
+        raise ResultsError("iperf3: the stream sent nothing", said=text[-300:])
+    return np.array(rates)
+
+
+# The sender's own, in user space and in the kernel; work that interrupts do for it is not in it.
+def _cost(text: str) -> Sample:
+    end = json.loads(text)["end"]
+    busy = float(end["cpu_utilization_percent"]["host_total"]) / 100
+    sent = end["sum_sent"]
+    return _figure("cpu per byte", "s/GB", busy * sent["seconds"] / (sent["bytes"] / 1e9))
+
+
+def _figure(metric: str, unit: str, value: float) -> Sample:
+    return Sample(metric, unit, np.array([value]))
