@@ -56,6 +56,7 @@ class AtWork:
             process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 start_new_session=True,
+                env={**os.environ, "LABKIT_OUT": str(folder.path.parents[1])},
             )  # fmt: skip
         one = cls(folder, point, number, Needs.of(point.lab), process)
         threading.Thread(target=one._listen, args=(process.stdout,), daemon=True).start()

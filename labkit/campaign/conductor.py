@@ -133,8 +133,8 @@ class Conductor:
         try:
             while self.waiting or self.working:
                 self._step()
-        except KeyboardInterrupt:
-            self._stop_all("you stopped it")
+        except KeyboardInterrupt as stop:
+            self._stop_all(str(stop) or "you stopped it")
             raise self._stopped() from None
 
     def _stopped(self) -> Stopped:
@@ -159,7 +159,7 @@ class Conductor:
                 self.finished += 1
             else:
                 self.waiting.add(self._waiting(point, needs[point.lab]))
-        self.dirty = {lab for lab, one in last.items() if _leaves_settings(one)}
+        self.dirty |= {lab for lab, one in last.items() if _leaves_settings(one)}
 
     def _waiting(self, point: CampaignPoint, needs: Needs, after: float = 0.0) -> Waiting:
         return Waiting(point, needs, after, self.foreseen[point.name].seconds)
@@ -261,7 +261,7 @@ class Conductor:
                     if (attempt := one.ended()) is not None:
                         self.working.remove(one)
                         self.finished += attempt.state == FINISHED
-                time.sleep(LOOK_SECONDS)
+                self.at.wait(LOOK_SECONDS)
             except KeyboardInterrupt:
                 for one in self.working:
                     one.stop(why)

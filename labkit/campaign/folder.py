@@ -73,9 +73,9 @@ class CampaignFolder:
         return whole._kept()
 
     @classmethod
-    def alone(cls, name: str, point: CampaignPoint) -> CampaignFolder:
-        """The folder of a single point of a campaign that is conducted elsewhere."""
-        return cls(folder_of(name), name, (point,), "", "")._kept()
+    def alone(cls, at: Path, name: str, point: CampaignPoint) -> CampaignFolder:
+        """The folder of a single point of a campaign, below another folder of measurements."""
+        return cls(at / "campaigns" / name, name, (point,), "", "")._kept()
 
     def _kept(self) -> CampaignFolder:
         with records.keeping(f"the campaign {self.name}"):

@@ -116,15 +116,15 @@ def _run(asked: argparse.Namespace) -> int:
     campaign = Campaign.read(asked.file)
     cluster = _cluster(asked)
     folder = CampaignFolder.begin(campaign, points.points(campaign))
-    far = bool(asked.scheduler or asked.local)  # there a limit counts from when a worker begins
+    far = bool(asked.scheduler or asked.local)  # there each worker tries again, and has the limit
     with (
         folder.held(), progress_line() as line,
-        cluster(folder, campaign.limit, line.note) as at,
+        cluster(folder, campaign.retries, campaign.limit, line.note) as at,
     ):  # fmt: skip
         line.draw("getting ready")
         conductor = Conductor(
             folder, foreseen(folder.points), lambda now: line.draw(standing(now)), line.note,
-            campaign.retries, campaign.deadline, None if far else campaign.limit, at,
+            0 if far else campaign.retries, campaign.deadline, None if far else campaign.limit, at,
         )  # fmt: skip
         try:
             conductor.conduct()
@@ -142,7 +142,7 @@ def _cluster(asked: argparse.Namespace) -> Callable[..., AbstractContextManager[
     from labkit.errors import BadInput
 
     if asked.scheduler or asked.local:
-        from labkit.campaign.cluster.joining import Cluster
+        from labkit.campaign.cluster.on_cluster import Cluster
 
         return Cluster(asked.scheduler, asked.local, asked.store).joined
     if asked.store:
@@ -183,9 +183,8 @@ def _boxes(folder: CampaignFolder) -> list[str]:
     from labkit import box, studies
 
     used = {studies.find(one.study).topology for one in folder.points if one.lab == "box"}
-    up = {name for name in box.names() if box.status(name).state == "up"}
     return [
         f"box       stays up for the next run; `labkit box down{own}` ends it"
-        for topology in sorted(used) if (topology or "lab") in up
+        for topology in sorted(used) if box.status(topology or "lab").state == "up"
         for own in [f" --name {topology}" if topology else ""]
     ]  # fmt: skip

@@ -3,16 +3,15 @@
 import json
 import os
 import signal
-import subprocess
 import sys
-import threading
-import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from campaigns import (
     ONE,
     TWO,
+    WORKER,
     asked,
     begun,
     finished_runs,
@@ -23,18 +22,17 @@ from campaigns import (
     wait_for,
     written,
 )
-from dask_here import claims, dask_here, s3_here
+from dask_here import dask_here, s3_here
 
 from labkit import __version__, errors
 from labkit.campaign.attempts import DIED, FINISHED, Attempt
-from labkit.campaign.cluster import extra, scheduler, store
-from labkit.campaign.cluster.joining import gather
-from labkit.campaign.cluster.store import FolderStore, open_store, prove
-from labkit.campaign.cluster.tries import Tried
+from labkit.campaign.cluster import scheduler
+from labkit.campaign.cluster.on_cluster import gather
+from labkit.campaign.cluster.store import COMMAND, CampaignStore
+from labkit.machine import records
 
 LONG = 300
 """So many processes begin one after the other that a busy machine takes its time."""
-BRINGING = "labkit.campaign.cluster.bringing"
 RECORDED = 'labs = ["recorded"]\n[[study]]\nname = "lat_vmxnet3"\n'
 
 
@@ -51,107 +49,38 @@ def s3():
 def kept(request, tmp_path):
     """A store of each kind, with nothing in it."""
     if request.param == "folder":
-        return open_store(str(tmp_path / "store"))
+        return CampaignStore.open(str(tmp_path / "store"))
     request.getfixturevalue("s3")
-    return open_store(f"s3://labkit/{tmp_path.name}")
+    return CampaignStore.open(f"s3://labkit/{tmp_path.name}")
 
 
-def test_a_name_is_given_once_however_many_ask_for_it(kept):
-    prove(kept)
-    won = []
-
-    def ask(number):
-        if kept.create("points/a/claim-1.json", str(number).encode()):
-            won.append(number)
-
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert len(won) == 1
-    assert kept.read("points/a/claim-1.json") == str(won[0]).encode()
+def test_a_store_gives_back_what_was_written_last(kept):
+    kept.prove()
     kept.put("points/a/files/x", b"1")
     kept.put("points/a/files/x", b"2")
     assert kept.read("points/a/files/x") == b"2" and kept.read("points/b") is None
-    assert kept.below("points/a") == ["points/a/claim-1.json", "points/a/files/x"]
+    kept.put("points/a/attempt-1.json", b"{}")
+    assert kept.below("points/a") == ["points/a/attempt-1.json", "points/a/files/x"]
     assert kept.below("points/b") == []
-
-
-@pytest.mark.slow
-def test_a_try_ends_once_and_who_was_thought_dead_comes_too_late(kept):
-    one = Tried(kept, "0001-x", 1)
-    mine = Attempt.begin(1, "")
-    assert one.claim(mine) and not one.claim(mine)
-    one.beat(1, "measuring", 9.0)
-    assert one.pulse()["said"] == "measuring" and one.stop_asked() == (0, "")
-    died = one.outcome(silence=0.3, look=0.05)
-    assert died.state == DIED and "has not been heard of" in died.why
-    assert one.end(mine.ended(FINISHED)) == died == one.ended()
-
-
-@pytest.mark.slow
-def test_who_waits_for_a_try_that_beats_gets_its_end(kept):
-    one = Tried(kept, "0001-x", 1)
-    mine = Attempt.begin(1, "")
-    assert one.claim(mine)
-
-    def work():
-        for count in range(12):
-            one.beat(count, "measuring", None)
-            time.sleep(0.05)
-        one.end(mine.ended(FINISHED))
-
-    worker = threading.Thread(target=work)
-    worker.start()
-    assert one.outcome(silence=0.5, look=0.02).state == FINISHED
-    worker.join()
-
-
-@pytest.mark.slow
-def test_a_try_whose_process_was_killed_here_has_died_at_once(kept):
-    one = Tried(kept, "0001-x", 1)
-    code = (
-        "import json, dataclasses\nfrom labkit.campaign.attempts import Attempt\n"
-        "print(json.dumps(dataclasses.asdict(Attempt.begin(1, ''))))"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    assert one.claim(Attempt(**json.loads(said)))
-    begin = time.monotonic()
-    assert "was killed" in one.outcome().why and time.monotonic() - begin < 10
-
-
-class Careless(FolderStore):
-    """A store that writes over what is there, as one without conditional writes does."""
-
-    def create(self, name, whole):
-        self.put(name, whole)
-        return True
-
-
-def test_a_store_that_gives_a_name_twice_is_refused(tmp_path):
-    prove(FolderStore(str(tmp_path)))
-    with pytest.raises(errors.StoreRefused, match="accepts the same name twice"):
-        prove(Careless(str(tmp_path)))
 
 
 @pytest.mark.slow
 def test_what_is_wrong_with_a_store_is_said_by_class(s3, tmp_path, monkeypatch):
     with pytest.raises(errors.StoreRefused, match="make the bucket first"):
-        prove(open_store("s3://nobodys/x"))
+        CampaignStore.open("s3://nobodys/x").prove()
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.StoreRefused, match="cannot be used"):
-        prove(open_store(str(tmp_path / "file" / "x")))
+        CampaignStore.open(str(tmp_path / "file" / "x")).prove()
     with pytest.raises(errors.BadInput, match="is not a store"):
-        open_store("nothing://x")
+        CampaignStore.open("nothing://x")
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("HOME", str(tmp_path))
-    store_of = open_store("s3://labkit/other")
+    store_of = CampaignStore.open("s3://labkit/other")
     store_of.fs.clear_instance_cache()
     with pytest.raises(errors.NoCredentials, match="AWS_PROFILE"):
-        prove(open_store("s3://labkit/other"))
+        CampaignStore.open("s3://labkit/other").prove()
 
 
 def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch):
@@ -162,8 +91,8 @@ def test_without_the_packages_the_command_that_brings_them_is_named(monkeypatch)
         scheduler.connected("tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "fsspec", None)
     with pytest.raises(errors.NotInstalled) as refused:
-        store.open_store("s3://x/y")
-    assert refused.value.exit_code == 2 and extra.COMMAND in str(refused.value)
+        CampaignStore.open("s3://x/y")
+    assert refused.value.exit_code == 2 and COMMAND in str(refused.value)
 
 
 @pytest.mark.when_changed("labkit/campaign/")
@@ -192,7 +121,7 @@ def test_other_versions_are_named_with_their_place():
         scheduler.insist_alike(told(here, {**here, "dask": "2025.1"}))
     with pytest.raises(errors.UnlikeVersions, match="labkit is missing on tcp://worker-1") as odd:
         scheduler.insist_alike(told(here, here, {**here, "labkit": None}))
-    assert extra.COMMAND in str(odd.value), "the index has another project of that name"
+    assert COMMAND in str(odd.value), "the index has another project of that name"
     with pytest.raises(errors.UnlikeVersions, match=r"python is 3\.12 on"):
         scheduler.insist_alike(told(here, {**here, "python": "3.12.1"}))
 
@@ -245,11 +174,10 @@ def insist_whole(out, points):
     assert measured_once(campaign) and len(campaign.points) == points
     wanted = {point.name: [("Native", 1, 1), ("Native", 2, 2)] for point in campaign.points}
     assert finished_runs(campaign) == wanted and asked(campaign).keys() == wanted.keys()
-    wait_for(lambda: not processes(out, BRINGING), 20)
-    for name, records in claims(out / "stores").items():
-        ends = [one for key, one in records.items() if key.startswith("end-")]
-        assert [one["state"] for one in ends].count(FINISHED) == 1, name
-        assert len([key for key in records if key.startswith("claim-")]) == len(ends)
+    wait_for(lambda: not processes(out, WORKER), 20)
+    for own in out.glob("stores/*/points/*"):
+        states = [Attempt.read(file).state for file in own.glob("attempt-*.json")]
+        assert states.count(FINISHED) == 1, own.name
 
 
 # `test_any_death.py` has the same at random moments.
@@ -261,20 +189,18 @@ def test_a_killed_worker_and_a_scheduler_that_is_lost_change_nothing(lab, tmp_pa
         wait_for(lambda: b"Registered" in (tmp_path / "dask-1.log").read_bytes())
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
         dask.running.append(run)
-        wait_for(lambda: processes(out, BRINGING), LONG)
+        wait_for(lambda: processes(out, WORKER), LONG)
         worker.kill()
         dask.worker("lab-loopback")
-        wait_for(lambda: len(claims(out / "stores")) > 1, LONG)
+        wait_for(lambda: [*out.glob("stores/*/points/0001*/attempt-*.json")], LONG)
         first.kill()
         first.wait()
         dask.scheduler()
         dask.worker("lab-loopback")
         said = run.communicate(timeout=LONG)[1]
         assert run.returncode == 0, said
-    assert "is gone; points at work go on" in said and "is back" in said
+    assert "is gone; runs that are kept stay" in said and "is back" in said
     insist_whole(out, 2)
-    tries = [folder(out).attempts(point) for point in folder(out).points]
-    assert [len(some) for some in tries] == [1, 1], "the points went on without their worker"
 
 
 @pytest.mark.torture
@@ -288,13 +214,13 @@ def test_a_point_whose_machine_died_is_tried_again_and_its_runs_are_kept(lab, tm
         run = begun("campaign", "run", file, "--scheduler", dask.address, out=out)
         dask.running.append(run)
         wait_for(lambda: [*out.glob("cluster/*/*/results/lat_ping/*/runs/*.begun")], LONG)
-        for pid in processes(out, BRINGING):
+        for pid in processes(out, WORKER):
             os.kill(pid, signal.SIGKILL)
         said = run.communicate(timeout=LONG)[1]
         assert run.returncode == 0, said
     insist_whole(out, 1)
     died, done = folder(out).attempts(folder(out).points[0])
-    assert died.state == DIED and done.state == FINISHED and "again in 5 s" in said
+    assert died.state == DIED and done.state == FINISHED
 
 
 @pytest.mark.torture
@@ -325,8 +251,9 @@ def test_what_ended_while_nobody_looked_is_fetched(tmp_path, monkeypatch):
     half = made_up(tmp_path, "half", 2)
     point = half.points[1]
     (half.of(point) / "attempt-1.json").unlink()
-    there = open_store(str(tmp_path / "stores/half"))
-    Tried(there, point.name, 1).end(Attempt.begin(1, "").ended(FINISHED))
+    there = CampaignStore.open(str(tmp_path / "stores/half"))
+    attempt = Attempt.begin(1, "").ended(FINISHED)
+    there.put(f"points/{point.name}/attempt-1.json", records.pretty(asdict(attempt)))
     there.put(f"points/{point.name}/results/lat_ping/x/study.json", b"{}")
     gather(there, half)
     assert half.finished(point) and (tmp_path / "results/lat_ping/x/study.json").exists()

@@ -10,9 +10,8 @@ from dask_here import stub_point
 from stub_labs import begin_labs, labs_offered, made_up, simulated
 
 from labkit.campaign import report
-from labkit.campaign.cluster.far import OnCluster
-from labkit.campaign.cluster.joining import begun
-from labkit.campaign.cluster.store import open_store
+from labkit.campaign.cluster.on_cluster import OnCluster
+from labkit.campaign.cluster.store import CampaignStore
 from labkit.campaign.conductor import Conductor
 from labkit.campaign.foreseen import Foreseen
 
@@ -61,11 +60,10 @@ def test_deaths_of_workers_and_of_the_scheduler_finish_each_point_once(
 ):
     monkeypatch.setenv("LABKIT_OUT", str(tmp_path / "out"))
     chosen, campaign = random.Random(number), made_up(tmp_path, 20, 1000)
-    store = open_store(str(tmp_path / "store"))
+    store = CampaignStore.open(str(tmp_path / "store"))
     with labs_offered(tmp_path, 20, tmp_path / "out", STUB_SECONDS="0.02") as (dask, client, one):
-        there = OnCluster(
-            dask.address, store, begun(store, campaign), print, see_to=stub_point, client=client
-        )
+        there = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
+        there.listen()
         there.count()
         foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
         conductor = Conductor(campaign, foreseen, lambda _: None, print, retries=10, at=there)

@@ -16,10 +16,9 @@ from pathlib import Path
 from dask_here import dask_here, stub_point
 
 from labkit.campaign import report
-from labkit.campaign.cluster.far import OnCluster
-from labkit.campaign.cluster.joining import begun
+from labkit.campaign.cluster.on_cluster import OnCluster
 from labkit.campaign.cluster.scheduler import connected
-from labkit.campaign.cluster.store import open_store
+from labkit.campaign.cluster.store import CampaignStore
 from labkit.campaign.conductor import Conductor
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen
@@ -56,8 +55,8 @@ class Simulated:
     def ends(self):
         """How often each point has finished, by all records in the store."""
         found = Counter()
-        for name in open_store(self.store).below("points"):
-            found[name.split("/")[1]] += "/end-" in name
+        for name in CampaignStore.open(self.store).below("points"):
+            found[name.split("/")[1]] += "/attempt-" in name
         return found
 
     def report(self):
@@ -109,11 +108,10 @@ def begin_labs(dask, labs):
 def simulated(folder, labs, points):
     """Run it; LABKIT_OUT has to be folder / "out"."""
     campaign, out = made_up(folder, labs, points), folder / "out"
-    store = open_store(str(folder / "store"))
+    store = CampaignStore.open(str(folder / "store"))
     with labs_offered(folder, labs, out) as (dask, client, scheduler):
-        there = OnCluster(
-            dask.address, store, begun(store, campaign), print, see_to=stub_point, client=client
-        )
+        there = OnCluster(dask.address, store, print, see_to=stub_point, client=client)
+        there.listen()
         there.count()
         foreseen = {point.name: Foreseen(0.01, "a stub") for point in campaign.points}
         conductor = Conductor(campaign, foreseen, lambda _: None, lambda _: None, at=there)

@@ -26,7 +26,8 @@ BY_KIND = re.compile(r"on_\w+")
 # What Python, argparse, json, papermill or another library calls by its name, or a test looks at.
 BY_OTHERS = {
     "PROGRAMS",  # `labkit.programs.declared` reads it in the text of a module
-    "execute_managed_notebook", "listdir", "pretty_path",  # papermill
+    "execute_managed_notebook",  # papermill
+    "dask_setup",  # Dask, on a worker
     "_cut", "_fill", "_freeze", "_lose", "_shape", "_skew",  # `Faults`, by the name of the fault
     "_fill_text",  # argparse
     "do_GET", "log_message",  # http.server

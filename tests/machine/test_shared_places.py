@@ -14,8 +14,7 @@ import shops
 
 from labkit.box import folder as box_folder
 from labkit.box.folder import Folder
-from labkit.campaign.cluster.made_here import TEMPORARY, cluster_here
-from labkit.campaign.cluster.scheduler import connected, let_go
+from labkit.campaign.cluster.scheduler import TEMPORARY, cluster_here, connected, let_go
 from labkit.errors import CommandFailed, HostError
 from labkit.host import Host
 from labkit.machine import own_place
@@ -174,7 +173,7 @@ def test_nobody_without_its_tls_pair_speaks_to_a_cluster_made_here():
         assert client.submit(os.getuid).result() == 0
         pids = [client.run_on_scheduler(os.getpid), *client.run(os.getpid).values()]
         ports = set().union(*map(listening, pids))
-        assert len(ports) == 4 and all(port.startswith("0100007F:") for port in ports), ports
+        assert len(ports) == 5 and all(port.startswith("0100007F:") for port in ports), ports
         plain = address.replace("tls:", "tcp:")
         ways = ((plain, ""), (address, ""), (address, "a pair of theirs"))
         with ThreadPoolExecutor() as pool:

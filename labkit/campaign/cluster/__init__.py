@@ -1,4 +1,4 @@
-"""Campaigns beyond one machine: points on the workers of a Dask cluster, their records in a store.
+"""Campaigns beyond one machine: Dask hands each point to a worker, which conducts it as a campaign.
 
-Dask only names a point; what became of it is decided in the store. Start with `tries.py`.
+Start with `task.py`, which runs on a worker; `on_cluster.py` is the side of the conductor.
 """

@@ -1,24 +1,62 @@
-"""The scheduler of a Dask cluster, and what its workers offer: one resource for each lab."""
+"""The scheduler of a Dask cluster, and what its workers offer: one resource for each lab.
+
+Any client of a scheduler can have its workers run any program. So all processes of a cluster that
+is made here prove themselves by a TLS pair, which is made for it alone.
+"""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from labkit import __version__
-from labkit.campaign.cluster.extra import COMMAND, needing_extra
+from labkit.campaign.cluster.store import COMMAND, needing_extra
 from labkit.errors import BadInput, NoScheduler, NoWorker, UnlikeVersions
+from labkit.machine import own_place
 from labkit.running.open_lab import is_stored
 
 CONNECT_SECONDS = 10.0
+HOST = "127.0.0.1"
+TASK = "labkit.campaign.cluster.task"
+TEMPORARY = "labkit-dask-"
+# Each has a web server beside its port, for all networks unless it is told otherwise.
+WEB = {"dashboard": False, "dashboard_address": f"{HOST}:0"}
+NO_PAGES: Mapping[str, Any] = {
+    f"distributed.{role}.http.routes": [] for role in ("scheduler", "worker")
+}
 SAME = ("python", "dask", "distributed", "cloudpickle", "msgpack", "labkit")
 """Software that must be of one version on all machines."""
 DIGITS = {"python": 2}
 """Number of version parts that count; of other software, all do."""
+
+
+@contextmanager
+def cluster_here(workers: int, labs: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """A scheduler with this number of workers, which share the labs: its address and TLS pair."""
+    with needing_extra():
+        import dask
+        from distributed import Nanny, Scheduler, Security, SpecCluster
+
+        pair = Security.temporary()  # type: ignore[no-untyped-call]
+    names = sorted({name for lab in labs if (name := resource(lab))})
+    with own_place.temporary(TEMPORARY) as place, dask.config.set(NO_PAGES):
+        common = {"nthreads": 1, "memory_limit": 0, "host": HOST, "local_directory": str(place),
+                  "preload": [TASK], "security": pair,
+                  "silence_logs": logging.CRITICAL, **WEB}  # fmt: skip
+        offers = [dict.fromkeys(names[number::workers], 1) for number in range(workers)]
+        spec = {
+            number: {"cls": Nanny, "options": {**common, "resources": offer}}
+            for number, offer in enumerate(offers)
+        }
+        options = {"host": HOST, "protocol": "tls", "port": 0, "security": pair, **WEB}
+        scheduler = {"cls": Scheduler, "options": options}
+        made: Any = SpecCluster
+        with made(spec, scheduler, security=pair, silence_logs=logging.CRITICAL) as cluster:
+            yield cluster.scheduler_address, pair
 
 
 def connected(address: str, seconds: float = CONNECT_SECONDS, pair: Any = None) -> Any:

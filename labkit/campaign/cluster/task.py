@@ -1,48 +1,268 @@
-"""The task of a Dask worker: to see to one try at a point, which a process brings about."""
+"""The task of a Dask worker: one point, as a campaign of its own that lies in the store.
+
+The worker fetches from the store what earlier tries have left. It conducts the campaign on its own
+disk as `labkit campaign run` does, and sends runs as they are kept. A point that the store shows as
+finished is never begun again. So Dask may begin a task as often as it likes.
+
+points/0007-lat_ping-<key>/
+    attempt-1.json notebook.ipynb ...    the point's folder
+    results/...                          its runs, as they are kept on a disk
+"""
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
-from dataclasses import asdict
-from typing import Any
+import hashlib
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
 
 from labkit import __version__
-from labkit.campaign.cluster.bringing import Errand
-from labkit.campaign.cluster.store import open_store
-from labkit.errors import ClusterError, LabkitError, UnlikeVersions, last_words
-from labkit.machine import lean
+from labkit.campaign.attempts import BEGUN
+from labkit.campaign.cluster.store import CampaignStore
+from labkit.campaign.conductor import CampaignStanding, Conductor, ThisMachine
+from labkit.campaign.folder import CampaignFolder, holding
+from labkit.campaign.foreseen import Foreseen
+from labkit.campaign.points import CampaignPoint
+from labkit.campaign.worker import ANSWER
+from labkit.errors import LabkitError, Stopped, StoreRefused, UnlikeVersions
+from labkit.machine import records
+from labkit.machine.places import out
+from labkit.results import BEGUN as NOTE
 
-BRINGING = "labkit.campaign.cluster.bringing"
-Said = dict[str, Any]
+T = TypeVar("T")
+RESULTS = "results/"
+LAST = "run.json"
+"""A run is whole once this is there, so it is carried last."""
+BEAT_SECONDS, STORE_SECONDS = 5.0, 600.0
+"""Seconds for which a store that is out of reach is tried again."""
+AT_ONCE = 4
+SHARED = ("columns", "journal", "noise")
+"""Folders that the measurements of one machine share, whichever point makes them."""
+SUFFIXES = (".json", ".ipynb", ".html", ".log")
+OUT = b"$LABKIT_OUT"
+"""Stands in the store for the folder of all measurements, which lies elsewhere on each machine."""
 
 
-def see_to(word: str, version: str) -> Said:
-    """Return what became of a try, or why it is unknown; a Dask task may begin this twice."""
+@dataclass(frozen=True)
+class Task:
+    """A point for a worker; `run` names the variable that stops it."""
+
+    store: str
+    campaign: str
+    point: CampaignPoint
+    run: str
+    retries: int
+    limit: float | None
+    version: str = __version__
+
+    @property
+    def scratch(self) -> Path:
+        """The folder of this point on this machine: a try goes on with what another has left."""
+        digest = hashlib.sha256(self.store.encode()).hexdigest()[:12]
+        return out() / "cluster" / digest / self.point.name
+
+
+def dask_setup(_: object) -> None:
+    """Have a worker that is made here be in a session of its own, so that Ctrl-C is for us."""
+    if os.getsid(0) != os.getpid():
+        os.setsid()
+
+
+def see_to(task: Task) -> None:
+    """Bring a point to its end, unless it has come to one."""
     try:
-        if version != __version__:
-            raise UnlikeVersions(f"labkit is {__version__} on a worker and {version} with you")
-        return asdict(_seen_to(Errand.read(word)))  # a task gives back what any process can read
-    except LabkitError as failed:
-        return {"refused": str(failed), "kind": type(failed).__name__}
+        if task.version != __version__:
+            what = f"labkit is {__version__} on a worker and {task.version} with you"
+            raise UnlikeVersions(what)
+        _see_to(task, task.scratch)
+    except LabkitError as failed:  # Dask carries only what any process can read
+        raise RuntimeError(str(failed)) from None
 
 
-def _seen_to(errand: Errand) -> Any:
-    tried = errand.tried(open_store(errand.store))
-    if tried.claimed() is None:
-        _bring(errand)
-    return tried.outcome()
+def _see_to(task: Task, scratch: Path) -> None:
+    with holding(scratch / ".held", f"the point {task.point.name}"):
+        _furnish(scratch)
+        folder = CampaignFolder.alone(scratch, task.campaign, task.point)
+        courier = Courier(CampaignStore.open(task.store), task.point, folder, scratch)
+        courier.fetch(scratch)
+        worker = OnWorker(task.run, courier)
+        try:
+            with suppress(Stopped, KeyboardInterrupt):
+                worker.wait(0)
+                _conductor(task, folder, worker).conduct()
+        finally:
+            insistently(courier.send_all)
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
-# In a session of its own: it ends its work also where its worker was killed.
-def _bring(errand: Errand) -> None:
-    with tempfile.TemporaryFile() as log:
-        words = lean.words(BRINGING, errand.word)
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+# Whoever was here before may have died: the lab is looked at first.
+def _conductor(task: Task, folder: CampaignFolder, worker: OnWorker) -> Conductor:
+    foreseen = {task.point.name: Foreseen(0.0, "")}
+    return Conductor(
+        folder, foreseen, worker.show, worker.note, task.retries, None, task.limit, worker,
+        dirty={task.point.lab},
+    )  # fmt: skip
+
+
+def _furnish(scratch: Path) -> None:
+    for name in SHARED:
+        there = out() / name
+        there.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            (scratch / name).symlink_to(there)
+
+
+@dataclass
+class OnWorker(ThisMachine):
+    """The machine of a worker; it hears of stops, says how far it is, and sends what is kept."""
+
+    run: str
+    courier: Courier
+    _stops: int = 0
+    _beat: float = 0.0
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long; a stop arrives as an interrupt does."""
+        time.sleep(seconds)
+        if time.monotonic() < self._beat + BEAT_SECONDS and seconds:
+            return
+        self._beat = time.monotonic()
+        stops, why = self._stops_asked()
+        if stops > self._stops:
+            self._stops += 1
+            raise KeyboardInterrupt(why)
+        with suppress(StoreRefused, OSError):
+            self.courier.send_runs()
+
+    # Dask ends the process of a worker soon after it has lost its scheduler.
+    def _stops_asked(self) -> tuple[int, str]:
+        from distributed import Status, Variable, get_worker
+
+        if get_worker().status not in (Status.running, Status.paused):
+            return 1, "its worker left the cluster"
+        variable: Any = Variable
+        try:
+            stops, why = variable(self.run).get(timeout=1)
+        except (OSError, TimeoutError):
+            return 0, ""
+        return int(stops), str(why)
+
+    def show(self, standing: CampaignStanding) -> None:
+        """Tell the conductor how far the point is."""
+        for words in standing.at_work:
+            self._tell(words.partition(": ")[2], standing.seconds_left)
+
+    def note(self, text: str) -> None:
+        """Tell the conductor of another try."""
+        self._tell(text, None)
+
+    def _tell(self, text: str, seconds_left: float | None) -> None:
+        from distributed import get_worker
+
+        message = {"point": self.courier.point.name, "said": text, "seconds_left": seconds_left}
+        get_worker().log_event(self.run, message)
+
+
+@dataclass
+class Courier:
+    """Carries the files of a point between the folder `out` of a disk and the store."""
+
+    store: CampaignStore
+    point: CampaignPoint
+    folder: CampaignFolder
+    out: Path
+    _sent: set[str] = field(default_factory=set)
+
+    @property
+    def at(self) -> str:
+        """The folder of the point in the store."""
+        return f"points/{self.point.name}"
+
+    def fetch(self, here: Path) -> None:
+        """Have here what tries have left in the store; runs that are here stay as they are."""
+        own = self.folder.of(self.point)
+        own.mkdir(parents=True, exist_ok=True)
+        below = [name.removeprefix(f"{self.at}/") for name in self.store.below(self.at)]
+        places = {name: here / name if _is_run(name) else own / name for name in below}
+        missing = sorted(
+            (name for name in below if not (_is_run(name) and places[name].exists())),
+            key=lambda name: _last(places[name]),
         )
-        log.seek(0)
-        said = last_words(log.read().decode("utf-8", "replace"))
-    if done.returncode:
-        what = f"the process of a point ended with code {done.returncode}"
-        raise ClusterError(what, said=said)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            contents = pool.map(lambda name: self.store.read(f"{self.at}/{name}"), missing)
+            for name, content in zip(missing, contents, strict=True):
+                if content is not None:
+                    places[name].parent.mkdir(parents=True, exist_ok=True)
+                    records.write(places[name], _placed(name, content, OUT, _word(here)))
+
+    def send_runs(self, *, ended: bool = False) -> None:
+        """Send the runs that are kept; notes of those that were begun only at the end."""
+        for file in sorted(_files(self.out / RESULTS), key=_last):
+            name = file.relative_to(self.out).as_posix()
+            if name not in self._sent and (ended or not _is_note(name)):
+                self._send(file, name)
+                self._sent.add(name)
+
+    def send_tries(self) -> None:
+        """Send the point's folder, but no half of a file and no try that goes on."""
+        own = self.folder.of(self.point)
+        going_on = {f"attempt-{one.number}.json" for one in self.folder.attempts(self.point)
+                    if one.state == BEGUN}  # fmt: skip
+        for file in sorted(own.glob("[!.]*")):
+            if file.suffix in SUFFIXES and file.name not in going_on:
+                self._send(file, file.name)
+
+    def send_all(self) -> None:
+        """Send everything."""
+        self.send_runs(ended=True)
+        self.send_tries()
+
+    def _send(self, file: Path, name: str) -> None:
+        with suppress(FileNotFoundError):
+            content = _placed(name, file.read_bytes(), _word(self.out), OUT)
+            self.store.put(f"{self.at}/{name}", content)
+
+
+def insistently(call: Callable[[], T]) -> T:
+    """Do it, also where the store is out of reach for a while."""
+    until = time.monotonic() + STORE_SECONDS
+    while True:
+        try:
+            return call()
+        except StoreRefused:
+            if time.monotonic() > until:
+                raise
+            time.sleep(BEAT_SECONDS)
+
+
+def _word(folder: Path) -> bytes:
+    return json.dumps(str(folder))[1:-1].encode()
+
+
+# Paths of another machine's disk say nothing here.
+def _placed(name: str, content: bytes, before: bytes, now: bytes) -> bytes:
+    return content.replace(before, now) if name == ANSWER else content
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    files = records.files_below(folder) if folder.exists() else ()
+    return (file for file in files if file.is_file() and ".half" not in str(file))
+
+
+def _last(file: Path) -> tuple[bool, str]:
+    return file.name == LAST, str(file)
+
+
+def _is_run(name: str) -> bool:
+    return name.startswith(RESULTS)
+
+
+def _is_note(name: str) -> bool:
+    return any(part.endswith(NOTE) for part in name.split("/"))
