@@ -10,11 +10,14 @@ from itertools import groupby
 from pathlib import Path
 
 from labkit.errors import BadInput, Unknown
+from labkit.machine import workspace
 from labkit.machine.places import HOME
 from labkit.machine.units import shown
 
 NO_UNIT = "unit not printed"
 FOLDER = HOME / "data" / "published"
+KIND = "published"
+"""Folder of claims and figures in a workspace."""
 # `VM vs Native: overhead [Copy] mean`: all but the metric may be left out.
 CHOICE = re.compile(r"(?:(?P<condition>.+): )?(?P<metric>\w+)(?: \[(?P<x>.+)\])?(?: (?P<stat>.+))?")
 
@@ -47,9 +50,20 @@ class PrintedFigure:
         return ", ".join(part for part in parts if part)
 
 
-def figures(study: str, folder: Path = FOLDER) -> tuple[PrintedFigure, ...]:
+def folders() -> list[Path]:
+    """The folders of claims and figures: labkit's, then those of workspaces."""
+    return [FOLDER, *workspace.folders(KIND)]
+
+
+def folder_of(study: str) -> Path:
+    """The folder that holds the claims of a study, or its figures; labkit's where none does."""
+    files = (folder / f"{study}.{end}" for end in ("toml", "csv") for folder in folders())
+    return next((file.parent for file in files if file.is_file()), FOLDER)
+
+
+def figures(study: str, folder: Path | None = None) -> tuple[PrintedFigure, ...]:
     """All that is printed about a study; nothing, where its document prints none."""
-    file = folder / f"{study}.csv"
+    file = (folder or folder_of(study)) / f"{study}.csv"
     if not file.is_file():
         return ()
     with file.open(encoding="utf-8", newline="") as lines:

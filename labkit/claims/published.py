@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
-from labkit.claims.printed import FOLDER, PrintedFigure, chosen, figures, words
+from labkit.claims.printed import FOLDER, PrintedFigure, chosen, figures, folder_of, folders, words
 from labkit.errors import BadInput, Unknown
 from labkit.machine.written import Written
 from labkit.statistics.expression import SUMMARIES
@@ -101,7 +101,7 @@ class Published:
 
 def names() -> list[str]:
     """The studies that documents make claims in, whether or not labkit can run them yet."""
-    return sorted(file.stem for file in FOLDER.glob("*.toml"))
+    return sorted({file.stem for folder in folders() for file in folder.glob("*.toml")})
 
 
 def of(study: str) -> tuple[Claim, ...]:
@@ -112,10 +112,10 @@ def of(study: str) -> tuple[Claim, ...]:
 @functools.cache
 def published(study: str) -> Published:
     """The claims made in a study, and where."""
-    file = FOLDER / f"{study}.toml"
+    file = folder_of(study) / f"{study}.toml"
     if not file.is_file():
         raise Unknown("study with claims", study, names())
-    return read(file.read_text("utf-8"), study, FOLDER)
+    return read(file.read_text("utf-8"), study, file.parent)
 
 
 def read(text: str, study: str, folder: Path = FOLDER) -> Published:

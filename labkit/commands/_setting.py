@@ -12,7 +12,7 @@ from typing import Any
 
 from labkit.errors import BadInput, Unknown
 from labkit.setting import Setting
-from labkit.settings import kinds_of_setting
+from labkit.settings import errors, kinds_of_setting
 
 EXAMPLE = 'such as "Mtu(9000)"; `labkit settings` lists all'
 
@@ -29,7 +29,7 @@ def setting_of(text: str, role: str | None = None) -> Setting:
     kinds = {kind.__name__: kind for kind in kinds_of_setting()}
     name = _name_of(call, text)
     if name not in kinds:
-        raise Unknown("setting", name, kinds)
+        raise next(iter(errors()), Unknown("setting", name, kinds))
     kind = kinds[name]
     words, options = _arguments(call, kind, text)
     if role is not None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shlex
+from pathlib import Path
 from typing import Any
 
 from labkit.commands._verb import verb
@@ -24,15 +27,25 @@ def add(verbs: Any) -> None:
     one.add_argument("--title", default="", metavar="TEXT", help="title of the notebook")
     one.add_argument("--question", default="", metavar="TEXT", help="question that it answers")
     one.add_argument("--document", default="", metavar="TEXT", help="title of its document")
+    one.add_argument(
+        "--in", dest="folder", type=Path, metavar="DIR",
+        help="a folder of your own for it (default: the workspace here, else this checkout)",
+    )  # fmt: skip
 
 
 def _new_study(asked: argparse.Namespace) -> None:
-    from labkit.machine.places import HOME
-    from labkit.running import new_study
+    from labkit.machine import workspace
+
+    folder = asked.folder.expanduser().resolve() if asked.folder else workspace.nearest()
+    elsewhere = folder is not None and folder != workspace.nearest()
+    if folder is not None and elsewhere:
+        workspace.use(folder)
+    from labkit.running import new_study  # its registries are read once, now with the folder
 
     name = asked.name.replace("-", "_")
-    made = new_study.NewStudy(name, asked.title, asked.question, asked.document)
+    made = new_study.NewStudy(name, asked.title, asked.question, asked.document, folder)
     for path in new_study.write(made):
-        print(f"wrote {path.relative_to(HOME)}")
-    print(f"\nThe study runs as it is: labkit run {name} --quick")
-    print("Now make it yours: CONTRIBUTING.md says what goes where.")
+        print(f"wrote {os.path.relpath(path)}")
+    move = f"cd {shlex.quote(str(asked.folder))} && " if elsewhere else ""
+    print(f"\nThe study runs as it is: {move}labkit run {name} --quick")
+    print("Now make it yours: notebooks/docs/own-study.md says what goes where.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import sys
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, one_there
@@ -27,9 +28,9 @@ def add(verbs: Any) -> None:
     json_flag(parser)
 
 
-def _settings(asked: argparse.Namespace) -> None:
+def _settings(asked: argparse.Namespace) -> int:
     from labkit.pages.terminal import table
-    from labkit.settings import kinds_of_setting
+    from labkit.settings import errors, kinds_of_setting
 
     if not asked.host:
         rows = [{"name": one.__name__, "what": _first_line(one)} for one in kinds_of_setting()]
@@ -42,6 +43,9 @@ def _settings(asked: argparse.Namespace) -> None:
     else:
         head = ["setting", "now, and what it can be" if asked.host else "what it is"]
         print(table([line for row in rows for line in _lines(row)], head))
+    for odd in (broken := errors()):
+        print(f"labkit: {odd}", file=sys.stderr)
+    return int(bool(broken))
 
 
 def _on(host: Host) -> list[dict[str, Any]]:

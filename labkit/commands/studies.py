@@ -72,12 +72,11 @@ def _show(asked: argparse.Namespace, all_studies: Sequence[Study]) -> None:
 def _plain(study: Study) -> dict[str, Any]:
     from labkit.running import notebook
 
-    file = notebook.found(study.name)
+    file = notebook.notebook(study.name)
     return {
         "name": study.name, "title": study.title, "draft": study.draft, "question": study.question,
         "source": study.source,
         "conditions": [c.name for c in study.conditions],
         "claims": [claim.id for claim in study.claims],
-        "notebook": str(file) if file else None,
-        "parameters": notebook.parameters(file) if file else {},
+        "notebook": str(file), "parameters": notebook.parameters(file),
     }  # fmt: skip

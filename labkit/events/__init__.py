@@ -2,3 +2,7 @@
 
 A condition of a study names it. Start with `migration`: its drivers stand beside it, as `_qemu`.
 """
+
+from labkit.machine import workspace
+
+workspace.extend(__path__, "events")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -138,8 +139,17 @@ def notebooks() -> Path:
 
 
 def notebook_of(study: str) -> Path:
-    """The notebook of a study that a card links to."""
-    return notebooks() / notebook.notebook(study).name
+    """The notebook of a study that a card links to; of a workspace, by a link to that."""
+    file = notebook.notebook(study)
+    if file.is_relative_to(HOME / "notebooks"):
+        return notebooks() / file.name
+    return link_of(file.parents[1]) / "notebooks" / file.name
+
+
+def link_of(folder: Path) -> Path:
+    """The place among the results through which JupyterLab reaches a workspace."""
+    digest = hashlib.sha256(str(folder).encode()).hexdigest()[:8]
+    return out() / "workspaces" / f"{folder.name}-{digest}"
 
 
 def lessons() -> list[Lesson]:

@@ -24,9 +24,12 @@ from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server.serverapp import list_running_servers
 from nbformat import v4
 
+from labkit import studies
 from labkit.errors import LabkitError
+from labkit.front.cards import link_of
 from labkit.machine import records
 from labkit.machine.places import HOME, out
+from labkit.running import notebook
 
 NAME = "front-page.ipynb"
 WORDS = """\
@@ -66,12 +69,25 @@ def root() -> Path:
 
     The notebooks of an installed package are not for writing, so they are copied once.
     """
+    _link_workspaces()
     if out().is_relative_to(HOME) and os.access(HOME, os.W_OK):
         return HOME
     with records.keeping(f"notebooks in {out()}"):
         if not (out() / "notebooks").is_dir():
             shutil.copytree(HOME / "notebooks", out() / "notebooks")
     return out()
+
+
+# JupyterLab shows what is below its root, and follows links.
+def _link_workspaces() -> None:
+    for file in filter(None, map(notebook.found, studies.names())):
+        if file.is_relative_to(HOME / "notebooks"):
+            continue
+        link = link_of(file.parents[1])
+        with records.keeping(f"a link to {file.parents[1]} in {out()}"):
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.is_symlink():
+                link.symlink_to(file.parents[1])
 
 
 def write_page() -> Path:

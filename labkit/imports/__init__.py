@@ -23,11 +23,13 @@ from typing import Protocol, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
+from labkit.machine import workspace
 from labkit.machine.places import out
 from labkit.results import Results, Run, stored
 from labkit.workload import Sample, row
 
 STUDY = TIER = "imported"
+workspace.extend(__path__, "imports")
 MOST_BYTES = 256 << 20
 
 

@@ -2,3 +2,7 @@
 
 Start with `ready_time.py`.
 """
+
+from labkit.machine import workspace
+
+workspace.extend(__path__, "probes")

@@ -6,32 +6,26 @@ import importlib
 import json
 import keyword
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
-from typing import Any
 
-from labkit import studies
-from labkit.claims import published
-from labkit.claims.printed import FOLDER
+from labkit import __version__, studies
+from labkit.claims import printed, published
 from labkit.errors import BadInput
-from labkit.machine.places import HOME, PACKAGE
+from labkit.machine import records, workspace
+from labkit.machine.places import HOME
 from labkit.machine.units import capital
-from labkit.running import who_decides
+from labkit.running import draft_notebook, who_decides
+from labkit.running.draft_notebook import filled
 from labkit.statistics.measurand import Measurand
+from labkit.workloads.ping import Ping
 
-SKELETON = Path(__file__).with_name("skeleton")
 NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
 LONGEST = 30
 PLAIN = re.compile(r"[^\"\\\n|$]{3,120}")
 """A title, a question or a document fits on a line, in quotes and in a table."""
-FENCE = re.compile(r"^```python ?(\w*)\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 BEGUN, ENDED = "<!-- studies: written by `labkit studies --markdown` -->\n", "<!-- end of studies"
-KERNEL = {
-    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
-    "language_info": {"name": "python"},
-}
 
 
 @dataclass(frozen=True)
@@ -42,6 +36,8 @@ class NewStudy:
     title: str = ""
     question: str = ""
     document: str = ""
+    folder: Path | None = None
+    """The workspace that it is written into; None for this checkout."""
 
     def __post_init__(self) -> None:
         _refuse_name(self.name)
@@ -72,40 +68,63 @@ class NewStudy:
             "asked": f"{question[0].lower()}{question[1:]}",
             "document": document or self.document or "A document that is not named yet",
             "names": "\n".join(f"    {json.dumps(name)}," for name in heads),
+            **draft_notebook.words_of(Ping(), self.module),
         }  # fmt: skip
+
+    @property
+    def module(self) -> str:
+        """The file that declares the study, as its notebook names it."""
+        return f"{'studies' if self.folder else 'labkit/studies'}/{self.name}.py"
 
     def files(self) -> dict[Path, str]:
         """Each new file, and what is in it."""
+        stem = self.words["stem"]
         number = len(list((HOME / "notebooks").glob("[0-9][0-9]-*.ipynb")))
-        book = HOME / f"notebooks/{number:02d}-{self.words['stem']}.ipynb"
+        book = HOME / f"notebooks/{number:02d}-{stem}.ipynb"
+        if self.folder:
+            number, book = 0, self.folder / f"notebooks/{stem}.ipynb"
         module = "study_of_claims.txt" if self.claimed else "study.txt"
         made = {
-            PACKAGE / f"studies/{self.name}.py": filled(module, self.words),
-            book: f"{json.dumps(_notebook(number, self.words), indent=1, ensure_ascii=False)}\n",
+            (self.folder or HOME) / self.module: filled(module, self.words),
+            book: draft_notebook.text(number, self.words),
         }
+        published_in = self.folder / printed.KIND if self.folder else printed.FOLDER
         for name, ending in () if self.claimed else (("claims", "toml"), ("figures", "csv")):
-            text = filled(f"{name}.txt", self.words)
-            made[FOLDER / f"{self.name}.{ending}"] = text
+            made[published_in / f"{self.name}.{ending}"] = filled(f"{name}.txt", self.words)
         return made
 
 
 def write(study: NewStudy) -> list[Path]:
     """Write all files and rows of a study; where one of the files is there, nothing is written."""
-    readme, sources, page = HOME / "README.md", FOLDER / "SOURCES.md", who_decides.PAGE
-    if not readme.is_file():
-        raise BadInput("a study is added to a checkout of labkit", hint="clone it and try again")
-    files, rows = study.files(), {}
-    if there := [path for path in files if path.exists()]:
-        raise BadInput(f"{there[0]} is there already", hint="choose another name")
-    if not study.claimed:
-        rows[sources] = _listed(sources.read_text("utf-8"), study.words)
-    for path, text in {**files, **rows}.items():
-        path.write_text(text, "utf-8")
+    files, rows = study.files(), not (study.folder or study.claimed)
+    if present := [path for path in files if path.exists()]:
+        raise BadInput(f"{present[0]} is there already", hint="choose another name")
+    if study.folder:
+        mark = study.folder / workspace.MARK
+        files |= {} if mark.exists() else {mark: f'needs = ">={__version__}"\n'}
+    elif not (HOME / "README.md").is_file():
+        hint = "name a folder of your own: labkit new study NAME --in DIR"
+        raise BadInput("an installed labkit takes no new study", hint=hint)
+    for path, content in files.items():
+        with records.keeping(str(path)):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, "utf-8")
     importlib.invalidate_caches()
+    sources = printed.FOLDER / "SOURCES.md"
+    if rows:
+        sources.write_text(_listed(sources.read_text("utf-8"), study.words), "utf-8")
+    return [*files, *([sources] if rows else []), *([] if study.folder else write_tables())]
+
+
+def write_tables() -> list[Path]:
+    """Write the tables of studies and claims in README and docs again."""
+    readme, page = HOME / "README.md", who_decides.PAGE
+    if not readme.is_file():
+        raise BadInput("an installed labkit has no tables to write", hint="clone it and try again")
     readme.write_text(_in_the_table(readme.read_text("utf-8")), "utf-8")
-    found = [studies.find(name) for name in studies.names()]
-    page.write_text(who_decides.page(page.read_text("utf-8"), found), "utf-8")
-    return [*files, *rows, readme, page]
+    shown = [studies.find(name) for name in studies.built_in()]
+    page.write_text(who_decides.page(page.read_text("utf-8"), shown), "utf-8")
+    return [readme, page]
 
 
 def _refuse_name(name: str) -> None:
@@ -115,36 +134,6 @@ def _refuse_name(name: str) -> None:
     if name in studies.names():
         known = ", ".join(studies.names())
         raise BadInput(f"there is a study {name} already", hint=f"known: {known}")
-
-
-def filled(file: str, words: Mapping[str, str]) -> str:
-    """A file of the skeleton with its places filled."""
-    return Template((SKELETON / file).read_text("utf-8")).substitute(words)
-
-
-def cells(text: str) -> Iterator[tuple[str, str, str]]:
-    """Kind, text and mark of each cell of a notebook that is written as a page."""
-    parts = FENCE.split(text)
-    for before, mark, code in zip(parts[::3], parts[1::3], parts[2::3], strict=False):
-        yield "markdown", before.strip(), ""
-        yield "code", code.rstrip("\n"), mark
-    if rest := parts[-1].strip():
-        yield "markdown", rest, ""
-
-
-def _notebook(number: int, words: Mapping[str, str]) -> dict[str, Any]:
-    made = [
-        _cell(f"{number:02d}-{n:02d}", *one)
-        for n, one in enumerate(cells(filled("notebook.md", words)), 1)
-    ]
-    return {"cells": made, "metadata": KERNEL, "nbformat": 4, "nbformat_minor": 5}
-
-
-def _cell(name: str, kind: str, text: str, mark: str) -> dict[str, Any]:
-    tagged = {"tags": ["parameters"]} if mark == "parameters" else {}
-    ran: dict[str, Any] = {"execution_count": None, "outputs": []} if kind == "code" else {}
-    lines = text.splitlines(keepends=True)
-    return {"cell_type": kind, "id": name, "metadata": tagged, "source": lines, **ran}
 
 
 # A document that is known gets one more study in its row, and any other a row below the last.

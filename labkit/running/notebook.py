@@ -21,7 +21,7 @@ from nbformat.validator import ValidationError
 from papermill.engines import NBClientEngine, papermill_engines
 from traitlets.config import Config
 
-from labkit import errors
+from labkit import errors, studies
 from labkit.errors import (
     LAST_WORDS,
     BadInput,
@@ -31,9 +31,9 @@ from labkit.errors import (
     Stopped,
     Unknown,
 )
-from labkit.machine import own_place
+from labkit.machine import own_place, workspace
 from labkit.machine.places import HOME
-from labkit.running import left_over, until_decided
+from labkit.running import draft_notebook, left_over, until_decided
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
 from labkit.ssh.asking import answering
 
@@ -58,17 +58,19 @@ SECRET = ("password", "passwd", "secret", "token")
 
 
 def notebook(study: str) -> Path:
-    """The notebook that walks through a study."""
+    """The notebook that walks through a study; one that has none gets a draft of it."""
     if (file := found(study)) is None:
-        hint = f"create notebooks/NN-{study.replace('_', '-')}.ipynb"
-        raise BadInput(f"{study} has no notebook", hint=hint)
+        draft = studies.find(study)
+        return draft_notebook.write(draft, str(studies.file_of(study)))
     return file
 
 
 def found(study: str) -> Path | None:
     """The same; None if the study has none."""
-    files = (HOME / "notebooks").glob(f"[0-9][0-9]-{study.replace('_', '-')}.ipynb")
-    return min(files, default=None)
+    stem = study.replace("_", "-")
+    files = [*(HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb")]
+    files += [folder / f"{stem}.ipynb" for folder in workspace.folders("notebooks")]
+    return next((file for file in files if file.is_file()), None)
 
 
 def parameters(source: Path) -> dict[str, dict[str, Any]]:

@@ -18,6 +18,7 @@ from labkit.changes.plan import AT_ONCE
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
+from labkit.machine import workspace
 from labkit.machine.places import HOME, out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
@@ -198,6 +199,15 @@ def with_load(study: Study, **knobs: float | str) -> Study:
     return replace(study, workload=workload, also=also)
 
 
+def with_parameters(
+    study: Study, repeats: int | str, quick: bool, **knobs: Any
+) -> tuple[Study, int | str]:
+    """The study and the repeats that a notebook's parameters ask for; `quick` sets some itself."""
+    short = study.quick if quick else {}
+    chosen = {name: short.get(name, value) for name, value in knobs.items()}
+    return with_load(study, **chosen), short.get("repeats", repeats)
+
+
 def shortened(study: Study, where: str) -> Study:
     """The study with the conditions of a short run alone; of stored results, as it is."""
     return _only(study, where, study.few)
@@ -224,8 +234,9 @@ def _no_longer(load: Workload, seconds: float) -> Workload:
 
 def recorded(study: str) -> Path:
     """The recorded run of a study that comes with labkit, unpacked."""
-    file = HOME / "data" / "recorded" / f"{study}{bundle.SUFFIX}"
-    if not file.is_file():
+    folders = (HOME / "data" / "recorded", *workspace.folders("recorded"))
+    files = (folder / f"{study}{bundle.SUFFIX}" for folder in folders)
+    if (file := next((file for file in files if file.is_file()), None)) is None:
         raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
     return bundle.open_bundle(file)
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import BadInput, LabkitError, ResultsError
+from labkit.machine import workspace
 from labkit.machine.places import HOME, out
 from labkit.results import Results, Run, judged_as
 from labkit.runs import bundle
@@ -94,7 +95,7 @@ def _made_anew(file: Path, folders: Sequence[Path]) -> None:
 
 def places() -> tuple[Path, ...]:
     """The default folders of results: those of this machine, and those that labkit carries."""
-    return out() / "results", HOME / "data" / "recorded"
+    return out() / "results", HOME / "data" / "recorded", *workspace.folders("recorded")
 
 
 def chosen(folders: Sequence[Path]) -> tuple[Path, ...]:

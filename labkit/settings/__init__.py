@@ -5,23 +5,29 @@ Start with `memory.py`, where each is a row, then `mtu.py`, whose ways depend on
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import pkgutil
 from dataclasses import MISSING, fields
 
+from labkit.errors import BadInput
+from labkit.machine import workspace
 from labkit.setting import Setting
 from labkit.settings._ways import OnHost
 
+workspace.extend(__path__, "settings")
+
 
 def kinds_of_setting() -> list[type[Setting]]:
-    """Every class of this folder that is a setting, by name."""
-    names = [module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_"]
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    """Every class of this folder and of workspaces that is a setting, by name."""
+    modules, _ = workspace.modules(__name__, __path__)
     kinds = [kind for module in modules for kind in vars(module).values() if inspect.isclass(kind)]
-    here = {f"{__name__}.{name}" for name in names}
-    real = {kind for kind in kinds if kind.__module__ in here and issubclass(kind, Setting)}
+    homes = {module.__name__ for module in modules}
+    real = {kind for kind in kinds if kind.__module__ in homes and issubclass(kind, Setting)}
     return sorted((kind for kind in real if not _is_base(kind)), key=lambda kind: kind.__name__)
+
+
+def errors() -> list[BadInput]:
+    """Errors of the modules that cannot be read."""
+    return [*workspace.modules(__name__, __path__)[1], *workspace.twice("settings")]
 
 
 # What several settings share, such as a container: no kind of host has that by itself.

@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import traceback
 from pathlib import Path
 
 from labkit.box import topology
-from labkit.errors import BadInput, LabkitError, Unknown
+from labkit.errors import BadInput, Unknown
+from labkit.machine import workspace
+from labkit.machine.places import PACKAGE
 from labkit.study import Study
+
+workspace.extend(__path__, "studies")
 
 
 def names() -> list[str]:
     """The names of all studies."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+
+
+def built_in() -> list[str]:
+    """The names of the studies that come with labkit; workspaces may have more."""
+    folder = str(PACKAGE / "studies")
+    return sorted(module.name for module in pkgutil.iter_modules([folder]) if module.name[0] != "_")
 
 
 def find(name: str) -> Study:
@@ -28,23 +37,22 @@ def find(name: str) -> Study:
     stem = name.replace("-", "_")
     if stem not in names():
         raise Unknown("study", name, names())
-    try:
-        module = importlib.import_module(f"{__name__}.{stem}")
-        study = getattr(module, "study", None)
+    with workspace.reading(file_of(stem)):
+        study = getattr(importlib.import_module(f"{__name__}.{stem}"), "study", None)
         _insist(study, stem)
-    except Exception as odd:
-        at = _place(odd, stem)
-        if isinstance(odd, LabkitError):
-            raise BadInput(f"{at}: {odd.what}", said=odd.said, hint=odd.hint) from odd
-        raise BadInput(f"{at}: {type(odd).__name__}: {odd}") from odd
     assert isinstance(study, Study)
     return study
+
+
+def file_of(stem: str) -> Path:
+    """The file that declares a study."""
+    return next(path for folder in __path__ if (path := Path(folder, f"{stem}.py")).is_file())
 
 
 def readable() -> tuple[list[Study], list[BadInput]]:
     """The studies that can be read, and the errors of the others."""
     read: list[Study] = []
-    broken = []
+    broken = [*workspace.errors(), *workspace.twice("studies")]
     for name in names():
         try:
             read.append(find(name))
@@ -63,21 +71,6 @@ def _insist(study: object, stem: str) -> None:
         topology.find(study.topology)
 
 
-# The last line that was run in the folder of studies; else that on which the study begins.
-def _place(odd: BaseException, stem: str) -> str:
-    if isinstance(odd, SyntaxError) and odd.filename:
-        return f"{odd.filename}:{odd.lineno}"
-    folders = {Path(folder) for folder in __path__}
-    run = [frame for frame in traceback.extract_tb(odd.__traceback__)
-           if Path(frame.filename).parent in folders and frame.filename != __file__]  # fmt: skip
-    if run:
-        return f"{run[-1].filename}:{run[-1].lineno}"
-    paths = (Path(folder, f"{stem}.py") for folder in __path__)
-    file = next(path for path in paths if path.is_file())
-    lines = file.read_text("utf-8").splitlines()
-    return f"{file}:{next((n for n, line in enumerate(lines, 1) if line.startswith('study')), 1)}"
-
-
 def asks(study: Study) -> str:
     """Return the title of a study, marked if it is a draft."""
     return f"{study.title} (draft)" if study.draft else study.title
@@ -87,7 +80,7 @@ def markdown() -> str:
     """The table of all studies for the README."""
     rows = [
         f"| `{s.name}` | {asks(s)} | {len(s.conditions)} | {len(s.claims)} | {s.source} |"
-        for s in readable()[0]
+        for s in map(find, built_in())
     ]
     return "\n".join(["| study | what it asks | conditions | claims | document |",
                       "|---|---|---|---|---|", *rows])  # fmt: skip

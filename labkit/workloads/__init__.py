@@ -2,3 +2,7 @@
 
 Start with `ping.py`; names with an underscore hold what several share.
 """
+
+from labkit.machine import workspace
+
+workspace.extend(__path__, "workloads")

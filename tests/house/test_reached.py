@@ -35,6 +35,7 @@ BY_OTHERS = {
     # paramiko, in place of its own; PRIVATE says which of them a new version lacks
     "PRIVATE", "_parse_disconnect", "_verify_key", "preferred_ciphers", "preferred_keys",
     "preferred_macs", "read_all", "readline",
+    "with_parameters",  # the notebook that each new study begins with
     "FrontPage",  # the cell of the front page's notebook, which is written where it is wanted
 }  # fmt: skip
 

@@ -1,0 +1,218 @@
+"""Workspaces: folders of a reader's own studies, claims, workloads, settings, probes and events.
+
+A workspace is found by `LABKIT_PATH`, by a `labkit.toml` in this folder or one above, or by the
+entry points of an installed package (`labkit.studies`, `labkit.workloads`, ...). It is laid out as
+
+    labkit.toml         needs = ">=0.1": the labkit that it was made for; may be empty
+    studies/NAME.py     also workloads/, settings/, probes/, events/, imports/
+    published/NAME.toml claims, with the figures of their document in NAME.csv
+    notebooks/NAME.ipynb
+    recorded/NAME.tar.gz
+
+What is wrong with one of them is kept as an error to show, and the others go on.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import pkgutil
+import stat
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from importlib import metadata
+from importlib.machinery import FileFinder
+from pathlib import Path
+from types import ModuleType
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from labkit.errors import BadInput, LabkitError
+from labkit.machine.places import HOME, PACKAGE
+from labkit.machine.written import Written
+
+MARK = "labkit.toml"
+VARIABLE = "LABKIT_PATH"
+REGISTRIES = ("studies", "workloads", "settings", "probes", "events", "imports")
+HINT = f"give it to yourself (chown), or name it: {VARIABLE}=FOLDER"
+
+
+@functools.cache
+def _look() -> tuple[tuple[Path, ...], tuple[BadInput, ...]]:
+    good: list[Path] = []
+    bad: list[BadInput] = []
+    for folder in dict.fromkeys((*_named(), *_above(Path.cwd()))):
+        try:
+            _check(folder)
+            good.append(folder)
+        except BadInput as refused:
+            bad.append(refused)
+    return tuple(good), tuple(bad)
+
+
+def workspaces() -> tuple[Path, ...]:
+    """The workspaces of this process, nearest last; those that cannot be used are left out."""
+    return _look()[0]
+
+
+def nearest() -> Path | None:
+    """The workspace around the folder of this process; None if there is none."""
+    return next(reversed(workspaces()), None)
+
+
+def use(folder: Path) -> None:
+    """Add a workspace for this process and those that it starts, before registries are read."""
+    words = [str(folder), *filter(None, [os.environ.get(VARIABLE)])]
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ[VARIABLE] = os.pathsep.join(words)
+    _look.cache_clear()
+
+
+def errors() -> tuple[BadInput, ...]:
+    """Errors of the workspaces and packages that are left out."""
+    entries = [odd for kind in REGISTRIES for _, odd in _entries(kind) if odd is not None]
+    return *_look()[1], *entries
+
+
+def folders(kind: str) -> list[Path]:
+    """The folders of this kind in all workspaces and installed packages."""
+    inside = [folder / kind for folder in workspaces()]
+    brought = [*_installed(kind)] if kind in REGISTRIES else [
+        package.parent / kind for package in _installed("studies")]  # fmt: skip
+    return [folder for folder in (*inside, *brought) if folder.is_dir()]
+
+
+def extend(path: list[str], kind: str) -> None:
+    """Add the workspaces' modules of this kind to the path of labkit's package of that name.
+
+    Where two have one name, Python takes labkit's; `twice` names the other.
+    """
+    path.extend(str(folder) for folder in folders(kind))
+
+
+def twice(kind: str) -> list[BadInput]:
+    """The modules of workspaces that nobody reaches, as another of this name comes first."""
+    taken = {module.name: PACKAGE / kind for module in pkgutil.iter_modules([str(PACKAGE / kind)])}
+    odd = []
+    for folder in folders(kind):
+        for module in pkgutil.iter_modules([str(folder)]):
+            other = taken.setdefault(module.name, folder)
+            if other != folder:
+                what = f"{folder / module.name}.py: {other} has a {module.name} already"
+                odd.append(BadInput(what, hint="rename the file"))
+    return odd
+
+
+def is_inside(file: Path | str) -> bool:
+    """Whether a file belongs to a workspace or to a package that brings such modules."""
+    places = [*workspaces(), *(folder for kind in REGISTRIES for folder in _installed(kind))]
+    return any(Path(file).is_relative_to(place) for place in places)
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[None]:
+    """Read a module of `file`: what it raises is refused with the line.
+
+    What it prints goes to standard error: standard output is for answers.
+    """
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except Exception as odd:
+        at = _place(odd, file)
+        if isinstance(odd, LabkitError):
+            raise BadInput(f"{at}: {odd.what}", said=odd.said, hint=odd.hint) from odd
+        raise BadInput(f"{at}: {type(odd).__name__}: {odd}") from odd
+
+
+def modules(package: str, path: Sequence[str]) -> tuple[list[ModuleType], list[BadInput]]:
+    """The public modules of a registry that can be read, and the errors of the others."""
+    read: list[ModuleType] = []
+    broken = []
+    for found in pkgutil.iter_modules(path):
+        if found.name[0] != "_" and isinstance(found.module_finder, FileFinder):
+            try:
+                with reading(Path(found.module_finder.path, f"{found.name}.py")):
+                    read.append(importlib.import_module(f"{package}.{found.name}"))
+            except BadInput as odd:
+                broken.append(odd)
+    return read, broken
+
+
+# The last line that was run beside the file or in a workspace; else that on which a study begins.
+def _place(odd: BaseException, file: Path) -> str:
+    if isinstance(odd, SyntaxError) and odd.filename:
+        return f"{odd.filename}:{odd.lineno}"
+    run = [frame for frame in traceback.extract_tb(odd.__traceback__)
+           if Path(frame.filename) == file or is_inside(frame.filename)]  # fmt: skip
+    if run:
+        return f"{run[-1].filename}:{run[-1].lineno}"
+    lines = file.read_text("utf-8").splitlines()
+    return f"{file}:{next((n for n, line in enumerate(lines, 1) if line.startswith('study')), 1)}"
+
+
+def _named() -> Iterator[Path]:
+    for word in os.environ.get(VARIABLE, "").split(os.pathsep):
+        if word:
+            yield Path(word).expanduser().resolve()
+
+
+def _above(folder: Path) -> Iterator[Path]:
+    found = next((above for above in (folder, *folder.parents) if (above / MARK).is_file()), None)
+    if found is not None and found != HOME:
+        yield found.resolve()
+
+
+# Modules are run. So a folder that labkit finds by itself must be this user's, as git insists too.
+def _check(folder: Path) -> None:
+    if not folder.is_dir():
+        raise BadInput(f"{VARIABLE}: no folder {folder}")
+    if folder not in set(_named()):
+        status = folder.stat()
+        if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
+            raise BadInput(f"{folder / MARK} is not used: others may write there", hint=HINT)
+    if (folder / MARK).is_file():
+        _check_version(Written.read(folder / MARK, "workspace", "labkit new study NAME --in DIR"))
+
+
+def _check_version(written: Written) -> None:
+    from labkit import __version__
+
+    tables = written.tables()
+    written.insist_known(tables, {"needs"})
+    needs = tables.get("needs", "")
+    try:
+        wanted = SpecifierSet(needs)
+    except (InvalidSpecifier, AttributeError, TypeError):
+        raise written.wrong(f"is no range of versions: {needs!r}", "needs",
+                            hint='such as: needs = ">=0.1"') from None  # fmt: skip
+    if not wanted.contains(__version__, prereleases=True):
+        what = f"it needs labkit {needs}, and this is {__version__}"
+        raise written.wrong(what, "needs", hint="install that labkit")
+
+
+def _installed(kind: str) -> list[Path]:
+    return [folder for folder, _ in _entries(kind) if folder is not None]
+
+
+# To find a package runs the packages around it, which may fail in any way.
+@functools.cache
+def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
+    found: list[tuple[Path | None, BadInput | None]] = []
+    for entry in metadata.entry_points(group=f"labkit.{kind}"):
+        try:
+            spec = importlib.util.find_spec(entry.value)
+            places = (spec and spec.submodule_search_locations) or ()
+            odd = "" if places else "no package of modules"
+        except Exception as failed:
+            places, odd = (), f"{type(failed).__name__}: {failed}"
+        found += [(Path(place), None) for place in places]
+        if odd:
+            owner = entry.dist.name if entry.dist else "a package"
+            what = f"{owner}: entry point {entry.name} of labkit.{kind}: {entry.value}"
+            found.append((None, BadInput(what, said=odd, hint=f"reinstall or remove {owner}")))
+    return found

@@ -1,0 +1,254 @@
+"""A folder of one's own: its studies, claims, workloads and settings are found by every verb."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).resolve().parents[2]
+CLEAN = {name: word for name, word in os.environ.items()
+         if name not in ("LABKIT_PATH", "PYTHONPATH")}  # fmt: skip
+pytestmark = pytest.mark.slow
+
+WORKLOAD = '''
+"""How long one command takes."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.workload import Sample, Workload
+
+
+@dataclass(frozen=True)
+class Sorting(Workload):
+    """`sort` of numbers."""
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = ""
+    measures: ClassVar[tuple[str, ...]] = ("elapsed",)
+    lines: int = 20000
+
+    @property
+    def seconds(self) -> float:
+        return 1.0
+
+    def run(self, hosts):
+        script = "seq $1 | sort -R --random-source=/dev/zero | sort -n | tail -1; date +%s.%N"
+        start = hosts["server"].check("date", "+%s.%N")
+        return start + hosts["server"].check("sh", "-c", script, "sort", str(self.lines))
+
+    @staticmethod
+    def parse(text):
+        start, last, end = text.split()
+        return [Sample("elapsed", "s", np.array([float(end) - float(start)]))]
+'''
+SETTING = '''
+"""The hops that packets begin with."""
+
+from dataclasses import field
+
+from labkit.settings._values import amount
+from labkit.settings._ways import OnHost, by, of_sysctl
+
+
+class Hops(OnHost):
+    """The hops that packets of this host begin with."""
+
+    hops: int = field(default=64, metadata=amount("time to live", 1, 255, "hops"))
+    on_linux = by(of_sysctl("net.ipv4.ip_default_ttl"))
+'''
+STUDY = '''
+"""Does it take longer to sort more?"""
+
+from labkit.claims import published
+from labkit.condition import Condition
+from labkit.settings.hops import Hops
+from labkit.study import Study
+from labkit.workloads.sorting import Sorting
+
+study = Study(
+    name="sort_sizes", title="Sorting", question="Does it take longer to sort more?",
+    source="A paper", workload=Sorting(), metric="elapsed", unit="s", topology="pair",
+    quick={"repeats": 2},
+    conditions=(
+        Condition("Few", means="few numbers", here="few numbers", knobs={"lines": 2000}),
+        Condition("Many", means="many numbers", here="many numbers", knobs={"lines": 400000},
+                  settings=(Hops(77),)),
+    ),
+    claims=published.of("sort_sizes"),
+)
+'''
+CLAIMS = """
+document = "A paper"
+metric = "elapsed"
+statistics = ["median"]
+
+[[claim]]
+id = "sort-sizes-01"
+form = "order"
+statement = "Few numbers are sorted sooner"
+source = "section 1"
+conditions = ["Few", "Many"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A workspace with a study, a workload and a setting of its own, and no notebook."""
+    files = {
+        "labkit.toml": 'needs = ">=0.1"\n', "studies/sort_sizes.py": STUDY,
+        "workloads/sorting.py": WORKLOAD, "settings/hops.py": SETTING,
+        "published/sort_sizes.toml": CLAIMS,
+    }  # fmt: skip
+    for name, text in files.items():
+        path = tmp_path / "mine" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "mine"
+
+
+def labkit(*words, cwd, **more):
+    env = {**CLEAN, "LABKIT_OUT": str(cwd / "out"), **more}
+    words = (sys.executable, "-m", "labkit", *words)
+    return subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True)
+
+
+def names(done):
+    return {study["name"] for study in json.loads(done.stdout)}
+
+
+def test_a_workspace_is_found_from_inside_by_the_variable_and_nowhere_else(folder, tmp_path):
+    inside = folder / "data"
+    inside.mkdir()
+    assert "sort_sizes" in names(labkit("studies", "--json", cwd=inside))
+    assert "sort_sizes" not in names(labkit("studies", "--json", cwd=tmp_path))
+    asked = labkit("studies", "--json", cwd=tmp_path, LABKIT_PATH=str(folder))
+    assert "sort_sizes" in names(asked) and "lat_ping" in names(asked)
+    lost = labkit("studies", cwd=tmp_path, LABKIT_PATH="/no/such")
+    assert lost.returncode == 1 and "LABKIT_PATH: no folder /no/such" in lost.stderr
+    assert "lat_ping" in lost.stdout
+
+
+def test_an_installed_package_brings_studies_by_its_entry_points(folder, tmp_path):
+    site = tmp_path / "site"
+    info = site / "mypaper-1.0.dist-info"
+    info.mkdir(parents=True)
+    (folder / "__init__.py").write_text("")
+    folder.rename(site / "mypaper")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mypaper\nVersion: 1.0\n")
+    kinds = ("studies", "workloads", "settings")
+    groups = "".join(f"[labkit.{kind}]\nmine = mypaper.{kind}\n" for kind in kinds)
+    (info / "entry_points.txt").write_text(f"{groups}[labkit.probes]\nmine = mypaper.lost\n")
+    done = labkit("studies", "--json", cwd=tmp_path, PYTHONPATH=str(site))
+    assert "sort_sizes" in names(done)
+    assert "mypaper: entry point mine of labkit.probes" in done.stderr
+    shown = labkit("scorecard", "--study", "sort_sizes", cwd=tmp_path, PYTHONPATH=str(site))
+    assert "1 claims: 1 not measured yet" in shown.stdout, shown.stderr
+
+
+BROKEN = {
+    "studies/torn.py": ("study = Study(", "torn.py:1"),
+    "studies/odd.py": ("import labkit\n\nlabkit.nothing", "odd.py:3: AttributeError"),
+    "studies/bare.py": ("x = 1", "bare.py:1: it has no study"),
+    "studies/lat_ping.py": ("x = 1", "has a lat_ping already"),
+    "studies/talks.py": ("print('good morning')", "good morning"),
+}
+
+
+def test_a_broken_file_is_named_with_its_line_and_takes_nobody_down(folder):
+    for name, (text, _) in BROKEN.items():
+        (folder / name).write_text(text)
+    done = labkit("studies", "--json", cwd=folder)
+    assert done.returncode == 1 and {"sort_sizes", "lat_ping"} <= names(done)
+    for _, words in BROKEN.values():
+        assert words in done.stderr
+
+
+def test_a_broken_workload_is_named_where_it_is_broken(folder):
+    with (folder / "workloads/sorting.py").open("a") as file:
+        file.write("\nraise RuntimeError('lost')\n")
+    done = labkit("plan", "sort_sizes", cwd=folder)
+    line = len((folder / "workloads/sorting.py").read_text().splitlines())
+    assert done.returncode == 2 and f"sorting.py:{line}: RuntimeError: lost" in done.stderr
+
+
+def test_a_broken_setting_is_named_and_the_others_are_listed(folder):
+    (folder / "settings/torn.py").write_text("def")
+    done = labkit("settings", cwd=folder)
+    assert done.returncode == 1 and "torn.py:1" in done.stderr and "Hops" in done.stdout
+    unknown = labkit("plan", "Torn(3)", "--on", "server", cwd=folder)
+    assert unknown.returncode == 2 and "torn.py:1" in unknown.stderr
+
+
+MARKS = {
+    'needs = ">=99"': "labkit.toml:1: it needs labkit >=99",
+    'needs = "new"': "labkit.toml:1: is no range of versions: 'new'",
+    "needs = 3": "labkit.toml:1: is no range of versions: 3",
+    'need = ">=1"': "labkit.toml:1: unknown key 'need'",
+    "needs =": "labkit.toml:1: is not TOML",
+}
+
+
+def test_a_workspace_for_another_labkit_is_named_and_left_out(folder, tmp_path):
+    folders = [folder]
+    for number, text in enumerate(MARKS):
+        copy = tmp_path / f"copy{number}"
+        (copy / "studies").mkdir(parents=True)
+        (copy / f"studies/copy{number}.py").write_text(STUDY)
+        (copy / "labkit.toml").write_text(text)
+        folders.append(copy)
+    path = os.pathsep.join(map(str, folders))
+    done = labkit("studies", "--json", cwd=tmp_path, LABKIT_PATH=path)
+    assert done.returncode == 1 and {"sort_sizes", "lat_ping"} <= names(done)
+    assert not any(name.startswith("copy") for name in names(done))
+    for words in MARKS.values():
+        assert words in done.stderr
+
+
+def test_the_code_of_a_workspace_that_others_may_write_is_run_only_if_it_was_named(folder):
+    folder.chmod(0o777)
+    done = labkit("studies", "--json", cwd=folder)
+    assert "sort_sizes" not in names(done) and "others may write there" in done.stderr
+    assert "sort_sizes" in names(labkit("studies", "--json", cwd=folder, LABKIT_PATH=str(folder)))
+
+
+def test_a_new_study_is_written_into_a_folder_of_ones_own(tmp_path):
+    words = ("new", "study", "disk_cache", "--document", "Caches", "--in", "mine")
+    done = labkit(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    written = {str(path.relative_to(tmp_path / "mine"))
+               for path in (tmp_path / "mine").rglob("*") if path.is_file()}  # fmt: skip
+    assert written == {
+        "labkit.toml", "studies/disk_cache.py", "notebooks/disk-cache.ipynb",
+        "published/disk_cache.toml", "published/disk_cache.csv",
+    }  # fmt: skip
+    again = labkit(*words, cwd=tmp_path)
+    assert again.returncode == 2 and "there is a study disk_cache already" in again.stderr
+    planned = labkit("plan", "disk_cache", cwd=tmp_path / "mine")
+    assert planned.returncode == 0, planned.stderr
+
+
+def test_claims_that_are_there_already_give_a_study_its_conditions(tmp_path):
+    (tmp_path / "published").mkdir()
+    (tmp_path / "published/sort_sizes.toml").write_text(CLAIMS)
+    done = labkit("new", "study", "sort_sizes", "--in", ".", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert '"Few",\n    "Many",' in (tmp_path / "studies/sort_sizes.py").read_text()
+
+
+@pytest.mark.box
+def test_a_study_of_ones_own_runs_without_a_notebook_and_is_judged(folder, lab_file):
+    done = labkit("run", "sort_sizes", "--quick", "--lab", str(lab_file), "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["verdicts"][0]["claim"] == "sort-sizes-01"
+    study = json.loads((Path(told["results"]) / "study.json").read_text())
+    assert study["workload"] == {"name": "Sorting", "lines": 20000}
+    assert Path(told["report"]).is_file()
+    shown = labkit("scorecard", "--study", "sort_sizes", cwd=folder)
+    assert "sort-sizes-01" in shown.stdout
