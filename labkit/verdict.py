@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from labkit.reason import Reason, What, why
+from labkit.reason import Reason, What, figures, why
 from labkit.statistics.comparison import MARGIN as MARGIN
 from labkit.statistics.comparison import RISK as RISK
 from labkit.statistics.comparison import SAME as SAME
 from labkit.statistics.comparison import Comparison as Comparison
+from labkit.statistics.comparison import Effect
 from labkit.statistics.comparison import Found as Found
 from labkit.statistics.comparison import check_margin as check_margin
 from labkit.statistics.comparison import named as named
@@ -19,6 +20,23 @@ from labkit.statistics.spending import History, spent
 
 HOLDS, CONTRADICTED = "holds", "contradicted"
 UNDECIDED, NOT_TESTABLE = "undecided", "not testable here"
+AGREES, DIFFERS, UNCLEAR = "agrees", "differs", "unclear"
+
+
+@dataclass(frozen=True)
+class Here:
+    """The figure that was measured beside the document's, whether or not it tests the claim."""
+
+    says: str
+    effect: Effect
+    reach: str
+    """The reach of the figure: hardware, this machine's kernel, or emulated guests."""
+    p: float = 1.0
+
+    def __str__(self) -> str:
+        printed = self.effect.printed
+        beside = f"; the document: {printed:.3g}" if printed is not None else ""
+        return f"{figures(self.effect)}{beside}; {self.says} ({self.reach})"
 
 
 @dataclass(frozen=True)
@@ -61,6 +79,8 @@ class Verdict:
     comparisons: Mapping[str, History] = field(default_factory=dict)
     """Its comparisons: the looks at each, and the one at which it was decided, which it stays."""
     given_up: str = ""
+    here: Here | None = None
+    """The measured figure of it; None where nothing was measured."""
     """Reason why a study with a budget stopped before deciding this, and what that would take."""
 
     @property
@@ -74,7 +94,7 @@ class Verdict:
 
     def told(self) -> dict[str, Any]:
         """All of it for JSON, its reasons as values and as a sentence."""
-        return {**asdict(self), "why": self.why}
+        return {**asdict(self), "why": self.why, "measured": str(self.here or "")}
 
 
 def verdict_on(

@@ -21,7 +21,7 @@ from labkit.machine.written import Written
 from labkit.statistics.expression import SUMMARIES
 from labkit.statistics.figure import check_statistic
 from labkit.statistics.measurand import measurands
-from labkit.statistics.quantity import Statistic
+from labkit.statistics.quantity import Quantity, Statistic
 
 COMMON = {
     "id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics", "prints",
@@ -37,7 +37,10 @@ FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
 NEEDED = ("id", "form", "statement", "source")
 HEAD = ("document", "metric", "statistics", "claim")
 SUCH = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
-HEAD_KEYS = {*HEAD, "point", "units"}
+HEAD_KEYS = {*HEAD, "point", "units", "answer"}
+ANSWER = ("says", "what", "form", "claim", "document")
+SHAPES = ("percent", "times", "number")
+"""The forms of a figure in an answer."""
 
 
 def _is_text(value: Any) -> bool:
@@ -76,9 +79,25 @@ VALUES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "chains": ("a list of lists of texts", _each_is(_each_is(_is_text))),
     "points": ("a table of texts by numbers", _are_points),
     "units": ("a table of texts", _is_table),
+    "answer": ("tables, each begun by [[answer]]", _each_is(lambda one: isinstance(one, dict))),
     "claim": ("tables, each begun by [[claim]]", _each_is(lambda one: isinstance(one, dict))),
 }
 """Kinds of values by key; any other key has a text."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The words of an answer, its figure, and the document's beside it.
+
+    `says` has {} where the figure stands; `claim` is the claim that the figure is of.
+    """
+
+    says: str
+    what: Quantity
+    form: str
+    claim: str
+    document: str
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -90,6 +109,8 @@ class Published:
     metric: str
     claims: tuple[Claim, ...]
     units: Mapping[str, str] = field(default_factory=dict)
+    answers: tuple[Headline, ...] = ()
+    """The ways to say its answer, the best first."""
 
     def wanted(self) -> dict[str, list[str]]:
         """Condition -> the metrics that the claims ask of it."""
@@ -138,7 +159,31 @@ def read(text: str, study: str, folder: Path = FOLDER) -> Published:
                                 hint="give each claim an id of its own")  # fmt: skip
         claims.append(claim)
     units = dict(tables.get("units", {}))
-    return Published(study, tables["document"], tables["metric"], tuple(claims), units)
+    known = [claim.id for claim in claims]
+    answers = tuple(
+        _headline(written, n, table, tables["statistics"][0], known)
+        for n, table in enumerate(tables.get("answer", ()))
+    )
+    return Published(study, tables["document"], tables["metric"], tuple(claims), units, answers)
+
+
+def _headline(
+    written: Written, n: int, fields: Mapping[str, Any], statistic: str, claims: Sequence[str]
+) -> Headline:  # fmt: skip
+    _insist_there(written, fields, ANSWER, "answer", n)
+    written.insist_known(fields, {*ANSWER, "metric", "unit"}, "answer", n)
+    texts = {key: str(value) for key, value in fields.items()}
+    with written.locating("answer", n, "form"):
+        if texts["form"] not in SHAPES:
+            raise Unknown("form of answer", texts["form"], SHAPES)
+    with written.locating("answer", n, "claim"):
+        if texts["claim"] not in claims:
+            raise Unknown("claim of the answer", texts["claim"], claims)
+    if texts["says"].count("{}") != 1:
+        raise written.wrong("says has {} once, where the figure stands", "answer", n, "says")
+    with written.locating("answer", n, "what"):
+        what = Quantity(texts.pop("what"), _statistic(statistic), texts.pop("metric", ""))
+    return Headline(what=what, **texts)
 
 
 def _claim(

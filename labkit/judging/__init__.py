@@ -13,6 +13,7 @@ from labkit import noise_floor
 from labkit.gates import watch
 from labkit.judging.by_hosts import decided
 from labkit.judging.doubts import LATENCIES, Doubts
+from labkit.judging.here import here, reach_of
 from labkit.judging.loads import Loads
 from labkit.judging.reading import Reading
 from labkit.noise_floor import Noise
@@ -47,7 +48,11 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
         verdict = replace(verdict, reasons=tuple(taking(r, seconds) for r in verdict.reasons))
         names = claim.conditions_among([one.name for one in study.conditions])
         latency = study.unit in LATENCIES and claim.metric in WAITS
-        verdicts.append(doubts.on(verdict, names, latency, loads.of(claim)))
+        verdict = doubts.on(verdict, names, latency, loads.of(claim))
+        reach = reach_of(claim.names(), results)
+        measured = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
+        seen = here(claim, verdict, measured, reading.kinds, reach)
+        verdicts.append(replace(verdict, here=seen))
     return verdicts
 
 

@@ -12,7 +12,9 @@ from typing import Any, Protocol
 
 from labkit.errors import LabkitError, readable
 from labkit.gates import watch
-from labkit.judging import judge
+from labkit.judging import judged
+from labkit.judging.finding import sentence
+from labkit.judging.reading import Reading
 from labkit.machine.places import out
 from labkit.machine.units import figure
 from labkit.machine.units import shown as shown_unit
@@ -42,6 +44,8 @@ class Answer:
 
     study: str
     where: str
+    answer: str
+    """The answer in one sentence."""
     note: str
     results: str
     notebook: str
@@ -98,8 +102,9 @@ def answer(
     stored = rerun.results and Results.open(rerun.results)
     results = stored or stored_results(study.name, where)
     target = target or _named_after(results.path, begun)
-    verdicts = judge(study, results)
-    head = head_of(study, results, verdicts)
+    reading = Reading.of(study, results)
+    verdicts = judged(reading)
+    head = head_of(study, results, verdicts, sentence(reading, verdicts))
     write_report.result()(target, target.with_suffix(".html"), head)
     return _read(study, results, verdicts, head, target, where)
 
@@ -148,6 +153,7 @@ def _read(
     return Answer(
         study=study.name,
         where=where,
+        answer=head.answer,
         note=note(results),
         results=str(results.path),
         notebook=str(target),
@@ -196,12 +202,13 @@ def rendered(study: Study, found: Answer) -> str:
     """The answer for a terminal: the percentiles, the verdicts, the files."""
     parts = [
         study.title,
+        paragraph(found.answer),
         paragraph(f"{found.note}. These are not the figures of hardware.") if found.note else "",
         "\n".join(map(paragraph, found.controls)),
         _measured(study, found.rows),
         table(
-            [(v["claim"], v["verdict"], v["why"]) for v in found.verdicts],
-            ["claim", "verdict", "what was measured"],
+            [(v["claim"], v["measured"], v["verdict"], v["why"]) for v in found.verdicts],
+            ["claim", "measured here", "verdict", "why"],
         ),
         one_risk(v["among"] for v in found.verdicts),
         looked((v["looks"], v["spent"]) for v in found.verdicts),

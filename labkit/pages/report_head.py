@@ -33,6 +33,8 @@ class ReportHead:
     """One sentence, the verdict on each claim, the controls, and facts by name."""
 
     finding: str
+    answer: str = ""
+    """The answer to the study's question, in one sentence."""
     verdicts: tuple[tuple[str, str, str], ...] = ()
     """Of each claim its name, the verdict, and the statement."""
     controls: tuple[str, ...] = ()
@@ -40,7 +42,8 @@ class ReportHead:
 
     def html(self, chart: str = "") -> str:
         """The head with its chart between the finding and the verdicts."""
-        said = f'<p class="finding"><b>{safe(self.finding)}</b></p>' if self.finding else ""
+        said = f'<p class="finding"><b>{safe(self.answer)}</b></p>' if self.answer else ""
+        said += f"<p>{safe(self.finding)}</p>" if self.finding else ""
         return f"{said}{chart}{self._strip()}{self._controls()}{self._facts()}"
 
     def _strip(self) -> str:
@@ -64,10 +67,13 @@ class ReportHead:
         return Table(("measured", ""), self.facts).html() if self.facts else ""
 
 
-def head_of(study: Study, results: Results, verdicts: Sequence[Verdict]) -> ReportHead:
+def head_of(
+    study: Study, results: Results, verdicts: Sequence[Verdict], answer: str = ""
+) -> ReportHead:  # fmt: skip
     """The head of a report on these results."""
     return ReportHead(
         finding([verdict.told() for verdict in verdicts]),
+        answer,
         tuple((v.claim, v.verdict, v.statement) for v in verdicts),
         tuple(controls.said_of(results)),
         tuple((name, said) for name, said in _facts(study, results).items() if said),

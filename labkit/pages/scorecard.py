@@ -22,7 +22,16 @@ from labkit.running import measured
 from labkit.runs import bundle, looks
 from labkit.runs.index import chosen, found
 from labkit.statistics.interval import ends
-from labkit.verdict import CONTRADICTED, HOLDS, NOT_TESTABLE, SAME, UNDECIDED, Verdict, check_margin
+from labkit.verdict import (
+    CONTRADICTED,
+    HOLDS,
+    NOT_TESTABLE,
+    SAME,
+    UNDECIDED,
+    Here,
+    Verdict,
+    check_margin,
+)
 
 WORDS = (HOLDS, CONTRADICTED, SAME, UNDECIDED, NOT_TESTABLE)
 NO_STUDY_YET = "no study yet"
@@ -30,7 +39,7 @@ UNMEASURED = "not measured yet"
 COUNTED = (*WORDS, UNMEASURED, NO_STUDY_YET)
 """Categories of claims: one that could be tested but was not has no verdict."""
 ON_EMULATED, ON_REAL = "on emulated labs", "on real hosts or kernels"
-HEAD = ("claim", "the claim", "verdict", "effect", "printed", "runs", "lab", "what was measured",
+HEAD = ("claim", "the claim", "verdict", "measured here", "printed", "runs", "lab", "why",
         "the document", "evidence")  # fmt: skip
 NO_FIGURE = "no figure"
 EMULATED = (
@@ -76,6 +85,8 @@ class ScoreLine:
     looks: tuple[int, ...] = ()
     spent: float | None = None
     given_up: str = ""
+    here: Here | None = None
+    """The measured figure, whether or not it tests the claim."""
 
     @property
     def reason(self) -> str:
@@ -89,7 +100,7 @@ class ScoreLine:
 
     def told(self) -> dict[str, Any]:
         """All of it for JSON."""
-        return {**asdict(self), "reason": self.reason}
+        return {**asdict(self), "reason": self.reason, "measured": str(self.here or "")}
 
 
 @dataclass(frozen=True)
@@ -278,7 +289,7 @@ def _line(
     return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
         v.low, v.high, v.published, runs, v.reasons, lab, tier, kernel, v.source, claim.dispute,
-        claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up,
+        claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up, v.here,
     )  # fmt: skip
 
 
@@ -297,10 +308,12 @@ def is_real(line: ScoreLine) -> bool:
 
 def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
-    effect = "" if line.effect is None else _short(line.effect)
-    if line.effect is not None:
-        effect += f" ({ends(line.low, line.high, _short)})"
-    return effect, "" if line.published is None else _short(line.published)
+    if line.here is None:
+        return "", "" if line.published is None else _short(line.published)
+    seen = line.here.effect
+    around = ", ".join(map(_short, seen.each)) or ends(seen.low, seen.high, _short)
+    effect = f"{_short(seen.value)} ({around}): {line.here.says}, {line.here.reach}"
+    return effect, "" if seen.printed is None else _short(seen.printed)
 
 
 def _row(line: ScoreLine) -> tuple[str, ...]:
@@ -333,10 +346,11 @@ def _group(lines: Sequence[ScoreLine]) -> str:
 
 
 def _paragraph(line: ScoreLine) -> str:
-    reason = line.reason if line.verdict == NOT_TESTABLE else f"Measured: {line.reason}"
+    reason = line.reason if line.verdict == NOT_TESTABLE else f"Judged: {line.reason}"
+    measured = [f"Measured here: {line.here}"] if line.here else []
     printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
-    said = [f"    {text}." for text in (line.statement, reason, printed, *disputed)]
+    said = [f"    {text}." for text in (line.statement, *measured, reason, printed, *disputed)]
     whole = [f"{line.claim}: {line.verdict}", *said]
     return "\n".join(terminal.paragraph(readable(text)) for text in whole)
 

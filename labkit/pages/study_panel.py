@@ -11,8 +11,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import ipywidgets as widgets  # type: ignore[import-untyped]
+from IPython.display import Markdown
 
 from labkit.errors import Stopped, readable
+from labkit.judging import judged
+from labkit.judging.finding import sentence
+from labkit.judging.reading import Reading
 from labkit.lab import Lab
 from labkit.machine.units import figure, shown
 from labkit.pages.lab_panel import alone, show, status, wrapped
@@ -141,10 +145,12 @@ class StudyPanel:
         """
         self.show()
         if self.lab is None:
+            self._show_answer()
             return self.results
         if not self.running:
             self._begin()
         await self._follow()
+        self._show_answer()
         if isinstance(self._failure, Stopped) and self._view:
             # It stays below the panel when Start has gone on, and must be true then too.
             raise Stopped(WAITING)
@@ -152,6 +158,13 @@ class StudyPanel:
             # Where in its thread the study was is of no use to a reader.
             raise self._failure.with_traceback(None)
         return self.results
+
+    # First of all that the notebook shows of its results.
+    def _show_answer(self) -> None:
+        if self._failure is None and self.results.finished():
+            reading = Reading.of(self.study, self.results)
+            if said := sentence(reading, judged(reading)):
+                show(Markdown(f"**{said}**"))  # type: ignore[no-untyped-call]
 
     def start(self) -> None:
         """Measure what is missing while the notebook stays free."""

@@ -13,10 +13,10 @@ from labkit.machine.units import shown
 from labkit.pages import terminal
 from labkit.results import Results
 from labkit.study import Study
-from labkit.verdict import Verdict, looked, one_risk
+from labkit.verdict import Here, Verdict, looked, one_risk
 
 MIME = "application/vnd.labkit.table+json"
-VERDICTS = ("claim", "the claim", "verdict", "what was measured")
+VERDICTS = ("claim", "the claim", "measured here", "verdict", "why")
 SHORT = 21
 """Letters of a text that stays on one line: as many as the longest name of a claim has."""
 COLUMN, NARROW = 45, 55
@@ -124,10 +124,15 @@ def _text(column: str, value: object) -> str:
     return shown(str(value)) if column == "unit" else str(value)
 
 
+def measured_here(here: Here | None) -> str:
+    """The figure that was measured of a claim, as text."""
+    return str(here) if here else "nothing"
+
+
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     """One line for each claim: what the document says, the verdict, and why."""
     judged = list(verdicts)
-    rows = tuple((v.claim, v.statement, v.verdict, v.why) for v in judged)
+    rows = tuple((v.claim, v.statement, measured_here(v.here), v.verdict, v.why) for v in judged)
     said = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
     said.append(looked((v.looks, v.spent) for v in judged))
     return Table(VERDICTS, rows, " ".join(part for part in said if part))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from labkit import imports, studies
 from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.judging import judge
+from labkit.judging.here import HARDWARE, here
 from labkit.results import Results, Run
 from labkit.runs import looks
 from labkit.runs.integrity import first_of_each
@@ -52,7 +54,13 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     if (claimed := Claimed.of(results.asked)) is None:
         return []
     taken, before = looks.look(results), looks.histories(results)
-    verdicts = claimed.judge(of_claims(results), taken, margin, before)
+    values = of_claims(results)
+    verdicts = [
+        replace(verdict, here=here(claim, verdict, values, {}, HARDWARE))
+        for claim, verdict in zip(
+            published.of(claimed.study), claimed.judge(values, taken, margin, before), strict=True
+        )
+    ]
     if margin is None:
         looks.remember(results, verdicts)
     return verdicts

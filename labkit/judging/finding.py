@@ -1,0 +1,95 @@
+"""The answer to a study in one sentence: what was found, how large, and what the document says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from labkit.claims import published
+from labkit.claims.published import Headline
+from labkit.judging.here import GUESTS, HARDWARE, KERNEL, reach_of
+from labkit.judging.reading import Reading
+from labkit.machine.units import capital
+from labkit.statistics.comparison import Comparison, Effect, found_of
+from labkit.verdict import NOT_TESTABLE, Verdict
+
+WHERE = {
+    HARDWARE: "On these hosts", KERNEL: "On this machine's kernel", GUESTS: "On emulated guests",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The figure that answers a study, and the words for it."""
+
+    headline: Headline
+    effect: Effect
+    reach: str
+    tested: bool
+    """Whether the claim behind it can be tested here; else this is a local finding."""
+
+    def __str__(self) -> str:
+        say, write = self.headline.says, self._write
+        text = f"{say.format(self._with_unit(write(self.effect.value)))}, {self._within()}"
+        local = "" if self.tested else ", a local finding"
+        document = self.headline.document or "no figure"
+        return f"{WHERE[self.reach]}{local}: {text}; the document says {document}."
+
+    def _within(self) -> str:
+        e, write = self.effect, self._write
+        if e.each:
+            many = len(e.each)
+            return f"{write(min(e.each))} to {write(max(e.each))} in {many} block{'s' * (many > 1)}"
+        if e.low is None or e.high is None:
+            return f"not known any closer after {e.blocks} blocks"
+        unsure = self.headline.form != "number" and e.low <= 1 <= e.high
+        chance = ", so perhaps no difference" if unsure else ""
+        return f"{write(e.low)} to {write(e.high)} in {e.blocks} blocks{chance}"
+
+    def _with_unit(self, figure: str) -> str:
+        units = {"percent": " %", "times": " times", "number": f" {self.headline.unit}".rstrip()}
+        return f"{figure}{units[self.headline.form]}"
+
+    # Two digits of what is known.
+    def _write(self, x: float) -> str:
+        scale = 100 if self.headline.form == "percent" else 1
+        ends = [end for end in (self.effect.low, self.effect.high, *self.effect.each) if end]
+        width = scale * ((max(ends) - min(ends)) if len(ends) > 1 else abs(x) / 10) or 1.0
+        least = 0 if scale == 100 or abs(x) >= 10 else 1 - math.floor(math.log10(abs(x) or 1))
+        digits = min(max(-math.floor(math.log10(width)), least, 0), 4)
+        return f"{scale * x:,.{digits}f}"
+
+
+def answered(reading: Reading, verdicts: Sequence[Verdict]) -> Answered | None:
+    """The first of the study's headlines that was measured; None if none was."""
+    untested = {v.claim for v in verdicts if v.verdict == NOT_TESTABLE}
+    for headline in headlines(reading.study.name):
+        c = Comparison(headline.what).asked_of(reading.measured, reading.kinds) if all(
+            reading.measured.get(name) for name in headline.what.names) else None  # fmt: skip
+        found = found_of([c], reading.measured)[0] if c else []
+        if found:
+            reach = reach_of([*headline.what.names], reading.results)
+            return Answered(headline, found[0].effect, reach, headline.claim not in untested)
+    return None
+
+
+def sentence(reading: Reading, verdicts: Sequence[Verdict]) -> str:
+    """The answer as a reader gets it; empty for a study that says of nothing how it is answered."""
+    first = next(iter(headlines(reading.study.name)), None)
+    if first is None:
+        return ""
+    return str(answered(reading, verdicts) or _unanswered(first, reading.results.asked))
+
+
+def headlines(study: str) -> tuple[Headline, ...]:
+    """The ways to say the answer of a study, the best first."""
+    return published.published(study).answers if study in published.names() else ()
+
+
+def _unanswered(first: Headline, asked: Mapping[str, object]) -> str:
+    refused = asked.get("refused", {})
+    whys = list(dict.fromkeys(refused.values())) if isinstance(refused, dict) else []
+    why = f": {whys[0]}" if whys else ""
+    document = first.document or "no figure"
+    return capital(f"not answered here{why}; the document says {document}.")

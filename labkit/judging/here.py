@@ -1,0 +1,73 @@
+"""The figure of every claim as it was measured here, whether or not that tests the claim."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from labkit import imports, kernels
+from labkit.claim import Claim
+from labkit.results import Results
+from labkit.statistics.comparison import Comparison, Found, found_of
+from labkit.statistics.percentiles import Blocks
+from labkit.verdict import (
+    AGREES,
+    CONTRADICTED,
+    DIFFERS,
+    HOLDS,
+    NOT_TESTABLE,
+    SAME,
+    UNCLEAR,
+    Here,
+    Verdict,
+)
+
+HARDWARE, KERNEL, GUESTS = "hardware", "this machine's kernel", "emulated guests"
+OF_VERDICT = {HOLDS: AGREES, CONTRADICTED: DIFFERS}
+
+
+def here(
+    claim: Claim, verdict: Verdict, measured: Mapping[str, Blocks], kinds: Mapping[str, str],
+    reach: str,
+) -> Here | None:  # fmt: skip
+    """The figure beside the document's; None where nothing of the claim was measured."""
+    comparisons = claim.comparisons()
+    able = [c for c in comparisons if all(measured.get(name) for name in c.what.names)]
+    found, _ = found_of((c.asked_of(measured, kinds) for c in able), measured)
+    if not found:
+        return None
+    shown = max(found, key=lambda f: f.p)
+    says = {f.comparison: _says(f) for f in found}
+    if wrong := [f for f in found if says[f.comparison] == DIFFERS]:
+        shown, all_of = min(wrong, key=lambda f: f.p), DIFFERS
+    else:
+        complete = len(found) == len(dict.fromkeys(comparisons))
+        agree = complete and {*says.values()} == {AGREES}
+        all_of = AGREES if agree else UNCLEAR
+    if verdict.verdict == NOT_TESTABLE:
+        return Here(all_of, shown.effect, reach, shown.p)
+    effect = next((r.effect for r in verdict.reasons if r.effect), shown.effect)
+    return Here(_decided(verdict, shown.comparison), effect, reach, verdict.p or shown.p)
+
+
+# An order that is the same within the margin is none.
+def _decided(verdict: Verdict, comparison: Comparison) -> str:
+    if verdict.verdict == SAME and comparison.order:
+        return DIFFERS
+    return OF_VERDICT.get(verdict.verdict, UNCLEAR)
+
+
+def _says(f: Found) -> str:
+    c, ends = f.comparison, f.estimate.interval()
+    inside = c.low <= ends.low and ends.high <= c.high
+    outside = ends.high < c.low or ends.low > c.high
+    if not f.estimate.enough or not (inside or outside):
+        return UNCLEAR
+    return AGREES if inside != c.outside else DIFFERS
+
+
+def reach_of(names: list[str], results: Results) -> str:
+    """The reach of figures of these names: hardware, a real kernel, or emulated guests."""
+    if results.asked.get("lab", {}).get("tier", "hosts") in ("hosts", imports.TIER):
+        return HARDWARE
+    on = kernels.labels(names, results.asked.get("kernels", {}))
+    return KERNEL if on and not any(map(kernels.is_emulated, on)) else GUESTS

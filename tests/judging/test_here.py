@@ -1,0 +1,82 @@
+"""What was measured of a claim is shown whether or not it can be tested, and answers its study."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from labkit import studies
+from labkit.claim import Bound, Ratio
+from labkit.claims import published
+from labkit.errors import BadInput
+from labkit.judging import judged
+from labkit.judging.finding import answered, headlines, sentence
+from labkit.judging.here import GUESTS, here
+from labkit.judging.reading import Reading
+from labkit.pages.tables import verdict_table
+from labkit.results import Results
+from labkit.running.open_lab import recorded
+
+
+def blocks(level, many=5):
+    rng = np.random.default_rng(int(level))
+    return {k: level * np.exp(0.01 * rng.standard_normal(50)) for k in range(many)}
+
+
+@pytest.mark.parametrize("level, says", [(50, "agrees"), (90, "differs"), (62.5, "unclear")])
+def test_a_figure_of_an_untestable_claim_agrees_differs_or_is_unclear(level, says):
+    half = Ratio("r", "half", "", over="a", under="b", published=0.5, within=1.25, hardware="why")
+    measured = {"a": blocks(level), "b": blocks(100)}
+    seen = here(half, half.not_testable(), measured, {}, GUESTS)
+    assert (seen.says, seen.reach) == (says, GUESTS)
+    assert seen.effect.value == pytest.approx(level / 100, rel=0.01)
+    assert "the document: 0.5" in str(seen) and says in str(seen)
+
+
+def test_few_blocks_are_shown_one_by_one_and_what_was_not_measured_is_nothing():
+    below = Bound("b", "s", "", ("'a' / 'b'",), high=1.0)
+    measured = {"a": blocks(50, 3), "b": blocks(100, 3)}
+    seen = here(below, below.not_testable(), measured, {}, GUESTS)
+    assert len(seen.effect.each) == 3 and "blocks: " in str(seen)
+    assert here(below, below.not_testable(), {"a": blocks(50)}, {}, GUESTS) is None
+
+
+def test_an_answer_says_how_large_between_what_and_what_the_document_says():
+    reading = Reading.of(studies.find("docker_linpack"), Results.open(recorded("docker_linpack")))
+    verdicts = judged(reading)
+    said, figure = sentence(reading, verdicts), answered(reading, verdicts).effect
+    share = rf"a guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK"
+    assert re.search(rf"{share}, \d+ to \d+ in \d+ blocks; the document says 95 %", said)
+    untestable = [v for v in verdicts if v.verdict == "not testable here"]
+    assert untestable and all(v.here for v in untestable)
+    assert "emulated guests" in verdict_table(verdicts).text()
+    assert verdicts[0].told()["here"]["says"] in ("agrees", "differs", "unclear")
+
+
+ANSWERED = [study for study in studies.names() if headlines(study)]
+
+
+def test_the_recorded_studies_know_how_to_answer():
+    assert len(ANSWERED) >= 18
+
+
+@pytest.mark.parametrize("study", ANSWERED)
+def test_an_answer_is_a_figure_of_a_claim_of_its_study(study):
+    ways = headlines(study)
+    known = {claim.id for claim in studies.find(study).claims}
+    assert all(way.claim in known and way.document for way in ways)
+
+
+@pytest.mark.parametrize("key, value, what", [
+    ("claim", "no-01", "claim of the answer"), ("form", "many", "form of answer"),
+    ("says", "no place", "has {} once"), ("what", "'a' +", "is not a quantity"),
+])  # fmt: skip
+def test_an_answer_that_cannot_be_meant_is_refused_with_its_place(key, value, what):
+    text = (published.FOLDER / "docker_linpack.toml").read_text("utf-8")
+    head, mark, answer = text.partition("[[answer]]")
+    wrong = re.sub(rf"^{key} = .*$", f'{key} = "{value}"', answer, flags=re.MULTILINE)
+    with pytest.raises(BadInput, match=re.escape(what)) as refused:
+        published.read(head + mark + wrong, "docker_linpack")
+    assert "docker_linpack.toml:" in refused.value.what
