@@ -93,7 +93,7 @@ def test_guests_that_share_a_cpu_of_their_own_are_judged_on_real_hosts_only(tmp_
     (emulated,) = [x for x in scorecard(box).lines if x.claim == "lat-ping-03"]
     (judged,) = [x for x in scorecard(real).lines if x.claim == "lat-ping-03"]
     assert emulated.verdict == "not testable here" and "share its last CPU" in emulated.reason
-    assert emulated.reason.startswith("VM-Latency-SRIOV [vms=4] is not the document's here")
+    assert emulated.reason.startswith("VM-Latency-SRIOV [vms=4]: not the document's here")
     assert judged.verdict in ("holds", "contradicted", "undecided")
 
 

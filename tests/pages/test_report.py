@@ -271,5 +271,9 @@ def test_blocks_that_are_wanting_are_told_in_minutes():
     judged = [v for v in judge(studies.find("lat_ping"), results) if v.more]
     assert judged, "one is undecided"
     for one in judged:
-        minutes = int(re.search(r"(?:about|more than) \d+ more blocks?, (\d+) min", one.why)[1])
+        minutes = int(
+            re.search(
+                r"(?:about|more than) \d+ more blocks?(?: of this size)?, (\d+) min", one.why
+            )[1]
+        )
         assert minutes == max(1, round(one.more * a_block / 60))
