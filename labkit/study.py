@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -45,6 +45,30 @@ Samples = Sequence[tuple[Run, Sequence[Sample]]]
 """Runs, each with all that it measured."""
 MOST = 64
 """Of any size: guests, containers, databases."""
+FIT, DOCUMENT = "fit", "document"
+SCALES = (FIT, DOCUMENT)
+
+
+@dataclass(frozen=True)
+class Had:
+    """Sizes of a machine of the document; 0 is not said."""
+
+    cpus: int = 0
+    gib: float = 0
+    nodes: int = 0
+    """NUMA nodes."""
+
+
+@dataclass(frozen=True)
+class OfDocument:
+    """Sizes of a study and knobs of its workload in its document, by name, and its machines.
+
+    Those of a role such as `guest` are all that are numbered after it. The line is in Gbit/s.
+    """
+
+    sizes: Mapping[str, int | float | str] = field(default_factory=dict)
+    machines: Mapping[str, Had] = field(default_factory=dict)
+    line: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -98,6 +122,13 @@ class Study:
     """Its conditions for other `sizes`, which are its keywords."""
     chosen: Mapping[str, int | str] = field(default_factory=dict)
     """Sizes that are not those that fit a box."""
+    grows: Mapping[str, str] = field(default_factory=dict)
+    """Sizes that a larger lab raises: each counts the hosts of a role, such as guest, guest2."""
+    document: OfDocument = field(default_factory=OfDocument)
+    """The scale of its document, beside the one that fits."""
+    scale: str = FIT
+    fitting: Mapping[str, Any] = field(default_factory=dict)
+    """At the document's scale: what those sizes and knobs are at the other."""
 
     def __post_init__(self) -> None:
         twice(f"a condition of {self.name}", [condition.name for condition in self.conditions])
@@ -142,8 +173,8 @@ class Study:
         for name, value in chosen.items():
             if name not in self.sizes or self.made is None:
                 raise Unknown(f"size of {self.name}", name, self.sizes)
-            kind = type(self.sizes[name])
-            if type(value) is not kind or (kind is int and not 1 <= int(value) <= MOST):
+            kind, least = type(self.sizes[name]), int(self.sizes[name] != 0)
+            if type(value) is not kind or (kind is int and not least <= int(value) <= MOST):
                 raise BadInput(f"{self.name}: {name} must be 1 to {MOST}, not {value!r}")
         other = {name: value for name, value in chosen.items() if value != self.sizes[name]}
         if not other or self.made is None:
@@ -155,6 +186,35 @@ class Study:
             self, conditions=tuple(conditions), sizes={**self.sizes, **other},
             chosen={**self.chosen, **other}, absent=(*self.absent, *sorted(lacking)),
         )  # fmt: skip
+
+    def at_scale(self, scale: str) -> Study:
+        """The study as it fits a lab, or with the sizes and knobs that its document had."""
+        if scale not in SCALES:
+            raise Unknown(f"scale of {self.name}", scale, SCALES)
+        if scale in (FIT, self.scale):
+            return self
+        asked = self.document.sizes
+        if not asked and not self.document.machines:
+            what = f"{self.name} has one scale: it declares no sizes of its document"
+            raise BadInput(what, hint=f"scale = {FIT}")
+        fitting = {name: {**vars(self.workload), **self.sizes}[name] for name in asked}
+        sizes: dict[str, Any] = {name: asked[name] for name in asked if name in self.sizes}
+        knobs: dict[str, Any] = {name: asked[name] for name in asked if name not in sizes}
+        load = replace(self.workload, **knobs)
+        return replace(self.sized(**sizes), workload=load, scale=scale, fitting=fitting)
+
+    def left_open(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Values that the scale does not set; another value of one that it sets is refused."""
+        for name, value in given.items():
+            own = self.document.sizes.get(name)
+            if name in self.fitting and value not in (self.fitting[name], own):
+                what = f"scale = {self.scale} of {self.name} sets {name} = {own} itself"
+                raise BadInput(what, hint="choose one: the scale, or the value")
+        return {name: value for name, value in given.items() if name not in self.fitting}
+
+    def fixed(self, names: Collection[str]) -> Study:
+        """The study with these sizes as they are, however large a lab is."""
+        return replace(self, grows={n: role for n, role in self.grows.items() if n not in names})
 
     @property
     def loads(self) -> tuple[Workload, ...]:
@@ -171,6 +231,7 @@ class Study:
             DESIGN: {condition.name: condition.design for condition in self.conditions},
             **({"also": also} if also else {}),
             **({"sizes": dict(self.chosen)} if self.chosen else {}),
+            **({"scale": self.scale} if self.scale != FIT else {}),
             **({"events": events} if (events := self._asked_events) else {}),
         }  # fmt: skip
 

@@ -19,6 +19,7 @@ from labkit.box.folder import Folder, Tell, all_boxes
 from labkit.box.guests import accelerator, disk, migration, waking
 from labkit.box.lab_file import SSH_CONFIG, lab_toml
 from labkit.box.layout import ROOT, Layout, check_name, link_name
+from labkit.box.machine import Machine
 from labkit.box.namespaces import Namespace
 from labkit.box.network import links
 from labkit.box.network.shaping import Shaping
@@ -132,7 +133,7 @@ def _remove_link(link: str) -> None:
 
 
 def _make(folder: Folder, plan: topology.Topology, tell: Tell) -> None:
-    tell(f"making box {folder.name}")
+    tell(f"making box {folder.name}: {room.planned(plan, Machine.read())}")
     group = Cgroup.of(folder.name)
     group.make()
     layout = _promise(folder, plan, tell)
@@ -173,13 +174,10 @@ def _promise(folder: Folder, plan: topology.Topology, tell: Tell) -> Layout:
     files = accelerator.files(made_of, tell)
     with all_boxes():
         folder.make()
-        layout = Layout(folder.name, free_pair(), _cpus(), made_of, *files)
+        here = Machine.read()
+        layout = Layout(folder.name, free_pair(), here.cpus, made_of, *files, here.by_node)
         folder.write(folder.layout, layout.to_json())
     return layout
-
-
-def _cpus() -> tuple[int, ...]:
-    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _start_hosts(
@@ -296,7 +294,6 @@ def _refuse_unless_root() -> None:
 def _refuse_unless_possible(name: str, plan: topology.Topology) -> None:
     _refuse_unless_root()
     Cgroup.of(name)
-    plan.check_machine(_cpus())
     room.check(plan)
     if missing := {name: need for name, need in needs.missing().items() if need.required}:
         absent = [

@@ -44,6 +44,8 @@ class Layout:
     kernel: str = ""
     """The kernel of guests of QEMU, and in `image` their root."""
     image: str = ""
+    nodes: tuple[tuple[int, ...], ...] = ()
+    """The same CPUs by NUMA node."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -163,8 +165,8 @@ class Layout:
     def cpus_of(self, role: str) -> tuple[int, ...]:
         """Its share of the CPUs; a guest has those of its host, and so a container by default."""
         if role in self.containers and (asked := self.container(role).cpus):
-            return HostPlan(role, asked).among(self.cpus)
-        return self._host(self.host_of(role)).among(self.cpus)
+            return HostPlan(role, asked).among(self.cpus, self.nodes)
+        return self._host(self.host_of(role)).among(self.cpus, self.nodes)
 
     def host_of(self, role: str) -> str:
         """The host that a machine is on in the end, be it within a guest."""
@@ -185,7 +187,7 @@ class Layout:
     def limits(self, host: str) -> Limits:
         """The limits on the processes of a host, those of its guests included."""
         own, cpus = self._host(host), self.cpus_of(host)
-        return Limits(own.mebibytes, "" if cpus == self.cpus else cpu_list(cpus))
+        return Limits(own.mebibytes, "" if {*cpus} == {*self.cpus} else cpu_list(cpus))
 
     def _host(self, role: str) -> HostPlan:
         return next(plan for plan in self.topology.hosts if plan.role == role)
@@ -206,7 +208,7 @@ class Layout:
             tuple(LinkPlan(**link) for link in made_of.get("links", ())),
             tuple(ContainerPlan(**one) for one in made_of.get("containers", ())),
         )
-        files = (kept["kernel"], kept["image"])
+        files = (kept["kernel"], kept["image"], tuple(map(tuple, kept.get("nodes", ()))))
         return cls(kept["name"], kept["pair"], tuple(kept["cpus"]), topology, *files)
 
 

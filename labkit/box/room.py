@@ -8,6 +8,8 @@ from pathlib import Path
 
 from labkit.box.cgroup import NO_MEMORY, limited_by
 from labkit.box.folder import BOXES, SCRATCH
+from labkit.box.layout import cpu_list
+from labkit.box.machine import Machine
 from labkit.box.topology import Topology
 from labkit.errors import BoxError
 
@@ -19,10 +21,53 @@ NAMESPACES = ("net", "mnt", "uts", "ipc", "pid", "cgroup")
 
 def check(plan: Topology) -> None:
     """Refuse a box that would come to a stop half-way, and say what to change."""
+    check_machine(plan, Machine.read())
     _check_memory(plan)
     _check_namespaces(plan)
     _check_tasks(plan)
     _check_disk(plan)
+
+
+def check_machine(plan: Topology, machine: Machine) -> None:
+    """Refuse a box for which a machine lacks CPUs or memory."""
+    for host in plan.hosts:
+        if absent := {*host.among(machine.cpus, machine.by_node)} - {*machine.cpus}:
+            raise BoxError(
+                f"{plan.name}: {host.role} wants CPUs {sorted(absent)}",
+                said=f"the box may use {sorted(machine.cpus)}",
+                hint='cpus = "all", "first half" and "second half" fit every machine',
+            )
+    wanted = sum(guest.mebibytes for guest in plan.guests)
+    if wanted > machine.free:
+        raise BoxError(
+            f"{plan.name}: its guests want {wanted} MiB, and {machine.free} MiB are free",
+            hint="give them less memory, or use fewer",
+        )
+
+
+def planned(plan: Topology, machine: Machine) -> str:
+    """The sizes of a topology on a machine, in words: known before anything of it is started."""
+    hosts = [
+        f"{host.role} on CPUs {cpu_list(host.among(machine.cpus, machine.by_node))}"
+        for host in plan.hosts
+    ]
+    families: dict[str, list[str]] = {}
+    for guest in plan.guests:
+        cpus = f"{guest.vcpus} CPU{'s' * (guest.vcpus != '1')}"
+        named = f"{_family(guest.role)} ({cpus}, {guest.mebibytes} MiB each)"
+        families.setdefault(named, []).append(guest.role)
+    for container in plan.containers:
+        families.setdefault(_family(container.role), []).append(container.role)
+    inner = [name.replace(_family(roles[0]), _span(roles), 1) for name, roles in families.items()]
+    return ", ".join([*hosts, *inner])
+
+
+def _family(role: str) -> str:
+    return role.rstrip("0123456789")
+
+
+def _span(roles: list[str]) -> str:
+    return roles[0] if len(roles) == 1 else f"{roles[0]} to {roles[-1]}"
 
 
 def _check_memory(plan: Topology) -> None:

@@ -12,16 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from labkit.box import growing
 from labkit.box.containers.container import CONTAINER_KEYS, IN_GUESTS, ContainerPlan
 from labkit.box.guests.disk import Disk, checked
 from labkit.box.guests.waking import WAKEUPS
+from labkit.box.machine import Machine
 from labkit.box.network.link import LINK_KEYS, LinkPlan
-from labkit.errors import BadInput, BoxError, Unknown
+from labkit.errors import BadInput, Unknown
 from labkit.machine import records
 
 BUILT_IN = Path(__file__).parent / "topologies"
 DOCS = "notebooks/docs/box.md"
-ROLE = re.compile(r"[a-z][a-z0-9]{0,11}", re.ASCII)
+ROLE = re.compile(r"[a-z][a-z0-9]{0,14}", re.ASCII)
 MEMORY = re.compile(r"([1-9]\d{0,5})M", re.ASCII)
 LEAST_MEMORY = 64
 """MiB; a guest with less does not reach its sshd."""
@@ -38,8 +40,9 @@ ACCELERATORS = ("uml", "qemu", "kvm", "tcg")
 MOST_VCPUS = 64
 HALVES = {"all": (0, 2), "first half": (0, 1), "second half": (1, 2)}
 ASIDE = {"one aside": "first half", "the others": "all"}
-"""The first CPU, and all but it; on fewer than three CPUs these."""
-PARTS = (*HALVES, *ASIDE)
+"""One CPU of each 16, and all but these; on fewer than three CPUs these."""
+OF_NODES = {"half of each node": "first half", "other half of each node": "second half"}
+PARTS = (*HALVES, *ASIDE, *OF_NODES)
 
 
 @dataclass(frozen=True)
@@ -58,15 +61,21 @@ class HostPlan:
         """The most memory that it may use, in MiB; 0 is no limit."""
         return int(self.memory[:-1] or 0)
 
-    def among(self, cpus: Sequence[int]) -> tuple[int, ...]:
-        """The CPUs that it gets of those that the box may use."""
+    def among(self, cpus: Sequence[int], nodes: Sequence[Sequence[int]] = ()) -> tuple[int, ...]:
+        """The CPUs that it gets of those that the box may use, which lie on these NUMA nodes."""
+        if self.cpus in OF_NODES:
+            return tuple(cpu for node in nodes or (cpus,) for cpu in self._part(node))
         if self.cpus in ASIDE and len(cpus) > 2:
-            return tuple(cpus[:1] if self.cpus == "one aside" else cpus[1:])
-        if (part := ASIDE.get(self.cpus, self.cpus)) in HALVES:
+            aside = max(1, len(cpus) // 16)
+            return tuple(sorted(cpus[:aside] if self.cpus == "one aside" else cpus[aside:]))
+        return tuple(sorted(self._part(cpus)))
+
+    def _part(self, cpus: Sequence[int]) -> Sequence[int]:
+        if (part := {**ASIDE, **OF_NODES}.get(self.cpus, self.cpus)) in HALVES:
             first, last = (bound * (len(cpus) // 2) for bound in HALVES[part])
             own = cpus[first:] if HALVES[part][1] == 2 else cpus[first:last]
-            return tuple(own or cpus)
-        return tuple(sorted(_listed(self.role, self.cpus)))
+            return own or cpus
+        return tuple(_listed(self.role, self.cpus))
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ class Topology:
         for role in roles:
             _refuse(
                 not ROLE.fullmatch(role), self.name, f"cannot have a role {role!r}",
-                "use up to 12 small letters and digits, a letter first",
+                "use up to 15 small letters and digits, a letter first",
             )  # fmt: skip
             _refuse(
                 roles.count(role) > 1,
@@ -266,38 +275,25 @@ class Topology:
         """The wanted figures of one machine's link."""
         return next((link for link in self.links if link.role == role), LinkPlan(role))
 
-    def check_machine(self, cpus: Sequence[int]) -> None:
-        """Refuse what this machine cannot hold, before anything is started."""
-        for host in self.hosts:
-            if absent := set(host.among(cpus)) - set(cpus):
-                raise BoxError(
-                    f"{self.name}: {host.role} wants CPUs {sorted(absent)}",
-                    said=f"the box may use {list(cpus)}",
-                    hint='cpus = "all", "first half" and "second half" fit every machine',
-                )
-        wanted, free = sum(guest.mebibytes for guest in self.guests), _free_mebibytes()
-        if wanted > free:
-            raise BoxError(
-                f"{self.name}: its guests want {wanted} MiB, and {free} MiB are free",
-                hint="give them less memory, or use fewer",
-            )
-
 
 def names() -> list[str]:
     """The topologies that come built in."""
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))
 
 
-def find(named: str) -> Topology:
-    """A built-in topology, or the one that a file describes."""
+def find(named: str, machine: Machine | None = None) -> Topology:
+    """A built-in topology, or the one that a file describes, as large as a machine has room for.
+
+    Without a `machine`, it is this one.
+    """
     if named.endswith(".toml"):
-        return _read(Path(os.path.expanduser(named)))
+        return _read(Path(os.path.expanduser(named)), machine)
     if named not in names():
         raise Unknown("topology", named, [*names(), "FILE.toml"])
-    return _read(BUILT_IN / f"{named}.toml")
+    return _read(BUILT_IN / f"{named}.toml", machine)
 
 
-def _read(path: Path) -> Topology:
+def _read(path: Path, machine: Machine | None) -> Topology:
     try:
         asked = records.read_toml(path)
     except FileNotFoundError:
@@ -306,14 +302,16 @@ def _read(path: Path) -> Topology:
         raise BadInput(
             f"{path}: cannot be read as TOML", said=str(unreadable), hint=f"{DOCS} has examples"
         ) from None
-    return from_tables(path.stem, asked)
+    return from_tables(path.stem, asked, machine)
 
 
-def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
+def from_tables(name: str, asked: Mapping[str, Any], machine: Machine | None = None) -> Topology:
     """The topology that tables of TOML or JSON describe."""
     _known(name, "table", asked, {"hosts", "guests", "containers", "links"})
     hosts = [HostPlan(role, **_texts(name, role, table, HOST_KEYS))
              for role, table in _tables(name, asked, "hosts")]  # fmt: skip
+    if growing.grows(asked):
+        asked = growing.grown(name, asked, *_room(hosts, machine or Machine.read()))
     guests = [GuestPlan(role, **_texts(name, role, table, GUEST_KEYS, {"on"}), disks=disks)
               for role, whole in _tables(name, asked, "guests")
               for table, disks in [_without_disks(name, role, whole)]]  # fmt: skip
@@ -322,6 +320,16 @@ def from_tables(name: str, asked: Mapping[str, Any]) -> Topology:
     links = [LinkPlan(role, **_texts(name, f"link of {role}", table, LINK_KEYS))
              for role, table in _tables(name, asked, "links")]  # fmt: skip
     return Topology(name, tuple(hosts), tuple(guests), tuple(links), tuple(contained))
+
+
+# A host with a CPU set aside from it, or none of its own, counts all.
+def _room(hosts: Sequence[HostPlan], machine: Machine) -> tuple[Machine, dict[str, int]]:
+    every = ("all", *ASIDE)
+    return machine, {
+        host.role: len(machine.cpus) if host.cpus in every
+        else len(host.among(machine.cpus, machine.by_node))
+        for host in hosts
+    }  # fmt: skip
 
 
 def _tables(name: str, asked: Mapping[str, Any], kind: str) -> list[tuple[str, Any]]:
@@ -377,10 +385,3 @@ def _listed(role: str, text: str) -> set[int]:
             )
         cpus |= set(range(int(span[1]), int(span[2] or span[1]) + 1))
     return cpus
-
-
-def _free_mebibytes() -> int:
-    pages, size = os.sysconf("SC_AVPHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    found = [int(line.split()[1]) >> 10 for line in lines if line.startswith("MemAvailable:")]
-    return found[0] if found else pages * size >> 20

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from labkit.errors import nearest
+from labkit.errors import BadInput, nearest
 from labkit.machine.units import capital
 
 if TYPE_CHECKING:
@@ -81,6 +81,23 @@ def _shown(prog: str, examples: Sequence[str]) -> str:
 def json_flag(parser: argparse._ActionsContainer) -> None:
     """The flag that every verb with an answer has; in a group, if it has other forms too."""
     parser.add_argument("--json", action="store_true", help="print JSON for a machine to read")
+
+
+def parameters_flag(parser: argparse.ArgumentParser) -> None:
+    """The flag that sets parameters of a study's notebook; `given_in` reads them."""
+    parser.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
+        help="set a parameter of the study's notebook; repeatable",
+    )  # fmt: skip
+
+
+def given_in(words: Sequence[str]) -> dict[str, str]:
+    """The parameters in words such as `repeats=10`."""
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if not equals or not name:
+            raise BadInput(f"-p needs NAME=VALUE, not {word!r}", hint="such as: -p repeats=10")
+    return dict(word.split("=", 1) for word in words)
 
 
 def print_json(whole: object) -> None:

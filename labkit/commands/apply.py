@@ -106,7 +106,7 @@ def _typed(asked: argparse.Namespace) -> _Request:
 
 def _of_study(asked: argparse.Namespace) -> _Request:
     from labkit import studies
-    from labkit.running import possible
+    from labkit.running import possible, sizes
 
     if len(asked.what) > 1:
         raise BadInput(
@@ -120,6 +120,8 @@ def _of_study(asked: argparse.Namespace) -> _Request:
     condition = study.condition(asked.condition or plan.get("condition"))
     asked.lab = plan.get("lab", asked.lab)
     lab = open_lab(asked, study.topology)
+    study = sizes.grown(study, lab)
+    condition = study.condition(condition.name)
     settings = possible.settings(study, lab, condition.name)
     return _Request(f"{study.name} {condition.name}", lab, settings, condition.settings, plan)
 

@@ -160,20 +160,17 @@ def _box_ssh(asked: argparse.Namespace) -> None:
 
 
 def _box_topologies(asked: argparse.Namespace) -> None:
-    from labkit.box import topology
+    from labkit.box import room, topology
+    from labkit.box.machine import Machine
     from labkit.pages.terminal import table
 
     known = [topology.find(name) for name in topology.names()]
     if asked.json:
         print_json([asdict(one) for one in known])
         return
-    rows = [
-        (one.name, ", ".join(h.role for h in one.hosts),
-         ", ".join([*(f"{g.role} on {g.on}" for g in one.guests),
-                    *(f"{c.role} on {c.on}" for c in one.containers)]))
-        for one in known
-    ]  # fmt: skip
-    print(table(rows, ["topology", "hosts", "guests and containers"]))
+    here = Machine.read()
+    rows = [(one.name, room.planned(one, here)) for one in known]
+    print(table(rows, ["topology", "sizes on this machine"]))
 
 
 def _box_up(asked: argparse.Namespace) -> None:

@@ -43,7 +43,7 @@ def _noise(asked: argparse.Namespace) -> None:
     from labkit import noise_floor, studies
     from labkit.pages.terminal import progress_line, table
     from labkit.results import check_label
-    from labkit.running import noise
+    from labkit.running import noise, sizes
     from labkit.running.open_lab import check_place, is_stored, open_lab, with_load
 
     study = studies.find(asked.study)
@@ -57,11 +57,13 @@ def _noise(asked: argparse.Namespace) -> None:
     label = check_label(asked.label or now())
     repeats = noise_floor.QUICK_BLOCKS if asked.quick else asked.repeats
     if asked.quick:
-        study = with_load(study, **{k: v for k, v in study.quick.items() if k != "repeats"})
+        shorter: dict[str, Any] = {k: v for k, v in study.quick.items() if k != "repeats"}
+        study = with_load(study, **shorter)
     with progress_line() as line:
         line.say(f"opening {asked.where}")
         lab = open_lab(asked.where, study.topology)
         assert lab is not None  # stored results were refused
+        study = sizes.grown(study, lab)
         try:
             seconds = 2 * repeats * sum(load.seconds for load in study.loads)
             line.say(f"{2 * repeats} runs, at least {seconds:.0f} s of measuring")

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.commands._lab import lab_flag, on_flag, open_lab, settings_of
 from labkit.commands._setting import looks_like_setting
-from labkit.commands._verb import at_least_one, busy, json_flag, print_json, verb
+from labkit.commands._verb import (
+    at_least_one,
+    busy,
+    given_in,
+    json_flag,
+    parameters_flag,
+    print_json,
+    verb,
+)
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
     from labkit.runs.capacity import Capacity
     from labkit.study import Study
 
+FIT = "fit"
 FEW = 5
 """Blocks, for a study whose notebook does not say."""
 
@@ -28,6 +37,7 @@ def add(verbs: Any) -> None:
         verbs, "plan", _plan, "show what a study or settings would change; touch nothing",
         "lat_ping --lab lab.toml | all changes of lat_ping on your hosts",
         "lat_ping --condition VM-SRIOV --json | a plan for `labkit apply`",
+        "redis_scaleout -p scale=document | what the document's own sizes take",
         '"Mtu(9000)" --on server | what one setting would change',
     )  # fmt: skip
     parser.add_argument(
@@ -39,6 +49,7 @@ def add(verbs: Any) -> None:
         "--repeats", type=at_least_one, metavar="N",
         help="number of blocks to estimate cost and precision for (default: its notebook's)",
     )  # fmt: skip
+    parameters_flag(parser)
     on_flag(parser)
     lab_flag(parser, made=True)
     json_flag(parser)
@@ -58,8 +69,8 @@ def _plan(asked: argparse.Namespace) -> None:
 def _plan_settings(asked: argparse.Namespace) -> None:
     from labkit.changes.plan import plan
 
-    if asked.condition or asked.repeats:
-        raise BadInput("--condition and --repeats are for a study, not for settings")
+    if asked.condition or asked.repeats or asked.parameter:
+        raise BadInput("--condition, --repeats and -p are for a study, not for settings")
     settings = settings_of(asked.what, asked.on)
     lab = open_lab(asked)
     hosts = {setting.role: lab.host(setting.role) for setting in settings}
@@ -75,20 +86,25 @@ def _plan_study(asked: argparse.Namespace) -> None:
     from labkit import studies
     from labkit.running import possible, sizes
 
-    study = studies.find(asked.what[0])
+    study = _with_parameters(studies.find(asked.what[0]), given_in(asked.parameter))
     if asked.condition:
         study.condition(asked.condition)
+    if study.scale != FIT and asked.lab == "box" and not _at_scale(asked, study):
+        return
     lab = open_lab(asked, study.topology)
+    study = sizes.grown(study, lab)
     repeats = asked.repeats or usual_repeats(study)
     with busy(f"asking {', '.join(lab.hosts)}"):
         found = possible.plan(study, lab, asked.condition)
         demand, there = sizes.foretold(study, lab, found, repeats, asked.condition)
+    scale = _scale(study, there)
     if asked.json:
         print_json(
             {
                 "study": study.name,
                 "condition": asked.condition,
                 "lab": asked.lab,
+                **({"scale": scale} if scale else {}),
                 **found.told(),
                 "foreseen": foreseen(study, lab.name, repeats),
                 "demand": demand.told(),
@@ -99,9 +115,52 @@ def _plan_study(asked: argparse.Namespace) -> None:
             }
         )
     else:
-        print(rendered(study.title, found))
+        print(*([_told(scale), ""] if scale else []), rendered(study.title, found), sep="\n")
         print(f"\n{demanded(demand, there)}")
         print(f"\n{foreseen(study, lab.name, repeats)}")
+
+
+def _with_parameters(study: Study, given: Mapping[str, str]) -> Study:
+    from labkit.running import notebook
+    from labkit.running.open_lab import knobs_among, with_load
+
+    if not given:
+        return study
+    values = notebook.read_parameters(notebook.notebook(study.name), given)
+    knobs = knobs_among(study, values)
+    if odd := sorted(values.keys() - knobs.keys()):
+        raise BadInput(
+            f"{odd[0]} changes no plan of {study.name}", hint="-p is for sizes and loads"
+        )
+    return with_load(study, **knobs)
+
+
+# Whether a box here can carry it: it is made only if so.
+def _at_scale(asked: argparse.Namespace, study: Study) -> bool:
+    from labkit.box.machine import Machine
+    from labkit.running import lacking
+
+    scale = {"takes": lacking.takes(study), "lacks": lacking.of_box(study, Machine.read())}
+    if scale["lacks"] and asked.json:
+        print_json({"study": study.name, "lab": asked.lab, "scale": scale})
+    elif scale["lacks"]:
+        print(study.title, _told(scale), sep="\n\n")
+    return not scale["lacks"]
+
+
+def _scale(study: Study, there: Mapping[str, Capacity]) -> dict[str, list[str]]:
+    from labkit.running import lacking
+
+    if study.scale == FIT:
+        return {}
+    return {"takes": lacking.takes(study), "lacks": lacking.of_hosts(study, there)}
+
+
+def _told(scale: Mapping[str, list[str]]) -> str:
+    lines = ["The document's scale takes:", *(f"  {line}" for line in scale["takes"])]
+    if scale["lacks"]:
+        lines += ["This lab lacks, so that nothing would be measured:"]
+    return "\n".join([*lines, *(f"  {line}" for line in scale["lacks"])])
 
 
 def usual_repeats(study: Study) -> int:

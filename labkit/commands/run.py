@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from labkit.commands._verb import json_flag, label_flag, now, show_answer, verb
-from labkit.errors import BadInput
+from labkit.commands._verb import (
+    given_in,
+    json_flag,
+    label_flag,
+    now,
+    parameters_flag,
+    show_answer,
+    verb,
+)
 
 TEXT = """\
 Run a study: verdicts, notebook, report. Runs that a gate finds spoiled are measured again, up to
@@ -29,10 +36,7 @@ def add(verbs: Any) -> None:
         "--where", "--lab", default="box", metavar="PLACE",
         help="box (default), recorded, the lab.toml of your own hosts, or a folder of results",
     )  # fmt: skip
-    parser.add_argument(
-        "-p", "--parameter", action="append", default=[], metavar="NAME=VALUE",
-        help="set a parameter of the study's notebook; repeatable",
-    )  # fmt: skip
+    parameters_flag(parser)
     label_flag(parser)
     json_flag(parser)
 
@@ -41,7 +45,7 @@ def _run(asked: argparse.Namespace) -> None:
     from labkit import studies
 
     study = studies.find(asked.study)
-    given = dict(_pair(word) for word in asked.parameter)
+    given = given_in(asked.parameter)
     for name, value in {"where": asked.where, "label": asked.label or now()}.items():
         given.setdefault(name, value)
     if asked.quick:
@@ -51,10 +55,3 @@ def _run(asked: argparse.Namespace) -> None:
         own = f" --name {study.topology}" if study.topology else ""
         print(f"box       stays up for the next run; `labkit box down{own}` ends it")
     result.insist()
-
-
-def _pair(word: str) -> tuple[str, str]:
-    name, equals, value = word.partition("=")
-    if not equals or not name:
-        raise BadInput(f"-p needs NAME=VALUE, not {word!r}", hint="such as: -p repeats=10")
-    return name, value

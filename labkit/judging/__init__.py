@@ -130,7 +130,12 @@ def _seconds_of_a_block(results: Results) -> float:
 
 
 def lab_noise(study: Study, results: Results) -> Noise | None:
-    """The noise that `labkit noise` found on the lab of these results; None if never asked."""
+    """The noise that `labkit noise` found on the lab of these results; None if never asked.
+
+    It is that of sizes that fit the lab.
+    """
+    if results.asked.get("scale"):
+        return None
     return noise_floor.kept(study, str(results.asked.get("lab", {}).get("name", "")))
 
 

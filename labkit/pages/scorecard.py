@@ -240,7 +240,8 @@ def _list_studies(study: str) -> tuple[dict[str, list[ScoreLine]], list[str]]:
 def _judged(results: Results, study: str, margin: float | None) -> list[ScoreLine]:
     own = {claim.id: claim for claim in claims.of(study)}
     lab = results.asked.get("lab", {})
-    about = {"lab": str(lab.get("name", "")), "tier": str(lab.get("tier", "")),
+    scale = f", scale {results.asked['scale']}" if "scale" in results.asked else ""
+    about = {"lab": f"{lab.get('name', '')}{scale}", "tier": str(lab.get("tier", "")),
              "evidence": str(results.path),
              "checked": " ".join(controls.said_of(results))}  # fmt: skip
     when = max((run.started for run in results.runs()), default="")

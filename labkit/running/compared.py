@@ -89,6 +89,10 @@ def of_results(old: Results, new: Results) -> Difference:
 
     All comparisons share one risk of 5 % of a wrong answer (Holm).
     """
+    scales = [str(results.asked.get("scale", "fit")) for results in (old, new)]
+    if scales[0] != scales[1]:
+        what = f"{old.path} is of scale {scales[0]}, {new.path} of {scales[1]}: not comparable"
+        raise BadInput(what, hint="measure both at one scale: labkit run STUDY -p scale=...")
     facts = _facts(*({**_asked(results), **_conditions(results)} for results in (old, new)))
     metrics = [measured.main_metric(results) for results in (old, new)]
     if metrics[0] != metrics[1]:

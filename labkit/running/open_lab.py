@@ -23,28 +23,34 @@ from labkit.machine.places import HOME, out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
 from labkit.results import Results, check_label, stored
-from labkit.running import possible, sizes, ways
+from labkit.running import lacking, possible, sizes, ways
 from labkit.running.loop import check_repeats
 from labkit.runs import bundle, integrity
 from labkit.runs.facts import READ, of_run, parse
-from labkit.study import Study
+from labkit.study import DOCUMENT, FIT, SCALES, Study
 from labkit.workload import Workload
 
 # As many CPUs as it may use, where `facts` asks how many there are, and which they are.
 ALLOWED = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status 2>/dev/null"
 FACTS = f"{READ}f cpus $(nproc); f allowed $({ALLOWED})"
+SCALE = "scale"
+"""The parameter that says which sizes a study has."""
 KEPT = ("kernel", "cpus", "allowed", "cpu", "clock")
 
 
-def open_lab(where: str | Path, topology: str = "") -> Lab | None:
+def open_lab(where: str | Path, made_for: Study | str = "") -> Lab | None:
     """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results.
 
-    A box made of another `topology` than the usual one is a box of its own, named after that.
+    A box is made for a study, or of a topology. It is named after its topology, unless that is the
+    usual one.
     """
     where = str(where)
     if is_stored(where):
         return None
+    topology = made_for if isinstance(made_for, str) else made_for.topology
     if where == "box":
+        if isinstance(made_for, Study):
+            lacking.check_box(made_for)
         return Lab.read(box.up(topology, made_of=topology) if topology else box.up())
     return Lab.read(Path(os.path.expanduser(where)))
 
@@ -77,13 +83,15 @@ def study_results(
 ) -> Results:
     """The results to read or to go on with; new ones when there are none for this question."""
     if lab is None:
-        return stored_results(study.name, where)
+        return of_one_scale(study, stored_results(study.name, where))
     asked = study.asked(where, seed)
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:8]
     path = out() / "results" / study.name / f"{check_label(label)}-{digest}"
     ways.check(study, lab)
     plan = possible.plan(study, lab)
     with sizes.all_on(lab, plan):
+        if study.scale == DOCUMENT:
+            lacking.refuse(study, lab.name, lacking.of_hosts(study, sizes.found(study, lab)))
         refused = possible.refusals(study, lab, plan)
         if not (path / "study.json").exists():
             possible.able(study, lab, refused)
@@ -104,6 +112,18 @@ def study_results(
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
         return replace(Results.begin(path, whole), facts=known)
+
+
+def of_one_scale(study: Study, results: Results) -> Results:
+    """The results, if they are of the study's scale; those of older labkits fit their lab."""
+    scale = str(results.asked.get(SCALE, FIT))
+    if scale not in SCALES:
+        what = f"{results.path}: its scale {scale[:40]!r} is one that a newer labkit may know"
+        raise ResultsError(what, hint="open it with the labkit that wrote it")
+    if scale != study.scale:
+        what = f"{results.path} holds results of scale {scale}, and {study.scale} is asked for"
+        raise BadInput(what, hint=f"-p scale={scale}, or a place where it can be measured")
+    return results
 
 
 # Results that are gone on with keep those that they were begun with.
@@ -160,6 +180,8 @@ def check_parameters(study: Study, values: Mapping[str, Any]) -> None:
         for condition in asked.conditions:
             for load in asked.loads:
                 condition.load(load)
+        if values["where"] == "box":
+            lacking.check_box(asked)
     except BadInput as refused:
         own = f"the study's own: `labkit run {study.name}` without -p {' or '.join(knobs)}"
         raise BadInput(refused.what, said=refused.said, hint=refused.hint or own) from None
@@ -177,17 +199,20 @@ def check_quick(study: Study, values: Mapping[str, Any]) -> None:
 
 def knobs_among(study: Study, values: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of a notebook that are knobs of the study's workload, or sizes."""
-    names = {*vars(study.workload), *study.sizes}
+    names = {*vars(study.workload), *study.sizes, SCALE}
     return {name: value for name, value in values.items() if name in names}
 
 
-def with_load(study: Study, **knobs: float | str) -> Study:
+def with_load(study: Study, scale: str = FIT, **given: float | str) -> Study:
     """The study with other knobs of its workload, and other sizes, each checked by name.
 
-    What runs beside it takes no longer than it does.
+    A size that grows with the lab, and is 0, is left open. What runs beside it takes no longer than
+    it does.
     """
+    study = study.at_scale(scale)
+    knobs = study.left_open({n: v for n, v in given.items() if v or n not in study.grows})
     sizes: dict[str, Any] = {name: knobs.pop(name) for name in study.sizes if name in knobs}
-    study = study.sized(**sizes)
+    study = study.sized(**sizes).fixed(sizes)
     known = vars(study.workload)
     for knob in knobs:
         if knob not in known:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from labkit.box.growing import numbered
 from labkit.changes.in_force import applied
 from labkit.changes.plan import AT_ONCE, Plan
 from labkit.condition import Condition
@@ -16,7 +17,7 @@ from labkit.machine.stopping import together
 from labkit.results import Results
 from labkit.running import possible
 from labkit.runs.capacity import Capacity, capacity
-from labkit.study import Study
+from labkit.study import FIT, MOST, Study
 
 AROUND_SECONDS = 3.0
 """Beside its load: settings are made and gates are looked at."""
@@ -79,10 +80,32 @@ def fitted(study: Study, lab: Lab | None) -> Study:
     """
     if lab is None:
         return study
+    study = grown(study, lab)
     with all_on(lab, possible.plan(study, lab)):
         study = possible.with_free_tools(study, lab)
-        there = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
-        return _fitted(study, _capacities(_places(there, study, lab)))
+        return _fitted(study, found(study, lab))
+
+
+def grown(study: Study, lab: Lab | None) -> Study:
+    """The study with as many guests as the lab has, at most as many as its document."""
+    if lab is None:
+        return study
+    numbers = {
+        name: sum(other in lab.hosts for other in numbered(role, MOST))
+        for name, role in study.grows.items() if study.scale == FIT
+    }  # fmt: skip
+    most = study.document.sizes
+    larger = {
+        name: min(many, int(most[name])) for name, many in numbers.items()
+        if many > int(study.sizes[name])
+    }  # fmt: skip
+    return study.sized(**larger)
+
+
+def found(study: Study, lab: Lab) -> dict[str, Capacity]:
+    """The capacity of each host of the lab that a condition of the study has its load on."""
+    there = [c for c in study.conditions if not c.lacks_host(lab, study.workload)]
+    return _capacities(_places(there, study, lab))
 
 
 def _places(conditions: Iterable[Condition], study: Study, lab: Lab) -> dict[str, Host]:
@@ -94,8 +117,8 @@ def _capacities(hosts: Mapping[str, Host]) -> dict[str, Capacity]:
     return dict(zip(hosts, together(capacity, hosts.values(), AT_ONCE), strict=True))
 
 
-def _fitted(study: Study, found: Mapping[str, Capacity]) -> Study:
-    there = list(found.values())
+def _fitted(study: Study, capacities: Mapping[str, Capacity]) -> Study:
+    there = list(capacities.values())
     return replace(study, workload=study.workload.fitted(there)) if there else study
 
 
@@ -106,7 +129,7 @@ def foretold(
 
     What a guest that is off or paused has is not known.
     """
-    study = possible.with_free_tools(study, lab)
+    study = possible.with_free_tools(grown(study, lab), lab)
     whys = {step.setting: step.why for step in plan.steps}
     chosen: Sequence[Condition] = [study.condition(condition)] if condition else study.conditions
     able = [
@@ -115,8 +138,8 @@ def foretold(
     ]  # fmt: skip
     off = {step.setting for step in plan.steps if step.changes and step.setting.starts}
     awake = [one for one in able if not off & set(one.settings)]
-    found = _capacities(_places(awake, study, lab))
-    return Demand.of(_fitted(study, found), able, repeats), found
+    capacities = _capacities(_places(awake, study, lab))
+    return Demand.of(_fitted(study, capacities), able, repeats), capacities
 
 
 def substitutes(study: Study) -> str:

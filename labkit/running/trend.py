@@ -30,7 +30,7 @@ from labkit.verdict import named
 PER_SERIES = 40
 FEWEST = 8
 """Of fewer sessions no order is unlikely enough."""
-DESIGN = ("workload", "also", "conditions", "events", "scaled")
+DESIGN = ("workload", "also", "conditions", "events", "scaled", "sizes", "scale")
 
 
 @dataclass(frozen=True)

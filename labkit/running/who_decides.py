@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from labkit import kernels
+from labkit.box import topology
+from labkit.box.box import DEFAULT
+from labkit.box.machine import Machine
 from labkit.claim import Claim, NotHere
 from labkit.condition import Condition
 from labkit.errors import BadInput, LabkitError
@@ -17,6 +20,13 @@ from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.study import Study
 from labkit.transports.local import Local
 
+SMALL = Machine.of(2)
+LARGER = {
+    "4 CPUs": Machine.of(4),
+    "16 CPUs": Machine.of(16),
+    "64 CPUs on 2 nodes, 2 threads a core": Machine.of(64, nodes=2, threads=2),
+}
+"""Machines for which the page counts what a box decides there, as its topologies grow."""
 PAGE = HOME / "notebooks/docs/proof/claims.md"
 LABS = {"box": ("box", "docker", "linux"), "KVM": ("kvm", "docker", "linux"), "ESXi": ("esxi",)}
 """Kinds of lab, and what the hosts of each are that run guests."""
@@ -37,9 +47,17 @@ class Decider:
     why: str
 
 
-def deciders(study: Study, claim: Claim) -> list[Decider]:
-    """List what stands in the way of each kind of lab."""
-    return [Decider(lab, next(_whys(study, claim, lab), "")) for lab in LABS]
+def deciders(study: Study, claim: Claim, machine: Machine = SMALL) -> list[Decider]:
+    """List what stands in the way of each kind of lab; a box is one on this machine."""
+    return [Decider(lab, next(_whys(study, claim, lab, machine), "")) for lab in LABS]
+
+
+def decided_on(machine: Machine, studies: Sequence[Study]) -> list[str]:
+    """The claims that a box on a machine decides."""
+    return [
+        claim.id for study in studies for claim in study.claims
+        if not next(_whys(study, claim, "box", machine), "")
+    ]  # fmt: skip
 
 
 def rows(studies: Sequence[Study]) -> list[dict[str, str]]:
@@ -62,6 +80,9 @@ def _row(study: Study, claim: Claim) -> dict[str, str]:
 def page(text: str, studies: Sequence[Study]) -> str:
     """The page of all claims, with the counts and the last table of these studies."""
     listed = rows(studies)
+    for name, machine in LARGER.items():
+        counted = f"| box, {name} | {len(decided_on(machine, studies))} of {len(listed)} |"
+        text = re.sub(rf"^\| box, {name} \| \d+ of \d+ \|$", counted, text, flags=re.MULTILINE)
     for lab in LABS:
         yes = sum(row[lab] == "yes" for row in listed)
         counted = f"| {lab} | {yes} of {len(listed)} |"
@@ -84,7 +105,7 @@ def _table(listed: Sequence[dict[str, str]]) -> str:
 
 
 # The first that is found is the reason that is shown.
-def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
+def _whys(study: Study, claim: Claim, lab: str, machine: Machine) -> Iterator[str]:
     if isinstance(claim, NotHere):
         yield claim.why
     yield from _of(study.unmeasured, claim)
@@ -98,12 +119,31 @@ def _whys(study: Study, claim: Claim, lab: str) -> Iterator[str]:
     for condition in conditions:
         yield from _lacking(study, condition, lab)
     yield from _by_events(study, claim, conditions, lab)
-    if lab == "box" and claim.id in study.apart:
+    if lab == "box":
+        yield from _by_machine(study, claim, machine)
+
+
+# As large as its topology grows there.
+def _by_machine(study: Study, claim: Claim, machine: Machine) -> Iterator[str]:
+    plan = topology.find(study.topology or DEFAULT, machine)
+    cpus = {host.role: {*host.among(machine.cpus, machine.by_node)} for host in plan.hosts}
+    server = cpus["server"]
+    least = study.least_cpus.get(claim.id, 0)
+    if claim.id in study.apart and cpus["client"] & server:
         yield "on fewer than three CPUs the client shares those of the guests"
-    if lab == "box" and claim.id in study.least_cpus:
-        yield f"on fewer than {study.least_cpus[claim.id]} CPUs"
-    if lab == "box" and claim.id in study.takes:
+    if min(len(server), sum(int(guest.vcpus) for guest in plan.guests)) < least:
+        yield f"on fewer than {least} CPUs for the servers"
+    if claim.id in study.takes and not _has(study.takes[claim.id], server, machine):
         yield f"on a machine without {study.takes[claim.id]}"
+
+
+# Whether it lets a guest have real-time priority only a try on the machine itself shows.
+def _has(what: str, cpus: set[int], machine: Machine) -> bool:
+    threads = [core for node in machine.nodes for core in node if len(core) > 1]
+    return {
+        "several NUMA nodes": sum(bool(cpus & {*node}) for node in machine.by_node) > 1,
+        "hyper-threads and CPUs to spare": len(threads) > 1,
+    }.get(what, False)
 
 
 def _of(reasons: object, claim: Claim) -> Iterator[str]:

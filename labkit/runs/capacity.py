@@ -12,7 +12,7 @@ from labkit.machine.scripts import beside
 
 # A container's own limit counts where it is lower than what the machine has.
 LOOK = beside(__file__, "capacity_look.sh")
-LINE = re.compile(r"(cpus|total|free|limit|disk) (\d+)")
+LINE = re.compile(r"(cpus|nodes|total|free|limit|disk) (\d+)")
 CACHE = re.compile(r"cache (\d+) (\d+)([KMG]?) (\S+)")
 SCRATCH = ("/run/labkit/scratch", "/var/tmp")
 """Places of the disk: on a host of a box, and on every other host."""
@@ -34,6 +34,8 @@ class Capacity:
     """Folder in which that space is free."""
     huge: str = ""
     """The choices for transparent huge pages, the one in force in brackets."""
+    nodes: int = 0
+    """NUMA nodes of its machine."""
 
     @classmethod
     def of(cls, text: str) -> Capacity:
@@ -46,7 +48,7 @@ class Capacity:
         huge, folder = (one[1] if one else "" for one in words.values())
         return cls(
             found["cpus"], min(found["total"], limit), min(found["free"], limit), _last(text),
-            found.get("disk", 0), folder, huge,
+            found.get("disk", 0), folder, huge, found.get("nodes", 0),
         )  # fmt: skip
 
 

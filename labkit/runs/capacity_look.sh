@@ -1,4 +1,7 @@
 echo "cpus $(nproc)"
+nodes=0
+for node in /sys/devices/system/node/node[0-9]*; do [ ! -d "$node" ] || nodes=$((nodes + 1)); done
+echo "nodes $nodes"
 sed -n 's/^Cpus_allowed_list:[[:space:]]*/may /p' /proc/self/status
 sed -n 's/^MemTotal: *\([0-9]*\) kB/total \1/p; s/^MemAvailable: *\([0-9]*\) kB/free \1/p' \
     /proc/meminfo

@@ -10,9 +10,14 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.full_reservation import FullReservation
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
+from labkit.settings.power import OnlineCpus
+from labkit.study import Had, OfDocument
 
 TOPOLOGY = "four-guests"
 GUESTS = ("guest", "guest2", "guest3", "guest4")
+TESTBED = {"server": Had(cpus=12, gib=64, nodes=2), "guest": Had(cpus=2, gib=2)}
+"""The paper's machines (Table 1 and p. 9)."""
+LATENCY_PAPER = OfDocument({"cpus": "0-1"}, TESTBED, line=10)
 SUBSTITUTE = "past the host's bridge and tap (no adapter here has SR-IOV: a named substitute)"
 # A claim that rests on it is judged on hosts of one's own, where each guest gets others.
 SHARED_CPU = {
@@ -42,13 +47,19 @@ VIRTUAL = {
 }
 
 
-def one_guest() -> tuple[Condition, ...]:
+def one_or_four(cpus: str) -> tuple[Condition, ...]:
+    """All of them; on a bare server these `cpus` alone are online, if any are named."""
+    return (*one_guest(cpus), *four_guests())
+
+
+def one_guest(cpus: str = "") -> tuple[Condition, ...]:
     """The bare server, and the three with one guest; those beside it are paused, if any."""
     neighbours = tuple(GuestPower("paused", guest) for guest in GUESTS[1:])
     native = Condition(
         "Native",
         means="the server runs Linux on bare hardware",
         here="a network namespace answers; no guest is running (those of the box are paused)",
+        settings=online(cpus),
         optional=tuple(GuestPower("paused", guest) for guest in GUESTS),
         indifferent=unused(GUESTS),
     )
@@ -84,9 +95,9 @@ def _four(name: str) -> Condition:
     )
 
 
-def numbered(kind: str, many: int) -> tuple[str, ...]:
-    """Roles of a lab: the first has no number, those beside it are counted from 2."""
-    return tuple(kind + (str(n) if n > 1 else "") for n in range(1, many + 1))
+def online(cpus: str) -> tuple[Setting, ...]:
+    """The CPUs of the paper's bare server: as many as a guest has; all of them if none is named."""
+    return (OnlineCpus(cpus, role="server"),) if cpus else ()
 
 
 def unused(guests: tuple[str, ...] = GUESTS[:1]) -> tuple[Setting, ...]:

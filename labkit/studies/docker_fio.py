@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.fio import Fio
 
 study = Study(
@@ -19,5 +19,9 @@ study = Study(
     unit="1/s",
     conditions=places(),
     topology=TOPOLOGY,
+    document=OfDocument(
+        {"mebibytes": 10_240, "pin": "0-7"},
+        {"server": Had(cpus=32, gib=392, nodes=2), "guest": Had(cpus=32, gib=256)},
+    ),
     claims=published.of("docker_fio"),
 )

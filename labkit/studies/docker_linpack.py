@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.linpack import Linpack
 
 study = Study(
@@ -19,5 +19,9 @@ study = Study(
     unit="Gflop/s",
     conditions=places(),
     topology=TOPOLOGY,
+    document=OfDocument(
+        {"percent": 100, "threads": 32},
+        {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=32)},
+    ),
     claims=published.of("docker_linpack"),
 )

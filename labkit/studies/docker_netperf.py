@@ -14,12 +14,14 @@ from labkit.settings.sockets import WindowScaling
 from labkit.studies._guests import on_esxi
 from labkit.studies._places import place
 from labkit.studies._six_places import beside_its_host, six_places
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.streams import Streams
 
 # A stream keeps the client busy all the time.
 STREAMING = ("busy client",)
+SEVERAL = 2
+"""Streams of a container in a guest: the document had several, and does not say how many."""
 SIX = ("VM", "bridge", ""), ("VM-Docker", "bridge", ""), ("VM-Docker", "host", "-HostNet")
 SENSITIVE = "with latency sensitivity and the tuning that goes with it"
 ON_A_CPU = "not batched, on a CPU with real-time priority"
@@ -91,6 +93,11 @@ study = Study(
     conditions=_conditions(1, "", ""),
     sizes={"streams": 1, "buffers": "", "cpus": ""},
     made=_conditions,
+    document=OfDocument(
+        {"streams": SEVERAL, "cpus": "0-1"},
+        {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=2, gib=4)},
+        line=10,
+    ),
     claims=published.of("docker_netperf"),
     takes=dict.fromkeys(("docker-netperf-06", "docker-netperf-12"), "real-time priority"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
 from labkit.studies._six_places import beside_its_host
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.five_tests import FiveTests
 
 # netperf and redis-benchmark keep the client busy.
@@ -23,6 +23,10 @@ study = Study(
     metric="performance",
     unit="1",
     topology=TOPOLOGY,
+    document=OfDocument(
+        {"percent": 100, "millions": 2000, "mebibytes": 10_240},
+        {"server": Had(cpus=32, gib=512, nodes=4), "guest": Had(cpus=32)},
+    ),
     conditions=tuple(beside_its_host(one, *ASKING) for one in places()),
     claims=published.of("docker_overview"),
 )

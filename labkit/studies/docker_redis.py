@@ -9,7 +9,7 @@ from labkit.condition import Condition
 from labkit.settings.processes import TEST_NIC, InterruptCpus, ServiceRunning
 from labkit.studies._places import TOPOLOGY
 from labkit.studies._six_places import six_places
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.redis import Redis
 
 # redis-benchmark has one thread, as the server has, and nothing else to do.
@@ -44,5 +44,10 @@ study = Study(
     conditions=_conditions(""),
     sizes={"interrupts": ""},
     made=_conditions,
+    document=OfDocument(
+        {"pin": "0", "interrupts": "1"},
+        {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=16, gib=93)},
+        line=10,
+    ),
     claims=published.of("docker_redis"),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from labkit.claims import published
 from labkit.studies._places import TOPOLOGY, places
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.stream import Stream
 
 study = Study(
@@ -19,5 +19,9 @@ study = Study(
     unit="MB/s",
     conditions=places(),
     topology=TOPOLOGY,
+    document=OfDocument(
+        {"millions": 2000, "threads": 64},
+        {"server": Had(cpus=64, gib=512, nodes=4), "guest": Had(cpus=64)},
+    ),
     claims=published.of("docker_stream"),
 )

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from labkit.box.growing import numbered
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.errors import BadInput
 from labkit.settings.guest_power import GuestPower
-from labkit.studies._guests import numbered, unused
-from labkit.study import Study
+from labkit.studies._guests import unused
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.dvdstore import DvdStore
 
-FITTING = {"databases": 4, "guests": 2}
-"""The document has sixteen in all, and eight guests."""
+FITTING = {"databases": 0, "guests": 2}
+"""On the smallest lab; 0 is two databases for each guest, as the document's sixteen on eight."""
 # All CPUs are committed, as the document's were: who waits for one is what is compared.
 BUSY = ("steal", "busy client", "clock step", "paused")
 NEEDED = "several NUMA nodes"
@@ -22,7 +23,7 @@ FAST = "PostgreSQL set as the document's kit sets it: synchronous_commit and ful
 
 # Databases are dealt out evenly: each server of a condition has as many as the others.
 def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
-    named, share = numbered("guest", guests), _shared(databases, guests)
+    named, (databases, share) = numbered("guest", guests), _shared(databases or 2 * guests, guests)
     containers, off = numbered("container", databases), _resting(named)
     scaled = f"{databases} databases, asked as `way` says"
     plain: dict[str, Any] = {**off, "expects": BUSY, "in_guest": False}
@@ -73,11 +74,11 @@ def _conditions(databases: int, guests: int) -> tuple[Condition, ...]:
     )
 
 
-def _shared(databases: int, guests: int) -> int:
+def _shared(databases: int, guests: int) -> tuple[int, int]:
     if databases % guests:
         problem = f"dvdstore_docker: {databases} databases cannot be shared by {guests} guests"
         raise BadInput(problem, hint="a multiple of the guests, such as 16 for 8")
-    return databases // guests
+    return databases, databases // guests
 
 
 def _resting(guests: tuple[str, ...]) -> dict[str, Any]:
@@ -99,6 +100,11 @@ study = Study(
     conditions=_conditions(**FITTING),
     sizes=FITTING,
     made=_conditions,
+    grows={"guests": "guest"},
+    document=OfDocument(
+        {"databases": 16, "guests": 8, "way": "web"},
+        {"server": Had(cpus=32, nodes=2), "guest": Had(cpus=4)},
+    ),
     claims=published.of("dvdstore_docker"),
     takes={"dvdstore-docker-05": NEEDED, "dvdstore-docker-06": NEEDED},
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.studies._guests import on_esxi, unused
+from labkit.studies._guests import LATENCY_PAPER, on_esxi, online, unused
 from labkit.study import Study
 from labkit.workloads.sockperf import Sockperf
 
@@ -24,6 +26,64 @@ KERNEL = (
 )
 NO_CLAIM = "not in the document: no claim is about it"
 
+
+CONDITIONS = (
+    Condition(
+        "Native-Intel",
+        means="a bare server, an ordinary adapter (Intel 82599EB), the kernel's stack",
+        here="a network namespace; both programs sleep in the kernel until a packet comes",
+        optional=OFF,
+        indifferent=unused(),
+    ),
+    Condition(
+        "Native-SFC",
+        means=f"a bare server, {PAST}",
+        here=ONLOAD,
+        optional=OFF,
+        indifferent=unused(),
+        expects=SPINNING,
+        knobs=BYPASS,
+    ),
+    Condition(
+        "VM-Latency-SFC",
+        means=f"a guest with latency sensitivity that owns the adapter, {PAST}",
+        here=ONLOAD,
+        settings=PASSED,
+        optional=on_esxi(reserved=True),
+        roles={"server": "guest"},
+        expects=SPINNING,
+        knobs=BYPASS,
+    ),
+    Condition(
+        "Native-Spinning",
+        means=NO_CLAIM,
+        here="a network namespace; both programs spin on their sockets and nobody is woken, "
+        "but packets still go through the kernel",
+        optional=OFF,
+        indifferent=unused(),
+        expects=SPINNING,
+        knobs=SPUN,
+    ),
+    Condition(
+        "VM-Latency-Spinning",
+        means=NO_CLAIM,
+        here="a guest with a veth of its own, not batched, on a CPU with real-time priority; "
+        "both programs spin, packets go through both kernels",
+        settings=PASSED,
+        optional=on_esxi(reserved=True),
+        roles={"server": "guest"},
+        expects=SPINNING,
+        knobs=SPUN,
+    ),
+)
+BARE = ("Native-Intel", "Native-SFC")
+
+
+def _conditions(cpus: str) -> tuple[Condition, ...]:
+    bare = online(cpus)
+    return tuple(replace(c, settings=bare) if c.name in BARE else c for c in CONDITIONS)
+
+
 study = Study(
     name="lat_10us",
     title="Ten microseconds: what is left when nobody has to be woken",
@@ -35,55 +95,10 @@ study = Study(
     quick={"repeats": 3, "duration": 1},
     metric="round trip",
     unit="us",
-    conditions=(
-        Condition(
-            "Native-Intel",
-            means="a bare server, an ordinary adapter (Intel 82599EB), the kernel's stack",
-            here="a network namespace; both programs sleep in the kernel until a packet comes",
-            optional=OFF,
-            indifferent=unused(),
-        ),
-        Condition(
-            "Native-SFC",
-            means=f"a bare server, {PAST}",
-            here=ONLOAD,
-            optional=OFF,
-            indifferent=unused(),
-            expects=SPINNING,
-            knobs=BYPASS,
-        ),
-        Condition(
-            "VM-Latency-SFC",
-            means=f"a guest with latency sensitivity that owns the adapter, {PAST}",
-            here=ONLOAD,
-            settings=PASSED,
-            optional=on_esxi(reserved=True),
-            roles={"server": "guest"},
-            expects=SPINNING,
-            knobs=BYPASS,
-        ),
-        Condition(
-            "Native-Spinning",
-            means=NO_CLAIM,
-            here="a network namespace; both programs spin on their sockets and nobody is woken, "
-            "but packets still go through the kernel",
-            optional=OFF,
-            indifferent=unused(),
-            expects=SPINNING,
-            knobs=SPUN,
-        ),
-        Condition(
-            "VM-Latency-Spinning",
-            means=NO_CLAIM,
-            here="a guest with a veth of its own, not batched, on a CPU with real-time priority; "
-            "both programs spin, packets go through both kernels",
-            settings=PASSED,
-            optional=on_esxi(reserved=True),
-            roles={"server": "guest"},
-            expects=SPINNING,
-            knobs=SPUN,
-        ),
-    ),
+    document=LATENCY_PAPER,
+    conditions=_conditions(""),
+    sizes={"cpus": ""},
+    made=_conditions,
     claims=published.of("lat_10us"),
     untold={"Native-SFC": KERNEL, "VM-Latency-SFC": KERNEL},
 )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from labkit.box.growing import numbered
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.other_cpus import OtherCpus
-from labkit.studies._guests import numbered, on_esxi
-from labkit.study import Study
+from labkit.studies._guests import TESTBED, on_esxi
+from labkit.study import OfDocument, Study
 from labkit.workloads.shared_host import NEIGHBOURS, SERVERS, SharedHost
 
 # A guest that is kept waiting for a CPU, which is what this is about, finds its time stolen, and
@@ -83,6 +84,7 @@ study = Study(
     conditions=_conditions(**FITTING),
     sizes=FITTING,
     made=_conditions,
+    document=OfDocument({"answering": 2, "computing": 4}, TESTBED, line=10),
     claims=published.of("lat_cpu_exclusive"),
     apart={
         "lat-cpu-exclusive-01": "so its own waiting is in the response times",

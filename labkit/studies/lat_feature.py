@@ -14,8 +14,8 @@ from labkit.settings.guest_power import GuestPower
 from labkit.settings.halting import Halting
 from labkit.settings.neighbour import PLACES, GuestNeighbour, Neighbour
 from labkit.settings.reclaim import MemoryLock, Reclaim
-from labkit.studies._guests import on_esxi
-from labkit.study import Study
+from labkit.studies._guests import TESTBED, on_esxi
+from labkit.study import OfDocument, Study
 from labkit.workloads.wake_up import WakeUp
 
 ALL, REST = PLACES
@@ -62,6 +62,7 @@ study = Study(
     metric="response time",
     unit="us",
     topology="neighbours",
+    document=OfDocument(machines=TESTBED, line=10),
     conditions=(
         _condition(
             "Default", "a guest as it comes, on a host that others use",

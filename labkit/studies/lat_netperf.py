@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from labkit.claims import published
-from labkit.studies._guests import SHARED_CPU, TOPOLOGY, four_guests, one_guest
+from labkit.studies._guests import LATENCY_PAPER, SHARED_CPU, TOPOLOGY, one_or_four
 from labkit.study import Study
 from labkit.workloads.netperf import Netperf
 from labkit.workloads.sockperf import Sockperf
@@ -20,8 +20,11 @@ study = Study(
     quick={"repeats": 1, "duration": 1},
     metric="round trip",
     unit="us",
-    conditions=(*one_guest(), *four_guests()),
+    conditions=one_or_four(""),
+    sizes={"cpus": ""},
+    made=one_or_four,
     topology=TOPOLOGY,
+    document=LATENCY_PAPER,
     claims=published.of("lat_netperf"),
     untold=SHARED_CPU,
 )

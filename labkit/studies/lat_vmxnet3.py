@@ -7,8 +7,8 @@ from labkit.condition import Condition
 from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_nic import GuestNic
 from labkit.settings.guest_power import GuestPower
-from labkit.studies._guests import on_esxi
-from labkit.study import Study
+from labkit.studies._guests import TESTBED, on_esxi
+from labkit.study import OfDocument, Study
 from labkit.workloads.packet_rate import PacketRate
 
 ROLES = {"server": "guest", "host": "server"}
@@ -26,6 +26,7 @@ study = Study(
     metric="throughput",
     unit="1/s",
     topology="pair",
+    document=OfDocument(machines=TESTBED, line=10),
     conditions=(
         Condition(
             "VMXNET3",

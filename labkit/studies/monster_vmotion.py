@@ -79,12 +79,12 @@ class Lines:
         )
 
 
-def over(study: Study, scale: float) -> Study:
-    """The study over lines that are `scale` times slower than the document's; 1 is its own."""
+def over(study: Study, slower: float) -> Study:
+    """The study over lines that are `slower` times slower than the document's; 1 is its own."""
     names = {condition.name for condition in study.conditions}
     load = study.workload
     assert isinstance(load, DirtyMemory)
-    every = Lines(scale, load.mebibytes).conditions()
+    every = Lines(slower, load.mebibytes).conditions()
     return replace(study, conditions=tuple(c for c in every if c.name in names))
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from labkit.box.growing import numbered
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.processes import FIRST_NODE, TEST_NIC, InterruptCpus, ServiceRunning
-from labkit.studies._guests import numbered
 from labkit.studies._places import place
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.redis_scaleout import SERVERS, RedisScaleout
 
 # Many clients with a pipeline keep their CPUs busy, and so do their balancers.
 ASKING = ("busy client",)
 KINDS = {"Native": "", "Native-Docker": "container", "VM": "guest", "VM-Docker": "inner"}
 FITTING = 2
-"""Guests, and containers of each kind: eight take a small machine many minutes to start."""
+"""Guests, and containers of each kind, on the smallest lab; a larger one has up to eight."""
 
 
 def _roles(kind: str, many: int) -> dict[str, str]:
@@ -92,6 +92,12 @@ study = Study(
     conditions=_conditions(FITTING),
     sizes={"guests": FITTING},
     made=_conditions,
+    grows={"guests": "guest"},
+    document=OfDocument(
+        {"guests": 8, "keys": 250_000_000},
+        {"server": Had(cpus=32, gib=96, nodes=2), "guest": Had(cpus=2, gib=11)},
+        line=10,
+    ),
     claims=published.of("redis_scaleout"),
     # One CPU for each server: else a speed-up is bound to stay small, and no thread can move.
     least_cpus={f"redis-scaleout-{n}": len(SERVERS) for n in ("06", "07", "08", "09", "12")},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from labkit.box.growing import numbered
 from labkit.claims import published
 from labkit.condition import Condition
 from labkit.setting import Setting
@@ -12,12 +13,11 @@ from labkit.settings.exclusive_cpu import ExclusiveCpu
 from labkit.settings.guest_cores import GuestCores
 from labkit.settings.guest_power import GuestPower
 from labkit.settings.guest_size import VirtualNuma
-from labkit.studies._guests import numbered
-from labkit.study import Study
+from labkit.study import Had, OfDocument, Study
 from labkit.workloads.dvdstore import DvdStore
 
 FITTING = {"small": 2, "large": 1, "larger": 1}
-"""Guests that fill the host: the document has eight of 8 CPUs, four of 16, and two of 32."""
+"""Guests that fill the smallest host: the document's has eight of 8 CPUs, four of 16, two of 32."""
 KINDS = {8: "guest", 16: "large", 32: "larger", 64: "largest"}
 """Roles of the first guests, by their CPUs."""
 SMALL, LARGE = KINDS[8], KINDS[16]
@@ -62,11 +62,13 @@ def _conditions(small: int, large: int, larger: int) -> tuple[Condition, ...]:
 
     return (
         fill(8, "eight guests of eight CPUs fill the host",
-              f"{SCALED}: {small} guests of one CPU"),
+              f"{SCALED}: {small} guests"),
         fill(16, "guests of sixteen CPUs fill the host",
-              f"{SCALED}: guests of two CPUs ({large}), with as many customers as the small ones"),
-        fill(32, "guests of thirty-two CPUs fill the host", "none: it would take four CPUs"),
-        fill(64, "one guest of sixty-four CPUs fills the host", "none: it would take eight CPUs"),
+              f"{SCALED}: {large} of twice as many CPUs, with as many customers in all"),
+        fill(32, "guests of thirty-two CPUs fill the host",
+              f"{SCALED}: of four times as many CPUs; none on fewer than four CPUs"),
+        fill(64, "one guest of sixty-four CPUs fills the host",
+              f"{SCALED}: with all CPUs; none on fewer than eight"),
         alone(LARGE, "VM [cpus=cores]", "a guest whose CPUs are bound to physical cores",
               f"{SCALED}: the guest of two CPUs on two cores, where these have hyper-threads",
               GuestCores(vm=LARGE)),
@@ -99,6 +101,17 @@ study = Study(
     conditions=_conditions(**FITTING),
     sizes=FITTING,
     made=_conditions,
+    grows={"small": "guest", "large": "large", "larger": "larger"},
+    document=OfDocument(
+        {"small": 8, "large": 4, "larger": 2},
+        {
+            "server": Had(cpus=64),
+            "guest": Had(cpus=8),
+            "large": Had(cpus=16),
+            "larger": Had(cpus=32),
+            "largest": Had(cpus=64),
+        },
+    ),
     claims=published.of("sqlserver_monster"),
     takes={"sqlserver-monster-03": "hyper-threads and CPUs to spare"},
 )

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from labkit.box import draw, topology
+from labkit.box import draw, growing, room, topology
 from labkit.box.layout import Layout, link_name
+from labkit.box.machine import Machine
 from labkit.box.network.links import at_host, at_switch, wires
 from labkit.box.status import BoxStatus, GuestStatus, HostStatus
 from labkit.box.topology import GuestPlan, HostPlan, Topology
@@ -190,12 +191,12 @@ def test_a_file_that_cannot_be_read_says_so(tmp_path, text):
 def test_more_memory_than_there_is_is_refused():
     greedy = Topology("big", (HostPlan("a"),), (GuestPlan("g", "a", "999999M"),))
     with pytest.raises(BoxError, match="999999 MiB"):
-        greedy.check_machine(CPUS)
+        room.check_machine(greedy, Machine.read())
 
 
 def test_a_cpu_that_the_machine_lacks_is_refused():
     with pytest.raises(BoxError, match=r"wants CPUs \[4095\]"):
-        Topology("big", (HostPlan("a", "4095"),)).check_machine(CPUS)
+        room.check_machine(Topology("big", (HostPlan("a", "4095"),)), Machine.read())
 
 
 def test_the_picture_shows_each_machine_once_and_guests_in_their_host():
@@ -224,9 +225,10 @@ def test_the_page_of_the_box_shows_every_key_that_a_topology_may_have():
     page = Path(__file__).parents[2] / "notebooks/docs/box.md"
     block = re.search(r"^```toml\n(.*?)^```", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     asked = tomllib.loads(block[1])
-    assert topology.from_tables("page", asked).containers
+    plan = topology.from_tables("page", asked, Machine.of(16))
+    assert len(plan.guests) == 4 and len(plan.containers) == 4
     shown = {kind: set().union(*tables.values()) for kind, tables in asked.items()}
     assert shown == {
-        "hosts": topology.HOST_KEYS, "guests": topology.GUEST_KEYS | {"disks"},
-        "containers": topology.CONTAINER_KEYS, "links": topology.LINK_KEYS,
+        "hosts": topology.HOST_KEYS, "guests": topology.GUEST_KEYS | {"disks", growing.MANY},
+        "containers": topology.CONTAINER_KEYS | {growing.MANY}, "links": topology.LINK_KEYS,
     }  # fmt: skip

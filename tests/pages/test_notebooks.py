@@ -97,7 +97,7 @@ def test_the_first_code_cell_and_no_other_is_the_parameters_plain_literals_each_
         module = importlib.import_module(f"labkit.studies.{study.name}")
         lines = {*inspect.signature(module.over).parameters} if hasattr(module, "over") else set()
         knobs = {field.name for field in dataclasses.fields(study.workload)}
-        knobs |= {*study.sizes} | lines
+        knobs |= {*study.sizes, "scale"} | lines
         own = PARAMETERS | ({"every"} if study.extra else set())
         assert asked >= own and asked - own <= knobs and asked & knobs
 

@@ -264,7 +264,7 @@ def test_all_sizes_of_guests_are_asked_by_as_many_customers_in_all():
 def test_a_size_that_cannot_be_is_refused_by_name_and_value():
     scaled, shops = studies.find("redis_scaleout"), studies.find("dvdstore_docker")
     for study, knobs, said in (
-        (scaled, {"guests": 0}, "guests must be 1 to 64, not 0"), (scaled, {"guest": 2}, "guest"),
+        (scaled, {"guests": 65}, "guests must be 1 to 64, not 65"), (scaled, {"guest": 2}, "guest"),
         (shops, {"databases": 16, "guests": 3}, "16 databases cannot be shared by 3 guests"),
         (studies.find("docker_redis"), {"interrupts": "one"}, "'one' is not a list of CPUs"),
         (studies.find("docker_netperf"), {"buffers": "4M"}, "a number of bytes, not '4M'"),

@@ -27,6 +27,12 @@ PAGES = [
 ELSEWHERE = {"tolerates", "become", "vm", "address", "interface", "repeats", "margin"}
 
 
+@pytest.fixture(autouse=True)
+def large_enough(monkeypatch):
+    """A promise is kept where the lab can carry it."""
+    monkeypatch.setattr("labkit.running.lacking.of_box", lambda *_: [])
+
+
 def said_in(source):
     """What each piece of a notebook's prose asks for, with values as `-p` takes them."""
     for cell in nbformat.read(source, as_version=4).cells:
