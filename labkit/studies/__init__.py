@@ -45,8 +45,9 @@ def find(name: str) -> Study:
 
 
 def file_of(stem: str) -> Path:
-    """The file that declares a study."""
-    return next(path for folder in __path__ if (path := Path(folder, f"{stem}.py")).is_file())
+    """The file that declares a study, or would."""
+    files = [Path(folder, f"{stem}.py") for folder in __path__]
+    return next((file for file in files if file.is_file()), files[0])
 
 
 def readable() -> tuple[list[Study], list[BadInput]]:
