@@ -21,6 +21,7 @@ import os
 import pkgutil
 import stat
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -38,6 +39,8 @@ from labkit.machine.written import Written
 MARK = "labkit.toml"
 VARIABLE = "LABKIT_PATH"
 REGISTRIES = ("studies", "workloads", "settings", "probes", "events", "imports")
+READING = threading.RLock()
+"""Held while the standard output of the whole process goes elsewhere."""
 HINT = f"give it to yourself (chown), or name it: {VARIABLE}=FOLDER"
 
 
@@ -120,7 +123,10 @@ def reading(file: Path) -> Iterator[None]:
     What it prints goes to standard error: standard output is for answers.
     """
     try:
-        with redirect_stdout(sys.stderr):
+        if not is_inside(file):
+            yield
+            return
+        with READING, redirect_stdout(sys.stderr):
             yield
     except Exception as odd:
         at = _place(odd, file)

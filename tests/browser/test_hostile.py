@@ -94,6 +94,10 @@ def test_tables_show_every_payload_as_text(looked):
     assert shown.count("&lt;script") >= len(SHELLS)
 
 
+KINDS = 5
+"""Kinds of chart that are made of each payload."""
+
+
 def hostile_charts():
     """What makes charts with payloads wherever a text can stand, each when it is called."""
     some = PAYLOADS[:3] + PAYLOADS[17:19] + WHOLE[:13:2]
@@ -207,7 +211,7 @@ def spoken(chart, page):
 def test_a_tooltip_shows_every_payload_as_text(looked, page, tmp_path, which):
     place = {"ladder": 0, "ratios": 2}[which]
     charts_of = list(hostile_charts())
-    chart = charts_of[len(charts_of) // 8 * 4 + place]
+    chart = charts_of[len(charts_of) // KINDS // 2 * KINDS + place]
     whole = charts.save(chart(), tmp_path / "chart.html").read_text()
     looked(whole, "!!document.querySelector('svg.marks')")
     told = spoken(chart, page)
