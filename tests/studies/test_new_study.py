@@ -13,7 +13,7 @@ import pytest
 from labkit import studies
 from labkit.cli import main
 from labkit.errors import BadInput
-from labkit.running import new_study
+from labkit.running import draft_notebook, new_study
 
 HOME = Path(__file__).resolve().parents[2]
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "out", "__pycache__", ".*_cache", "*.egg-info")
@@ -127,8 +127,8 @@ def test_nothing_is_written_where_one_of_the_files_is_there(monkeypatch, tmp_pat
 def test_the_cells_that_notebooks_share_are_those_of_the_skeleton():
     """Each study's notebook has each of them, unless it takes its lab or tables in another way."""
     notebooks = [path for path in sorted((HOME / "notebooks").glob("*.ipynb")) if studied(path)]
-    text = (new_study.SKELETON / "notebook.md").read_text("utf-8")
-    shared = [code for _, code, mark in new_study.cells(text) if mark == "shared"]
+    text = (draft_notebook.SKELETON / "notebook.md").read_text("utf-8")
+    shared = [code for _, code, mark in draft_notebook.cells(text) if mark == "shared"]
     lacking = dict.fromkeys(shared, 0)
     for path in notebooks:
         found = {cell.source for cell in nbformat.read(path, as_version=4).cells}
