@@ -333,7 +333,7 @@ class Study:
         ]
         return pl.concat(parts, how="vertical_relaxed") if parts else pl.DataFrame()
 
-    def at(self, results: Results, point: str) -> dict[str, dict[int, npt.NDArray[np.float64]]]:
+    def at(self, results: Results, point: str) -> Measured:
         """The study's metric at a point, such as `size=45K`, by condition and block."""
         named = ((Measurand.of(key), blocks) for key, blocks in self.measured(results).items())
         return {name.condition: blocks for name, blocks in named

@@ -79,9 +79,9 @@ class Verdict:
     comparisons: Mapping[str, History] = field(default_factory=dict)
     """Its comparisons: the looks at each, and the one at which it was decided, which it stays."""
     given_up: str = ""
+    """Reason why a study with a budget stopped before deciding this, and what that would take."""
     here: Here | None = None
     """The measured figure of it; None where nothing was measured."""
-    """Reason why a study with a budget stopped before deciding this, and what that would take."""
 
     @property
     def why(self) -> str:

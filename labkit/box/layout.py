@@ -16,6 +16,7 @@ from labkit.box.guests.disk import device
 from labkit.box.network.link import LinkPlan
 from labkit.box.topology import GuestPlan, HostPlan, Topology
 from labkit.errors import BadInput
+from labkit.machine.cpus import ranges
 
 NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 MOST_IN_A_LINK = 12
@@ -187,7 +188,7 @@ class Layout:
     def limits(self, host: str) -> Limits:
         """The limits on the processes of a host, those of its guests included."""
         own, cpus = self._host(host), self.cpus_of(host)
-        return Limits(own.mebibytes, "" if {*cpus} == {*self.cpus} else cpu_list(cpus))
+        return Limits(own.mebibytes, "" if {*cpus} == {*self.cpus} else ranges(cpus))
 
     def _host(self, role: str) -> HostPlan:
         return next(plan for plan in self.topology.hosts if plan.role == role)
@@ -245,14 +246,3 @@ def check_name(name: str) -> None:
             f"{name!r} cannot be the name of a box",
             hint="use 1 to 20 small letters, digits and dashes, a letter first",
         )
-
-
-def cpu_list(cpus: Sequence[int]) -> str:
-    """CPU numbers as the kernel writes them: `0-3,6`."""
-    runs: list[list[int]] = []
-    for cpu in sorted(cpus):
-        if runs and cpu == runs[-1][-1] + 1:
-            runs[-1].append(cpu)
-        else:
-            runs.append([cpu])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from labkit.settings._ways import cpus_of
+from labkit.machine.cpus import cpus_of
 
 Core = tuple[int, ...]
 """The CPUs that are threads of one core."""

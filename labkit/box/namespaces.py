@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import IO
 
 from labkit.box.cgroup import ENVIRONMENT, OWN, Cgroup
-from labkit.box.layout import cpu_list
 from labkit.errors import BoxError
+from labkit.machine.cpus import ranges
 
 PROGRAMS = ("nsenter", "setsid", "unshare")
 
@@ -90,7 +90,7 @@ def begin(
     """Start `script` in namespaces of its own, in the group `seat`, with no tie to this process."""
     words = [
         "sh", "-c", NUMBERED, "number",
-        "taskset", "-c", cpu_list(cpus), *kind,
+        "taskset", "-c", ranges(cpus), *kind,
         "sh", "-c", script, role,
     ]  # fmt: skip
     with open(log, "ab") as err:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from labkit.box.cgroup import NO_MEMORY, limited_by
 from labkit.box.folder import BOXES, SCRATCH
-from labkit.box.layout import cpu_list
 from labkit.box.machine import Machine
 from labkit.box.topology import Topology
 from labkit.errors import BoxError
+from labkit.machine.cpus import ranges
 
 HOST_TASKS, GUEST_TASKS, CONTAINER_TASKS, OWN_TASKS = 8, 24, 40, 40
 HOST_KIB, GUEST_KIB, OWN_KIB = 64, 256, 512
@@ -48,7 +48,7 @@ def check_machine(plan: Topology, machine: Machine) -> None:
 def planned(plan: Topology, machine: Machine) -> str:
     """The sizes of a topology on a machine, in words: known before anything of it is started."""
     hosts = [
-        f"{host.role} on CPUs {cpu_list(host.among(machine.cpus, machine.by_node))}"
+        f"{host.role} on CPUs {ranges(host.among(machine.cpus, machine.by_node))}"
         for host in plan.hosts
     ]
     families: dict[str, list[str]] = {}

@@ -12,10 +12,11 @@ from pathlib import Path
 
 from labkit.box.guests import disk, kernel, waking
 from labkit.box.guests.cpio import Archive
-from labkit.box.layout import ROOT, Layout, cpu_list
+from labkit.box.layout import ROOT, Layout
 from labkit.box.network.links import at_guest, at_host, container_ends, guest_ends
 from labkit.box.sshd import AUTHORIZED, HOST_KEY, SETTINGS, KeyPair, sshd_config
 from labkit.box.topology import GuestPlan
+from labkit.machine.cpus import ranges
 
 SCRIPTS = Path(__file__).parent
 INCLUDE = re.compile(r"^# include (\S+)\n", re.MULTILINE)
@@ -105,7 +106,7 @@ def container_files(
     for plan in plans:
         place = f"{CONTAINERS}/{plan.role}"
         own = files(layout, plan.role, keys[plan.role], user)
-        cpus = cpu_list(layout.cpus_of(plan.role))
+        cpus = ranges(layout.cpus_of(plan.role))
         values = {"network": plan.network, "cpus": cpus, "memory": plan.memory or "none"}
         within = host in layout.guests
         fixed = {
@@ -199,7 +200,7 @@ def _wires(layout: Layout, guest: str) -> str:
 
 
 def _description(layout: Layout, plan: GuestPlan) -> str:
-    cpus = cpu_list(layout.cpus_of(plan.on))
+    cpus = ranges(layout.cpus_of(plan.on))
     values = {"nic": "bridge", "batch": "128", "lro": "on", "memory": plan.memory, "cpus": cpus,
               "policy": "other", "vcpus": plan.vcpus}  # fmt: skip
     values |= {"wakeups": plan.wakeups} if plan.accelerator == "uml" and plan.wakeups else {}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,15 +26,12 @@ GRACE_SECONDS = 120.0
 """For so long a point that is stopped may put settings back; then it is asked once more."""
 
 
-@dataclass
-class AtWork:
-    """One point at work, in a process of its own."""
+@dataclass(kw_only=True)
+class PointAtWork(ABC):
+    """A point at work, here or elsewhere."""
 
-    folder: CampaignFolder
     point: CampaignPoint
-    number: int
     needs: Needs
-    process: subprocess.Popen[bytes]
     begun: float = field(default_factory=time.monotonic)
     said: str = "getting ready"
     seconds_left: float | None = None
@@ -42,6 +40,37 @@ class AtWork:
     """Reason why it was stopped, if it was."""
     asked: list[float] = field(default_factory=list)
     """Times at which it was asked to stop."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that it has been at work."""
+        return time.monotonic() - self.begun
+
+    def stop(self, why: str) -> None:
+        """Ask it to put its settings back and to end; asked twice, it ends at once."""
+        self.why = self.why or why
+        self.asked.append(time.monotonic())
+        self._ask_to_stop()
+
+    @abstractmethod
+    def _ask_to_stop(self) -> None: ...
+
+    @abstractmethod
+    def insist(self) -> None:
+        """Ask once more where it takes too long to stop."""
+
+    @abstractmethod
+    def ended(self) -> Attempt | None:
+        """The outcome; None while it is at work."""
+
+
+@dataclass(kw_only=True)
+class AtWork(PointAtWork):
+    """One point at work, in a process of its own."""
+
+    folder: CampaignFolder
+    number: int
+    process: subprocess.Popen[bytes]
 
     @classmethod
     def begin(
@@ -58,7 +87,8 @@ class AtWork:
                 start_new_session=True,
                 env={**os.environ, "LABKIT_OUT": str(folder.path.parents[1])},
             )  # fmt: skip
-        one = cls(folder, point, number, Needs.of(point.lab), process)
+        one = cls(point=point, needs=Needs.of(point.lab), folder=folder, number=number,
+                  process=process)  # fmt: skip
         threading.Thread(target=one._listen, args=(process.stdout,), daemon=True).start()
         return one
 
@@ -75,15 +105,7 @@ class AtWork:
             self.said = f"{at}, {progress['done']} of {progress['of']} runs"
             self.seconds_left = float(progress["seconds_left"])
 
-    @property
-    def seconds(self) -> float:
-        """Seconds that it has been at work."""
-        return time.monotonic() - self.begun
-
-    def stop(self, why: str) -> None:
-        """Ask it to put its settings back and to end; asked twice, it ends at once."""
-        self.why = self.why or why
-        self.asked.append(time.monotonic())
+    def _ask_to_stop(self) -> None:
         with suppress(ProcessLookupError):
             os.kill(self.process.pid, signal.SIGINT)
 

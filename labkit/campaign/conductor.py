@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from labkit.campaign.again import passes, pause
-from labkit.campaign.at_work import AtWork, clean
+from labkit.campaign.at_work import AtWork, PointAtWork, clean
 from labkit.campaign.attempts import BEGUN, DIED, FINISHED, Attempt
 from labkit.campaign.folder import CampaignFolder
 from labkit.campaign.foreseen import Foreseen, together
@@ -33,30 +33,6 @@ class CampaignStanding:
     of: int
     at_work: tuple[str, ...]
     seconds_left: float
-
-
-class PointAtWork(Protocol):
-    """A point at work, here or elsewhere."""
-
-    point: CampaignPoint
-    needs: Needs
-    said: str
-    seconds_left: float | None
-    why: str
-    asked: list[float]
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that it has been at work."""
-
-    def stop(self, why: str) -> None:
-        """Ask it to put its settings back and to end; asked twice, it ends at once."""
-
-    def insist(self) -> None:
-        """Ask once more where it takes too long to stop."""
-
-    def ended(self) -> Attempt | None:
-        """The outcome; None while it is at work."""
 
 
 class Workplace(Protocol):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from labkit.errors import BadInput, Unknown
 from labkit.machine import workspace
-from labkit.machine.places import HOME
+from labkit.machine.places import HOME, first_file
 from labkit.machine.units import shown
 
 NO_UNIT = "unit not printed"
@@ -58,7 +58,7 @@ def folders() -> list[Path]:
 def folder_of(study: str) -> Path:
     """The folder that holds the claims of a study, or its figures; labkit's where none does."""
     files = (folder / f"{study}.{end}" for end in ("toml", "csv") for folder in folders())
-    return next((file.parent for file in files if file.is_file()), FOLDER)
+    return file.parent if (file := first_file(files)) else FOLDER
 
 
 def figures(study: str, folder: Path | None = None) -> tuple[PrintedFigure, ...]:

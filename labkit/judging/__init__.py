@@ -11,7 +11,7 @@ from dataclasses import replace
 from labkit import claim as claims
 from labkit import noise_floor
 from labkit.gates import watch
-from labkit.judging.by_hosts import decided
+from labkit.judging.by_hosts import decided, is_emulated
 from labkit.judging.doubts import LATENCIES, Doubts
 from labkit.judging.here import here, reach_of
 from labkit.judging.loads import Loads
@@ -72,11 +72,6 @@ def _plain(reading: Reading, noise: Noise | None, margin: float | None) -> list[
     whys = {**results.asked.get("unseen", {}), **refused, **silent}
     other = [c.name for c in study.conditions if c.name in silent and c.name not in refused]
     return [replace(v, reasons=tuple(_explained(v, whys, other))) for v in verdicts]
-
-
-def is_emulated(results: Results) -> bool:
-    """Whether they are of a lab in a box, where other things stand for hardware."""
-    return bool(results.asked.get("lab", {}).get("tier", "hosts") != "hosts")
 
 
 def _untold(study: Study, results: Results) -> Mapping[str, str]:

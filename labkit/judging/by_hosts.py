@@ -6,13 +6,18 @@ from collections.abc import Mapping
 
 from labkit import kernels
 from labkit.condition import Condition
+from labkit.machine.cpus import cpus_of
 from labkit.results import Results
-from labkit.settings._ways import cpus_of
 from labkit.study import Study
 from labkit.workload import Workload
 
 SHARED_CPUS = "the client shares CPUs with the guests of the server"
 APART = "it takes three CPUs, or a machine for the client"
+
+
+def is_emulated(results: Results) -> bool:
+    """Whether they are of a lab in a box, where other things stand for hardware."""
+    return bool(results.asked.get("lab", {}).get("tier", "hosts") != "hosts")
 
 
 def decided(study: Study, results: Results) -> dict[str, str]:
@@ -38,9 +43,9 @@ def _few_cpus(study: Study, results: Results) -> dict[str, str]:
 
 # Results that do not say which CPUs a host of a box had are older than a client set aside.
 def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
-    lab = results.asked.get("lab", {})
-    if lab.get("tier", "hosts") == "hosts":
+    if not is_emulated(results):
         return {}
+    lab = results.asked["lab"]
     told = [lab.get("hosts", {}).get(role, {}).get("allowed", "0") for role in ("client", "server")]
     client, server = ({*cpus_of(cpus)} for cpus in told)
     shared = study.apart if client & server else {}
@@ -49,7 +54,7 @@ def _shared_cpus(study: Study, results: Results) -> dict[str, str]:
 
 # A substitute of an emulated lab may decide a claim whose every figure is measured there.
 def _untold(study: Study, results: Results) -> dict[str, str]:
-    if results.asked.get("lab", {}).get("tier", "hosts") == "hosts":
+    if not is_emulated(results):
         return {}
     return {claim.id: study.untold[claim.id] for claim in study.claims if claim.id in study.untold}
 

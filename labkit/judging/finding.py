@@ -65,10 +65,10 @@ def answered(reading: Reading, verdicts: Sequence[Verdict]) -> Answered | None:
     """The first of the study's headlines that was measured; None if none was."""
     untested = {v.claim for v in verdicts if v.verdict == NOT_TESTABLE}
     for headline in headlines(reading.study.name):
-        c = Comparison(headline.what).asked_of(reading.measured, reading.kinds) if all(
-            reading.measured.get(name) for name in headline.what.names) else None  # fmt: skip
-        found = found_of([c], reading.measured)[0] if c else []
-        if found:
+        if not all(reading.measured.get(name) for name in headline.what.names):
+            continue
+        comparison = Comparison(headline.what).asked_of(reading.measured, reading.kinds)
+        if found := found_of([comparison], reading.measured)[0]:
             reach = reach_of([*headline.what.names], reading.results)
             return Answered(headline, found[0].effect, reach, headline.claim not in untested)
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from labkit.machine import account
@@ -10,6 +11,11 @@ from labkit.machine import account
 PACKAGE = Path(__file__).resolve().parents[1]
 HOME = PACKAGE if (PACKAGE / "notebooks").is_dir() else PACKAGE.parent
 """Notebooks and data lie here: in the checkout, or in the package where that was installed."""
+
+
+def first_file(files: Iterable[Path]) -> Path | None:
+    """The first of these files that is there."""
+    return next((file for file in files if file.is_file()), None)
 
 
 def out() -> Path:

@@ -7,7 +7,7 @@ entry points of an installed package (`labkit.studies`, `labkit.workloads`, ...)
     studies/NAME.py     also workloads/, settings/, probes/, events/, imports/
     published/NAME.toml claims, with the figures of their document in NAME.csv
     notebooks/NAME.ipynb
-    recorded/NAME.tar.gz
+    recorded/NAME.labkit
 
 What is wrong with one of them is kept as an error to show, and the others go on.
 """
@@ -29,8 +29,7 @@ from importlib import metadata
 from importlib.machinery import FileFinder
 from pathlib import Path
 from types import ModuleType
-
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from typing import Any
 
 from labkit.errors import BadInput, LabkitError
 from labkit.machine.places import HOME, PACKAGE
@@ -64,7 +63,7 @@ def workspaces() -> tuple[Path, ...]:
 
 def nearest() -> Path | None:
     """The workspace around the folder of this process; None if there is none."""
-    return next(reversed(workspaces()), None)
+    return next((above for above in _above(Path.cwd()) if above in workspaces()), None)
 
 
 def use(folder: Path) -> None:
@@ -186,6 +185,8 @@ def _check(folder: Path) -> None:
 
 
 def _check_version(written: Written) -> None:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     from labkit import __version__
 
     tables = written.tables()
@@ -205,11 +206,17 @@ def _installed(kind: str) -> list[Path]:
     return [folder for folder, _ in _entries(kind) if folder is not None]
 
 
+# Every look reads what all installed packages say.
+@functools.cache
+def _all_entries() -> Any:  # its type is another one in each Python
+    return metadata.entry_points()
+
+
 # To find a package runs the packages around it, which may fail in any way.
 @functools.cache
 def _entries(kind: str) -> list[tuple[Path | None, BadInput | None]]:
     found: list[tuple[Path | None, BadInput | None]] = []
-    for entry in metadata.entry_points(group=f"labkit.{kind}"):
+    for entry in _all_entries().select(group=f"labkit.{kind}"):
         try:
             spec = importlib.util.find_spec(entry.value)
             places = (spec and spec.submodule_search_locations) or ()

@@ -32,7 +32,7 @@ from labkit.errors import (
     Unknown,
 )
 from labkit.machine import own_place, workspace
-from labkit.machine.places import HOME
+from labkit.machine.places import HOME, first_file
 from labkit.running import draft_notebook, left_over, until_decided
 from labkit.runs.progress import WATCHED, Progress, ask_to_stop
 from labkit.ssh.asking import answering
@@ -70,7 +70,7 @@ def found(study: str) -> Path | None:
     stem = study.replace("_", "-")
     files = [*(HOME / "notebooks").glob(f"[0-9][0-9]-{stem}.ipynb")]
     files += [folder / f"{stem}.ipynb" for folder in workspace.folders("notebooks")]
-    return next((file for file in files if file.is_file()), None)
+    return first_file(files)
 
 
 def parameters(source: Path) -> dict[str, dict[str, Any]]:

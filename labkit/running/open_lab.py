@@ -19,7 +19,7 @@ from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine import workspace
-from labkit.machine.places import HOME, out
+from labkit.machine.places import HOME, first_file, out
 from labkit.machine.stopping import together
 from labkit.machine.units import capital
 from labkit.results import Results, check_label, stored
@@ -261,7 +261,7 @@ def recorded(study: str) -> Path:
     """The recorded run of a study that comes with labkit, unpacked."""
     folders = (HOME / "data" / "recorded", *workspace.folders("recorded"))
     files = (folder / f"{study}{bundle.SUFFIX}" for folder in folders)
-    if (file := next((file for file in files if file.is_file()), None)) is None:
+    if (file := first_file(files)) is None:
         raise ResultsError(f"{study} has no recorded run", hint=f"labkit run {study}")
     return bundle.open_bundle(file)
 

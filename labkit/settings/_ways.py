@@ -10,6 +10,7 @@ from typing import Any, ClassVar, dataclass_transform
 
 from labkit.errors import BadInput, Impossible, Unknown
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import KINDS, Details, Setting, Way, Words
 
@@ -154,26 +155,6 @@ def cpu_list(text: object) -> str:
     """A list of CPUs as the kernel writes it: `3,0,1` becomes `0-1,3`."""
     matching("list of CPUs", text, r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", "0-3,6")
     return ranges(cpus_of(str(text)))
-
-
-def cpus_of(text: str) -> tuple[int, ...]:
-    """The numbers in a list of CPUs."""
-    pairs = [part.partition("-")[::2] for part in text.split(",")]
-    found = {n for a, b in pairs for n in range(int(a), int(b or a) + 1)}
-    if not found:
-        raise BadInput(f"{text!r} is not a list of CPUs", hint="one looks like 0-3,6")
-    return tuple(sorted(found))
-
-
-def ranges(numbers: tuple[int, ...]) -> str:
-    """Numbers in order, neighbours drawn together."""
-    runs: list[list[int]] = []
-    for n in numbers:
-        if runs and n == runs[-1][-1] + 1:
-            runs[-1].append(n)
-        else:
-            runs.append([n])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 # --- ways that many settings go ---------------------------------------------------------------

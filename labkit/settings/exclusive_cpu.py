@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 
 from labkit.errors import Unknown
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._esxi import of_vmx
 from labkit.settings._guest import EACH, FIRST, RESERVED_FIRST, OfGuest, only_with_guest
 from labkit.settings._libvirt import PINNED_TO
-from labkit.settings._ways import CPUS, ROOT, cpus_of, ranges, script
+from labkit.settings._ways import CPUS, ROOT, script
 
 PROGRAMS = ("virsh",)
 

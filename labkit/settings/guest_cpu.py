@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from labkit.errors import BadInput
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
 from labkit.setting import Way
 from labkit.settings._esxi import of_vmx
 from labkit.settings._libvirt import of_virsh, virsh
 from labkit.settings._machine import OfMachine, of_lines, of_option
 from labkit.settings._values import CPU_LIST, CPU_SHARES, amount, share
-from labkit.settings._ways import cpus_of, script
+from labkit.settings._ways import script
 
 PROGRAMS = ("virsh",)
 

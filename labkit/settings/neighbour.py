@@ -6,11 +6,12 @@ from dataclasses import field
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._values import word
-from labkit.settings._ways import CPUS, OnHost, cpus_of, named, ranges, script
+from labkit.settings._ways import CPUS, OnHost, named, script
 
 PROGRAMS = ("taskset", "virsh")
 

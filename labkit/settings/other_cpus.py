@@ -6,12 +6,13 @@ from dataclasses import field
 
 from labkit.errors import Impossible
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of, ranges
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Way, Words
 from labkit.settings._guest import FIRST
 from labkit.settings._libvirt import PINNED_TO
 from labkit.settings._values import WHICH, name
-from labkit.settings._ways import CPUS, ROOT, OnHost, cpus_of, named, ranges, script
+from labkit.settings._ways import CPUS, ROOT, OnHost, named, script
 
 PROGRAMS = ("virsh",)
 

@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from typing import ClassVar
 
 from labkit.host import Host
+from labkit.machine.cpus import cpus_of
 from labkit.machine.scripts import beside
 from labkit.setting import Details, Setting, Way, Words
 from labkit.settings._esxi import of_advanced, of_kernel
@@ -15,7 +16,6 @@ from labkit.settings._ways import (
     ROOT,
     OnHost,
     by,
-    cpus_of,
     of_machine,
     on_or_off,
     script,

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from pathlib import Path
 
 from labkit.box import topology
 from labkit.errors import BadInput, Unknown
 from labkit.machine import workspace
-from labkit.machine.places import PACKAGE
+from labkit.machine.places import PACKAGE, first_file
 from labkit.study import Study
 
 workspace.extend(__path__, "studies")
@@ -20,13 +21,16 @@ workspace.extend(__path__, "studies")
 
 def names() -> list[str]:
     """The names of all studies."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name[0] != "_")
+    return _names_in(__path__)
 
 
 def built_in() -> list[str]:
     """The names of the studies that come with labkit; workspaces may have more."""
-    folder = str(PACKAGE / "studies")
-    return sorted(module.name for module in pkgutil.iter_modules([folder]) if module.name[0] != "_")
+    return _names_in([str(PACKAGE / "studies")])
+
+
+def _names_in(path: Iterable[str]) -> list[str]:
+    return sorted(module.name for module in pkgutil.iter_modules(path) if module.name[0] != "_")
 
 
 def find(name: str) -> Study:
@@ -47,7 +51,7 @@ def find(name: str) -> Study:
 def file_of(stem: str) -> Path:
     """The file that declares a study, or would."""
     files = [Path(folder, f"{stem}.py") for folder in __path__]
-    return next((file for file in files if file.is_file()), files[0])
+    return first_file(files) or files[0]
 
 
 def readable() -> tuple[list[Study], list[BadInput]]:

@@ -19,7 +19,7 @@ from labkit.box.guests import fitting, mirror
 from labkit.box.guests.arriving import ENDED, AwaitedMove
 from labkit.box.guests.move import Move, in_network, run
 from labkit.box.guests.moving import Hears, Moving, WatchedMove
-from labkit.box.layout import Layout, cpu_list
+from labkit.box.layout import Layout
 from labkit.box.network.crossing import Crossing
 from labkit.box.network.links import (
     UPLINK,
@@ -42,6 +42,7 @@ from labkit.errors import (
 )
 from labkit.host import Host
 from labkit.lab import Lab, opened
+from labkit.machine.cpus import ranges
 from labkit.machine.scripts import beside
 
 PROGRAMS = ("mount", "nsenter", "ping")
@@ -317,7 +318,7 @@ def _prepare(move: Move, new: dict[str, Wire]) -> None:
     command = sorted((here / "labkit/bin").glob("guest*"))
     run(["cp", "-a", *map(str, command), str(there / "labkit/bin")])
     run(["cp", "-a", str(here / GUESTS / move.guest), str(there / GUESTS / move.guest)])
-    cpus = cpu_list(move.then.cpus_of(move.guest))
+    cpus = ranges(move.then.cpus_of(move.guest))
     move.to.check("sh", "-c", ARRIVAL, "arrival", move.guest, cpus)
     mirror.prepare(move)
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from labkit.campaign.at_work import PointAtWork
 from labkit.campaign.attempts import BEGUN, STOPPED, Attempt
 from labkit.campaign.cluster.scheduler import (
     cluster_here,
@@ -49,33 +50,20 @@ GONE = (OSError, TimeoutError, RuntimeError)
 TRY = re.compile(r"points/([^/]+)/(attempt-\d+\.json)")
 
 
-@dataclass
-class FarPoint:
+@dataclass(kw_only=True)
+class FarPoint(PointAtWork):
     """A point that a worker of the cluster sees to."""
 
     at: OnCluster
-    point: CampaignPoint
     task: Task
     courier: Courier
-    needs: Needs
     said: str = "handed to the cluster"
-    seconds_left: float | None = None
-    why: str = ""
-    asked: list[float] = field(default_factory=list)
-    begun: float = field(default_factory=time.monotonic)
     future: Any = None
     errors: int = 0
     fetched: Future[Attempt] | None = None
 
-    @property
-    def seconds(self) -> float:
-        """Seconds since it was handed over."""
-        return time.monotonic() - self.begun
-
-    def stop(self, why: str) -> None:
-        """Ask its worker to stop; where none has it yet, none will."""
-        self.why = self.why or why
-        self.asked.append(time.monotonic())
+    # Where no worker has it yet, none will.
+    def _ask_to_stop(self) -> None:
         self.at.stop(len(self.asked), self.why)
         if self.future is None or self.future.key not in self.at.on_workers:
             self.at.release(self.future)
@@ -166,7 +154,8 @@ class OnCluster:
         if number > 1:
             insistently(courier.send_tries)
         task = Task(self.store.url, folder.name, point, self.run, self.retries, self.limit)
-        far = FarPoint(self, point, task, courier, self.needs(point.lab))
+        far = FarPoint(point=point, needs=self.needs(point.lab), at=self, task=task,
+                       courier=courier)  # fmt: skip
         self.working[point.name] = far
         return far
 
