@@ -206,10 +206,7 @@ def rendered(study: Study, found: Answer) -> str:
         paragraph(f"{found.note}. These are not the figures of hardware.") if found.note else "",
         "\n".join(map(paragraph, found.controls)),
         _measured(study, found.rows),
-        table(
-            [(v["claim"], v["measured"], v["verdict"], v["why"]) for v in found.verdicts],
-            ["claim", "measured here", "verdict", "why"],
-        ),
+        _judged(found.verdicts),
         one_risk(v["among"] for v in found.verdicts),
         looked((v["looks"], v["spent"]) for v in found.verdicts),
         "\n".join(map(paragraph, found.remarks)),
@@ -217,6 +214,15 @@ def rendered(study: Study, found: Answer) -> str:
         f"cost      {found.cost}",
     ]
     return readable("\n\n".join(part for part in parts if part))
+
+
+# The figure and the reasons share the column that wraps.
+def _judged(verdicts: Sequence[Mapping[str, Any]]) -> str:
+    rows: list[tuple[str, str, str]] = []
+    for v in verdicts:
+        first, *rest = [text for text in (v["measured"], v["why"]) if text] or [""]
+        rows += [(v["claim"], v["verdict"], first), *(("", "", text) for text in rest)]
+    return table(rows, ["claim", "verdict", "what was measured here, and why"])
 
 
 def _measured(study: Study, rows: list[dict[str, Any]]) -> str:
