@@ -24,7 +24,7 @@ AGREES, DIFFERS, UNCLEAR = "agrees", "differs", "unclear"
 
 
 @dataclass(frozen=True)
-class Here:
+class LocalFigure:
     """The figure that was measured beside the document's, whether or not it tests the claim."""
 
     says: str
@@ -80,7 +80,7 @@ class Verdict:
     """Its comparisons: the looks at each, and the one at which it was decided, which it stays."""
     given_up: str = ""
     """Reason why a study with a budget stopped before deciding this, and what that would take."""
-    here: Here | None = None
+    local: LocalFigure | None = None
     """The measured figure of it; None where nothing was measured."""
 
     @property
@@ -94,7 +94,7 @@ class Verdict:
 
     def told(self) -> dict[str, Any]:
         """All of it for JSON, its reasons as values and as a sentence."""
-        return {**asdict(self), "why": self.why, "measured": str(self.here or "")}
+        return {**asdict(self), "why": self.why, "measured": str(self.local or "")}
 
 
 def verdict_on(

@@ -13,8 +13,8 @@ from labkit import noise_floor
 from labkit.gates import watch
 from labkit.judging.by_hosts import decided, is_emulated
 from labkit.judging.doubts import LATENCIES, Doubts
-from labkit.judging.here import here, reach_of
 from labkit.judging.loads import Loads
+from labkit.judging.local_figure import local_figure, reach_of
 from labkit.judging.reading import Reading
 from labkit.noise_floor import Noise
 from labkit.reason import Reason, What, taking
@@ -51,8 +51,8 @@ def judged(reading: Reading, margin: float | None = None) -> list[Verdict]:
         verdict = doubts.on(verdict, names, latency, loads.of(claim))
         reach = reach_of(claim.names(), results)
         measured = {name: b for name, b in reading.measured.items() if name not in study.unmeasured}
-        seen = here(claim, verdict, measured, reading.kinds, reach)
-        verdicts.append(replace(verdict, here=seen))
+        seen = local_figure(claim, verdict, measured, reading.kinds, reach)
+        verdicts.append(replace(verdict, local=seen))
     return verdicts
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from labkit.claims import published
 from labkit.claims.published import Headline
-from labkit.judging.here import GUESTS, HARDWARE, KERNEL, reach_of
+from labkit.judging.local_figure import GUESTS, HARDWARE, KERNEL, reach_of
 from labkit.judging.reading import Reading
 from labkit.machine.units import capital
 from labkit.statistics.comparison import Comparison, Effect, found_of
@@ -20,7 +20,7 @@ WHERE = {
 
 
 @dataclass(frozen=True)
-class Answered:
+class AnswerFigure:
     """The figure that answers a study, and the words for it."""
 
     headline: Headline
@@ -61,7 +61,7 @@ class Answered:
         return f"{scale * x:,.{digits}f}"
 
 
-def answered(reading: Reading, verdicts: Sequence[Verdict]) -> Answered | None:
+def find_figure(reading: Reading, verdicts: Sequence[Verdict]) -> AnswerFigure | None:
     """The first of the study's headlines that was measured; None if none was."""
     untested = {v.claim for v in verdicts if v.verdict == NOT_TESTABLE}
     for headline in headlines(reading.study.name):
@@ -70,7 +70,7 @@ def answered(reading: Reading, verdicts: Sequence[Verdict]) -> Answered | None:
         comparison = Comparison(headline.what).asked_of(reading.measured, reading.kinds)
         if found := found_of([comparison], reading.measured)[0]:
             reach = reach_of([*headline.what.names], reading.results)
-            return Answered(headline, found[0].effect, reach, headline.claim not in untested)
+            return AnswerFigure(headline, found[0].effect, reach, headline.claim not in untested)
     return None
 
 
@@ -79,7 +79,7 @@ def sentence(reading: Reading, verdicts: Sequence[Verdict]) -> str:
     first = next(iter(headlines(reading.study.name)), None)
     if first is None:
         return ""
-    return str(answered(reading, verdicts) or _unanswered(first, reading.results.asked))
+    return str(find_figure(reading, verdicts) or _unanswered(first, reading.results.asked))
 
 
 def headlines(study: str) -> tuple[Headline, ...]:

@@ -28,7 +28,7 @@ from labkit.verdict import (
     NOT_TESTABLE,
     SAME,
     UNDECIDED,
-    Here,
+    LocalFigure,
     Verdict,
     check_margin,
 )
@@ -85,7 +85,7 @@ class ScoreLine:
     looks: tuple[int, ...] = ()
     spent: float | None = None
     given_up: str = ""
-    here: Here | None = None
+    local: LocalFigure | None = None
     """The measured figure, whether or not it tests the claim."""
 
     @property
@@ -100,7 +100,7 @@ class ScoreLine:
 
     def told(self) -> dict[str, Any]:
         """All of it for JSON."""
-        return {**asdict(self), "reason": self.reason, "measured": str(self.here or "")}
+        return {**asdict(self), "reason": self.reason, "measured": str(self.local or "")}
 
 
 @dataclass(frozen=True)
@@ -290,7 +290,8 @@ def _line(
     return ScoreLine(
         claims.published(study).document, study, v.claim, v.statement, v.form, v.verdict, v.effect,
         v.low, v.high, v.published, runs, v.reasons, lab, tier, kernel, v.source, claim.dispute,
-        claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up, v.here,
+        claim.prints, evidence, when, checked, v.p, v.counted, v.looks, v.spent, v.given_up,
+        v.local,
     )  # fmt: skip
 
 
@@ -309,11 +310,11 @@ def is_real(line: ScoreLine) -> bool:
 
 def found_and_printed(line: ScoreLine) -> tuple[str, str]:
     """The measured figure with its interval, and the one that the document prints, as text."""
-    if line.here is None:
+    if line.local is None:
         return "", "" if line.published is None else _short(line.published)
-    seen = line.here.effect
+    seen = line.local.effect
     around = ", ".join(map(_short, seen.each)) or ends(seen.low, seen.high, _short)
-    effect = f"{_short(seen.value)} ({around}): {line.here.says}, {line.here.reach}"
+    effect = f"{_short(seen.value)} ({around}): {line.local.says}, {line.local.reach}"
     return effect, "" if seen.printed is None else _short(seen.printed)
 
 
@@ -348,7 +349,7 @@ def _group(lines: Sequence[ScoreLine]) -> str:
 
 def _paragraph(line: ScoreLine) -> str:
     reason = line.reason if line.verdict == NOT_TESTABLE else f"Judged: {line.reason}"
-    measured = [f"Measured here: {line.here}"] if line.here else []
+    measured = [f"Measured here: {line.local}"] if line.local else []
     printed = f"Printed ({line.source}): {line.prints or NO_FIGURE}"
     disputed = [f"Disputed: {line.dispute}"] if line.dispute else []
     said = [f"    {text}." for text in (line.statement, *measured, reason, printed, *disputed)]

@@ -13,7 +13,7 @@ from labkit.machine.units import shown
 from labkit.pages import terminal
 from labkit.results import Results
 from labkit.study import Study
-from labkit.verdict import Here, Verdict, looked, one_risk
+from labkit.verdict import LocalFigure, Verdict, looked, one_risk
 
 MIME = "application/vnd.labkit.table+json"
 VERDICTS = ("claim", "the claim", "measured here", "verdict", "why")
@@ -124,15 +124,15 @@ def _text(column: str, value: object) -> str:
     return shown(str(value)) if column == "unit" else str(value)
 
 
-def measured_here(here: Here | None) -> str:
+def measured_here(local: LocalFigure | None) -> str:
     """The figure that was measured of a claim, as text."""
-    return str(here) if here else "nothing"
+    return str(local) if local else "nothing"
 
 
 def verdict_table(verdicts: Iterable[Verdict], note: str = "") -> Table:
     """One line for each claim: what the document says, the verdict, and why."""
     judged = list(verdicts)
-    rows = tuple((v.claim, v.statement, measured_here(v.here), v.verdict, v.why) for v in judged)
+    rows = tuple((v.claim, v.statement, measured_here(v.local), v.verdict, v.why) for v in judged)
     said = [f"{note}.".replace("..", ".") if note else "", one_risk(v.among for v in judged)]
     said.append(looked((v.looks, v.spent) for v in judged))
     return Table(VERDICTS, rows, " ".join(part for part in said if part))

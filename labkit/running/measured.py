@@ -10,7 +10,7 @@ from labkit.claims import published
 from labkit.claims.judged_as import Claimed, with_claimed
 from labkit.errors import ResultsError
 from labkit.judging import judge
-from labkit.judging.here import HARDWARE, here
+from labkit.judging.local_figure import HARDWARE, local_figure
 from labkit.results import Results, Run
 from labkit.runs import looks
 from labkit.runs.integrity import first_of_each
@@ -56,7 +56,7 @@ def judged(results: Results, margin: float | None = None) -> list[Verdict]:
     taken, before = looks.look(results), looks.histories(results)
     values = of_claims(results)
     verdicts = [
-        replace(verdict, here=here(claim, verdict, values, {}, HARDWARE))
+        replace(verdict, local=local_figure(claim, verdict, values, {}, HARDWARE))
         for claim, verdict in zip(
             published.of(claimed.study), claimed.judge(values, taken, margin, before), strict=True
         )

@@ -12,8 +12,8 @@ from labkit.claim import Bound, Ratio
 from labkit.claims import published
 from labkit.errors import BadInput
 from labkit.judging import judged
-from labkit.judging.finding import answered, headlines, sentence
-from labkit.judging.here import GUESTS, here
+from labkit.judging.finding import find_figure, headlines, sentence
+from labkit.judging.local_figure import GUESTS, local_figure
 from labkit.judging.reading import Reading
 from labkit.pages.tables import verdict_table
 from labkit.results import Results
@@ -29,7 +29,7 @@ def blocks(level, many=5):
 def test_a_figure_of_an_untestable_claim_agrees_differs_or_is_unclear(level, says):
     half = Ratio("r", "half", "", over="a", under="b", published=0.5, within=1.25, hardware="why")
     measured = {"a": blocks(level), "b": blocks(100)}
-    seen = here(half, half.not_testable(), measured, {}, GUESTS)
+    seen = local_figure(half, half.not_testable(), measured, {}, GUESTS)
     assert (seen.says, seen.reach) == (says, GUESTS)
     assert seen.effect.value == pytest.approx(level / 100, rel=0.01)
     assert "the document: 0.5" in str(seen) and says in str(seen)
@@ -38,21 +38,21 @@ def test_a_figure_of_an_untestable_claim_agrees_differs_or_is_unclear(level, say
 def test_few_blocks_are_shown_one_by_one_and_what_was_not_measured_is_nothing():
     below = Bound("b", "s", "", ("'a' / 'b'",), high=1.0)
     measured = {"a": blocks(50, 3), "b": blocks(100, 3)}
-    seen = here(below, below.not_testable(), measured, {}, GUESTS)
+    seen = local_figure(below, below.not_testable(), measured, {}, GUESTS)
     assert len(seen.effect.each) == 3 and "blocks: " in str(seen)
-    assert here(below, below.not_testable(), {"a": blocks(50)}, {}, GUESTS) is None
+    assert local_figure(below, below.not_testable(), {"a": blocks(50)}, {}, GUESTS) is None
 
 
 def test_an_answer_says_how_large_between_what_and_what_the_document_says():
     reading = Reading.of(studies.find("docker_linpack"), Results.open(recorded("docker_linpack")))
     verdicts = judged(reading)
-    said, figure = sentence(reading, verdicts), answered(reading, verdicts).effect
+    said, figure = sentence(reading, verdicts), find_figure(reading, verdicts).effect
     share = rf"a guest keeps {100 * figure.value:.0f} % of the bare machine's LINPACK"
     assert re.search(rf"{share}, \d+ to \d+ in \d+ blocks; the document says 95 %", said)
     untestable = [v for v in verdicts if v.verdict == "not testable here"]
-    assert untestable and all(v.here for v in untestable)
+    assert untestable and all(v.local for v in untestable)
     assert "emulated guests" in verdict_table(verdicts).text()
-    assert verdicts[0].told()["here"]["says"] in ("agrees", "differs", "unclear")
+    assert verdicts[0].told()["local"]["says"] in ("agrees", "differs", "unclear")
 
 
 ANSWERED = [study for study in studies.names() if headlines(study)]

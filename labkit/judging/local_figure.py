@@ -17,7 +17,7 @@ from labkit.verdict import (
     NOT_TESTABLE,
     SAME,
     UNCLEAR,
-    Here,
+    LocalFigure,
     Verdict,
 )
 
@@ -25,10 +25,10 @@ HARDWARE, KERNEL, GUESTS = "hardware", "this machine's kernel", "emulated guests
 OF_VERDICT = {HOLDS: AGREES, CONTRADICTED: DIFFERS}
 
 
-def here(
+def local_figure(
     claim: Claim, verdict: Verdict, measured: Mapping[str, Blocks], kinds: Mapping[str, str],
     reach: str,
-) -> Here | None:  # fmt: skip
+) -> LocalFigure | None:  # fmt: skip
     """The figure beside the document's; None where nothing of the claim was measured."""
     comparisons = claim.comparisons()
     able = [c for c in comparisons if all(measured.get(name) for name in c.what.names)]
@@ -44,9 +44,9 @@ def here(
         agree = complete and {*says.values()} == {AGREES}
         all_of = AGREES if agree else UNCLEAR
     if verdict.verdict == NOT_TESTABLE:
-        return Here(all_of, shown.effect, reach, shown.p)
+        return LocalFigure(all_of, shown.effect, reach, shown.p)
     effect = next((r.effect for r in verdict.reasons if r.effect), shown.effect)
-    return Here(_decided(verdict, shown.comparison), effect, reach, verdict.p or shown.p)
+    return LocalFigure(_decided(verdict, shown.comparison), effect, reach, verdict.p or shown.p)
 
 
 # An order that is the same within the margin is none.
