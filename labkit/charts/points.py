@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from labkit.charts.tradeoff import of_metric
-from labkit.machine.units import figure, shown
+from labkit.charts.tradeoff import of_metric, units_of
+from labkit.machine.units import figure
 from labkit.results import Results
 from labkit.statistics.estimate import estimated
 from labkit.statistics.interval import Interval
-from labkit.statistics.measurand import plain
 from labkit.statistics.percentiles import Blocks
 from labkit.statistics.quantity import Quantity
 from labkit.study import Study
@@ -26,7 +25,7 @@ def at(found: Mapping[str, Blocks], point: str) -> dict[str, Blocks]:
 
 def means(study: Study, results: Results, *metrics: str) -> list[dict[str, object]]:
     """A row for each metric, condition and point: the mean with its 95 % interval."""
-    units = _units(study, results)
+    units = units_of(study, results)
     return [
         {"metric": metric.replace("_", " "), "condition": name, **_mean(blocks),
          "unit": units.get(metric, ""), "blocks": len(blocks)}
@@ -54,9 +53,3 @@ def _interval(what: str, sides: Mapping[str, Blocks]) -> tuple[Interval, str]:
 def _mean(blocks: Blocks) -> dict[str, str]:
     found, ends = _interval("'it'", {"it": blocks})
     return {"mean": figure(found.value), "95 % interval": ends}
-
-
-def _units(study: Study, results: Results) -> dict[str, str]:
-    said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
-    names = {plain(one.metric): one.unit for one in said}
-    return {name: "" if unit == "1" else shown(unit) for name, unit in names.items()}

@@ -68,7 +68,7 @@ def both_sides(study: Study, results: Results, metrics: Iterable[str]) -> list[d
     than nothing, so no interval goes further down.
     """
     columns = {metric: _column(study, results, metric) for metric in metrics}
-    units, seen = _units(study, results), {name for each in columns.values() for name in each}
+    units, seen = units_of(study, results), {name for each in columns.values() for name in each}
     names = [n for c in study.conditions for n in sorted(seen) if Measurand.of(n).is_of(c.name)]
     return [
         {"condition": name} | {
@@ -100,7 +100,8 @@ def _with_ends(mean: Mapping[str, Any]) -> str:
 
 
 # A share has the unit 1, which says nothing beside a number.
-def _units(study: Study, results: Results) -> dict[str, str]:
+def units_of(study: Study, results: Results) -> dict[str, str]:
+    """The unit of each metric, as the first finished run has it."""
     said = [sample for run in results.finished()[:1] for sample in study.samples(run)]
     named = [(plain(s.metric), s.unit) for s in said]
     return {name: "" if unit == "1" else shown(unit) for name, unit in named}
