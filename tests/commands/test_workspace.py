@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from labkit.machine import workspace
+
 HOME = Path(__file__).resolve().parents[2]
 CLEAN = {name: word for name, word in os.environ.items()
          if name not in ("LABKIT_PATH", "PYTHONPATH")}  # fmt: skip
@@ -149,6 +151,17 @@ def test_an_installed_package_brings_studies_by_its_entry_points(folder, tmp_pat
     assert "mypaper: entry point mine of labkit.probes" in done.stderr
     shown = labkit("scorecard", "--study", "sort_sizes", cwd=tmp_path, PYTHONPATH=str(site))
     assert "1 claims: 1 not measured yet" in shown.stdout, shown.stderr
+
+
+def test_the_nearest_workspace_is_the_one_around_this_folder(folder, tmp_path, monkeypatch):
+    monkeypatch.setenv(workspace.VARIABLE, str(folder))
+    for place, nearest in ((tmp_path, None), (folder, folder), (folder / "studies", folder)):
+        monkeypatch.chdir(place)
+        workspace._look.cache_clear()
+        try:
+            assert workspace.nearest() == nearest and workspace.workspaces() == (folder,)
+        finally:
+            workspace._look.cache_clear()
 
 
 BROKEN = {
