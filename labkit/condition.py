@@ -146,7 +146,7 @@ class Condition:
         if why := self.lacks_host(lab, workload):
             return why
         together = self.pairs(lab, workload)
-        if why := _no_linux(together, plan):
+        if not self.in_guest and (why := _no_linux(together, plan)):
             return why
         whys = {step.setting: step.why for step in plan.steps}
         stood = {one.instead_of for one in self.asked(lab) if not whys[one]}
@@ -172,5 +172,8 @@ def _no_linux(together: Mapping[str, Mapping[str, Host]], plan: Plan) -> str:
         names = {host.name for host in pair.values()}
         for host in (host for host in pair.values() if not names & set(host.guests)):
             if host.name in plan.hosts and "esxi" in plan.hosts[host.name].kinds:
-                return f"{host.name} is of kind esxi, not linux: VMkernel would answer, no machine"
+                return (
+                    f"{host.name} is of kind esxi, not linux: VMkernel would answer, no machine; "
+                    "name a bare one beside it as [hosts.native]"
+                )
     return ""

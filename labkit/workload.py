@@ -72,6 +72,9 @@ class Workload(ABC):
     measures: ClassVar[tuple[str, ...]] = ()
     """The metrics of its samples, without points; empty where only a run can tell."""
 
+    of_kernel: ClassVar[tuple[str, ...]] = ()
+    """Of these, those that counters of a Linux kernel show on the role `host`; ESXi has none."""
+
     only: ClassVar[Mapping[str, str]] = {}
     """Of its tools, those that one role alone needs: program, role."""
 

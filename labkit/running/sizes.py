@@ -15,7 +15,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.machine.stopping import together
 from labkit.results import Results
-from labkit.running import possible
+from labkit.running import possible, twin
 from labkit.runs.capacity import Capacity, capacity
 from labkit.study import FIT, MOST, Study
 
@@ -87,9 +87,14 @@ def fitted(study: Study, lab: Lab | None) -> Study:
 
 
 def grown(study: Study, lab: Lab | None) -> Study:
-    """The study with as many guests as the lab has, at most as many as its document."""
+    """The study with as many guests as the lab has, at most as many as its document.
+
+    Beside a server that is no Linux, a bare machine of the lab plays what runs in no guest.
+    """
     if lab is None:
         return study
+    if twin.TWIN in lab.hosts:
+        study = twin.beside(study, lab.host("server").guests)
     numbers = {
         name: sum(other in lab.hosts for other in numbered(role, MOST))
         for name, role in study.grows.items() if study.scale == FIT

@@ -15,6 +15,7 @@ from labkit.condition import Condition
 from labkit.errors import BadInput, LabkitError
 from labkit.host import Guest, Host
 from labkit.machine.places import HOME
+from labkit.running import twin
 from labkit.setting import Setting, way_among
 from labkit.statistics.measurand import Measurand, measurands, plain
 from labkit.study import Study
@@ -35,7 +36,7 @@ GUESTS = {
     **{f"guest{n}".removesuffix("1"): Guest(f"vm{n}", "192.0.2.1") for n in range(1, 9)},
     **{name: Guest(name, "192.0.2.1") for name in LARGE},
 }
-VIRTUAL = ("guest", "client", *LARGE)
+VIRTUAL = ("guest", "client", twin.TWIN, *LARGE)
 """Prefixes of the roles that are plain Linux on any lab."""
 
 
@@ -113,12 +114,15 @@ def _whys(study: Study, claim: Claim, lab: str, machine: Machine) -> Iterator[st
         yield from _of(study.untold, claim)
         yield from [claim.hardware] if claim.hardware else []
         yield from _by_emulation(study, claim)
+    study = twin.beside(study, GUESTS) if lab == "ESXi" else study
     conditions = _conditions(study, claim)
     lacking = [name for name in claim.names() if not _known(name, conditions)]
     yield from [f"no condition {Measurand.of(lacking[0]).at}"] if lacking else []
     for condition in conditions:
         yield from _lacking(study, condition, lab)
     yield from _by_events(study, claim, conditions, lab)
+    if lab == "ESXi":
+        yield from _by_kernel(study, claim, conditions)
     if lab == "box":
         yield from _by_machine(study, claim, machine)
 
@@ -184,10 +188,20 @@ def _by_events(
                 yield f"{metric}: {unseen[metric]}"
 
 
+# What runs on the twin is counted there.
+def _by_kernel(study: Study, claim: Claim, conditions: Sequence[Condition]) -> Iterator[str]:
+    asked = {plain(name.metric or study.metric) for name in measurands(claim.names())}
+    counted = {plain(name) for load in study.loads for name in load.of_kernel}
+    on_esxi = [c.name for c in conditions if twin.SERVER in c.players("host")]
+    if on_esxi and (metrics := sorted(asked & counted)):
+        yield f"{on_esxi[0]}: VMkernel has no counters of {metrics[0]}"
+
+
 # What needs a program, such as OpenOnload, is brought to a host of one's own.
 def _lacking(study: Study, condition: Condition, lab: str) -> Iterator[str]:
     roles = {player for role in study.workload.roles for player in condition.players(role)}
-    if lab == "ESXi" and not any(role.startswith(("guest", *LARGE)) for role in roles):
+    in_guest = condition.in_guest or any(role.startswith(("guest", *LARGE)) for role in roles)
+    if lab == "ESXi" and not in_guest and twin.SERVER in roles:
         yield f"{condition.name}: VMkernel would answer, no machine"
     stood = {one.instead_of for one in condition.optional}
     for setting in condition.settings:

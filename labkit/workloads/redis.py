@@ -57,6 +57,7 @@ class Redis(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
+    of_kernel: ClassVar[tuple[str, ...]] = ("server cpu",)
     loop: ClassVar[str] = "closed"
     measures: ClassVar[tuple[str, ...]] = (
         "throughput", "latency mean", "latency p50", "latency p99", "cpu per request",

@@ -79,6 +79,7 @@ class RedisScaleout(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "balancer", "host", *SERVERS)
     beside: ClassVar[tuple[str, ...]] = ("host",)
+    of_kernel: ClassVar[tuple[str, ...]] = ("cpu utilization", "cpus used", "moves")
     loop: ClassVar[str] = "closed"
     measures: ClassVar[tuple[str, ...]] = (
         "throughput", "share of gets", "share found", "busiest over mean", "cpus of the servers",

@@ -44,6 +44,7 @@ class Streams(Workload):
 
     roles: ClassVar[tuple[str, ...]] = ("client", "server", "host")
     beside: ClassVar[tuple[str, ...]] = ("host",)
+    of_kernel: ClassVar[tuple[str, ...]] = ("cpu per gigabyte",)
     loop: ClassVar[str] = "closed"
     measures: ClassVar[tuple[str, ...]] = (
         "throughput", "cpu per gigabyte", "client cpu per gigabyte",

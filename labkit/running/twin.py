@@ -1,0 +1,51 @@
+"""A bare machine beside a hypervisor that is no Linux: what a document calls native runs there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from labkit.condition import Condition
+from labkit.setting import Setting
+from labkit.study import Study
+
+TWIN = "native"
+"""Its role in a lab file."""
+SERVER = "server"
+
+
+def beside(study: Study, guests: Collection[str]) -> Study:
+    """The study with the twin in the server's place, in each condition that has no guest.
+
+    A study without guests asks about the hypervisor itself, so a twin would answer for another.
+    """
+    bare = [one.name for one in study.conditions if not _is_in(one, guests)]
+    if len(bare) == len(study.conditions):
+        return study
+    moved = (_moved(one) if one.name in bare else one for one in study.conditions)
+    return replace(study, conditions=tuple(moved))
+
+
+def _is_in(condition: Condition, guests: Collection[str]) -> bool:
+    if condition.in_guest is not None:
+        return condition.in_guest
+    players = {player for role in condition.roles for player in condition.players(role)}
+    return bool(players & {*guests})
+
+
+def _moved(condition: Condition) -> Condition:
+    played = {role: condition.players(role) for role in (SERVER, *condition.roles)}
+    roles = {
+        role: tuple(TWIN if player == SERVER else player for player in players)
+        for role, players in played.items()
+    }
+    settings, optional = (
+        tuple(map(_on_twin, of)) for of in (condition.settings, condition.optional)
+    )
+    return replace(condition, roles=roles, settings=settings, optional=optional)
+
+
+def _on_twin(setting: Setting) -> Setting:
+    role: dict[str, Any] = {"role": TWIN}
+    return replace(setting, **role) if vars(setting).get("role") == SERVER else setting
