@@ -20,6 +20,7 @@ from labkit.host import Host
 from labkit.lab import Lab
 from labkit.ssh.address import Address, Target
 from labkit.ssh.openssh import resolved
+from labkit.transports.local import Local
 
 OK, WARNING, FAILED, UNSEEN = "ok", "warning", "failed", "not looked at"
 ABOUT = ("host", "pair", "lab")
@@ -73,6 +74,11 @@ class Subject:
             raise BadInput(f"{self.role} is not reached by SSH")
         return resolved(at)
 
+    @property
+    def here(self) -> bool:
+        """Whether the first host is the machine that labkit runs on."""
+        return isinstance(self.host.transport, Local)
+
     @cached_property
     def greeting(self) -> Greeting:
         """The first host's account of itself."""
@@ -107,10 +113,14 @@ class Check:
     kinds: tuple[str, ...] = ()
     """Kinds of host that it is about; empty for all."""
     name: str = ""
+    by_ssh: bool = False
+    """Whether it is about the way to a host by SSH, which this machine needs none of."""
 
     def made(self, place: Subject) -> list[Finding]:
         """The findings of the check at a place; an error is a finding too."""
         try:
+            if self.by_ssh and place.here:
+                return []
             if self.kinds and not set(self.kinds) & set(place.kinds):
                 return []
             found = list(self.look(place))

@@ -6,7 +6,8 @@
     tolerates = ["foreign load"]       # gates that are shown here, but make no run invalid
 
     [hosts.client]                     # the table's name is the role
-    control = "192.0.2.10"             # where SSH goes: an address, or a Host of ssh_config
+    control = "192.0.2.10"             # where SSH goes: an address, or a Host of ssh_config;
+                                       # "local" is the machine that labkit runs on
     address = "10.0.0.10"              # where test traffic goes; without it, the control address
     interface = "eth1"                 # the interface that carries test traffic
     user = "root"                      # these four win over ssh_config
@@ -42,17 +43,23 @@ from labkit.machine import records
 from labkit.machine.places import HOME
 from labkit.ssh.address import NOT_READ, Address
 from labkit.ssh.sudo import by_command
+from labkit.transports.local import Local
 from labkit.transports.ssh import Ssh
 
 HOST_KEYS = {
     "control", "address", "interface", "user", "port", "key", "jump", "vm", "become",
     "password_command",
 }  # fmt: skip
+LOCAL = "local"
+"""The control of a host that is this machine, and of the lab that is nothing else."""
+BY_SSH = ("user", "port", "key", "jump", "vm")
 ROLE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,39}", re.ASCII)
 BECOME = ("", "sudo")
 LAB_KEYS = {"name", "known_hosts", "ssh_config", "tolerates", "hosts", "box", "links"}
 BOX_KEYS = {"tier", "accelerator", "containers", "disks", "wakeups"}
 EXAMPLE = HOME / "data/labs/example.toml"
+LOCAL_LAB = HOME / "data/labs/local.toml"
+"""The file of that lab."""
 RELAYS = "relays"
 """Of a link of a box: what carries it, if that is a program; no fact of what the link does."""
 SSH_KNOWN_HOSTS = ("~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts")
@@ -185,19 +192,29 @@ def _host(path: Path, role: str, table: Any, defaults: Address) -> Host:
             raise BadInput(f"{path}: [hosts.{role}] {key} must be text, not {value!r}")
     if type(port) is not int or not 0 < port < 65536:
         raise BadInput(f"{path}: [hosts.{role}] port must be 1 to 65535, not {port!r}")
+    lab = str(path.absolute())
+    if text["control"] == LOCAL:
+        here = _as_root(path, role, _local(path, role, table), text)
+        return Host(role, text["address"] or "localhost", here, text["interface"], lab=lab)
     key = str(path.parent / Path(os.path.expanduser(text["key"]))) if text["key"] else ""
     control = _bare(path, role, text["control"])
     at = replace(
         defaults, name=role, control=control, port=table.get("port", 0), user=text["user"],
         key=key, jump=text["jump"],
     )  # fmt: skip
-    lab = str(path.absolute())
     reached = _as_root(path, role, Ssh(at), text)
     return Host(role, text["address"] or control, reached, text["interface"], lab=lab)
 
 
+def _local(path: Path, role: str, table: Mapping[str, Any]) -> Local:
+    if odd := [key for key in BY_SSH if key in table]:
+        what = f"{path}: [hosts.{role}] is this machine, where {odd[0]} means nothing"
+        raise BadInput(what, hint=f"remove {odd[0]}, or let control be an address for SSH")
+    return Local(role)
+
+
 # The password itself is in no file: a command, the keyring or a human has it.
-def _as_root(path: Path, role: str, at: Ssh, text: Mapping[str, str]) -> Ssh:
+def _as_root(path: Path, role: str, at: Ssh | Local, text: Mapping[str, str]) -> Ssh | Local:
     if text["become"] not in BECOME:
         raise Unknown(f"become of [hosts.{role}] in {path}", text["become"], BECOME[1:])
     if text["password_command"] and not text["become"]:

@@ -28,4 +28,4 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(OK, f"{kind_of(client.shown)} {fingerprint(client.shown)} is known")
 
 
-check = Check("the host's key is known", _look, after="port")
+check = Check("the host's key is known", _look, after="port", by_ssh=True)

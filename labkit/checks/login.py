@@ -15,6 +15,9 @@ def _look(place: Subject) -> Iterator[Finding]:
         other = f"   # or the right user = ... in [hosts.{place.role}] of {place.lab.path}"
         yield Finding(FAILED, refused.what, refused.said or refused.hint, _copy_id(place) + other)
         return
+    if place.here:
+        yield Finding(OK, "it is this machine: commands run here, without SSH")
+        return
     took = 1000 * place.host.round_trip()
     at = place.host.transport.reached_at
     where = f" at {at}" if at != place.target.address else ""

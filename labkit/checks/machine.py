@@ -24,4 +24,4 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(OK, f"{pinned[-1].machine}, host name {pinned[-1].hostname}")
 
 
-check = Check("it is the machine that was trusted", _look, after="login")
+check = Check("it is the machine that was trusted", _look, after="login", by_ssh=True)

@@ -49,4 +49,4 @@ def _port(place: Subject) -> str:
     return f"put the right port = ... into [hosts.{place.role}] of {place.lab.path}"
 
 
-check = Check("an SSH server answers", _look, after="resolves")
+check = Check("an SSH server answers", _look, after="resolves", by_ssh=True)

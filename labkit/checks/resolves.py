@@ -30,4 +30,4 @@ def _look(place: Subject) -> Iterator[Finding]:
     yield Finding(OK, f"{target}{way}: {addresses}")
 
 
-check = Check("the control address resolves", _look)
+check = Check("the control address resolves", _look, by_ssh=True)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from labkit.commands._verb import busy, json_flag, now, print_json, show_answer, verb
+from labkit.commands.compare import show_again
 from labkit.errors import BadInput
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ def add(verbs: Any) -> None:
 def _report(asked: argparse.Namespace) -> int:
     from labkit import imports, studies
     from labkit.pages.answer import given
+    from labkit.running import comparing
     from labkit.running.open_lab import named_results
 
     results = named_results(asked.run)
@@ -53,6 +55,9 @@ def _report(asked: argparse.Namespace) -> int:
             f"{results.path} was imported, and has no notebook",
             hint=f"as a page: labkit scorecard {results.path} --html",
         )
+    if comparing.STUDY in results.asked:
+        show_again(results, asked.json)
+        return 0
     study = studies.find(results.study)
     label = str(results.asked.get("label") or now())
     show_answer(study, given(study.name, str(results.path), results.asked, label), asked)

@@ -104,8 +104,11 @@ def _address(lab: Lab, named: str) -> Address:
     from labkit.ssh.openssh import JUMP
 
     for role, host in lab.hosts.items():
-        at: Address = getattr(host.transport, "at")  # noqa: B009
-        if named in (role, at.control):
+        at: Address | None = getattr(host.transport, "at", None)
+        if at is None and named == role:
+            what = f"{role} is this machine, so there is no key to trust"
+            raise BadInput(what, hint="labkit doctor looks at it")
+        if at is not None and named in (role, at.control):
             return at
     before, _, last = named.rpartition(",")
     found = JUMP.fullmatch(last)

@@ -16,8 +16,8 @@ from labkit import box, controls, imports, kernels, studies
 from labkit.box.containers.container import ENGINES
 from labkit.changes.plan import AT_ONCE
 from labkit.errors import BadInput, ResultsError, Unknown
-from labkit.host import Host
-from labkit.lab import Lab
+from labkit.host import NOTHING, Host
+from labkit.lab import LOCAL, LOCAL_LAB, Lab
 from labkit.machine import workspace
 from labkit.machine.places import HOME, first_file, out
 from labkit.machine.stopping import together
@@ -39,7 +39,7 @@ KEPT = ("kernel", "cpus", "allowed", "cpu", "clock")
 
 
 def open_lab(where: str | Path, made_for: Study | str = "") -> Lab | None:
-    """The lab that `where` names: `box`, or the path of a lab.toml; None for stored results.
+    """The lab that `where` names: `box`, `local` or a lab.toml; None for stored results.
 
     A box is made for a study, or of a topology. It is named after its topology, unless that is the
     usual one.
@@ -52,19 +52,30 @@ def open_lab(where: str | Path, made_for: Study | str = "") -> Lab | None:
         if isinstance(made_for, Study):
             lacking.check_box(made_for)
         return Lab.read(box.up(topology, made_of=topology) if topology else box.up())
-    return Lab.read(Path(os.path.expanduser(where)))
+    return Lab.read(_file_of(where))
 
 
 def check_place(where: str) -> None:
     """Refuse a place that makes no sense, before anything is started."""
     if not is_stored(where) and where != "box":
-        Lab.read(Path(os.path.expanduser(where)))
+        Lab.read(_file_of(where))
+
+
+def _file_of(where: str) -> Path:
+    return LOCAL_LAB if where == LOCAL else Path(os.path.expanduser(where))
 
 
 def is_stored(where: str) -> bool:
     """Whether `where` names results rather than a lab: `recorded`, a folder or a bundle of them."""
-    if where != "box" and not where.endswith(".toml") and not _results(where):
-        known = ["box", "recorded", "FILE.toml", "a results folder", f"a bundle{bundle.SUFFIX}"]
+    if where not in ("box", LOCAL) and not where.endswith(".toml") and not _results(where):
+        known = [
+            "box",
+            LOCAL,
+            "recorded",
+            "FILE.toml",
+            "a results folder",
+            f"a bundle{bundle.SUFFIX}",
+        ]
         raise Unknown("place to run", where, known)
     return _results(where)
 
@@ -79,9 +90,13 @@ def stored_results(study: str, where: str) -> Results:
 
 
 def study_results(
-    study: Study, lab: Lab | None, where: str, *, label: str = "notebook", seed: int = 1
-) -> Results:
-    """The results to read or to go on with; new ones when there are none for this question."""
+    study: Study, lab: Lab | None, where: str, *, label: str = "notebook", seed: int = 1,
+    kept: Mapping[str, Any] = NOTHING,
+) -> Results:  # fmt: skip
+    """The results to read or to go on with; new ones when there are none for this question.
+
+    What is `kept` besides stands in study.json.
+    """
     if lab is None:
         return of_one_scale(study, stored_results(study.name, where))
     asked = study.asked(where, seed)
@@ -109,6 +124,7 @@ def study_results(
             **({"scaled": scaled} if (scaled := sizes.scaled(study)) else {}),
             **({"substitutes": tools} if (tools := sizes.substitutes(study)) else {}),
             **_controls(lab, path),
+            **kept,
         }
         known = of_run(lab.hosts, lab.links_now(), _programs(study, lab))
         return replace(Results.begin(path, whole), facts=known)

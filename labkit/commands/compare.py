@@ -1,0 +1,157 @@
+"""`labkit compare`: is A faster than B, on these hosts?"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from labkit.commands._lab import open_lab, settings_of
+from labkit.commands._verb import at_least_one, json_flag, label_flag, now, print_json, verb
+from labkit.errors import BadInput
+
+if TYPE_CHECKING:
+    from labkit.results import Results
+    from labkit.running.comparing import Comparing, Outcome, Side
+
+TEXT = """\
+Run a command under A and under B in shuffled blocks, until it is decided which takes less time.
+Settings are journaled, and put back at the end. Without settings, two commands are compared.
+
+A line in quotes that a shell has to read is run by `sh -c`. With --metric, the numbers that a
+pattern finds in the output are compared in place of the time.
+"""
+SHELL = set("|&;<>()$`*?[]{}~#\n")
+PARTS = ("a", "b", "on_a", "on_b")
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs, "compare", _compare, "decide which of two commands, settings or hosts is faster",
+        "'gzip -1 -k f' 'gzip -9 -k f' | two commands on this machine",
+        '--b "Mtu(9000)" --lab lab.toml -- scp big client: | before and after a setting',
+        "--lab lab.toml --on-a vm1 --on-b vm2 -- make -j8 | two hosts",
+        r"--metric 'qps: ([\d.]+)' --unit 1/s 'bench old' 'bench new' | a figure it prints",
+    )  # fmt: skip
+    parser.description = TEXT
+    parser.add_argument("words", nargs="*", metavar="COMMAND",
+                        help="two lines in quotes, or -- and one command")  # fmt: skip
+    for side in "ab":
+        parser.add_argument(
+            f"--{side}", action="append", default=[], metavar="SETTING",
+            help=f'a setting of {side.upper()}, such as "Mtu(9000)"; repeatable (default: none)',
+        )  # fmt: skip
+    parser.add_argument("--lab", default="local", metavar="FILE",
+                        help="a lab.toml, box, or local: this machine (default)")  # fmt: skip
+    parser.add_argument("--on", default="server", metavar="ROLE",
+                        help="the host of the command (default: server)")  # fmt: skip
+    for side in "ab":
+        parser.add_argument(f"--on-{side}", default="", metavar="ROLE",
+                            help=f"the host of {side.upper()} (default: that of --on)")  # fmt: skip
+    measuring_flags(parser)
+    label_flag(parser)
+    json_flag(parser)
+
+
+def measuring_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that say what of a command is measured, and for how long."""
+    parser.add_argument("--metric", default="", metavar="REGEX",
+                        help="compare the numbers that this finds in the output")  # fmt: skip
+    parser.add_argument("--unit", default="", metavar="UNIT", help="their unit")
+    parser.add_argument("--prepare", default="", metavar="LINE",
+                        help="a line of shell before each time, not measured")  # fmt: skip
+    parser.add_argument("--minutes", type=float, default=10.0, metavar="N",
+                        help="the budget to decide it in (default: 10)")  # fmt: skip
+    parser.add_argument("--blocks", type=at_least_one, default=None, metavar="N",
+                        help="make just this number of blocks")  # fmt: skip
+    parser.add_argument("--margin", type=float, default=None, metavar="SHARE",
+                        help="what is too close to matter (default: 0.05, 5 %%)")  # fmt: skip
+
+
+def _compare(asked: argparse.Namespace) -> None:
+    from labkit.running.comparing import A, B, Comparing
+
+    first, second = _commands(asked)
+    sides = {A: _side(first, asked.a, asked.on_a or asked.on),
+             B: _side(second, asked.b, asked.on_b or asked.on)}  # fmt: skip
+    measure_and_show(asked, Comparing(sides, load_of(asked), asked.margin))
+
+
+def load_of(asked: argparse.Namespace) -> Any:
+    """The load that these flags describe, without its words."""
+    from labkit.workloads.command import SECONDS, TIME, Command
+
+    if asked.unit and not asked.metric:
+        raise BadInput("--unit is of a --metric; the time taken is in s")
+    named = {"metric": "metric", "unit": asked.unit} if asked.metric else {}
+    return Command(
+        pattern=asked.metric, prepare=asked.prepare,
+        **{"metric": TIME, "unit": SECONDS, **named},
+    )  # fmt: skip
+
+
+def measure_and_show(asked: argparse.Namespace, comparing: Comparing) -> None:
+    """Measure both sides, write the page, and say what came out."""
+    from labkit.pages.terminal import progress_line
+    from labkit.running.comparing import compare_sides
+
+    lab = open_lab(asked)
+    repeats = asked.blocks or f"until decided in {asked.minutes:g} minutes"
+    with progress_line() as line:
+        line.say("trying each command once")
+        found = compare_sides(
+            comparing, lab, label=asked.label or now(), repeats=repeats, tell=line.tell
+        )
+    show(found, asked.json)
+
+
+def show(found: Outcome, as_json: bool) -> None:
+    """Write the page of an outcome, and say what came out."""
+    from labkit.pages import a_and_b
+
+    file = a_and_b.write(found)
+    if as_json:
+        print_json(a_and_b.told(found, file))
+    else:
+        print(a_and_b.rendered(found, file))
+
+
+def show_again(results: Results, as_json: bool) -> None:
+    """Judge results of a comparison again."""
+    from labkit.running.comparing import outcome
+
+    show(outcome(results), as_json)
+
+
+# Two lines are two commands, where nothing else sets A apart from B.
+def _commands(asked: argparse.Namespace) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    words, apart = asked.words, [name for name in PARTS if any(getattr(asked, name))]
+    if not words:
+        raise BadInput("which command?", hint="labkit compare 'gzip -1 -k f' 'gzip -9 -k f'")
+    if len(words) == 2 and not apart:
+        return words_of(words[:1]), words_of(words[1:])
+    if not apart:
+        what = f"A and B are the same: {shlex.join(words)}"
+        raise BadInput(what, hint="two commands, each in quotes; or --b SETTING, or --on-b ROLE")
+    return words_of(words), words_of(words)
+
+
+def words_of(words: list[str]) -> tuple[str, ...]:
+    """The command that was typed: its words, or one line of them, by a shell if it needs one."""
+    if len(words) != 1:
+        return tuple(words)
+    try:
+        parts = tuple(shlex.split(words[0]))
+    except ValueError as odd:
+        raise BadInput(f"{words[0]!r} is no command: {odd}") from None
+    if not parts:
+        raise BadInput("a command is empty")
+    return ("sh", "-c", words[0]) if SHELL & {*words[0]} or "=" in parts[0] else parts
+
+
+def _side(words: tuple[str, ...], texts: list[str], role: str) -> Side:
+    from labkit.running.comparing import PLAIN, Side
+
+    settings = settings_of([text for text in texts if text], [role])
+    return Side(words, role, tuple(settings), shown="; ".join(map(str, settings)) or PLAIN)

@@ -1,0 +1,149 @@
+"""The outcome of A against B: lines for a terminal, JSON, and a page that opens anywhere."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from labkit import charts
+from labkit.errors import readable
+from labkit.machine import records
+from labkit.machine.places import out
+from labkit.machine.units import figure, shown
+from labkit.pages import terminal
+from labkit.pages.paper import PAPER
+from labkit.pages.tables import Table, chip, safe
+from labkit.reason import figures
+from labkit.running.comparing import STUDY, A, Outcome, Side
+from labkit.running.open_lab import note
+from labkit.running.remarks import remarks
+from labkit.statistics.interval import Interval
+from labkit.verdict import UNDECIDED, looked
+from labkit.workloads.command import TIME
+
+PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title><style>{style}</style></head>
+<body><h1>{title}</h1>
+<p class="finding">{finding} {chip}</p>
+{table}
+<div class="labkit-chart">{chart}</div>
+{rest}
+</body></html>
+"""
+STYLE = """
+body { max-width: 1000px; margin: 1.5em auto; padding: 0 1em; font: 15px/1.45 sans-serif }
+h1 { font-size: 1.4em; overflow-wrap: anywhere } .finding { font-size: 1.15em }
+table.labkit { border-collapse: collapse; margin: 1em 0 }
+table.labkit th, table.labkit td { border-bottom: 1px solid var(--line); overflow-wrap: anywhere }
+"""
+
+
+def finding(found: Outcome) -> str:
+    """The finding, in a sentence."""
+    word = "faster" if found.comparing.load.metric == TIME else "lower"
+    effect = next((r.effect for r in found.verdict.reasons if r.effect), None)
+    if found.lower and effect:
+        return f"{found.lower} is {word}: {figures(effect)}."
+    if found.same:
+        return f"A and B are the same: {found.verdict.why}."
+    return f"Undecided: {found.verdict.why}."
+
+
+def table(found: Outcome) -> Table:
+    """A row for each side: what ran, where, under which settings, and its figure."""
+    load = found.comparing.load
+    what = "median" if load.times > 1 else "mean"
+    head = ("", "command", "on", "settings", f"{load.metric}, {what} (95 %)")
+    rows = tuple(
+        (name, shlex.join(side.words), side.role, side.shown, _figure(found, name))
+        for name, side in found.comparing.sides.items()
+    )
+    return Table(head, rows)
+
+
+def _figure(found: Outcome, name: str) -> str:
+    interval, load = found.figures.get(name), found.comparing.load
+    if interval is None:
+        return "not measured"
+    if load.metric == TIME and interval.value < 1:
+        by, unit = (1e3, "ms") if interval.value >= 1e-3 else (1e6, "us")
+        return _with_ends(interval, by, unit)
+    return _with_ends(interval, 1.0, load.unit)
+
+
+def _with_ends(interval: Interval, by: float, unit: str) -> str:
+    value = f"{figure(by * interval.value)} {shown(unit)}".rstrip()
+    if not interval.enough:
+        return value
+    return f"{value} ({interval.ends(lambda end: figure(by * end))})"
+
+
+def rendered(found: Outcome, page_file: Path) -> str:
+    """The outcome for a terminal."""
+    lines = [f"{name}  {_side(side)}\n   {found.comparing.load.metric}  {_figure(found, name)}"
+             for name, side in found.comparing.sides.items()]  # fmt: skip
+    parts = [
+        "\n".join(lines), terminal.paragraph(finding(found)),
+        *map(terminal.paragraph, _beside(found)),
+        f"results  {found.results.path}\npage     {page_file}",
+    ]  # fmt: skip
+    return readable("\n\n".join(part for part in parts if part))
+
+
+def _side(side: Side) -> str:
+    return f"{shlex.join(side.words)}  ({side.shown}, on {side.role})"
+
+
+# How it was measured, and what a reader should know of that.
+def _beside(found: Outcome) -> list[str]:
+    verdict, load = found.verdict, found.comparing.load
+    runs = found.results.finished()
+    each = f", the command {load.times} times in each" if load.times > 1 else ""
+    how = f"{len(runs)} runs in {verdict.blocks} shuffled blocks{each}."
+    looks = [(verdict.looks, verdict.spent)] if verdict.looks else []
+    study = found.comparing.study()
+    return [f"{how} {looked(looks)}".strip(), *remarks(study, found.results)]
+
+
+def told(found: Outcome, page_file: Path) -> dict[str, Any]:
+    """All of it for JSON."""
+    load, verdict = found.comparing.load, found.verdict
+    figures = {name: {"value": i.value, "low": i.least, "high": i.most}
+               for name, i in found.figures.items()}  # fmt: skip
+    return {
+        **found.comparing.kept()[STUDY], "metric": load.metric, "unit": load.unit,
+        "times": load.times, "figures": figures, "lower": found.lower,
+        "decided": verdict.verdict != UNDECIDED, "finding": finding(found), **verdict.told(),
+        "results": str(found.results.path), "page": str(page_file),
+    }  # fmt: skip
+
+
+def write(found: Outcome) -> Path:
+    """Write the page among the reports; it needs no network and holds no script."""
+    file = out() / "reports" / f"compare-{found.results.path.name}.html"
+    rest = "".join(f"<p>{safe(text)}</p>" for text in _beside(found))
+    page = PAGE.format(
+        title=safe(f"A against B on {found.results.asked['lab']['name']}"),
+        style=PAPER + STYLE, finding=safe(finding(found)), chip=chip(found.verdict.verdict),
+        table=table(found).html(), chart=_chart(found), rest=rest,
+    )  # fmt: skip
+    with records.keeping(f"{file}"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        records.write(file, page.encode())
+    return file
+
+
+# A ratio needs figures above 0.
+def _chart(found: Outcome) -> str:
+    blocks = found.comparing.study().blocks(found.results)
+    if min(float(run.min()) for runs in blocks.values() for run in runs.values()) <= 0:
+        return ""
+    drawn = charts.ratios(
+        blocks, A, statistic=found.comparing.statistic, metric=found.comparing.load.metric,
+        margin=found.comparing.margin, runs=found.results.by_block(), note=note(found.results),
+    )  # fmt: skip
+    return str(charts.bundle(drawn.to_dict())["image/svg+xml"])

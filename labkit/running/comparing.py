@@ -1,0 +1,175 @@
+"""A against B: any command under two lists of settings, two commands, or one on two hosts.
+
+It is a study like any other, so that its runs are gated, kept and judged as theirs are.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from labkit.changes.in_force import applied
+from labkit.claim import Order
+from labkit.condition import Condition
+from labkit.errors import BadInput, ResultsError
+from labkit.judging import judge
+from labkit.lab import Lab
+from labkit.results import Results
+from labkit.running import loop, possible
+from labkit.running.open_lab import study_results
+from labkit.runs.progress import Tell
+from labkit.setting import Setting
+from labkit.statistics.estimate import estimated
+from labkit.statistics.interval import Interval
+from labkit.statistics.quantity import Quantity, Statistic
+from labkit.study import Study
+from labkit.verdict import CONTRADICTED, HOLDS, SAME, Verdict
+from labkit.workloads.command import MOST_TIMES, Command
+
+STUDY, CLAIM = "compare", "a-lower-than-b"
+"""The name that these results have in place of a study's, and that of their one claim."""
+A, B = "A", "B"
+EACH_SECONDS = 0.5
+"""A command that takes less is run several times in each run."""
+PLAIN = "as it is"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: a command, the role of the host that runs it, and what is set there."""
+
+    words: tuple[str, ...]
+    role: str = "server"
+    settings: tuple[Setting, ...] = ()
+    optional: tuple[Setting, ...] = ()
+    """Settings that are made where the host can take them."""
+    shown: str = PLAIN
+    """The settings in words, for results that are read later."""
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """A question: two sides, how their command is measured, and what is too close to matter."""
+
+    sides: Mapping[str, Side]
+    load: Command
+    margin: float | None = None
+
+    @property
+    def statistic(self) -> Statistic:
+        """The median of all values; the mean where each run has but one."""
+        return 50 if self.load.times > 1 else "mean"
+
+    def study(self) -> Study:
+        """The study of it."""
+        order = Order(
+            CLAIM, "A is lower than B", "", (self.statistic,), (A, B), margin=self.margin
+        )  # fmt: skip
+        return Study(
+            name=STUDY, title="A against B", question="Which of the two is lower?",
+            source="labkit compare", workload=self.load, claims=(order,),
+            conditions=tuple(self._condition(name) for name in self.sides),
+            metric=self.load.metric, unit=self.load.unit,
+        )  # fmt: skip
+
+    def _condition(self, name: str) -> Condition:
+        side = self.sides[name]
+        shown = f"{shlex.join(side.words)} ({side.shown}, on {side.role})"
+        return Condition(
+            name, means=shown, here=shown, settings=side.settings, optional=side.optional,
+            roles={"server": side.role}, knobs={"words": side.words},
+        )  # fmt: skip
+
+    def kept(self) -> dict[str, Any]:
+        """All of it for study.json."""
+        sides = {n: {"words": list(s.words), "role": s.role, "shown": s.shown}
+                 for n, s in self.sides.items()}  # fmt: skip
+        return {STUDY: {"sides": sides, "margin": self.margin}}
+
+    @classmethod
+    def of(cls, results: Results) -> Comparing:
+        """The question that results are about."""
+        try:
+            told, load = results.asked[STUDY], dict(results.asked["workload"])
+            sides = {name: Side(tuple(s["words"]), s["role"], shown=s["shown"])
+                     for name, s in told["sides"].items()}  # fmt: skip
+            del load["name"]
+            return cls(sides, Command(**{**load, "words": tuple(load["words"])}), told["margin"])
+        except (KeyError, TypeError, AttributeError) as odd:
+            what = f"{results.path / 'study.json'}: is no comparison of A with B"
+            raise ResultsError(what, said=repr(odd)) from None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The figure of each side, and the verdict on which is lower."""
+
+    comparing: Comparing
+    results: Results
+    figures: Mapping[str, Interval]
+    verdict: Verdict
+
+    @property
+    def lower(self) -> str:
+        """The side that is clearly lower; empty if neither is."""
+        return {HOLDS: A, CONTRADICTED: B}.get(self.verdict.verdict, "")
+
+    @property
+    def same(self) -> bool:
+        """Whether they clearly differ by less than the margin."""
+        return self.verdict.verdict == SAME
+
+
+def compare_sides(
+    comparing: Comparing, lab: Lab, *, label: str, repeats: int | str, tell: Tell = lambda _: None
+) -> Outcome:
+    """Measure both in shuffled blocks, until it is decided or the budget is spent."""
+    tried = _tried(comparing, lab)
+    study = tried.study()
+    if refused := possible.refusals(study, lab):
+        name, why = next(iter(refused.items()))
+        raise BadInput(f"{name} cannot be measured on {lab.name}: {why}")
+    results = study_results(study, lab, "", label=label, kept=tried.kept())
+    loop.run(study, lab, results, repeats=repeats, tell=tell)
+    return outcome(results)
+
+
+def outcome(results: Results) -> Outcome:
+    """Judge what was measured."""
+    comparing = Comparing.of(results)
+    study = comparing.study()
+    (verdict,) = judge(study, results)
+    figures = {
+        name: estimated(Quantity(f"'{name}'", comparing.statistic), {name: blocks}).interval()
+        for name, blocks in study.blocks(results).items()
+    }
+    return Outcome(comparing, results, figures, verdict)
+
+
+# A command that fails, or prints nothing that the pattern finds, does so before anything is kept.
+# How long it takes says how often it fits into one run.
+def _tried(comparing: Comparing, lab: Lab) -> Comparing:
+    took = [_try(side, comparing.load, lab) for side in comparing.sides.values()]
+    times = max(1, min(round(EACH_SECONDS / max(*took, 1e-4)), MOST_TIMES))
+    load = replace(comparing.load, times=times, about=round(times * max(took), 3))
+    return replace(comparing, load=load)
+
+
+def _try(side: Side, load: Command, lab: Lab) -> float:
+    host = lab.host(side.role)
+    one = replace(load, words=side.words, times=1)
+    made = _possible([*side.optional, *side.settings], lab)
+    with applied(made, lab.hosts):
+        begun = time.monotonic()
+        one.parse(one.run({"server": host}))
+        return time.monotonic() - begun
+
+
+def _possible(settings: Sequence[Setting], lab: Lab) -> list[Setting]:
+    from labkit.changes.plan import plan
+
+    whys = {step.setting: step.why for step in plan(settings, lab.hosts).steps}
+    return [one for one in settings if not whys[one]]

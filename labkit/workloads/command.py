@@ -1,0 +1,114 @@
+"""Any command: how long it takes, or the numbers that a pattern finds in what it prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from labkit.errors import BadInput, CommandFailed, ResultsError
+from labkit.host import Host
+from labkit.machine.scripts import beside
+from labkit.workload import Sample, Workload
+
+PROGRAMS = ("bash",)
+
+SCRIPT = beside(__file__, "command_timed.sh")
+TOOK = re.compile(r"^=== labkit: took (\d{1,15}) us$\n?", re.MULTILINE)
+HEAD = re.compile(r"\A=== labkit: metric (.*)\n=== labkit: unit (.*)\n=== labkit: pattern (.*)\n")
+TIME, SECONDS = "time taken", "s"
+MOST_TIMES = 10_000
+
+
+@dataclass(frozen=True)
+class Command(Workload):
+    """`words` run `times` times on one host, one after another; each time is a value.
+
+    With a `pattern`, the values are the numbers that it finds in the output: its first group, or
+    all of it. `prepare` is a line of shell before each time, which is not measured.
+    """
+
+    roles: ClassVar[tuple[str, ...]] = ("server",)
+    loop: ClassVar[str] = ""
+
+    words: tuple[str, ...] = ("true",)
+    times: int = 1
+    pattern: str = ""
+    metric: str = TIME
+    unit: str = SECONDS
+    prepare: str = ""
+    about: float = 1.0
+    """About how many seconds all times take together."""
+    longest_seconds: float = 3600.0
+    """The limit: a command that takes longer has failed."""
+
+    def __post_init__(self) -> None:
+        if not self.words or not all(isinstance(word, str) for word in self.words):
+            raise BadInput(f"command: words must be a list of words, not {self.words!r}")
+        if not 1 <= self.times <= MOST_TIMES:
+            raise BadInput(f"command: times must be 1 to {MOST_TIMES}, not {self.times!r}")
+        if "\n" in f"{self.metric}{self.unit}{self.pattern}":
+            raise BadInput("command: metric, unit and pattern are one line each")
+        _compiled(self.pattern)
+
+    @property
+    def seconds(self) -> float:
+        """The time that it took when it was tried."""
+        return self.about
+
+    @property
+    def longest(self) -> float:
+        """Nothing is found again after a break: a command may do something else the second time."""
+        return 0.0
+
+    def run(self, hosts: Mapping[str, Host]) -> str:
+        """Run it on the server."""
+        host, quiet = hosts["server"], "" if self.pattern else "quiet"
+        line = ("labkit", str(self.times), self.prepare, quiet, *self.words)
+        done = host.run("bash", "-c", SCRIPT, *line, seconds=self.longest_seconds)
+        if not done.ok:
+            what = f"{host.name}: `{' '.join(self.words)}` ended with code {done.code}"
+            hint = f"is `{self.words[0]}` installed on {host.name}?" if done.code == 127 else ""
+            raise CommandFailed(what, said=done.stderr or done.stdout, hint=hint)
+        head = {"metric": self.metric, "unit": self.unit, "pattern": self.pattern}
+        return "".join(f"=== labkit: {name} {it}\n" for name, it in head.items()) + done.stdout
+
+    @staticmethod
+    def parse(text: str) -> list[Sample]:
+        """The time of each run; before it what the pattern finds, if there is one."""
+        head = HEAD.match(text)
+        times = [int(took) / 1e6 for took in TOOK.findall(text)]
+        if head is None or not times:
+            raise ResultsError("no time of a command is in this text", said=text[-200:])
+        took = Sample(TIME, SECONDS, np.array(times))
+        metric, unit, pattern = head.groups()
+        if not pattern:
+            return [took]
+        found = list(_compiled(pattern).finditer(TOOK.sub("", text[head.end() :])))
+        if not found:
+            said = text[head.end() :][-400:]
+            raise ResultsError(f"the pattern {pattern!r} finds nothing in the output", said=said)
+        numbers = [_number(one[1] if one.re.groups else one[0], pattern) for one in found]
+        return [Sample(metric, unit, np.array(numbers)), took]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.MULTILINE)
+    except re.error as odd:
+        what = f"the pattern {pattern!r} is no regular expression: {odd}"
+        raise BadInput(what, hint=r'such as: "requests/s: ([\d.]+)"') from None
+
+
+def _number(text: str | None, pattern: str) -> float:
+    try:
+        value = float((text or "").replace(",", ""))
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        what = f"the pattern {pattern!r} finds {text!r}, which is not a number"
+        raise ResultsError(what, hint=r"its first group is the number: ([\d.]+)")
+    return value
