@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import glob
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +26,14 @@ def add_import(inner: Any) -> None:
         "mine.labkit | a bundle", "--from fio slow=a.json fast=b.json | output of fio",
         "--from netperf --study docker_netperf --metric 'latency=latency p50' Native=a VM=b"
         " | judge the claims of this study",
+        "--from values figures.csv | condition, block, metric, value, unit",
+        "--from fio 'VM=vm*.json' 'VM=netperf:vm*.txt' | several files, two tools",
     )  # fmt: skip
     one.add_argument(
-        "files", nargs="+", metavar="[CONDITION=]FILE", help="bundles, or a tool's files"
+        "files",
+        nargs="+",
+        metavar="[CONDITION=][TOOL:]FILE",
+        help="bundles, or a tool's files; * and ? in quotes are matched",
     )
     one.add_argument(
         "--from", dest="format", default="labkit", metavar="TOOL",
@@ -41,15 +48,18 @@ def add_import(inner: Any) -> None:
         help="the tool's metric for the claims' NAME (or NAME: CONDITION), or an expression: "
         "\"'read iops' + 'write iops'\"; if repeated, the first that the file has",
     )  # fmt: skip
+    one.add_argument("--trials", action="store_true",
+                     help="each value of a file is a block of its own")  # fmt: skip
     label_flag(one)
 
 
 def _import(asked: argparse.Namespace) -> None:
     if asked.format != "labkit":
         said = [(_files(asked), "imported")]
-    elif asked.study or asked.metric:
+    elif asked.study or asked.metric or asked.trials:
+        flag = "--study" if asked.study else "--metric" if asked.metric else "--trials"
         raise BadInput(
-            f"{'--study' if asked.study else '--metric'} is only for files that other tools wrote",
+            f"{flag} is only for files that other tools wrote",
             hint="name the tool, such as --from fio; a bundle needs no tool",
         )
     else:
@@ -86,22 +96,40 @@ def _files(asked: argparse.Namespace) -> Results:
         raise BadInput("--metric is for the claims of a study: which --study?")
     study = asked.study.replace("-", "_")
     claimed = Claimed.said(study, asked.metric) if study else None
-    files: dict[str, list[Path]] = {}
+    files: dict[str, list[Path | imports.Source]] = {}
     for word in asked.files:
-        condition, path = _condition(word)
-        files.setdefault(condition, []).append(path)
+        condition, name = _condition(word)
+        tool, paths = _tool_and_paths(name, asked.format)
+        files.setdefault(condition, []).extend(imports.Source(tool, path) for path in paths)
     label = check_label(asked.label or "-".join(filter(None, (study, now()))))
-    return imports.take_in(asked.format, files, label, claimed)
+    with busy("reading the files"):
+        return imports.take_in(asked.format, files, label, claimed, asked.trials)
 
 
-# Runs of one condition are named a.1.json, a.2.json by many: what is before the first dot counts.
-def _condition(word: str) -> tuple[str, Path]:
+def _condition(word: str) -> tuple[str, str]:
     named = NAMED.fullmatch(word)
     if word.endswith("=") and not Path(word).exists():
         raise BadInput(f"{word} names no file", hint="CONDITION=FILE")
-    if named and not Path(word).exists():
-        return named[1], Path(named[2])
-    return Path(word).name.split(".")[0], Path(word)
+    return (named[1], named[2]) if named and not Path(word).exists() else ("", word)
+
+
+# The tool before a file, if it is no part of its name; run2 comes before run10.
+def _tool_and_paths(word: str, usual: str) -> tuple[str, list[Path]]:
+    from labkit import imports
+
+    tool, colon, rest = word.partition(":")
+    if Path(word).exists() or not colon or tool.replace("-", "_") not in imports.names():
+        tool, rest = usual, word
+    if Path(rest).exists() or not {*"*?["} & {*rest}:
+        return tool, [Path(rest)]
+    paths = sorted(map(Path, glob.glob(os.path.expanduser(rest))), key=_by_numbers)
+    if not paths:
+        raise BadInput(f"no file matches {rest}")
+    return tool, paths
+
+
+def _by_numbers(path: Path) -> list[tuple[int, str]]:
+    return [(int(part or 0), other) for part, other in re.findall(r"(\d*)(\D*)", str(path))]
 
 
 # Of imported files that were cut off, or of which a test failed.

@@ -3,7 +3,8 @@
 A format is a module with `read(text) -> list[Sample]`: pure, and refusing what it cannot read by
 the line. Where a tool prints each value, or a histogram of them, all of them are read. Where it
 prints summaries only, each summary is a metric with one value per run. One that leaves something
-out, such as a last line that was cut off, says so by `left_out(text) -> str`. Start with
+out, such as a last line that was cut off, says so by `left_out(text) -> str`. One whose files hold
+several runs says which by `parts(text)`: of each its condition, its block and its text. Start with
 `redis_benchmark.py`.
 """
 
@@ -14,12 +15,13 @@ import hashlib
 import importlib
 import pkgutil
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from labkit.claims.judged_as import KEY, Claimed, check_unit, with_claimed
 from labkit.errors import BadInput, LabkitError, ResultsError, Unknown
@@ -28,6 +30,7 @@ from labkit.machine.places import out
 from labkit.results import Results, Run, stored
 from labkit.workload import Sample, row
 
+T = TypeVar("T")
 STUDY = TIER = "imported"
 workspace.extend(__path__, "imports")
 MOST_BYTES = 256 << 20
@@ -89,40 +92,123 @@ def text_of(file: Path) -> str:
         raise ResultsError(f"{file}: is not text", said=str(odd), hint=hint) from None
 
 
-def take_in(
-    named: str, files: Mapping[str, Sequence[Path]], label: str, claimed: Claimed | None = None
-) -> Results:
-    """Import files of one format as new results: condition -> its files, one block each.
+@dataclass(frozen=True)
+class Source:
+    """A file, and the tool that wrote it."""
 
+    tool: str
+    path: Path
+
+
+@dataclass(frozen=True)
+class _Part:
+    # The text of one tool in one block, and what it says.
+    source: Source
+    condition: str
+    block: int
+    text: str
+    samples: list[Sample]
+    left: str = ""
+    number: int = 0
+    """Of its file, among all that were named."""
+
+    @property
+    def raw(self) -> str:
+        return f"import-{self.source.tool}.txt"
+
+
+def take_in(
+    named: str, files: Mapping[str, Sequence[Path | Source]], label: str,
+    claimed: Claimed | None = None, trials: bool = False,
+) -> Results:  # fmt: skip
+    """Import files as new results: condition -> its files, one block each, unless they say more.
+
+    Files are of the format `named`, or say theirs. Those of several tools with one condition are
+    numbered by tool, so that the first of each are one block. With `trials` each value is a block.
     With `claimed`, conditions and metrics are those of the claims that the runs can be judged on.
     """
-    kept, texts = find(named), {}
-    for condition, paths in files.items():
-        for block, path in enumerate(paths, 1):
-            texts[condition, block] = text_of(path), path
+    sources = [(name, one if isinstance(one, Source) else Source(named, one))
+               for name, some in files.items() for one in some]  # fmt: skip
+    sources = [(name, replace(one, tool=one.tool.replace("-", "_"))) for name, one in sources]
     # Everything is read before anything is written.
-    found = {key: _samples(kept, text, file) for key, (text, file) in texts.items()}
+    parts = list(_numbered(
+        replace(part, number=number)
+        for number, one in enumerate(sources) for part in _parts(*one, trials)
+    ))  # fmt: skip
     if claimed:
-        _check(claimed, {(key[0], texts[key][1]): told for key, told in found.items()})
-    _refuse_twice(texts, found, claimed)
+        _check(claimed, parts)
+    _refuse_twice(parts, claimed)
     path = out() / "results" / STUDY / label
     if path.exists():
         raise BadInput(f"{path} is there already", hint="choose another --label")
-    _refuse_again(named, texts, claimed)
-    lab = {"name": f"files of {named}", "tier": TIER, "accelerator": "", "hosts": {}}
+    tools = [*dict.fromkeys(part.source.tool for part in parts)]
+    _refuse_again(tools, parts, claimed)
+    conditions = [*dict.fromkeys(part.condition for part in parts)]
+    lab = {"name": f"files of {', '.join(tools)}", "tier": TIER, "accelerator": "", "hosts": {}}
     results = Results.begin(path, {
-        "study": STUDY, "where": f"imported from {named}", "seed": 0, "label": label, "lab": lab,
-        "workload": {"name": named.replace("-", "_")}, "conditions": list(files), "refused": {},
+        "study": STUDY, "where": f"imported from {', '.join(tools)}", "seed": 0, "label": label,
+        "lab": lab, "workload": {"name": tools[0]}, "conditions": conditions, "refused": {},
         "imported": datetime.now(UTC).isoformat(timespec="seconds"),
         **({KEY: asdict(claimed)} if claimed else {}),
     })  # fmt: skip
-    for order, ((condition, block), (text, source)) in enumerate(texts.items(), 1):
-        left = left_out(kept, text)
-        facts = {"file": source.name} | ({"left_out": left} if left else {})
-        rows = tuple(map(row, with_claimed(claimed, condition, found[condition, block])))
-        run = Run(condition, block, order, "finished", rows=rows, facts=facts)
-        results.keep(run, {"import.txt": text})
+    runs: dict[tuple[str, int], list[_Part]] = {}
+    for part in parts:
+        runs.setdefault((part.condition, part.block), []).append(part)
+    for order, ((condition, block), some) in enumerate(runs.items(), 1):
+        _keep(results, Run(condition, block, order, "finished"), some, claimed)
     return results
+
+
+def _keep(results: Results, run: Run, parts: Sequence[_Part], claimed: Claimed | None) -> None:
+    left = "; ".join(filter(None, (part.left for part in parts)))
+    names = ", ".join(part.source.path.name for part in parts)
+    facts = {"file": names} | ({"left_out": left} if left else {})
+    told = [sample for part in parts for sample in part.samples]
+    rows = tuple(map(row, with_claimed(claimed, run.condition, told)))
+    results.keep(replace(run, rows=rows, facts=facts), {part.raw: part.text for part in parts})
+
+
+# The runs that a file holds; block 0 is numbered by its place.
+def _parts(condition: str, source: Source, trials: bool) -> Iterator[_Part]:
+    kept, whole = find(source.tool), text_of(source.path)
+    left, split = left_out(kept, whole), getattr(kept, "parts", None)
+    told = _refusing(partial(split, whole), whole, source.path) if split else [("", 0, whole)]
+    named = {name for name, *_ in told}
+    if condition and len(named) > 1:
+        what = f"{source.path} names conditions itself: {', '.join(sorted(named))}"
+        raise BadInput(what, hint="import it without naming a condition")
+    for own, block, text in told:
+        found = _refusing(partial(kept.read, text), text, source.path)
+        name = condition or own or source.path.name.split(".")[0]
+        if trials:
+            yield from _trials(_Part(source, name, block, text, found, left))
+        else:
+            yield _Part(source, name, block, text, found, left)
+
+
+# As plain numbers, since the text of the tool holds all of them. Equal ones of different files, or
+# of one, are not the same measurement: each says which it is.
+def _trials(part: _Part) -> Iterator[_Part]:
+    from labkit.imports.values import as_values
+
+    source = replace(part.source, tool="values")
+    whole = hashlib.sha256(part.text.encode()).hexdigest()[:12]
+    for n in range(max(len(one.values) for one in part.samples)):
+        some = [replace(s, values=s.values[n : n + 1]) for s in part.samples if len(s.values) > n]
+        text = as_values(some, f"of {whole}", n + 1)
+        yield replace(part, source=source, block=0, text=text, samples=some)
+
+
+def _numbered(parts: Iterable[_Part]) -> Iterator[_Part]:
+    taken: dict[tuple[str, str], dict[int, Path]] = {}
+    for part in parts:
+        own = taken.setdefault((part.condition, part.source.tool), {})
+        block = part.block or max(own, default=0) + 1
+        if block in own:
+            what = f"{part.source.path}: block {block} of {part.condition} is in {own[block]} too"
+            raise BadInput(what, hint="each block is a measurement of its own")
+        own[block] = part.source.path
+        yield replace(part, block=block)
 
 
 def imported_as(study: str) -> list[Path]:
@@ -141,9 +227,9 @@ def left_out(kept: Format, text: str) -> str:
 
 
 # Of several files it matters which one is no output of the tool.
-def _samples(kept: Format, text: str, file: Path) -> list[Sample]:
+def _refusing(read: Callable[[], T], text: str, file: Path) -> T:
     try:
-        return kept.read(text)
+        return read()
     except ResultsError as odd:
         cut = "" if text.endswith("\n") else "its last line has no end: was the file cut off?"
         raise ResultsError(f"{file}: {odd.what}", said=odd.said, hint=odd.hint or cut) from None
@@ -151,31 +237,26 @@ def _samples(kept: Format, text: str, file: Path) -> list[Sample]:
 
 # What counts twice makes intervals too narrow. Of one file with several tests each condition may
 # have a figure of its own.
-def _refuse_twice(
-    texts: Mapping[tuple[str, int], tuple[str, Path]],
-    samples: Mapping[tuple[str, int], list[Sample]], claimed: Claimed | None,
-) -> None:  # fmt: skip
-    taken_by: dict[tuple[str, object], tuple[str, Path]] = {}
-    for (condition, block), (text, file) in texts.items():
-        judged = claimed.samples(condition, samples[condition, block]) if claimed else []
+def _refuse_twice(parts: Sequence[_Part], claimed: Claimed | None) -> None:
+    taken_by: dict[tuple[str, object], _Part] = {}
+    for part in parts:
+        judged = claimed.samples(part.condition, part.samples) if claimed else []
         figures = tuple((sample.metric, sample.values.tobytes()) for sample in judged)
-        for taken in ((text, condition), (text, figures)):
-            if taken in taken_by:
-                name, other = taken_by[taken]
+        for taken in ((part.text, part.condition), (part.text, figures)):
+            other = taken_by.setdefault(taken, part)
+            # Equal numbers of one file were written down twice by its author.
+            if other.number != part.number:
                 raise BadInput(
-                    f"{file}, for {condition}, has the same content as {other}, for {name}",
+                    f"{part.source.path}, for {part.condition}, has the same content as "
+                    f"{other.source.path}, for {other.condition}",
                     hint="each block of each condition is a measurement of its own\n"
                     "of several tests in one file: --metric 'NAME: CONDITION=METRIC' for each",
                 )
-            taken_by[taken] = condition, file
 
 
-def _refuse_again(
-    named: str, texts: Mapping[tuple[str, int], tuple[str, Path]], claimed: Claimed | None
-) -> None:
-    digests = ((key[0], hashlib.sha256(text.encode()).hexdigest())
-               for key, (text, _) in texts.items())  # fmt: skip
-    identity = named.replace("-", "_"), claimed, sorted(digests)
+def _refuse_again(tools: Sequence[str], parts: Sequence[_Part], claimed: Claimed | None) -> None:
+    digests = ((part.condition, hashlib.sha256(part.text.encode()).hexdigest()) for part in parts)
+    identity = tools[0], claimed, sorted(digests)
     for path in stored(STUDY):
         with suppress(LabkitError):
             results = Results.open(path)
@@ -192,11 +273,12 @@ def _refuse_again(
 
 
 # What is compared has to be in one unit, whatever each file has.
-def _check(claimed: Claimed, found: Mapping[tuple[str, Path], list[Sample]]) -> None:
+def _check(claimed: Claimed, parts: Sequence[_Part]) -> None:
     units: dict[str, str] = {}
-    for (condition, file), told in found.items():
-        for sample in claimed.insist(condition, told, str(file)):
-            check_unit(sample, units.setdefault(sample.metric, sample.unit), str(file))
+    for part in parts:
+        where = str(part.source.path)
+        for sample in claimed.insist(part.condition, part.samples, where):
+            check_unit(sample, units.setdefault(sample.metric, sample.unit), where)
 
 
 # A packed file may have been appended to, and is then several in a row. None is too large a text.

@@ -1,4 +1,7 @@
-"""fio, as `fio --output-format=json` writes it; `json+` holds every latency, in its bins."""
+"""fio, as `fio --output-format=json` writes it, or its text for people.
+
+`json+` holds every latency, in its bins. The text rounds its figures to about three digits.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import ResultsError
+from labkit.imports import _fio_text
 from labkit.imports._reading import MOST_VALUES, at, insist, json_of, number, sample
 from labkit.workload import Sample
 
@@ -23,6 +27,8 @@ SAME_BEGIN = 1100
 
 def read(text: str) -> list[Sample]:
     """IOPS, bandwidth and completion latency of each job and kind of I/O, once for each run."""
+    if "{" not in text:
+        return insist(list(_fio_text.read(text)), "fio")
     runs = _runs([json_of(found, "fio") for found in DOCUMENT.findall(text) or [text]])
     jobs = [list(_jobs(run)) for run in runs]
     names = {str(at(job, "jobname")) for run in jobs for job in run}

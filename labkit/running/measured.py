@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import replace
 
@@ -83,11 +84,13 @@ def lacking(results: Results) -> list[str]:
     return [name for name in dict.fromkeys(names) if name not in found]
 
 
-# What another tool reported, by its own names.
+# What other tools reported, by their own names; each text is called after its tool.
 def _told(results: Results, run: Run) -> list[Sample]:
-    kept = imports.find(_format(results))
-    return [sample for name in run.raw for sample in kept.read(run.text(name))]
+    usual = str(results.asked.get("workload", {}).get("name", ""))
+    return [sample for name in run.raw
+            for sample in imports.find(_tool(name) or usual).read(run.text(name))]  # fmt: skip
 
 
-def _format(results: Results) -> str:
-    return str(results.asked.get("workload", {}).get("name", ""))
+def _tool(raw: str) -> str:
+    found = re.fullmatch(r"import-(\w+)\.txt", raw)
+    return found[1] if found else ""

@@ -19,7 +19,7 @@ METHODS = (ast.FunctionDef, ast.AsyncFunctionDef)
 WORD = re.compile(r"[A-Za-z_]\w*")
 SAID = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 # What each registry takes out of a module of its folder, by name or because of what it is.
-TAKEN = {"checks": {"check"}, "commands": {"add"}, "imports": {"read", "left_out"},
+TAKEN = {"checks": {"check"}, "commands": {"add"}, "imports": {"read", "left_out", "parts"},
          "studies": {"study"}}  # fmt: skip
 CLASSES = ("events", "probes", "settings", "workloads")
 BY_KIND = re.compile(r"on_\w+")

@@ -1,9 +1,10 @@
 """What other tools wrote, read as samples: real files of each, garbage by the line, and bombs.
 
 The files were written by the tools themselves (fio 3.33, iperf 3.12, netperf 2.7, sockperf 3.7,
-redis-benchmark 7.0, Flent 2.1). Those of PerfKitBenchmarker, the Phoronix Test Suite, fio 2 and
-esxtop, and the Flent files named by what they hold, have our numbers in the form of files that
-others published; the readers were tried on those files too.
+redis-benchmark 7.0, Flent 2.1, hyperfine 1.15, pgbench 15, sysbench 1.0, wrk 4.1, memtier_benchmark
+of 2026-03, stream.c 5.10, HPC Challenge 1.5). Those of PerfKitBenchmarker, the Phoronix Test Suite,
+fio 2, Intel's LINPACK, STREAM in GB/s and esxtop, and the Flent files named by what they hold, have
+our numbers in the form of files that others published; the readers were tried on those files too.
 """
 
 import bz2

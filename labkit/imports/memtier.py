@@ -1,0 +1,74 @@
+"""memtier_benchmark: what it prints, or its `--json-out-file`.
+
+Of several runs (`-x`) it prints only the best, the worst and the mean, which are no runs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from labkit.errors import ResultsError
+from labkit.imports._figures import insist_ended
+from labkit.imports._reading import at, insist, json_of, number, sample
+from labkit.workload import Sample
+
+TABLE = re.compile(r"^(ALL STATS|BEST RUN RESULTS)\n=+\n(Type .*)\n-+\n((?:.+\n)+)", re.MULTILINE)
+KINDS = ("Sets", "Gets", "Waits", "Totals")
+RATES = ("Ops/sec", "KB/sec")
+SEVERAL = "several runs are in this file as their best, worst and mean"
+
+
+def read(text: str) -> list[Sample]:
+    """Operations a second and latencies of sets, gets and all."""
+    found = _of_json(text) if text.lstrip().startswith("{") else _of_text(text)
+    return insist(list(found), "memtier_benchmark")
+
+
+def _of_json(text: str) -> Iterator[Sample]:
+    whole = json_of(text, "memtier_benchmark")
+    if "BEST RUN RESULTS" in whole:
+        raise ResultsError(SEVERAL, hint="run it several times, each into a file of its own")
+    for kind in KINDS:
+        told = at(whole, "ALL STATS").get(kind) if isinstance(at(whole, "ALL STATS"), dict) else {}
+        if isinstance(told, Mapping) and number(told.get("Count", 0), f"{kind} Count"):
+            yield from _kind(kind, told)
+
+
+def _kind(kind: str, told: Mapping[str, Any]) -> Iterator[Sample]:
+    for key in RATES:
+        yield sample(*_named(kind, key), number(at(told, key), f"{kind} {key}"))
+    yield sample(f"{kind} latency mean", "ms", number(at(told, "Average Latency"), kind))
+    levels = told.get("Percentile Latencies", {})
+    for key, value in levels.items() if isinstance(levels, dict) else ():
+        if found := re.fullmatch(r"p(\d+\.?\d*)", key):
+            yield sample(f"{kind} latency p{float(found[1]):g}", "ms", number(value, key))
+
+
+def _of_text(text: str) -> Iterator[Sample]:
+    insist_ended(text, r"^Totals  .*\n", "memtier_benchmark")
+    for title, head, rows in TABLE.findall(text):
+        if title.startswith("BEST"):
+            raise ResultsError(SEVERAL, hint="run it several times, each into a file of its own")
+        columns = [column.strip() for column in re.split(r" {2,}", head.strip())]
+        for line in rows.splitlines():
+            yield from _row(columns[1:], *line.split())
+
+
+# A kind that was not asked for has no latency.
+def _row(columns: Sequence[str], kind: str, *cells: str) -> Iterator[Sample]:
+    if len(cells) != len(columns):
+        raise ResultsError(f"{kind} has {len(cells)} figures under {len(columns)} columns")
+    for column, cell in zip(columns, cells, strict=True):
+        if "---" not in cells[-2] and column not in ("Hits/sec", "Misses/sec"):
+            yield sample(*_named(kind, column), number(cell, f"{kind} {column}"))
+
+
+def _named(kind: str, column: str) -> tuple[str, str]:
+    if column == "Ops/sec":
+        return f"{kind} throughput", "1/s"
+    if column == "KB/sec":
+        return f"{kind} bandwidth", "KB/s"
+    level = column.removesuffix(" Latency")
+    return f"{kind} latency {'mean' if level == 'Avg.' else level.removesuffix('.000')}", "ms"

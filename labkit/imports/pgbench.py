@@ -1,0 +1,55 @@
+"""pgbench: its report, with what `-P` prints of each interval; or the log of all transactions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from labkit.errors import ResultsError
+from labkit.imports._figures import Patterns, found_in, insist_ended
+from labkit.imports._reading import insist, number, sample, unended, unread, whole_lines
+from labkit.workload import Sample
+
+# Before version 14 there were two rates: the other includes the time to connect.
+FIGURES: Patterns = {
+    r"^tps = ([\d.]+) \((?:without initial connection time|excluding connections establishing)\)$":
+        ("throughput", "1/s"),
+    r"^tps = ([\d.]+) \((?:including reconnection times|including connections establishing)\)$":
+        ("throughput with connecting", "1/s"),
+    r"^latency average = ([\d.]+) ms$": ("latency mean", "ms"),
+    r"^progress: [\d.]+ s, ([\d.]+) tps, lat [\d.]+ ms .*$": ("throughput of intervals", "1/s"),
+    r"^progress: [\d.]+ s, [\d.]+ tps, lat ([\d.]+) ms .*$": ("latency of intervals", "ms"),
+}  # fmt: skip
+FAILED = re.compile(r"^number of failed transactions: (\d+) ", re.MULTILINE)
+# Client, its transaction, microseconds, script, and the time of day; with --rate how late it began.
+LOGGED = re.compile(r"\d+ \d+ (\d+|failed|skipped|serialization|deadlock) \d+ \d+ \d+(?: \d+)*")
+
+
+def left_out(text: str) -> str:
+    """A last line of a log that may not be whole."""
+    return unended(text) if LOGGED.match(text) else ""
+
+
+def read(text: str) -> list[Sample]:
+    """Throughput and latency; of a log, the latency of each transaction."""
+    if LOGGED.match(text):
+        return _logged(whole_lines(text))
+    insist_ended(text, r"^tps = [\d.]+ \(.*\)$", "pgbench")
+    found = insist(list(found_in(text, FIGURES)), "pgbench")
+    lost = sum(map(int, FAILED.findall(text)))
+    return [replace(one, lost=lost) if one.metric == "throughput" else one for one in found]
+
+
+def _logged(text: str) -> list[Sample]:
+    values, lost = [], 0
+    for n, line in enumerate(text.splitlines(), 1):
+        found = LOGGED.fullmatch(line)
+        if not found:
+            raise unread("pgbench", n, line)
+        if found[1].isdecimal():
+            values.append(number(found[1], f"line {n}"))
+        else:
+            lost += 1
+    if not values:
+        raise ResultsError("no transaction of this log has ended well")
+    return [sample("latency", "us", values, lost)]
