@@ -14,6 +14,7 @@ import numpy as np
 
 from labkit.claim import Bound, Claim, Order, Ratio, Shape, judge
 from labkit.claims import published
+from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
 from labkit.errors import BadInput, ResultsError, Unknown
 from labkit.machine.units import shown
 from labkit.reason import Reason, What
@@ -152,7 +153,9 @@ def _of_single(claim: Claim, measured: Mapping[str, Blocks]) -> Claim:
         return claim
     if isinstance(claim, Order) and claim.percentiles == (50,):
         return replace(claim, percentiles=("mean",))
-    if isinstance(claim, Ratio | Bound | Shape) and claim.percentile == 50:
+    if isinstance(claim, EveryTest):
+        return replace(claim, parts=tuple(_of_single(part, measured) for part in claim.parts))
+    if isinstance(claim, Ratio | Bound | Shape | AtLeast | Near | Rank) and claim.percentile == 50:
         return replace(claim, percentile="mean")
     return claim
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
 from labkit.claim import Bound, Claim, NotHere, Order, Ratio, Shape
+from labkit.claims.forms import AtLeast, EveryTest, Near, Rank
 from labkit.claims.printed import FOLDER, PrintedFigure, chosen, figures, folder_of, folders, words
 from labkit.errors import BadInput, Unknown
 from labkit.machine.written import Written
@@ -25,19 +27,22 @@ from labkit.statistics.quantity import Quantity, Statistic
 
 COMMON = {
     "id", "form", "statement", "source", "metric", "hardware", "dispute", "statistics", "prints",
-    "margin",
+    "margin", "metrics",
 }  # fmt: skip
 FORMS: Mapping[str, tuple[type[Claim], set[str]]] = {
     "order": (Order, {"conditions", "chains"}),
     "ratio": (Ratio, {"over", "under", "published", "within"}),
     "bound": (Bound, {"what", "low", "high", "published"}),
     "shape": (Shape, {"kind", "points", "at", "within", "each"}),
+    "equals or exceeds": (AtLeast, {"over", "under", "within"}),
+    "within a tolerance": (Near, {"what", "published", "within"}),
+    "rank order": (Rank, {"conditions", "within"}),
     "not here": (NotHere, {"why", "conditions"}),
 }
 NEEDED = ("id", "form", "statement", "source")
 HEAD = ("document", "metric", "statistics", "claim")
 SUCH = {"statistics": '["median"]', "claim": "{ ... }, or [[claim]]", "form": '"order"'}
-HEAD_KEYS = {*HEAD, "point", "units", "answer"}
+HEAD_KEYS = {*HEAD, "url", "point", "units", "answer"}
 ANSWER = ("says", "what", "form", "claim", "document")
 SHAPES = ("percent", "times", "number")
 """The forms of a figure in an answer."""
@@ -75,7 +80,7 @@ TEXTS = ("a list of texts", _each_is(_is_text))
 QUOTIENT = ("a number, or two numbers to divide", _is_quotient)
 VALUES: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     **dict.fromkeys(("margin", "low", "high", "at", "published", "within"), NUMBER),
-    **dict.fromkeys(("statistics", "prints", "conditions", "what", "each"), TEXTS),
+    **dict.fromkeys(("statistics", "prints", "conditions", "what", "each", "metrics"), TEXTS),
     "chains": ("a list of lists of texts", _each_is(_each_is(_is_text))),
     "points": ("a table of texts by numbers", _are_points),
     "units": ("a table of texts", _is_table),
@@ -111,6 +116,8 @@ class Published:
     units: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[Headline, ...] = ()
     """The ways to say its answer, the best first."""
+    url: str = ""
+    """The place where the document can be read."""
 
     def wanted(self) -> dict[str, list[str]]:
         """Condition -> the metrics that the claims ask of it."""
@@ -139,8 +146,13 @@ def published(study: str) -> Published:
     return read(file.read_text("utf-8"), study, file.parent)
 
 
-def read(text: str, study: str, folder: Path = FOLDER) -> Published:
-    """Read the text of a file of claims; the figures of its document are beside it in `folder`."""
+def read(
+    text: str, study: str, folder: Path = FOLDER, wrong: list[BadInput] | None = None
+) -> Published:  # fmt: skip
+    """Read the text of a file of claims; the figures of its document are beside it in `folder`.
+
+    The errors of claims go to `wrong`, if it is given, and the other claims are read.
+    """
     written = Written(folder / f"{study}.toml", text)
     tables = written.tables()
     written.insist_known(tables, HEAD_KEYS)
@@ -153,18 +165,24 @@ def read(text: str, study: str, folder: Path = FOLDER) -> Published:
     claims: list[Claim] = []
     for n, table in enumerate(tables["claim"]):
         fields = {"statistics": tables["statistics"], **table}
-        claim = _claim(written, n, fields, printed_figures, printed)
-        if claim.id in (other.id for other in claims):
-            raise written.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
-                                hint="give each claim an id of its own")  # fmt: skip
-        claims.append(claim)
+        try:
+            claim = _claim(written, n, fields, printed_figures, printed)
+            if claim.id in (other.id for other in claims):
+                raise written.wrong(f"claim {claim.id} is there twice", "claim", n, "id",
+                                    hint="give each claim an id of its own")  # fmt: skip
+            claims.append(claim)
+        except BadInput as odd:
+            if wrong is None:
+                raise
+            wrong.append(odd)
     units = dict(tables.get("units", {}))
     known = [claim.id for claim in claims]
     answers = tuple(
         _headline(written, n, table, tables["statistics"][0], known)
         for n, table in enumerate(tables.get("answer", ()))
     )
-    return Published(study, tables["document"], tables["metric"], tuple(claims), units, answers)
+    return Published(study, tables["document"], tables["metric"], tuple(claims), units, answers,
+                     tables.get("url", ""))  # fmt: skip
 
 
 def _headline(
@@ -207,11 +225,24 @@ def _claim(
         values = _values(kind, {key: fields[key] for key in keys if key in fields},
                        tuple(map(_statistic, fields["statistics"])), printed)  # fmt: skip
     with file.locating(*place, "id"):  # it says itself which claim it is
-        claim = kind(str(name), fields["statement"], fields["source"], **values, **about)
+        claim = _in_each(
+            kind(str(name), fields["statement"], fields["source"], **values, **about),
+            fields.get("metrics", ()),
+        )  # fmt: skip
     with written.locating(*place, "id"):
         for comparison in claim.comparisons():  # refuses a quantity that is none, and a margin
             comparison.near(claim.margin, {})
     return claim
+
+
+# Itself, or as a claim of each of these metrics.
+def _in_each(claim: Claim, metrics: Sequence[str]) -> Claim:
+    if not metrics:
+        return claim
+    if claim.metric or not claim.comparisons():
+        raise BadInput(f"claim {claim.id}: metrics are of a claim that is tested, without metric")
+    about = {f.name: getattr(claim, f.name) for f in dataclass_fields(Claim)}
+    return EveryTest(**about, parts=tuple(replace(claim, metric=name) for name in metrics))
 
 
 # The fields of a form of claim.

@@ -1,0 +1,106 @@
+"""Further forms of what documents say: equals or exceeds, in every test, a tolerance, a rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import ClassVar
+
+from labkit.claim import Claim
+from labkit.errors import BadInput
+from labkit.statistics.comparison import Comparison
+from labkit.statistics.quantity import Quantity, Statistic
+
+EQUAL = 1.05
+"""The factor within which two figures are equal, unless a claim says otherwise."""
+TOLERANCE = 0.1
+
+
+@dataclass(frozen=True)
+class AtLeast(Claim):
+    """`over` equals or exceeds `under`: it is at most by the factor `within` lower."""
+
+    form: ClassVar[str] = "equals or exceeds"
+
+    percentile: Statistic = 50
+    over: str = ""
+    under: str = ""
+    within: float = EQUAL
+
+    def __post_init__(self) -> None:
+        if not (self.over and self.under and self.within > 1):
+            raise BadInput(f"claim {self.id}: it needs over, under, and a factor within above 1")
+
+    def comparisons(self) -> list[Comparison]:
+        """The one ratio, against its lower limit."""
+        return [_not_below(self.over, self.under, self)]
+
+
+@dataclass(frozen=True)
+class Rank(Claim):
+    """The conditions from the lowest to the highest; neighbours may be equal, the ends are not."""
+
+    form: ClassVar[str] = "rank order"
+
+    percentile: Statistic = 50
+    conditions: tuple[str, ...] = ()
+    within: float = EQUAL
+
+    def __post_init__(self) -> None:
+        if len(set(self.conditions)) < 3 or self.within <= 1:
+            what = "a rank order needs three conditions, and a factor within above 1"
+            raise BadInput(f"claim {self.id}: {what}")
+
+    def comparisons(self) -> list[Comparison]:
+        """Each with its neighbour, and the first with the last."""
+        steps = [_not_below(b, a, self) for a, b in pairwise(self.conditions)]
+        first, last = self.conditions[0], self.conditions[-1]
+        return [*steps, Comparison.lower(first, last, self.percentile, self.metric)]
+
+
+@dataclass(frozen=True)
+class Near(Claim):
+    """Each of these quantities is the document's figure, off by at most this share of it."""
+
+    form: ClassVar[str] = "within a tolerance"
+
+    percentile: Statistic = 50
+    what: tuple[str, ...] = ()
+    published: float = 0.0
+    within: float = TOLERANCE
+
+    def __post_init__(self) -> None:
+        if not (self.what and self.published and 0 < self.within < 1):
+            what = "a tolerance needs what, published (not 0), and a share within below 1"
+            raise BadInput(f"claim {self.id}: {what}")
+
+    def comparisons(self) -> list[Comparison]:
+        """Each quantity, against both ends."""
+        off = abs(self.published) * self.within
+        ends = self.published - off, self.published + off
+        return [
+            Comparison(Quantity(text, self.percentile, self.metric), *ends, printed=self.published)
+            for text in self.what
+        ]
+
+
+@dataclass(frozen=True)
+class EveryTest(Claim):
+    """The same claim of each of several metrics; one that fails contradicts it."""
+
+    form: ClassVar[str] = "in every test"
+
+    parts: tuple[Claim, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len({part.metric for part in self.parts}) < 2:
+            raise BadInput(f"claim {self.id}: every test is of two metrics at least")
+
+    def comparisons(self) -> list[Comparison]:
+        """The comparisons of each part."""
+        return list(chain(*(part.comparisons() for part in self.parts)))
+
+
+def _not_below(over: str, under: str, claim: AtLeast | Rank) -> Comparison:
+    what = Quantity(f"'{over}' / '{under}'", claim.percentile, claim.metric)
+    return Comparison(what, low=1 / claim.within)

@@ -1,0 +1,145 @@
+"""`labkit claims`: write down what a document claims, and check the file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from difflib import SequenceMatcher
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from labkit.commands._verb import json_flag, print_json, verb
+from labkit.errors import BadInput
+
+if TYPE_CHECKING:
+    from labkit.claims.published import Published
+
+NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", re.ASCII)
+ALIKE = 0.88
+"""Names of conditions that are so much alike may be one, misspelt."""
+
+
+def add(verbs: Any) -> None:
+    """Add the verb."""
+    parser = verb(
+        verbs, "claims", None, "write down the claims of a document, and check them",
+        "new paper.toml --document 'A Paper' | a file of claims, with each form",
+        "check paper.toml | its errors with line and claim, and what it needs",
+    )  # fmt: skip
+    inner = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    one = verb(
+        inner, "new", _new, "write a file of claims, and one for printed figures",
+        "published/paper.toml --document 'A Paper' --url https://example.org/paper.pdf",
+    )  # fmt: skip
+    one.add_argument("file", type=Path, metavar="FILE", help="file to write, such as paper.toml")
+    one.add_argument("--document", default="", metavar="TEXT", help="title of the document")
+    one.add_argument("--url", default="", metavar="URL", help="where it can be read")
+    one = verb(
+        inner, "check", _check, "check a file of claims; exit code 1 if one is wrong",
+        "published/paper.toml | ids, names, units, forms and expressions",
+    )  # fmt: skip
+    one.add_argument("file", type=Path, metavar="FILE", help="file of claims")
+    json_flag(one)
+
+
+def _new(asked: argparse.Namespace) -> None:
+    from string import Template
+
+    from labkit.claims import printed
+    from labkit.machine import records
+
+    file: Path = asked.file
+    if file.suffix != ".toml" or not NAME.fullmatch(file.stem):
+        raise BadInput(f"{file} is no name for claims", hint="such as my_paper.toml: a-z, 0-9, _")
+    texts = {"document": asked.document or "the document", "url": asked.url}
+    if odd := [text for text in texts.values() if re.search(r'["\\\n]', text)]:
+        raise BadInput(f"{odd[0]!r} holds a quote, a backslash or a second line")
+    skeleton = Path(__file__).parents[1] / "running/skeleton/claims.toml"
+    words = {**texts, "stem": file.stem.replace("_", "-"), "file": os.path.relpath(file)}
+    whole = Template(skeleton.read_text("utf-8")).substitute(words)
+    head = ",".join(printed.PrintedFigure.__dataclass_fields__) + "\n"
+    for path, text in ((file, whole), (file.with_suffix(".csv"), head)):
+        if path.exists():
+            raise BadInput(f"{path} is there already", hint="choose another name")
+        with records.keeping(f"{path}"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            records.write(path, text.encode())
+        print(f"wrote {path}")
+    print(f"\nReplace the examples by the document's claims; then: labkit claims check {file}")
+
+
+def _check(asked: argparse.Namespace) -> int:
+    from labkit.claims import published
+
+    file: Path = asked.file
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as odd:
+        raise BadInput(f"{file}: cannot be read", said=str(odd)) from None
+    wrong: list[BadInput] = []
+    found = published.read(text, file.stem, file.parent, wrong)
+    names = _conditions(found)
+    doubts = [f"{a!r} and {b!r}: is one of them misspelt?" for a, b in combinations(names, 2)
+              if _alike(a, b)]  # fmt: skip
+    if asked.json:
+        print_json({"file": str(file), "claims": _rows(found), "conditions": names,
+                    "wrong": [*map(str, wrong)], "doubts": doubts})  # fmt: skip
+    else:
+        print(_told(file, found, names, doubts, len(wrong)))
+        for error in wrong:
+            print(f"labkit: {error}", file=sys.stderr)
+    return int(bool(wrong))
+
+
+def _conditions(found: Published) -> list[str]:
+    from labkit.statistics.measurand import Measurand
+
+    return sorted({Measurand.of(name).condition for name in found.wanted()})
+
+
+def _rows(found: Published) -> list[dict[str, Any]]:
+    return [
+        {"claim": claim.id, "form": claim.form, "tests": list(map(_test, claim.comparisons()))}
+        for claim in found.claims
+    ]
+
+
+def _test(comparison: Any) -> str:
+    what, low, high = comparison.what, comparison.low, comparison.high
+    ends = f"> {low:.4g}" if high == float("inf") else f"< {high:.4g}"
+    if max(abs(low), abs(high)) < float("inf"):
+        ends = f"{low:.4g} to {high:.4g}"
+    return f"{what.shown}{f' ({what.metric})' if what.metric else ''}: {ends}"
+
+
+def _told(file: Path, found: Published, names: list[str], doubts: list[str], wrong: int) -> str:
+    from labkit.pages import terminal
+
+    rows = [(row["claim"], row["form"], "; ".join(row["tests"]) or "cannot be tested")
+            for row in _rows(found)]  # fmt: skip
+    metrics = dict.fromkeys(metric for some in found.wanted().values() for metric in some)
+    units = ", ".join(f"{m} ({found.units[m]})" if m in found.units else m for m in metrics)
+    good = f"{len(rows)} claims can be read" + (f", {wrong} cannot" if wrong else "")
+    parts = [
+        terminal.table(rows, ["claim", "form", "what decides it"]),
+        terminal.paragraph(f"conditions: {', '.join(names)}"),
+        terminal.paragraph(f"metrics: {units}"),
+        "\n".join(terminal.paragraph(f"perhaps wrong: {doubt}") for doubt in doubts),
+        terminal.paragraph(
+            f"{file.name}: {good}. `labkit new study {file.stem}` makes them a study."
+        ),
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+# VM1 and VM2 are two, whatever they have in common.
+def _alike(a: str, b: str) -> bool:
+    plain = [re.sub(r"[\W_]+", "", name.lower()) for name in (a, b)]
+    if plain[0] == plain[1]:
+        return True
+    if re.sub(r"\d", "", a) == re.sub(r"\d", "", b):
+        return False
+    return SequenceMatcher(None, a, b).ratio() >= ALIKE

@@ -1,0 +1,60 @@
+"""`labkit claims` writes a file of claims, and names all that is wrong in one."""
+
+import json
+
+import pytest
+
+from labkit.cli import main
+
+
+@pytest.fixture
+def paper(tmp_path, capsys):
+    """A new file of claims."""
+    file = tmp_path / "published/my_paper.toml"
+    words = ["claims", "new", str(file), "--document", "A Paper", "--url", "https://example.org/p"]
+    assert main(words) == 0
+    assert "my_paper.csv" in capsys.readouterr().out
+    return file
+
+
+def test_a_new_file_of_claims_has_each_form_and_can_be_read(paper, capsys):
+    assert main(["claims", "check", str(paper), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [row["form"] for row in told["claims"]] == [
+        "order", "ratio", "in every test", "within a tolerance", "rank order",
+    ]  # fmt: skip
+    assert told["conditions"] == ["Container", "Guest", "Native"] and not told["wrong"]
+    assert main(["claims", "new", str(paper)]) == 2
+    assert "is there already" in capsys.readouterr().err
+
+
+def test_every_claim_that_is_wrong_is_named_and_the_others_are_read(paper, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = paper.read_text().replace('form = "ratio"', 'form = "ratoi"')
+    text = text.replace("within = 0.2", "within = 2.0").replace('"Container", "Guest"]', '"Guets"]')
+    paper.write_text(text)
+    assert main(["claims", "check", str(paper)]) == 1
+    said = capsys.readouterr()
+    assert "my_paper.toml:" in said.err and "claim my-paper-02: unknown form of claim" in said.err
+    assert "claim my-paper-04: a tolerance needs" in said.err
+    assert "claim my-paper-05: a rank order needs three conditions" in said.err
+    assert "my-paper-01" in said.out and "2 claims can be read, 3 cannot" in " ".join(
+        said.out.split()
+    )
+    assert max(map(len, said.out.splitlines())) <= 80
+
+
+def test_two_names_that_are_nearly_alike_are_doubted_and_numbered_ones_are_not(paper, capsys):
+    paper.write_text(paper.read_text().replace('["Native", "Guest"]', '["native", "VM1", "VM2"]'))
+    assert main(["claims", "check", str(paper), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["doubts"] == [
+        "'Native' and 'native': is one of them misspelt?"
+    ]
+
+
+@pytest.mark.parametrize("name", ["Paper.toml", "paper.txt", "my-paper.toml"])
+def test_a_name_that_no_study_can_have_is_refused(name, tmp_path, capsys):
+    assert main(["claims", "new", str(tmp_path / name)]) == 2
+    assert "is no name for claims" in capsys.readouterr().err
+    assert main(["claims", "check", str(tmp_path / "none.toml")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
