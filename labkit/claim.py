@@ -144,7 +144,8 @@ class Order(Claim):
 
     def __post_init__(self) -> None:
         chains = [*self.chains, *([self.conditions] if self.conditions else [])]
-        if not (chains and self.percentiles) or min(len(set(chain)) for chain in chains) < 2:
+        word = isinstance(self.conditions, str)
+        if word or not (chains and self.percentiles) or min(len({*c}) for c in chains) < 2:
             raise BadInput(f"claim {self.id}: an order needs two conditions and a percentile")
 
     def comparisons(self) -> list[Comparison]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from labkit.changes.plan import Plan
-from labkit.errors import Unknown
+from labkit.errors import Unknown, insist_each
 from labkit.event import Event
 from labkit.gates import gate
 from labkit.gates import watch as gated
@@ -46,6 +46,10 @@ class Condition:
     """Events in the lab while the workload runs."""
 
     def __post_init__(self) -> None:
+        for field_name in ("settings", "optional", "indifferent"):
+            insist_each(getattr(self, field_name), Setting,
+                        f"{field_name} of condition {self.name}", "Mtu(9000)")  # fmt: skip
+        insist_each(self.events, Event, f"events of condition {self.name}", "Migration()")
         if odd := [name for name in self.expects if name not in gate.NAMES]:
             raise Unknown("gate", odd[0], gate.NAMES)
 

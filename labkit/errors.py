@@ -114,6 +114,15 @@ class NotInstalled(BadInput):
     """Packages of an extra are missing here; the hint is the command that installs them."""
 
 
+def insist_each(values: object, kind: type, what: str, such: str) -> None:
+    """Refuse what is no list of such values, as `what` has to be."""
+    if not isinstance(values, list | tuple):
+        raise BadInput(f"{what} must be a list, not {values!r}"[:200], hint=f"such as [{such}]")
+    for value in values:
+        if not isinstance(value, kind):
+            raise BadInput(f"{what}: {value!r} is no {kind.__name__}"[:200], hint=f"such as {such}")
+
+
 class HostError(LabkitError):
     """A host did not do what it was asked."""
 

@@ -295,6 +295,8 @@ class Host:
 
 
 def _hint(done: Completed) -> str:
+    if done.code == 127 and " " in done.words[0]:
+        return f"a command is a list of words: host.check(*{shlex.split(done.words[0])!r})"
     if done.code == 127:
         asked = f"is `{done.words[0]}` installed on {done.host}, and on the PATH there?"
         brought = " `labkit prepare STUDY --lab FILE` installs it over SSH"

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from labkit.claim import Claim
 from labkit.claims.printed import figures
 from labkit.condition import Condition
-from labkit.errors import BadInput, ResultsError, Unknown
+from labkit.errors import BadInput, ResultsError, Unknown, insist_each
 from labkit.event import Event, all_succeeded, event_samples, kept_text
 from labkit.results import DESIGN, Results, Run, facts_of
 from labkit.statistics.measurand import Measurand, measurands, plain
@@ -131,6 +131,11 @@ class Study:
     """At the document's scale: what those sizes and knobs are at the other."""
 
     def __post_init__(self) -> None:
+        insist_each(
+            self.conditions, Condition, f"conditions of {self.name}", "Condition('VM', ...)"
+        )
+        insist_each(self.claims, Claim, f"claims of {self.name}", "Order(...)")
+        insist_each([self.workload, *self.also], Workload, f"workload of {self.name}", "Ping()")
         twice(f"a condition of {self.name}", [condition.name for condition in self.conditions])
         twice(f"a claim of {self.name}", [claim.id for claim in self.claims])
         knobs = [*dict.fromkeys(name for load in self.loads for name in vars(load))]

@@ -46,7 +46,8 @@ class Command(Workload):
     """The limit: a command that takes longer has failed."""
 
     def __post_init__(self) -> None:
-        if not self.words or not all(isinstance(word, str) for word in self.words):
+        words = self.words if isinstance(self.words, tuple) else ()
+        if not words or not all(isinstance(word, str) for word in words):
             raise BadInput(f"command: words must be a list of words, not {self.words!r}")
         if not 1 <= self.times <= MOST_TIMES:
             raise BadInput(f"command: times must be 1 to {MOST_TIMES}, not {self.times!r}")

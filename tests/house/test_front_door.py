@@ -1,0 +1,101 @@
+"""What `labkit.` offers a script, the page about it, and errors for values of a wrong type."""
+
+import importlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import labkit
+from labkit import AtLeast, Command, Condition, Order, Side, Study, applied, open_lab
+from labkit.errors import BadInput, CommandFailed
+from labkit.settings.mtu import Mtu
+
+HOME = Path(__file__).resolve().parents[2]
+PAGE = HOME / "notebooks/docs/own-script.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+
+
+def test_a_tab_lists_what_a_script_needs_and_no_machinery():
+    offered = [name for name in dir(labkit) if not name.startswith("__")]
+    assert {"open_lab", "applied", "compare", "Study", "Condition", "Workload", "Sample", "Order",
+            "Ratio", "Bound", "Shape", "run", "judge"} <= {*offered}  # fmt: skip
+    assert {*offered} == {*labkit.__all__} and "importlib" not in offered
+    for name in labkit.__all__:
+        home, attribute = labkit._HOMES[name]
+        assert getattr(labkit, name) is getattr(importlib.import_module(home), attribute)
+    with pytest.raises(AttributeError, match="has no attribute 'open_lap'"):
+        _ = labkit.open_lap
+
+
+def test_what_is_offered_is_imported_when_it_is_used():
+    code = "import sys, labkit; dir(labkit); print([n for n in sys.modules if 'labkit.' in n])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "[]\n", done.stderr
+
+
+@pytest.mark.slow
+def test_the_scripts_of_the_page_run_as_they_stand(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("LABKIT_OUT", str(tmp_path))
+    names = {"__name__": "own_script"}
+    monkeypatch.setitem(sys.modules, "own_script", type(sys)("own_script"))
+    for block in BLOCKS:
+        exec(block, names)
+    said = capsys.readouterr().out
+    assert len(BLOCKS) == 3
+    assert "B is faster: " in said and "plain / other = " in said
+    # How clear it is depends on what else the machine does.
+    assert re.search(r"^sorting-01 (holds|undecided) few / many = ", said, re.MULTILINE)
+    assert re.search(r"^sorting-02 .* many / few = ", said, re.MULTILINE)
+    assert "8 values in" in said
+
+
+def test_the_scripts_of_the_page_are_as_short_as_they_should_be():
+    lines = [len([line for line in block.splitlines() if line.strip()]) for block in BLOCKS]
+    assert lines[0] <= 12 and lines[1] <= 14 and lines[2] <= 60
+
+
+def condition(**more):
+    return Condition("VM", means="a guest", here="a guest", **more)
+
+
+def study(**more):
+    about = {"name": "mine", "title": "t", "question": "q", "source": "s", "metric": "time taken",
+             "unit": "s", "workload": Command(), "conditions": (), "claims": ()}  # fmt: skip
+    return Study(**{**about, **more})
+
+
+WRONG = {
+    "settings of condition VM must be a list": lambda: condition(settings=Mtu(9000)),
+    "settings of condition VM: 'Mtu' is no Setting": lambda: condition(settings=["Mtu"]),
+    "events of condition VM: 3 is no Event": lambda: condition(events=(3,)),
+    "conditions of mine: 'VM' is no Condition": lambda: study(conditions=("VM",)),
+    "claims of mine must be a list": lambda: study(claims=Order("a", "b", "", (50,), ("x", "y"))),
+    "workload of mine: .* is no Workload": lambda: study(workload=Command),
+    "an order needs two conditions": lambda: Order("a", "b", "", (50,), "VM"),
+    "it needs over, under, and a factor": lambda: AtLeast("a", "b", "", over="VM"),
+    "times must be a whole number, not 'many'": lambda: Command(times="many"),
+    "words must be a list of words": lambda: Command(words=(1,)),
+    "words must be a list of words, not 'sleep 1'": lambda: Command(words="sleep 1"),
+}
+
+
+@pytest.mark.parametrize("said", WRONG)
+def test_a_value_of_a_wrong_type_is_refused_with_what_is_wanted(said):
+    with pytest.raises(BadInput, match=said):
+        WRONG[said]()
+
+
+def test_settings_that_are_none_are_refused_before_anything_is_asked():
+    lab = open_lab("local")
+    for wrong in (Mtu(9000), ["Mtu"], "Mtu(9000)"):
+        with pytest.raises(BadInput, match="settings"), applied(wrong, lab.hosts):
+            pass
+    assert Side(("true",)).role in lab.hosts
+
+
+def test_a_command_in_one_word_is_answered_with_its_words():
+    with pytest.raises(CommandFailed, match=r"a list of words: host\.check\(\*\['ip', 'link'\]\)"):
+        open_lab("local").host("server").check("ip link")
